@@ -8,7 +8,16 @@ from django.db.models.functions import Now
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import CaseColumns, EngineProcess, Repeat, RepeatScore, Response, Run, Shard, Worker
+from runs.models import (
+    CaseColumns,
+    EngineProcess,
+    RepeatRecord,
+    RepeatScore,
+    ResponseRecord,
+    RunRecord,
+    Shard,
+    WorkerRecord,
+)
 from runs.run import create_run
 from runs.suites import push_suite
 from runs.work import bind_bucket, claim_shard, finish_shard, open_engine_process, record_outcomes, register_worker
@@ -18,7 +27,7 @@ SUITE, ENDPOINT, PROFILE = "bench-api", "bench-api", "bench-api"
 N_CASES, N_REPEATS = 20, 5
 N_BRANCHES = 50
 BODY = {"suite": SUITE, "endpoint": ENDPOINT, "profile": PROFILE, "repeats": N_REPEATS, "labels": {"branch": "new"}}
-CHILDREN: tuple[type[models.Model], ...] = (Shard, RepeatScore, CaseColumns, Response)
+CHILDREN: tuple[type[models.Model], ...] = (Shard, RepeatScore, CaseColumns, ResponseRecord)
 
 
 def make_runs(n: int) -> list[int]:
@@ -26,7 +35,7 @@ def make_runs(n: int) -> list[int]:
     template = _template()
     with connection.cursor() as cursor:
         cursor.execute(_copied_runs(), [N_BRANCHES, n - 1, template.pk])
-        cursor.execute(_copied(Repeat, "run_id", "new.id", "runs_run new", "new.id > old.run_id"), [template.pk])
+        cursor.execute(_copied(RepeatRecord, "run_id", "new.id", "runs_run new", "new.id > old.run_id"), [template.pk])
         # Else each key of a response is looked up by a plan made while these tables were empty: by reading all of them.
         cursor.execute("ANALYZE runs_run, runs_repeat")
         for model in CHILDREN:
@@ -41,22 +50,22 @@ def make_runs(n: int) -> list[int]:
             [template.pk],
         )
         cursor.execute("VACUUM ANALYZE")
-    return list(Run.objects.order_by("id").values_list("id", flat=True))
+    return list(RunRecord.objects.order_by("id").values_list("id", flat=True))
 
 
 def set_at_work(run_ids: list[int]) -> None:
     """Make finished runs look as while they are at work: the last repeat's shards are running."""
-    Run.objects.filter(pk__in=run_ids).update(status=Run.Status.RUNNING, finished_at=None)
-    last = Repeat.objects.filter(run__in=run_ids, index=N_REPEATS)
+    RunRecord.objects.filter(pk__in=run_ids).update(status=RunRecord.Status.RUNNING, finished_at=None)
+    last = RepeatRecord.objects.filter(run__in=run_ids, index=N_REPEATS)
     Shard.objects.filter(repeat__in=last).update(status=Shard.Status.RUNNING, n_done=0, lease_until=Now())
-    last.update(status=Repeat.Status.RUNNING, finished_at=None)
+    last.update(status=RepeatRecord.Status.RUNNING, finished_at=None)
 
 
 def progress(run_ids: list[int], n_done: int) -> None:
     Shard.objects.filter(repeat__run__in=run_ids, repeat__index=N_REPEATS).update(n_done=n_done % N_CASES)
 
 
-def _template() -> Run:
+def _template() -> RunRecord:
     cases = [{"id": f"case-{n}", "prompt": "Say blue.", "target": "blue"} for n in range(N_CASES)]
     push_suite(document={"slug": SUITE, "scorer": {"kind": "exact"}, "cases": cases})
     path = str(settings.MODEL_ROOTS[0] / "made-up")
@@ -71,11 +80,11 @@ def _template() -> Run:
         record_outcomes(lease=lease, process=process, outcomes=came)
         finish_shard(lease=lease)
     run.refresh_from_db()
-    assert run.status == Run.Status.FINISHED, run.status
+    assert run.status == RunRecord.Status.FINISHED, run.status
     return run
 
 
-def _serving() -> tuple[Worker, EngineProcess]:
+def _serving() -> tuple[WorkerRecord, EngineProcess]:
     pool = "bench-api"
     worker = register_worker(name=pool, host="bench", pid=0, pool=pool, hardware={}, versions={})
     process = open_engine_process(
@@ -96,7 +105,7 @@ def _columns(model: type[models.Model], *without: str) -> list[str]:
 
 def _copied_runs() -> str:
     """The template as often as is wanted, an hour apart in time, with labels of some branches."""
-    names = _columns(Run, "created_at", "ran_at", "labels")
+    names = _columns(RunRecord, "created_at", "ran_at", "labels")
     kept = ", ".join(f"old.{name}" for name in names)
     return (
         f"INSERT INTO runs_run (created_at, ran_at, labels, {', '.join(names)}) "  # noqa: S608  # names of our own columns
@@ -120,4 +129,4 @@ def _copied(
 
 
 def n_stored() -> dict[str, Any]:
-    return {"runs": Run.objects.count(), "responses": Response.objects.count()}
+    return {"runs": RunRecord.objects.count(), "responses": ResponseRecord.objects.count()}

@@ -21,7 +21,7 @@ from django.db import connection
 from bench import api_data
 from bench.row import Row
 from runs.access import create_token
-from runs.models import Run
+from runs.models import RunRecord
 from tests.servers import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +41,7 @@ def measure(*, n_runs: int = N_RUNS, seconds: float = SECONDS) -> list[Row]:
     api_data.make_runs(n_runs)
     stored = api_data.n_stored()
     token = _token()
-    newest = list(Run.objects.order_by("-id").values_list("id", flat=True)[: 2 * N_CLIENTS])
+    newest = list(RunRecord.objects.order_by("-id").values_list("id", flat=True)[: 2 * N_CLIENTS])
     ended, at_work = newest[:N_CLIENTS], newest[N_CLIENTS:]
     api_data.set_at_work(at_work)
     with _web() as address:

@@ -13,7 +13,7 @@ from bench.row import Row, median_row
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
 from runs.find import parse_wanted, search
-from runs.models import Repeat, Response
+from runs.models import RepeatRecord, ResponseRecord
 from runs.run import create_run
 from runs.suites import push_suite
 
@@ -75,8 +75,8 @@ MAKE = (
 
 def measure() -> list[Row]:
     _make()
-    newest = Response.objects.order_by("-pk").values("request_id", "trace_digest")[0]
-    theirs = Response.objects.filter(request_id__startswith="req-").values_list("request_id", flat=True)[0]
+    newest = ResponseRecord.objects.order_by("-pk").values("request_id", "trace_digest")[0]
+    theirs = ResponseRecord.objects.filter(request_id__startswith="req-").values_list("request_id", flat=True)[0]
     wanted = {
         "all kinds, a number": "041",
         "all kinds, two words": "yen invoice",
@@ -102,8 +102,8 @@ def _make() -> None:
     with connection.cursor() as cursor:
         for statement in MAKE:
             cursor.execute(statement.format(runs=N_RUNS, cases=N_CASES, suites=N_SUITES, others=N_OTHERS))
-    assert Response.objects.count() == N_RUNS * N_CASES
-    assert Repeat.objects.count() > N_RUNS
+    assert ResponseRecord.objects.count() == N_RUNS * N_CASES
+    assert RepeatRecord.objects.count() > N_RUNS
 
 
 def _row(what: str, text: str, *, kind: str = "", aim: str = "at most 100") -> Row:

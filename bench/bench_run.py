@@ -13,8 +13,8 @@ from django.core.management import call_command
 from bench import bench_trace
 from bench.row import Row, median_row
 from evalboard.core.profile import split_sampling
-from evalboard.core.trace import Trace, read_block, read_trace
-from runs.models import Endpoint, Response, Run, TraceBlock
+from evalboard.core.trace import TokenTrace, read_block, read_trace
+from runs.models import EndpointRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.run import create_run
 from worker.engines import vllm
 from worker.engines.base import EngineSpec
@@ -78,9 +78,9 @@ def _pairs(hardware: dict[str, Any]) -> list[tuple[float, float]]:
         runner.run_forever()  # stopped already: only lets its engine go
 
 
-def _recorded_traces() -> list[Trace]:
+def _recorded_traces() -> list[TokenTrace]:
     """The traces of the newest run, each once."""
-    blocks = TraceBlock.objects.filter(run=Run.objects.latest("id"), is_packed=True)
+    blocks = TraceBlock.objects.filter(run=RunRecord.objects.latest("id"), is_packed=True)
     return [trace for block in blocks for trace in read_block(bytes(block.data))]
 
 
@@ -91,7 +91,7 @@ def _use_sample_model() -> None:
     )
     if not (model / "config.json").exists():
         subprocess.run([settings.VLLM_PYTHON, settings.BASE_DIR / "worker" / "sample_model.py", model], check=True)
-    Endpoint.objects.update(model_path=str(model))
+    EndpointRecord.objects.update(model_path=str(model))
 
 
 def _one_run(runner: Runner) -> float:
@@ -102,7 +102,7 @@ def _one_run(runner: Runner) -> float:
         pass
     seconds = time.perf_counter() - began
     run.refresh_from_db()
-    if run.status != Run.Status.FINISHED:
+    if run.status != RunRecord.Status.FINISHED:
         raise RuntimeError(f"The measured run ended as {run.status}: {run.failure}")
     return seconds
 
@@ -110,7 +110,7 @@ def _one_run(runner: Runner) -> float:
 def _prompts() -> list[list[int]]:
     """The token ids of the newest run's prompts, in the suite's order."""
     prompts = []
-    responses = Response.objects.filter(repeat__run=Run.objects.latest("id"))
+    responses = ResponseRecord.objects.filter(repeat__run=RunRecord.objects.latest("id"))
     for response in responses.select_related("trace_block").order_by("case_index"):
         assert response.trace_block is not None
         assert response.trace_slot is not None

@@ -26,7 +26,7 @@ from runs.forced import (
     next_answers,
     record_forced,
 )
-from runs.models import EngineProcess, Worker
+from runs.models import EngineProcess, WorkerRecord
 from runs.run import add_repeats, create_run
 from runs.suites import push_suite
 
@@ -95,7 +95,7 @@ def _sizes() -> dict[str, int]:
     return tables | {f"indexes of {name}": size for name, _, size in rows}
 
 
-def _score(run_id: int, worker: Worker, process: EngineProcess, rng: np.random.Generator) -> None:
+def _score(run_id: int, worker: WorkerRecord, process: EngineProcess, rng: np.random.Generator) -> None:
     """Store a forced scoring of a run's answers by the worker's path; no logprob of theirs comes again."""
     create_forced(run_id=run_id, endpoint="sample-float32")
     lease = claim_forced(worker=worker)

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from bench.row import Row, median_row
-from evalboard.core.trace import Decoded, Timings, Trace
-from runs.models import EngineProcess, Shard, Worker
+from evalboard.core.trace import Decoded, Timings, TokenTrace
+from runs.models import EngineProcess, Shard, WorkerRecord
 from runs.run import add_repeats, create_run
 from runs.suites import push_suite
 from runs.work import (
@@ -58,7 +58,7 @@ def measure(*, rounds: int = ROUNDS) -> list[Row]:
     return [_row("new traces", new, AIM), _row("traces that an earlier repeat holds", equal)]
 
 
-def serving() -> tuple[Worker, EngineProcess]:
+def serving() -> tuple[WorkerRecord, EngineProcess]:
     name = f"bench-{secrets.token_hex(2)}"
     worker = register_worker(name=name, host="bench", pid=0, pool="default", hardware={}, versions={})
     process = open_engine_process(
@@ -73,7 +73,7 @@ def serving() -> tuple[Worker, EngineProcess]:
     return worker, process
 
 
-def store_all(worker: Worker, process: EngineProcess, decoded: Sequence[Decoded]) -> float:
+def store_all(worker: WorkerRecord, process: EngineProcess, decoded: Sequence[Decoded]) -> float:
     """Store all that there is to claim, one repeat; return responses per second."""
     shards = Shard.objects.in_bulk()
     began = time.perf_counter()
@@ -104,7 +104,7 @@ def _decoded(case: int, rng: np.random.Generator) -> Decoded:
         case_index=case,
         text="blue",
         finish_reason="stop",
-        trace=Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs),
+        trace=TokenTrace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs),
         n_prompt_tokens=20,
         prompt_digest=bytes(16),
         seed_sent=42,

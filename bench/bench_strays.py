@@ -19,7 +19,17 @@ from bench.compare_data import FIELDS, N_CASES, N_POSITIONS, N_REPEATS, SEED
 from bench.row import Row
 from evalboard.core import digest
 from evalboard.core.trace import pack_buckets, pack_digests
-from runs.models import CaseColumns, Endpoint, EngineProcess, Profile, Repeat, Response, Run, SuiteVersion, TraceBlock
+from runs.models import (
+    CaseColumns,
+    EndpointRecord,
+    EngineProcess,
+    ProfileRecord,
+    RepeatRecord,
+    ResponseRecord,
+    RunRecord,
+    SuiteVersionRecord,
+    TraceBlock,
+)
 from runs.store import bulk, packed_digest
 from runs.store.traces import TRACES_PER_BLOCK
 
@@ -52,15 +62,17 @@ def measure() -> list[Row]:
     return rows
 
 
-def _make_run(version: SuiteVersion, number: int, share: float) -> Run:
+def _make_run(version: SuiteVersionRecord, number: int, share: float) -> RunRecord:
     process = compare_data.make_process(10 + number, batch_class="mixed")
-    endpoint = Endpoint.objects.create(slug=f"looked-{number}", model_path="/models/m", dtype="bfloat16", line="m")
-    profile = Profile.objects.filter(slug="fast").latest("version")
-    ended = {"status": Run.Status.FINISHED, "finished_at": timezone.now()}
-    run = Run.objects.create(
+    endpoint = EndpointRecord.objects.create(
+        slug=f"looked-{number}", model_path="/models/m", dtype="bfloat16", line="m"
+    )
+    profile = ProfileRecord.objects.filter(slug="fast").latest("version")
+    ended = {"status": RunRecord.Status.FINISHED, "finished_at": timezone.now()}
+    run = RunRecord.objects.create(
         suite_version=version, endpoint=endpoint, profile=profile, bucket_id=process.bucket_id, **ended
     )
-    repeats = [Repeat.objects.create(run=run, index=index + 1, **ended) for index in range(N_REPEATS)]
+    repeats = [RepeatRecord.objects.create(run=run, index=index + 1, **ended) for index in range(N_REPEATS)]
     is_telling = np.random.default_rng(SEED).random(N_CASES) < share
     jobs = [(start, is_telling[start : start + TRACES_PER_BLOCK]) for start in range(0, N_CASES, TRACES_PER_BLOCK)]
     placed: list[list[tuple[int, int, bytes]]] = [[] for _ in repeats]
@@ -81,8 +93,8 @@ def _make_run(version: SuiteVersion, number: int, share: float) -> Run:
     return run
 
 
-def _store(repeat: Repeat, process: EngineProcess, places: list[tuple[int, int, bytes]]) -> None:
-    bulk.copy_values(Response, FIELDS, _responses(repeat, process, places))
+def _store(repeat: RepeatRecord, process: EngineProcess, places: list[tuple[int, int, bytes]]) -> None:
+    bulk.copy_values(ResponseRecord, FIELDS, _responses(repeat, process, places))
     repeat.engine_processes.add(process)
     packed = {
         "text_digests": pack_digests([digest.text_digest("answer")] * N_CASES),
@@ -94,7 +106,7 @@ def _store(repeat: Repeat, process: EngineProcess, places: list[tuple[int, int, 
 
 
 def _responses(
-    repeat: Repeat, process: EngineProcess, places: list[tuple[int, int, bytes]]
+    repeat: RepeatRecord, process: EngineProcess, places: list[tuple[int, int, bytes]]
 ) -> Iterator[tuple[Any, ...]]:
     text, prompt = digest.text_digest("answer"), digest.short_digest(b"prompt")
     for case, (block, slot, trace) in enumerate(places):

@@ -18,7 +18,7 @@ from bench import bench_run
 from bench.row import Row, median_row
 from evalboard.local.up import KEEP_ALIVE_SECONDS
 from runs.access import create_token
-from runs.models import Case, EngineProcess, Response, Run, Worker
+from runs.models import Case, EngineProcess, ResponseRecord, RunRecord, WorkerRecord
 from runs.run import create_run
 from runs.suites import push_suite
 from tests.servers import RedisServer, free_port
@@ -88,9 +88,9 @@ def _delays(redis: RedisServer) -> list[Row]:
 class _Timed:
     """A run that has ended: how long its decoding took, and the digest of each case's trace."""
 
-    def __init__(self, run: Run, seconds: float) -> None:
+    def __init__(self, run: RunRecord, seconds: float) -> None:
         self.seconds = seconds
-        rows = Response.objects.filter(repeat__run=run).values_list("case_index", "trace_digest")
+        rows = ResponseRecord.objects.filter(repeat__run=run).values_list("case_index", "trace_digest")
         self.traces = {index: bytes(digest) for index, digest in rows}
 
 
@@ -104,7 +104,7 @@ def _timed_run(cores: Sequence[int]) -> _Timed:
         return _Timed(run, time.perf_counter() - began)
 
 
-def _new_run(suite: str) -> Run:
+def _new_run(suite: str) -> RunRecord:
     return create_run(suite=suite, endpoint="sample-float32", profile="pinned", repeats=1)
 
 
@@ -121,7 +121,7 @@ def _workers(cores: Sequence[int | None]) -> Iterator[None]:
     """`evalboard worker` as processes, each on one core, or on all where it is None."""
     started = [_start_worker(core) for core in cores]
     try:
-        _wait(lambda: Worker.objects.filter(stopped_at=None).count() == len(cores), "the workers are there")
+        _wait(lambda: WorkerRecord.objects.filter(stopped_at=None).count() == len(cores), "the workers are there")
         yield
     finally:
         for each in started:
@@ -155,7 +155,7 @@ def _web() -> Iterator[Callable[[], float]]:
         began = datetime.now(UTC)
         body = {"suite": "bench-one", "endpoint": "sample-float32", "profile": "pinned", "repeats": 1}
         made = client.post("/api/v1/runs/", json=body).raise_for_status().json()
-        run = Run.objects.get(pk=made["id"])
+        run = RunRecord.objects.get(pk=made["id"])
         _wait_for_end(run)
         assert run.started_at is not None
         return (run.started_at - began).total_seconds()
@@ -174,13 +174,13 @@ def _web() -> Iterator[Callable[[], float]]:
         server.wait()
 
 
-def _wait_for_end(run: Run) -> None:
+def _wait_for_end(run: RunRecord) -> None:
     def ended() -> bool:
         run.refresh_from_db()
         return run.is_terminal
 
     _wait(ended, f"run {run.pk} ends")
-    if run.status != Run.Status.FINISHED:
+    if run.status != RunRecord.Status.FINISHED:
         raise RuntimeError(f"The measured run ended as {run.status}: {run.failure}")
 
 

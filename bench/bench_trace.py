@@ -22,7 +22,7 @@ import numpy as np
 import zstandard
 
 from bench.row import Row
-from evalboard.core.trace import Reading, Trace, codec, directory, encode_block, read_block, start_size
+from evalboard.core.trace import Reading, TokenTrace, codec, directory, encode_block, read_block, start_size
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "core" / "data"
 RECORDED = {"float32": "at most 9.5", "bfloat16": ""}  # engine dtype → aim for usual lengths stored alone
@@ -32,12 +32,12 @@ N_BLOCKS = 300
 ROUNDS = 15
 
 
-def measure(traces: Sequence[Trace] = ()) -> list[Row]:
+def measure(traces: Sequence[TokenTrace] = ()) -> list[Row]:
     """Return rows for the recorded traces of each dtype, then for the given ones, such as those of a fresh run."""
     return measure_sizes(traces) + _speeds(recorded("float32"))
 
 
-def measure_sizes(traces: Sequence[Trace] = ()) -> list[Row]:
+def measure_sizes(traces: Sequence[TokenTrace] = ()) -> list[Row]:
     """Return the rows of `measure` that are sizes, which no machine changes."""
     rows: list[Row] = []
     for dtype, aim in RECORDED.items():
@@ -47,20 +47,20 @@ def measure_sizes(traces: Sequence[Trace] = ()) -> list[Row]:
     return rows
 
 
-def recorded(dtype: str) -> list[Trace]:
+def recorded(dtype: str) -> list[TokenTrace]:
     return read_block((DATA / f"smollm2-{dtype}.evt").read_bytes())
 
 
-def _bare(traces: Sequence[Trace]) -> list[Trace]:
+def _bare(traces: Sequence[TokenTrace]) -> list[TokenTrace]:
     """Without prompt ids, which are not positions."""
     return [replace(trace, prompt_token_ids=None) for trace in traces]
 
 
-def _sizes(traces: Sequence[Trace], whose: str, aim: str) -> list[Row]:
-    def row(what: str, size: float, of: Sequence[Trace], aim: str = "") -> Row:
+def _sizes(traces: Sequence[TokenTrace], whose: str, aim: str) -> list[Row]:
+    def row(what: str, size: float, of: Sequence[TokenTrace], aim: str = "") -> Row:
         return Row(f"{whose}, {what}", size / _positions(of), "bytes/position", aim=aim)
 
-    def alone(of: Sequence[Trace]) -> int:
+    def alone(of: Sequence[TokenTrace]) -> int:
         return sum(len(encode_block([trace])) for trace in of)
 
     usual = [trace for trace in traces if len(trace) >= USUAL]
@@ -79,7 +79,7 @@ def _sizes(traces: Sequence[Trace], whose: str, aim: str) -> list[Row]:
     ]
 
 
-def _speeds(traces: Sequence[Trace]) -> list[Row]:
+def _speeds(traces: Sequence[TokenTrace]) -> list[Row]:
     block, n = traces[:PER_BLOCK], _positions(traces[:PER_BLOCK])
     packed = encode_block(block)
     timed: list[tuple[str, Callable[[], object]]] = [
@@ -127,11 +127,11 @@ def _seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_
     return median(spans)
 
 
-def _positions(traces: Sequence[Trace]) -> int:
+def _positions(traces: Sequence[TokenTrace]) -> int:
     return sum(len(trace) for trace in traces)
 
 
-def _as_json(trace: Trace) -> bytes:
+def _as_json(trace: TokenTrace) -> bytes:
     """The same facts as compact JSON, each float as the shortest decimal that gives the float32 back."""
     positions = [
         [

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 from evalboard.core.stats import run_points
 from evalboard.core.trace import (
-    Trace,
+    TokenTrace,
     encode_block,
     pack_buckets,
     pack_digests,
@@ -30,18 +30,18 @@ from evalboard.core.trace import (
 from runs.models import (
     Case,
     CaseColumns,
-    Endpoint,
+    EndpointRecord,
     EngineProcess,
-    Profile,
-    Repeat,
+    ProfileRecord,
+    RepeatRecord,
     RepeatScore,
-    Response,
-    Run,
+    ResponseRecord,
+    RunRecord,
     Shard,
     Suite,
-    SuiteVersion,
+    SuiteVersionRecord,
     TraceBlock,
-    Vocabulary,
+    VocabularyRecord,
 )
 from runs.run import create_run
 from runs.store import bulk, packed_digest
@@ -139,7 +139,7 @@ def make_pair(slug: str, *, n_cases: int, n_positions: int, n_repeats: int = 1) 
     return _recorded(slug, traces, 1, n_repeats), _recorded(slug, flipped, 2, n_repeats)
 
 
-def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> int:
+def _recorded(slug: str, traces: list[TokenTrace], number: int, n_repeats: int) -> int:
     process = make_process(number)
     run = create_run(suite=slug, endpoint="sample-float32", profile="pinned", repeats=n_repeats)
     answers = [replace(outcomes.decoded(case), trace=trace) for case, trace in enumerate(traces)]
@@ -151,10 +151,10 @@ def _recorded(slug: str, traces: list[Trace], number: int, n_repeats: int) -> in
     return run.pk
 
 
-def make_suite(n_cases: int = N_CASES) -> SuiteVersion:
+def make_suite(n_cases: int = N_CASES) -> SuiteVersionRecord:
     suite = Suite.objects.create(slug=f"compared-{n_cases}")
     scorer = store_scorer({"default": {"kind": "exact"}, "cases": {}})
-    version = SuiteVersion.objects.create(
+    version = SuiteVersionRecord.objects.create(
         suite=suite, number=1, digest="c" * 64, title="Compared", max_tokens=256, scorer=scorer, n_cases=n_cases
     )
     names = ("suite_version_id", "index", "case_id", "digest", "content", "tags", "group", "is_reference")
@@ -171,17 +171,19 @@ def make_suite(n_cases: int = N_CASES) -> SuiteVersion:
 class _Run:
     """One run under construction: its blocks go to the database as they come."""
 
-    def __init__(self, version: SuiteVersion, number: int) -> None:
+    def __init__(self, version: SuiteVersionRecord, number: int) -> None:
         slug = f"{version.suite.slug}-{number}"
-        endpoint = Endpoint.objects.create(slug=slug, model_path="/models/m", dtype="bfloat16", line="m")
-        profile = Profile.objects.filter(slug="pinned").latest("version")
-        ended = {"status": Run.Status.FINISHED, "finished_at": timezone.now()}
-        self.run = Run.objects.create(suite_version=version, endpoint=endpoint, profile=profile, **ended)
-        self._repeats = [Repeat.objects.create(run=self.run, index=index + 1, **ended) for index in range(N_REPEATS)]
+        endpoint = EndpointRecord.objects.create(slug=slug, model_path="/models/m", dtype="bfloat16", line="m")
+        profile = ProfileRecord.objects.filter(slug="pinned").latest("version")
+        ended = {"status": RunRecord.Status.FINISHED, "finished_at": timezone.now()}
+        self.run = RunRecord.objects.create(suite_version=version, endpoint=endpoint, profile=profile, **ended)
+        self._repeats = [
+            RepeatRecord.objects.create(run=self.run, index=index + 1, **ended) for index in range(N_REPEATS)
+        ]
         self._process = make_process(number)
         for repeat in self._repeats:
             repeat.engine_processes.add(self._process)
-        Run.objects.filter(pk=self.run.pk).update(bucket=self._process.bucket)
+        RunRecord.objects.filter(pk=self.run.pk).update(bucket=self._process.bucket)
         self._places: list[tuple[int, int]] = []
         self._digests: list[bytes] = []
 
@@ -193,7 +195,7 @@ class _Run:
     def finish(self, is_flipped: NDArray[np.bool_] | None) -> None:
         n_cases = self.run.suite_version.n_cases
         texts = [f"{'other ' if is_flipped is not None and is_flipped[case] else ''}answer" for case in range(n_cases)]
-        bulk.copy_values(Response, FIELDS, self._responses(texts))
+        bulk.copy_values(ResponseRecord, FIELDS, self._responses(texts))
         scores = (np.random.default_rng(SEED + 1).random(n_cases) < 0.8).astype(np.float64)
         if is_flipped is not None:
             moves = is_flipped & (np.random.default_rng(SEED + 2).random(n_cases) < SCORE_MOVES)
@@ -231,7 +233,7 @@ class _Run:
 
 
 def make_process(number: int, *, batch_class: str = "alone") -> EngineProcess:
-    words, _ = Vocabulary.objects.get_or_create(
+    words, _ = VocabularyRecord.objects.get_or_create(
         digest="b" * 64,
         defaults={"n_tokens": N_TOKENS, "data": pack_vocabulary([b"t%d" % token for token in range(N_TOKENS)], [0])},
     )
@@ -262,29 +264,31 @@ def _pack(job: tuple[int, NDArray[np.bool_]]) -> Packed:
     return Packed(pack(traces), pack(flipped) if is_flipped.any() else None, pack(moved))
 
 
-def pack(traces: list[Trace]) -> tuple[bytes, list[bytes]]:
+def pack(traces: list[TokenTrace]) -> tuple[bytes, list[bytes]]:
     return encode_block(traces), [trace.digest for trace in traces]
 
 
-def make_trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> Trace:
+def make_trace(rng: np.random.Generator, n_positions: int = N_POSITIONS) -> TokenTrace:
     ids = rng.integers(1, N_TOKENS, (n_positions, 2), dtype=np.int32)
     ids[:, 1] = np.where(ids[:, 1] == ids[:, 0], 1 + ids[:, 0] % (N_TOKENS - 1), ids[:, 1])
     first = -rng.exponential(0.3, n_positions)
     logprobs = np.column_stack([first, first - 0.1 - rng.exponential(3.0, n_positions)]).astype(np.float32)
-    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
+    return TokenTrace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
 
 
-def move(trace: Trace, rng: np.random.Generator, onset: int, sd: float = NOISE, *, most: float = 0.04) -> Trace:
+def move(
+    trace: TokenTrace, rng: np.random.Generator, onset: int, sd: float = NOISE, *, most: float = 0.04
+) -> TokenTrace:
     """The same tokens, each logprob moved from a position on, at most by `most`: top-1 stays top-1, for margins are
     0.1 at least.
     """
     logprobs = trace.alternative_logprobs.copy()
     shifts = rng.normal(0.0, sd, logprobs[onset:].shape).astype(np.float32)
     logprobs[onset:] += np.clip(shifts, -most, most)
-    return Trace(trace.token_ids, logprobs[:, 0].copy(), trace.alternative_ids, logprobs)
+    return TokenTrace(trace.token_ids, logprobs[:, 0].copy(), trace.alternative_ids, logprobs)
 
 
-def _flip(trace: Trace, rng: np.random.Generator) -> Trace:
+def _flip(trace: TokenTrace, rng: np.random.Generator) -> TokenTrace:
     """Another answer from some position on: what came second is chosen, and then everything is another token."""
     onset, flip = np.sort(rng.integers(1, len(trace), 2)).tolist()
     moved, rest = move(trace, rng, onset), make_trace(rng, len(trace))
@@ -293,4 +297,4 @@ def _flip(trace: Trace, rng: np.random.Generator) -> Trace:
         ids[flip, ::-1],
         *(column[flip + 1 :] for column in (rest.alternative_ids, rest.alternative_logprobs)),
     )
-    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
+    return TokenTrace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)

@@ -25,13 +25,13 @@ def main() -> None:
 
 def first(baseline: int, candidate: int) -> dict[str, Any]:
     from runs.compare import compare
-    from runs.models import Comparison
+    from runs.models import ComparisonRecord
 
-    Comparison.objects.filter(baseline=baseline, candidate=candidate).delete()
+    ComparisonRecord.objects.filter(baseline=baseline, candidate=candidate).delete()
     began = time.perf_counter()
     made = compare(baseline=baseline, candidate=candidate)
     seconds = time.perf_counter() - began
-    assert made.status == Comparison.Status.FINISHED, made.error
+    assert made.status == ComparisonRecord.Status.FINISHED, made.error
     return {"seconds": seconds}
 
 
@@ -55,9 +55,9 @@ def shown(baseline: int, candidate: int) -> dict[str, Any]:
 
 def moved(baseline: int, candidate: int) -> dict[str, Any]:
     from runs.compare import compare, work_on_comparison
-    from runs.models import Comparison
+    from runs.models import ComparisonRecord
 
-    Comparison.objects.filter(baseline=baseline, candidate=candidate).delete()
+    ComparisonRecord.objects.filter(baseline=baseline, candidate=candidate).delete()
     began = time.perf_counter()
     made = compare(baseline=baseline, candidate=candidate)
     counted = time.perf_counter()
@@ -69,7 +69,7 @@ def moved(baseline: int, candidate: int) -> dict[str, Any]:
         chunks.append(time.perf_counter() - at)
     rest = time.perf_counter() - counted
     made.refresh_from_db()
-    assert made.status == Comparison.Status.FINISHED, made.error
+    assert made.status == ComparisonRecord.Status.FINISHED, made.error
     return {
         "counts_seconds": counted - began,
         "rest_seconds": rest,

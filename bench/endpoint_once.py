@@ -21,7 +21,7 @@ BODY = {"model": "m", "messages": QUESTION, "temperature": 0, "seed": 42, "logpr
 
 
 def call_ours(port: int, in_flight: int, n: int) -> float:
-    from runs.models import Endpoint
+    from runs.models import EndpointRecord
     from runs.work import CallLimits
     from runs.work.answered import Answered
     from tests import build
@@ -35,7 +35,7 @@ def call_ours(port: int, in_flight: int, n: int) -> float:
 
     address = f"http://127.0.0.1:{port}/v1"
     settings = {"engine": "openai", "model_repo": "m", "base_url": address, "concurrency": in_flight}
-    endpoint, _ = Endpoint.objects.get_or_create(slug=f"b-{port}", defaults=settings)
+    endpoint, _ = EndpointRecord.objects.get_or_create(slug=f"b-{port}", defaults=settings)
     limits = CallLimits(endpoint, worker=build.worker(f"{port}-{time.monotonic_ns()}"), is_alone=False)
     engine = OpenAIEngine(endpoint, response_seconds=60.0, concurrency=in_flight, limits=limits)
     engine.open()

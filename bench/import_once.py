@@ -15,14 +15,14 @@ def main() -> None:
     django.setup()
     from runs.importers.files import LogFile
     from runs.imports import import_logs
-    from runs.models import Response
+    from runs.models import ResponseRecord
 
     path = Path(sys.argv[1])
     began, seconds = time.perf_counter(), _processor_seconds()
     _, [run], is_new = import_logs(files=[LogFile(path.name, path)], user=None)
     assert is_new
     found = {
-        "n_responses": Response.objects.filter(repeat__run=run, n_tokens__gt=0).count(),
+        "n_responses": ResponseRecord.objects.filter(repeat__run=run, n_tokens__gt=0).count(),
         "seconds": time.perf_counter() - began,
         "processor_seconds": _processor_seconds() - seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

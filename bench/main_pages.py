@@ -8,7 +8,7 @@ from django.urls import reverse
 from frontend.board import tour
 from runs.catalogue import store_default_policies, store_default_profiles
 from runs.lab import plan_experiment, start_experiment
-from runs.models import Experiment, Probe, Run
+from runs.models import ExperimentRecord, ProbeRecord, RunRecord
 from runs.sweep import reconcile
 from runs.tour import load_tour, tour_of
 from tests import build, probes
@@ -36,7 +36,7 @@ def make_main_pages() -> tuple[MainPage, ...]:
     if sample is None:
         raise LookupError("The sample of the tour is not whole.")
     run, compared, token, release = (stop.url.partition("?tour")[0] for stop in tour.stops(sample))
-    served = Run.objects.get(pk=sample.release.baseline.run)
+    served = RunRecord.objects.get(pk=sample.release.baseline.run)
     case = sample.case.outcome.case
     return (
         MainPage("board", reverse("board")),
@@ -53,12 +53,12 @@ def make_main_pages() -> tuple[MainPage, ...]:
     )
 
 
-def _probe() -> Probe:
+def _probe() -> ProbeRecord:
     probes.ask("seed", parameters=SMALL)
     return probes.served(probes.honoured)
 
 
-def _experiment() -> Experiment:
+def _experiment() -> ExperimentRecord:
     """An experiment that has ended: the order of cases moves nothing, a batch moves one pass of each source."""
     build.suite("measured")
     made = plan_experiment(
@@ -70,6 +70,8 @@ def _experiment() -> Experiment:
         process = build.process()
         for index in range(1, N_RUNS + 1):
             moved = arm.source == "batch" and index == 3
-            build.decode(Run.objects.get(pk=arm.run_id), index, ("blue", "red" if moved else "blue", "red"), by=process)
+            build.decode(
+                RunRecord.objects.get(pk=arm.run_id), index, ("blue", "red" if moved else "blue", "red"), by=process
+            )
         reconcile()
     return made

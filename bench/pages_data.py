@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import Decoded
 from runs.catalogue import create_endpoint, create_profile, store_default_policies
-from runs.models import EngineProcess, Repeat, Response, Run, Shard, TraceBlock
+from runs.models import EngineProcess, RepeatRecord, ResponseRecord, RunRecord, Shard, TraceBlock
 from runs.release import create_release
 from runs.run import create_run
 from runs.suites import push_suite
@@ -77,7 +77,7 @@ def make_template() -> Template:
         shard = Shard.objects.get(pk=lease.id)
         record_outcomes(lease=lease, process=process, outcomes=[_answer(n) for n in range(shard.first, shard.last + 1)])
         finish_shard(lease=lease)
-    return Template(Repeat.objects.get(run=run).pk, tuple(run.trace_blocks.order_by("id")))
+    return Template(RepeatRecord.objects.get(run=run).pk, tuple(run.trace_blocks.order_by("id")))
 
 
 def make_judged(template: Template, n_cases: int) -> Judged:
@@ -136,7 +136,7 @@ def _run(
 ) -> int:
     run = create_run(suite=suite, endpoint=NAME, profile=NAME, repeats=N_REPEATS)
     bind_bucket(run_id=run.pk, bucket=process.bucket)
-    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING, started_at=F("created_at"))
+    RunRecord.objects.filter(pk=run.pk).update(status=RunRecord.Status.RUNNING, started_at=F("created_at"))
     blocks = {block.pk: _own(block, run) for block in template.blocks}
     usual = rng.integers(0, N_ANSWERS, len(is_wrong)) + N_ANSWERS * is_wrong
     for repeat in run.repeats.order_by("index"):
@@ -147,19 +147,19 @@ def _run(
         repeat.shards.update(status=Shard.Status.FINISHED, attempt=1, n_done=F("last") - F("first") + 1)
         rollup.finish_repeat(repeat_id=repeat.pk)
     run.refresh_from_db()
-    assert run.status == Run.Status.FINISHED, run.status
+    assert run.status == RunRecord.Status.FINISHED, run.status
     return run.pk
 
 
-def _own(block: TraceBlock, run: Run) -> int:
+def _own(block: TraceBlock, run: RunRecord) -> int:
     return TraceBlock.objects.create(run=run, data=block.data, n_traces=block.n_traces, is_packed=True).pk
 
 
 def _copy(
-    template: Template, repeat: Repeat, process: EngineProcess, blocks: dict[int, int], chosen: NDArray[np.int64]
+    template: Template, repeat: RepeatRecord, process: EngineProcess, blocks: dict[int, int], chosen: NDArray[np.int64]
 ) -> None:
     own = ("id", "repeat_id", "case_index", "engine_process_id", "trace_block_id")
-    columns = [field.column for field in Response._meta.concrete_fields if field.column not in own]
+    columns = [field.column for field in ResponseRecord._meta.concrete_fields if field.column not in own]
     names, kept = ", ".join(f'"{name}"' for name in columns), ", ".join(f'old."{name}"' for name in columns)
     places = [list(blocks), list(blocks.values())]
     with connection.cursor() as cursor:

@@ -15,16 +15,16 @@ def main(baseline: int, candidate: int) -> None:
 
     django.setup()
     from runs.compare import compare
-    from runs.models import Comparison, Divergence
+    from runs.models import ComparisonRecord, DivergenceRecord
 
     began, processor_began = time.perf_counter(), time.process_time()
     comparison = compare(baseline=baseline, candidate=candidate)
     found = {
         "seconds": time.perf_counter() - began,
         "processor_seconds": time.process_time() - processor_began,
-        "n_flips": Divergence.objects.filter(comparison=comparison, flip_position__isnull=False).count(),
+        "n_flips": DivergenceRecord.objects.filter(comparison=comparison, flip_position__isnull=False).count(),
     }
-    assert comparison.status == Comparison.Status.FINISHED, comparison.error
+    assert comparison.status == ComparisonRecord.Status.FINISHED, comparison.error
     print(json.dumps(found))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from evalboard.core.compare import Divergence, KnownResponse, Pair, find_cause
-from evalboard.core.stats import ZERO_NOISE, NumericNoise, choose_larger_noise, median_sd
-from evalboard.core.trace import Trace
+from evalboard.core.stats import ZERO_NOISE, LogitNoise, choose_larger_noise, median_sd
+from evalboard.core.trace import TokenTrace
 from evalboard.core.trace.codec import read_block
 from tests.core import stacks
 
@@ -36,7 +36,7 @@ SIDE = KnownResponse(
 )
 RECORDED = Path(__file__).parents[1] / "tests" / "core" / "data" / "smollm2-bfloat16.evt"
 BY_CASES = "one computation or two, over 100 cases (above)"
-Traces = Iterator[tuple[Trace, Trace]]
+Traces = Iterator[tuple[TokenTrace, TokenTrace]]
 Facts = dict[str, Any]
 
 
@@ -57,7 +57,7 @@ class Planted:
     is_steady: bool = False
     is_counted: Callable[[Divergence], bool] = lambda parting: True
 
-    def named(self, noise: NumericNoise, n_pairs: int | None = None) -> Counter[str]:
+    def named(self, noise: LogitNoise, n_pairs: int | None = None) -> Counter[str]:
         """Count the first n_pairs, or all, by their causes, `unknown` with its reason."""
         baseline = replace(SIDE, **self.base)
         pair = Pair(baseline, replace(baseline, **{"text": "Another answer."} | self.candidate))
@@ -70,7 +70,7 @@ class Planted:
         return codes
 
 
-def measure(planted: Sequence[tuple[Planted, NumericNoise]]) -> tuple[list[tuple[str, float, str, str]], list[str]]:
+def measure(planted: Sequence[tuple[Planted, LogitNoise]]) -> tuple[list[tuple[str, float, str, str]], list[str]]:
     """Measure planted causes, each by its noise; return rows of the bench and lines of the table."""
     rows, lines = (
         [],
@@ -88,13 +88,13 @@ def measure(planted: Sequence[tuple[Planted, NumericNoise]]) -> tuple[list[tuple
     return rows, lines
 
 
-def measure_noise() -> NumericNoise:
+def measure_noise() -> LogitNoise:
     """Return the noise of the simulated bucket, from pairs of its own repeats."""
     sd = median_sd(parting.shift_rms for parting in stacks.find_partings(stacks.pairs(200, seed=SEED)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"), ulp=0.125)
 
 
-def list_planted(noise: NumericNoise) -> tuple[Planted, ...]:
+def list_planted(noise: LogitNoise) -> tuple[Planted, ...]:
     """Return every planted cause. A shift is given in the noise of D, which holds two logits."""
 
     def shifted(times: float, share: float = 1.0) -> Callable[[], Traces]:
@@ -189,14 +189,16 @@ def _leaked() -> Traces:
         yield ours, joined(part(theirs, 0, 10), part(theirs, 10, None), 10**6)
 
 
-def part(trace: Trace, start: int, end: int | None) -> Trace:
+def part(trace: TokenTrace, start: int, end: int | None) -> TokenTrace:
     at = slice(start, end)
-    return Trace(trace.token_ids[at], trace.logprobs[at], trace.alternative_ids[at], trace.alternative_logprobs[at])
+    return TokenTrace(
+        trace.token_ids[at], trace.logprobs[at], trace.alternative_ids[at], trace.alternative_logprobs[at]
+    )
 
 
-def joined(first: Trace, rest: Trace, further: int) -> Trace:
+def joined(first: TokenTrace, rest: TokenTrace, further: int) -> TokenTrace:
     """One trace of two, the second's token ids by so many further on."""
-    return Trace(
+    return TokenTrace(
         np.concatenate([first.token_ids, rest.token_ids + np.int32(further)]),
         np.concatenate([first.logprobs, rest.logprobs]),
         np.concatenate([first.alternative_ids, rest.alternative_ids + np.int32(further)]),

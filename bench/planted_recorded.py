@@ -12,8 +12,8 @@ from itertools import islice
 import numpy as np
 
 from bench.planted_causes import BY_CASES, PAIRS, RECORDED, SEED, SEEDED, Planted, Traces, joined, part
-from evalboard.core.stats import NumericNoise, choose_larger_noise, median_sd
-from evalboard.core.trace import Trace
+from evalboard.core.stats import LogitNoise, choose_larger_noise, median_sd
+from evalboard.core.trace import TokenTrace
 from evalboard.core.trace.codec import read_block
 from tests.core import stacks
 from tests.core.stacks import NOISE
@@ -22,13 +22,13 @@ ROUTED = 0.06
 WORDS, OTHER_WORDS = "The sky is blue.", "The sky  is\nblue."
 
 
-def measure_recorded_noise(n_pairs: int | None = None) -> NumericNoise:
+def measure_recorded_noise(n_pairs: int | None = None) -> LogitNoise:
     """Return the noise of the recorded answers' repeats, of n_pairs or all of them."""
     sd = median_sd(parting.shift_rms for parting in stacks.find_partings(islice(_pairs(0.0), n_pairs)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"))
 
 
-def list_recorded(noise: NumericNoise) -> tuple[Planted, ...]:
+def list_recorded(noise: LogitNoise) -> tuple[Planted, ...]:
     """Return every cause that is planted on recorded answers. A shift is given in the noise of D, of two logits."""
 
     def shifted(times: float) -> Callable[[], Traces]:
@@ -88,7 +88,7 @@ def list_recorded(noise: NumericNoise) -> tuple[Planted, ...]:
 
 
 @cache
-def _answers() -> tuple[Trace, ...]:
+def _answers() -> tuple[TokenTrace, ...]:
     return tuple(read_block(RECORDED.read_bytes()))
 
 
@@ -103,13 +103,13 @@ def _pairs(shift: float, *, noise: float = NOISE, share: float = 1.0) -> Traces:
         yield _moved(answer, rng.normal(0, noise, size)), _moved(answer, moved + rng.normal(0, noise, size))
 
 
-def _moved(answer: Trace, by: np.ndarray) -> Trace:
+def _moved(answer: TokenTrace, by: np.ndarray) -> TokenTrace:
     """The answer with its listed logprobs moved, the likeliest token chosen at each position."""
     logprobs = (answer.alternative_logprobs + by).astype(np.float32)
     order = np.argsort(-logprobs, axis=1, kind="stable")
     ids = np.take_along_axis(answer.alternative_ids, order, axis=1)
     logprobs = np.take_along_axis(logprobs, order, axis=1)
-    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
+    return TokenTrace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs)
 
 
 def _cut() -> Traces:
@@ -136,7 +136,7 @@ def _leaked() -> Traces:
             yield ours, joined(part(theirs, 0, 10), other, 0)
 
 
-def _routed(*, is_routed: bool) -> Iterator[tuple[Trace, Trace]]:
+def _routed(*, is_routed: bool) -> Iterator[tuple[TokenTrace, TokenTrace]]:
     """Pairs of which 6 % have a candidate from another build, off by 0.25 nats a logit: those, or the others."""
     for index, pair in enumerate(_pairs(0.25, share=ROUTED)):
         if (int((index + 1) * ROUTED) > int(index * ROUTED)) == is_routed:

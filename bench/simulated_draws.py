@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Regime, Scores, draw_chances, follow, judge
 from evalboard.contract.draws import Draws
 from evalboard.core.profile import call_seed
-from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, Metric
+from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.suite import DEFAULT_POLICIES, SAMPLED_POLICY, parse_policy
 from evalboard.core.verdict.gate_verdict import GateVerdict
 
@@ -49,7 +49,7 @@ def pairs(
     difference: float = 0.0,
     k: int = 5,
     seed: int = SEED,
-    metric: Metric = MEAN,
+    metric: MetricSpec = MEAN,
 ) -> Iterator[DrawnPair]:
     """n pairs of runs of k draws, each of a suite of its own. parted: share of cases whose texts part.
 
@@ -111,7 +111,7 @@ class DrawnClaim:
     holds: Callable[[GateVerdict, float], bool]
     at_most: float | None = None
     at_least: float | None = None
-    metric: Metric = MEAN
+    metric: MetricSpec = MEAN
 
     @property
     def situation(self) -> str:
@@ -204,7 +204,7 @@ def _covers(found: GateVerdict, true: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= true <= found.high
 
 
-def _claims(parted: float, *, share_seeds: bool, metric: Metric = MEAN) -> tuple[DrawnClaim, ...]:
+def _claims(parted: float, *, share_seeds: bool, metric: MetricSpec = MEAN) -> tuple[DrawnClaim, ...]:
     known = {"parted": parted, "share_seeds": share_seeds, "metric": metric}
     return (
         DrawnClaim(**known, difference=-1.0, look=None, says="ship", holds=_is("ship"), at_most=0.05),
@@ -220,7 +220,7 @@ CLAIMS: tuple[DrawnClaim | Narrower, ...] = (
     *_claims(1.0, share_seeds=False),
     *(
         claim
-        for metric in (Metric(PASS_AT, 2), Metric(PASS_ALL, 2), Metric(PASS_AT, 4), Metric(PASS_ALL, 4))
+        for metric in (MetricSpec(PASS_AT, 2), MetricSpec(PASS_ALL, 2), MetricSpec(PASS_AT, 4), MetricSpec(PASS_ALL, 4))
         for parted, share_seeds in ((0.1, True), (1.0, False))
         for claim in _claims(parted, share_seeds=share_seeds, metric=metric)
     ),
@@ -235,14 +235,14 @@ def _parted(rng: np.random.Generator, share: float) -> NDArray[np.bool_]:
     return found
 
 
-def _true(chances: Scores, metric: Metric) -> Scores:
+def _true(chances: Scores, metric: MetricSpec) -> Scores:
     """What ever more draws of each case would come to."""
     if metric.is_mean:
         return chances
     return 1 - (1 - chances) ** metric.k if metric.kind == PASS_AT else chances**metric.k
 
 
-def _changed(chances: Scores, has_parted: NDArray[np.bool_], lost: float, metric: Metric) -> Scores:
+def _changed(chances: Scores, has_parted: NDArray[np.bool_], lost: float, metric: MetricSpec) -> Scores:
     """The chances with `lost` cases' worth less, taken from those that parted in proportion to what they have."""
     changed = chances.copy()
     of_parted = chances[has_parted]

@@ -15,8 +15,8 @@ import numpy as np
 
 from evalboard.core.probes import (
     CANARY_CHANGES,
-    ProbeCall,
-    ProbeFinding,
+    ProbeExchange,
+    ProbeResult,
     compare_batch_probes,
     judge_canary_probe,
     judge_capability_probe,
@@ -33,7 +33,7 @@ BETWEEN_RUNS = 0.03  # nats
 
 def seed_calls(
     rng: np.random.Generator, *, noise: float = 0.0, dropped: float = 0.0, likely: float = OPEN, n_prompts: int = 5
-) -> list[ProbeCall]:
+) -> list[ProbeExchange]:
     """Five calls with one seed and five with others a prompt. dropped: the share of requests that lose their seed."""
     calls = []
     for prompt in range(n_prompts):
@@ -43,13 +43,15 @@ def seed_calls(
             own = _text(rng, likely)
             left = np.argmax(np.append(rng.random(N_TOKENS) < noise, True)) if is_seeded else 0
             same = np.where(np.arange(N_TOKENS) < left, seeded, own)
-            calls.append(ProbeCall(prompt=prompt, group="same", seed=7, token_ids=tuple(same.tolist())))
+            calls.append(ProbeExchange(prompt=prompt, group="same", seed=7, token_ids=tuple(same.tolist())))
             other = _text(rng, likely)
-            calls.append(ProbeCall(prompt=prompt, group="different", seed=100 + index, token_ids=tuple(other.tolist())))
+            calls.append(
+                ProbeExchange(prompt=prompt, group="different", seed=100 + index, token_ids=tuple(other.tolist()))
+            )
     return calls
 
 
-def by_character(calls: list[ProbeCall]) -> list[ProbeCall]:
+def by_character(calls: list[ProbeExchange]) -> list[ProbeExchange]:
     """The same answers as texts, without ids: two answers can share letters of words that differ."""
     return [
         replace(call, token_ids=(), text=" ".join(_word(token) for token in call.token_ids), is_remote=True)
@@ -63,12 +65,12 @@ def _word(token: int) -> str:
     return letters[: 2 + token % 8]
 
 
-def capability_calls(rng: np.random.Generator, *, noise: float, dropped: float, likely: float) -> list[ProbeCall]:
+def capability_calls(rng: np.random.Generator, *, noise: float, dropped: float, likely: float) -> list[ProbeExchange]:
     """A capability check of 24 tokens, whose calls at a temperature of 1 are drawn as those of a seed probe."""
     drawn = by_character(seed_calls(rng, noise=noise, dropped=dropped, likely=likely, n_prompts=1))
     texts = {group: [call.text for call in drawn if call.group == group] for group in ("same", "different")}
 
-    def change(call: ProbeCall) -> ProbeCall:
+    def change(call: ProbeExchange) -> ProbeExchange:
         if call.group not in texts:
             return call
         return replace(call, text=" ".join(texts[call.group].pop().split()[:24]))
@@ -78,7 +80,7 @@ def capability_calls(rng: np.random.Generator, *, noise: float, dropped: float, 
 
 def batch_calls(
     rng: np.random.Generator, *, share: float, by_round: float = 0.0, moved: int = 0, n_prompts: int = 5
-) -> list[ProbeCall]:
+) -> list[ProbeExchange]:
     """50 copies a prompt in rounds of six. share: of copies with another text, by_round: of rounds where all have one.
 
     moved: of so many prompts every text is another one.
@@ -92,7 +94,7 @@ def batch_calls(
             text[2] = 77
         if rng.random() < share or is_other_round[place // 6]:
             text[5 if rng.random() < 0.7 else 9] = 100 + int(rng.integers(2))
-        calls.append(ProbeCall(prompt=prompt, group="copy", round=place // 6, token_ids=tuple(text), batch_max=14))
+        calls.append(ProbeExchange(prompt=prompt, group="copy", round=place // 6, token_ids=tuple(text), batch_max=14))
     return calls
 
 
@@ -106,7 +108,7 @@ def canary_runs(
     share: float = 1.0,
     n_prompts_moved: int | None = None,
     n_new: int = 4,
-) -> list[list[ProbeCall]]:
+) -> list[list[ProbeExchange]]:
     """Runs, oldest first, of which the last n_new have their logits shifted (standard deviation, in nats).
 
     share: of the requests that are answered so; n_prompts_moved: of the first prompts only.
@@ -122,7 +124,7 @@ def canary_runs(
     values = np.take_along_axis(logprobs, listed, axis=-1)
     return [
         [
-            ProbeCall(prompt=prompt, group="ask", token_ids=(ids[0],), top=tuple(zip(ids, those, strict=True)))
+            ProbeExchange(prompt=prompt, group="ask", token_ids=(ids[0],), top=tuple(zip(ids, those, strict=True)))
             for prompt, (ids, those) in enumerate(zip(run_ids, run_values, strict=True))
         ]
         for run_ids, run_values in zip(listed.tolist(), values.tolist(), strict=True)
@@ -139,7 +141,7 @@ class Claim:
     situation: str
     says: str
     states: frozenset[str]
-    finding: Callable[[np.random.Generator, int], ProbeFinding]
+    finding: Callable[[np.random.Generator, int], ProbeResult]
     n: int = 1000
     n_in_tests: int = 60
     at_most: float | None = None
@@ -160,42 +162,42 @@ class Claim:
 
 
 @cache
-def _found(finding: Callable[[np.random.Generator, int], ProbeFinding], n: int) -> tuple[str, ...]:
+def _found(finding: Callable[[np.random.Generator, int], ProbeResult], n: int) -> tuple[str, ...]:
     """States; kept, because several claims are about the same probes."""
     rng = np.random.default_rng(SEED)
     return tuple(finding(rng, index).state for index in range(n))
 
 
-def _seed(*, n_prompts: int = 5, **how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
+def _seed(*, n_prompts: int = 5, **how: Any) -> Callable[[np.random.Generator, int], ProbeResult]:
     return lambda rng, index: judge_seed_probe(seed_calls(rng, n_prompts=n_prompts, **how), random_seed=index)
 
 
-def _seed_by_character(**how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
+def _seed_by_character(**how: Any) -> Callable[[np.random.Generator, int], ProbeResult]:
     return lambda rng, index: judge_seed_probe(by_character(seed_calls(rng, **how)), random_seed=index)
 
 
 def _capability(
     *, noise: float = 0.0, dropped: float = 0.0, likely: float = OPEN
-) -> Callable[[np.random.Generator, int], ProbeFinding]:
+) -> Callable[[np.random.Generator, int], ProbeResult]:
     """The state of the row of the seed stands for the finding's."""
 
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         calls = capability_calls(rng, noise=noise, dropped=dropped, likely=likely)
         rows = judge_capability_probe(calls).numbers["rows"]
-        return ProbeFinding(next(row["state"] for row in rows if row["parameter"] == "seed"))
+        return ProbeResult(next(row["state"] for row in rows if row["parameter"] == "seed"))
 
     return finding
 
 
-def _batches(one: dict[str, Any], other: dict[str, Any]) -> Callable[[np.random.Generator, int], ProbeFinding]:
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+def _batches(one: dict[str, Any], other: dict[str, Any]) -> Callable[[np.random.Generator, int], ProbeResult]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         return compare_batch_probes(batch_calls(rng, **one), batch_calls(rng, **other), random_seed=index)
 
     return finding
 
 
-def _canary(**how: Any) -> Callable[[np.random.Generator, int], ProbeFinding]:
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+def _canary(**how: Any) -> Callable[[np.random.Generator, int], ProbeResult]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         *earlier, now = canary_runs(rng, **how)
         return judge_canary_probe(now, earlier, random_seed=index)
 

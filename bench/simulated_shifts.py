@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.comparison import OneComputation
 from evalboard.core.stats import (
-    NumericNoise,
+    LogitNoise,
     choose_larger_noise,
     judge_distances,
     mean_within,
@@ -116,12 +116,12 @@ class Neighbours:
     rms: Numbers
     largest: Numbers
 
-    def measure_noise(self, dtype: str) -> NumericNoise:
+    def measure_noise(self, dtype: str) -> LogitNoise:
         sd = median_sd(self.rms.tolist())
         unevenness = measure_unevenness(zip(self.rms.tolist(), map(int, self.lengths.tolist()), strict=True), sd)
         return choose_larger_noise((sd, dtype), (sd, dtype), unevenness=unevenness)
 
-    def share_beyond(self, noise: NumericNoise) -> float:
+    def share_beyond(self, noise: LogitNoise) -> float:
         """Return the share of the pairs that moved further than this noise explains."""
         pairs = zip(self.rms.tolist(), self.lengths.tolist(), strict=True)
         return float(np.mean([noise.is_larger(rms, int(n)) for rms, n in pairs]))

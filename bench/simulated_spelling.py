@@ -3,7 +3,7 @@
 import random
 
 from evalboard.core.compare import TracedText, WordsById, find_parting
-from evalboard.core.trace import Trace, Vocabulary, make_trace, pack_vocabulary
+from evalboard.core.trace import TokenTrace, Vocabulary, make_trace, pack_vocabulary
 
 SYLLABLES = ("ka", " lo", "mi", " é", "ru\n", "🌧", " ta", "n", "se ", "  ", "zo.", "7")
 
@@ -33,7 +33,7 @@ def _cut(text: bytes, draw: random.Random) -> list[bytes]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-def _trace(pieces: list[bytes], tokens: list[bytes], draw: random.Random) -> Trace:
+def _trace(pieces: list[bytes], tokens: list[bytes], draw: random.Random) -> TokenTrace:
     ids = [tokens.index(piece) for piece in pieces]
     logprobs = [-draw.random() for _ in ids]
     listed = [[(own, value), ((own + 1) % len(tokens), value - 1.0)] for own, value in zip(ids, logprobs, strict=True)]

@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from bench.simulated_probes import NOISY, QUIET, Claim, batch_calls, seed_calls
-from evalboard.core.probes import ProbeCall, ProbeFinding, judge_batch_probe, judge_routing_probe, judge_seed_probe
+from evalboard.core.probes import ProbeExchange, ProbeResult, judge_batch_probe, judge_routing_probe, judge_seed_probe
 
 N_ROUNDS = 41  # of a batch probe by default
 FOUND = frozenset({"found"})
 
 
-def _by_bucket(rng: np.random.Generator, *, noise: float, dropped: float) -> list[ProbeCall]:
+def _by_bucket(rng: np.random.Generator, *, noise: float, dropped: float) -> list[ProbeExchange]:
     """Two calls of five come from bucket 2, which drops the seed of a share of them."""
     kept, dropping = seed_calls(rng, noise=noise), iter(seed_calls(rng, noise=noise, dropped=dropped))
     lost = [next(dropping) for _ in kept]
@@ -27,24 +27,24 @@ def _by_bucket(rng: np.random.Generator, *, noise: float, dropped: float) -> lis
     return calls
 
 
-def _named(*, noise: float, dropped: float) -> Callable[[np.random.Generator, int], ProbeFinding]:
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+def _named(*, noise: float, dropped: float) -> Callable[[np.random.Generator, int], ProbeResult]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         numbers = judge_seed_probe(_by_bucket(rng, noise=noise, dropped=dropped), random_seed=index).numbers
         return _found(numbers["dropping_bucket"] == 2 if dropped else numbers["dropping_bucket"] is not None)
 
     return finding
 
 
-def _temperature(*, noise: float, is_dropped: bool) -> Callable[[np.random.Generator, int], ProbeFinding]:
+def _temperature(*, noise: float, is_dropped: bool) -> Callable[[np.random.Generator, int], ProbeResult]:
     """All calls of a prompt give one text: the greedy one where the temperature is dropped, else some other."""
 
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         calls = [replace(call, group="different") for call in seed_calls(rng, noise=noise) if call.group == "same"]
         calls += [replace(call, group="same") for call in calls]
         greedy = seed_calls(rng, noise=noise)
         for prompt in range(5):
             text = next(call for call in (calls if is_dropped else greedy) if call.prompt == prompt).token_ids
-            calls.append(ProbeCall(prompt=prompt, group="greedy", token_ids=text))
+            calls.append(ProbeExchange(prompt=prompt, group="greedy", token_ids=text))
         found = judge_seed_probe(calls, random_seed=index)
         is_greedy = found.numbers["n_as_greedy"] == found.numbers["n_prompts_greedy"] > 0
         return _found(found.state == "deterministic" and is_greedy)
@@ -52,27 +52,27 @@ def _temperature(*, noise: float, is_dropped: bool) -> Callable[[np.random.Gener
     return finding
 
 
-def _routed(n: int, share: float) -> Callable[[np.random.Generator, int], ProbeFinding]:
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+def _routed(n: int, share: float) -> Callable[[np.random.Generator, int], ProbeResult]:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         stacks = np.where(rng.random(n) < share, "b", "a").tolist()
-        calls = [ProbeCall(prompt=0, group="ask", worker=1, token_ids=(1,), fingerprint=stack) for stack in stacks]
+        calls = [ProbeExchange(prompt=0, group="ask", worker=1, token_ids=(1,), fingerprint=stack) for stack in stacks]
         return judge_routing_probe(calls)
 
     return finding
 
 
-def _batched(share: float) -> Callable[[np.random.Generator, int], ProbeFinding]:
+def _batched(share: float) -> Callable[[np.random.Generator, int], ProbeResult]:
     """Whole rounds come out otherwise, for that share of them."""
 
-    def finding(rng: np.random.Generator, index: int) -> ProbeFinding:
+    def finding(rng: np.random.Generator, index: int) -> ProbeResult:
         calls = [call for call in batch_calls(rng, share=0.0, by_round=share) if call.round < N_ROUNDS]
         return judge_batch_probe(calls)
 
     return finding
 
 
-def _found(is_found: bool) -> ProbeFinding:
-    return ProbeFinding("found" if is_found else "other")
+def _found(is_found: bool) -> ProbeResult:
+    return ProbeResult("found" if is_found else "other")
 
 
 ONE, INVARIANT = frozenset({"one"}), frozenset({"invariant"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.bench_trace import recorded
-from evalboard.core.trace import Decoded, Timings, Trace, join_traces
+from evalboard.core.trace import Decoded, Timings, TokenTrace, join_traces
 
 SEED = 20261121
 N_RESPONSES = 2000
@@ -23,7 +23,7 @@ def make_decoded(rng: np.random.Generator) -> list[Decoded]:
     for case in range(N_RESPONSES):
         at = np.arange(start := int(rng.integers(n)), start + N_POSITIONS) % n
         first = int(rng.integers(len(text) - N_CHARACTERS))
-        trace = Trace(
+        trace = TokenTrace(
             positions.token_ids[at],
             positions.logprobs[at],
             positions.alternative_ids[at],
@@ -49,7 +49,7 @@ def make_decoded(rng: np.random.Generator) -> list[Decoded]:
     return decoded
 
 
-def move(trace: Trace, rng: np.random.Generator) -> Trace:
+def move(trace: TokenTrace, rng: np.random.Generator) -> TokenTrace:
     """Return the trace with each position's logprobs moved together, as another log-sum moves them: no bits repeat."""
     listed = trace.alternative_logprobs - rng.exponential(1e-3, (len(trace), 1)).astype(np.float32)
     own = listed[np.arange(len(trace)), (trace.alternative_ids == trace.token_ids[:, None]).argmax(axis=1)]

@@ -18,7 +18,7 @@ from bench.bench_trace import PER_BLOCK, recorded
 from bench.row import Row
 from bench.size_data import DOCS, N_CHARACTERS, N_RESPONSES, SEED, make_decoded, move
 from evalboard.core.stats import assume_logit_sd
-from evalboard.core.trace import Trace, codec, encode_block, packing
+from evalboard.core.trace import TokenTrace, codec, encode_block, packing
 
 N_TRACES = 320
 STEP = 2.0**-20  # nats: the grid of the recorded float32 logits
@@ -33,7 +33,7 @@ Words = NDArray[np.uint32]
 def measure() -> list[Row]:
     rng = np.random.default_rng(SEED)
     traces = [each.trace for each in make_decoded(rng)[:N_TRACES] if each.trace is not None]
-    siblings: dict[str, Callable[[Trace], Trace]] = {
+    siblings: dict[str, Callable[[TokenTrace], TokenTrace]] = {
         "another log-sum": lambda trace: move(trace, rng),
         "every logit moved": lambda trace: _move_logits(trace, rng),
     }
@@ -45,7 +45,7 @@ def measure() -> list[Row]:
     return rows + _texts(rng)
 
 
-def _beside(what: str, traces: Sequence[Trace], siblings: Sequence[Trace]) -> list[Row]:
+def _beside(what: str, traces: Sequence[TokenTrace], siblings: Sequence[TokenTrace]) -> list[Row]:
     """Rows for the siblings as blocks hold them now, and as what differs from the traces."""
     n = sum(map(len, siblings))
     starts = range(0, len(siblings), PER_BLOCK)
@@ -58,7 +58,9 @@ def _beside(what: str, traces: Sequence[Trace], siblings: Sequence[Trace]) -> li
     ]
 
 
-def _parts(traces: Sequence[Trace], siblings: Sequence[Trace]) -> Iterator[tuple[Sequence[Trace], Sequence[Trace]]]:
+def _parts(
+    traces: Sequence[TokenTrace], siblings: Sequence[TokenTrace]
+) -> Iterator[tuple[Sequence[TokenTrace], Sequence[TokenTrace]]]:
     """Yield traces and siblings as they would stand in one part."""
     first, cells = 0, 0
     for at, sibling in enumerate(siblings, 1):
@@ -68,7 +70,7 @@ def _parts(traces: Sequence[Trace], siblings: Sequence[Trace]) -> Iterator[tuple
             first, cells = at, 0
 
 
-def _pack(traces: Sequence[Trace], siblings: Sequence[Trace]) -> bytes:
+def _pack(traces: Sequence[TokenTrace], siblings: Sequence[TokenTrace]) -> bytes:
     """Pack what differs: the first alternative's logprob, the others' against what the trace makes of them, and the ids
     that are not its.
     """
@@ -90,14 +92,14 @@ def _planes(logprobs: NDArray[np.float32], others: NDArray[np.float32]) -> list[
     return [words.view(np.uint8).reshape(-1, 4)[:, byte].tobytes() for byte in (3, 2, 1, 0)]
 
 
-def _move_logits(trace: Trace, rng: Rng) -> Trace:
+def _move_logits(trace: TokenTrace, rng: Rng) -> TokenTrace:
     """Return the trace with each logit moved by the noise of float32, in whole steps of its grid."""
     noise = np.rint(rng.normal(0, assume_logit_sd("float32"), trace.alternative_logprobs.shape) / STEP) * STEP
     listed = trace.alternative_logprobs + (noise - rng.exponential(1e-3, (len(trace), 1))).astype(np.float32)
     return replace(trace, logprobs=listed[:, 0].copy(), alternative_logprobs=listed)
 
 
-def _shared(trace: Trace, other: Trace) -> tuple[Trace, Trace]:
+def _shared(trace: TokenTrace, other: TokenTrace) -> tuple[TokenTrace, TokenTrace]:
     """Return two traces up to where their tokens part."""
     n = min(len(trace), len(other))
     is_other = np.flatnonzero(trace.token_ids[:n] != other.token_ids[:n])
@@ -105,8 +107,8 @@ def _shared(trace: Trace, other: Trace) -> tuple[Trace, Trace]:
     return _cut(trace, end), _cut(other, end)
 
 
-def _cut(trace: Trace, end: int) -> Trace:
-    return Trace(
+def _cut(trace: TokenTrace, end: int) -> TokenTrace:
+    return TokenTrace(
         trace.token_ids[:end], trace.logprobs[:end], trace.alternative_ids[:end], trace.alternative_logprobs[:end]
     )
 

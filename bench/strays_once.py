@@ -17,10 +17,10 @@ def main() -> None:
     from django.contrib.auth import get_user_model
     from django.test import Client
 
-    from runs.models import Run
+    from runs.models import RunRecord
     from runs.work import look_through, work_on_strays
 
-    run = Run.objects.select_related("profile").get(pk=int(sys.argv[1]))
+    run = RunRecord.objects.select_related("profile").get(pk=int(sys.argv[1]))
     began = time.perf_counter()
     look_through(run)
     run.save(update_fields=["strays", "strays_so_far", "unsteady"])

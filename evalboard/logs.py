@@ -29,7 +29,7 @@ class TextLines(logging.Formatter):
         return redact(super().format(record))
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """`at`, `level`, `logger`, `request_id`, `message`; `trace` where an exception was logged."""
 
     def format(self, record: logging.LogRecord) -> str:

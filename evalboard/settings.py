@@ -335,7 +335,7 @@ LOGGING = {
             "()": "evalboard.logs.TextLines",
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
         },
-        "json": {"()": "evalboard.logs.JsonLines"},
+        "json": {"()": "evalboard.logs.JsonFormatter"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": "INFO"},

@@ -14,7 +14,7 @@ from evalboard.contract.run import RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
 from runs.baselines import current_baselines, rotation_rows
-from runs.models import Release, Repeat, Run, SignOff
+from runs.models import ReleaseRecord, RepeatRecord, RunRecord, SignOffRecord
 from runs.probes import probes_to_mind
 from runs.release import WaitingRelease, waiting_releases, with_outcome
 from runs.run import ANY_PIN_BROKEN, NEWEST_FIRST, rows_of
@@ -28,7 +28,7 @@ STANDING = ("approved", "rejected", "waived")  # the outcomes of a release that 
 RUNS_LOOKED_AT = 100
 ATTENTION_SHOWN, IN_PROGRESS_SHOWN = 20, 20
 RELEASES_SHOWN, ROTATIONS_SHOWN, SIGNED_SHOWN, RUNS_NAMED = 40, 10, 5, 3
-OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
+OPEN = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class Board:
 
 
 def board() -> Board:
-    at_work = Run.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN]
+    at_work = RunRecord.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN]
     lists = [list(runs.values_list("pk", flat=True)) for runs in (_need_somebody(), at_work)]
-    rows = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in={*chain(*lists)}))}
+    rows = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in={*chain(*lists)}))}
     attention, in_progress = (tuple(rows[pk] for pk in of if pk in rows) for of in lists)
     signed = _signed()
     workers = worker_rows()
@@ -111,37 +111,39 @@ def board() -> Board:
 
 
 def _waiting() -> tuple[WaitingRelease, ...]:
-    newest = with_outcome(Release.objects.filter(created_at__gt=Now() - ATTENTION_FOR))
+    newest = with_outcome(ReleaseRecord.objects.filter(created_at__gt=Now() - ATTENTION_FOR))
     return waiting_releases(newest.exclude(outcome__in=STANDING).order_by("-id")[:RELEASES_SHOWN])
 
 
 def _signed() -> tuple[SignedRelease, ...]:
     """Return the newest decisions of all, newest first."""
-    rows = SignOff.objects.order_by("-id").values_list(
+    rows = SignOffRecord.objects.order_by("-id").values_list(
         "release", "verdict__word", "decision", "person_name", "created_at"
     )
     return tuple(SignedRelease(*row) for row in rows[:SIGNED_SHOWN])
 
 
 def _newest_finished() -> tuple[int, ...]:
-    finished = Run.objects.filter(status=Run.Status.FINISHED, finished_at__gt=Now() - NEWS_FOR)
+    finished = RunRecord.objects.filter(status=RunRecord.Status.FINISHED, finished_at__gt=Now() - NEWS_FOR)
     return tuple(finished.order_by("-finished_at", "-id").values_list("pk", flat=True)[:RUNS_NAMED])
 
 
 def _ended_this_week() -> dict[str, int]:
-    ended = Run.objects.filter(finished_at__gt=Now() - NEWS_FOR)
-    n_finished, n_incomplete = Q(status=Run.Status.FINISHED), Q(status=Run.Status.INCOMPLETE)
+    ended = RunRecord.objects.filter(finished_at__gt=Now() - NEWS_FOR)
+    n_finished, n_incomplete = Q(status=RunRecord.Status.FINISHED), Q(status=RunRecord.Status.INCOMPLETE)
     return ended.aggregate(n_finished=Count("pk", filter=n_finished), n_incomplete=Count("pk", filter=n_incomplete))
 
 
-def _need_somebody() -> "QuerySet[Run]":
+def _need_somebody() -> "QuerySet[RunRecord]":
     """Of the newest runs those that failed, lack responses, broke a pin or have repeats that one computation does not
     give.
     """
-    newest = Run.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
-    processes = Repeat.engine_processes.through.objects.filter(repeat__run=OuterRef("pk"))
+    newest = RunRecord.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
+    processes = RepeatRecord.engine_processes.through.objects.filter(repeat__run=OuterRef("pk"))
     is_broken = Q(is_reported=False) & Exists(processes.filter(ANY_PIN_BROKEN))
     is_torn = Q(strays__isnull=False) & ~Q(strays=[]) | Q(unsteady__isnull=False) & ~Q(unsteady=[])
-    among_newest = Run.objects.filter(pk__in=newest.values("pk"))
-    wanting = among_newest.filter(Q(status__in=(Run.Status.FAILED, Run.Status.INCOMPLETE)) | is_broken | is_torn)
+    among_newest = RunRecord.objects.filter(pk__in=newest.values("pk"))
+    wanting = among_newest.filter(
+        Q(status__in=(RunRecord.Status.FAILED, RunRecord.Status.INCOMPLETE)) | is_broken | is_torn
+    )
     return wanting.order_by(*NEWEST_FIRST)[:ATTENTION_SHOWN]

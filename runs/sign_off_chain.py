@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evalboard.core.digest import digest_json
-from runs.models import SignOff, Verdict
+from runs.models import SignOffRecord, Verdict
 
 VERSION = 2
 
 
-def digest_of(row: SignOff) -> str:
+def digest_of(row: SignOffRecord) -> str:
     """What `row.digest` must be; `row` may not be saved yet, and `previous_digest` is "" for the very first."""
     covered: dict[str, Any] = {
         "previous": row.previous_digest,

@@ -16,7 +16,7 @@ from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
 from runs.forced import FORCED
 from runs.lab import advance, open_experiments
-from runs.models import Event, Repeat, Run, Shard, Worker
+from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
 from runs.replays import REPLAYS
@@ -76,13 +76,13 @@ def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> 
     Only a process of the same place can know that (runs.own_process); where the place is not known, and for workers of
     others, the lease decides.
     """
-    here = Worker.objects.filter(stopped_at=None, place=place).exclude(place="")
+    here = WorkerRecord.objects.filter(stopped_at=None, place=place).exclude(place="")
     known = here.values_list("pk", "pid", "process_started")
     worker_ids = [worker_id for worker_id, pid, started in known if started is not None and is_gone(pid, started)]
     n_taken_back = _take_all_back(SHARDS.owned_by(worker_ids), "its worker's process is gone")
     for requests in REQUESTS:
         _guarded(requests.take_back_from, worker_ids)
-    Worker.objects.filter(pk__in=worker_ids).update(stopped_at=Now())
+    WorkerRecord.objects.filter(pk__in=worker_ids).update(stopped_at=Now())
     return n_taken_back
 
 
@@ -96,7 +96,7 @@ def _take_back(lost: QuerySet[Shard], shard_id: int, why: str) -> bool:
         shard = lost.filter(pk=shard_id).select_for_update(skip_locked=True, of=("self",)).first()
         if shard is None:
             return False
-        repeat = Repeat.objects.select_related("run__profile").get(pk=shard.repeat_id)
+        repeat = RepeatRecord.objects.select_related("run__profile").get(pk=shard.repeat_id)
         is_blamed = _blame(shard, repeat)
         name = shard.owner.name if shard.owner else "unknown"
         shard.n_crashes += 1
@@ -109,7 +109,7 @@ def _take_back(lost: QuerySet[Shard], shard_id: int, why: str) -> bool:
     return True
 
 
-def _blame(shard: Shard, repeat: Repeat) -> bool:
+def _blame(shard: Shard, repeat: RepeatRecord) -> bool:
     """The case, or fixed group, that was being decoded alone when the worker died is the one that kills it."""
     if shard.in_flight is None or shard.n_crashes < CRASHES_BEFORE_ISOLATION:
         return False
@@ -123,8 +123,12 @@ def _blame(shard: Shard, repeat: Repeat) -> bool:
 def _repeats_to_finish() -> list[int]:
     """Repeats whose shards have all ended, but whose last worker died before it could say so."""
     open_shards = Q(shards__status__in=(Shard.Status.QUEUED, Shard.Status.RUNNING))
-    waiting = Repeat.objects.filter(finished_at=None, run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING))
-    return list(waiting.exclude(pk__in=Repeat.objects.filter(open_shards).values("pk")).values_list("pk", flat=True))
+    waiting = RepeatRecord.objects.filter(
+        finished_at=None, run__status__in=(RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
+    )
+    return list(
+        waiting.exclude(pk__in=RepeatRecord.objects.filter(open_shards).values("pk")).values_list("pk", flat=True)
+    )
 
 
 def _finish_repeat(repeat_id: int) -> bool:
@@ -132,7 +136,7 @@ def _finish_repeat(repeat_id: int) -> bool:
     try:
         return rollup.finish_repeat(repeat_id=repeat_id)
     except Exception as fault:
-        repeat = Repeat.objects.get(pk=repeat_id)
+        repeat = RepeatRecord.objects.get(pk=repeat_id)
         text = f"Repeat {repeat.index} cannot be scored and ended: {type(fault).__name__}: {fault}. It is tried again."
         history.note_once(repeat.run_id, "not_ended", text, level=Event.Level.ERROR)
         raise
@@ -152,7 +156,7 @@ def _compare(earlier: int, later: int) -> bool:
 def _stop_silent_workers() -> None:
     """A worker that was silent for ten leases is taken off the list of the living."""
     long_ago = Now() - timedelta(seconds=10 * settings.LEASE_SECONDS)
-    Worker.objects.filter(stopped_at=None, seen_at__lt=long_ago).update(stopped_at=F("seen_at"))
+    WorkerRecord.objects.filter(stopped_at=None, seen_at__lt=long_ago).update(stopped_at=F("seen_at"))
 
 
 def _ring_again() -> None:
@@ -165,7 +169,9 @@ def _ring_again() -> None:
 def _say_what_waits() -> None:
     """A run at which nobody has worked for ten minutes, though its pool has nothing else to do, says so, once."""
     lately = Now() - WAIT_BEFORE_SAYING_SO
-    open_runs = Run.objects.filter(status__in=(Run.Status.QUEUED, Run.Status.RUNNING), is_cancel_wanted=False)
+    open_runs = RunRecord.objects.filter(
+        status__in=(RunRecord.Status.QUEUED, RunRecord.Status.RUNNING), is_cancel_wanted=False
+    )
     # A finished shard keeps its last lease: between two shards of a run none is running.
     at_work = Shard.objects.filter(
         repeat__run__in=open_runs, repeat__run__endpoint__pool=OuterRef("endpoint__pool"), lease_until__gt=lately

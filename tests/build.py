@@ -17,27 +17,27 @@ from django.utils import timezone
 
 from evalboard.core import digest
 from evalboard.core.profile import DEFAULT_PROFILES
-from evalboard.core.trace import Trace, encode_block, make_trace, pack_vocabulary
+from evalboard.core.trace import TokenTrace, encode_block, make_trace, pack_vocabulary
 from runs.access import create_token, grant_role
 from runs.catalogue import create_endpoint, create_profile, note_rotation
 from runs.models import (
-    Bucket,
-    Endpoint,
+    BucketRecord,
+    EndpointRecord,
     EngineProcess,
-    Fingerprint,
+    FingerprintRecord,
     Model,
-    Profile,
-    Repeat,
-    Response,
+    ProfileRecord,
+    RepeatRecord,
+    ResponseRecord,
     Rotation,
-    Run,
+    RunRecord,
     Shard,
     Stray,
-    SuiteVersion,
+    SuiteVersionRecord,
     Token,
     TraceBlock,
-    Vocabulary,
-    Worker,
+    VocabularyRecord,
+    WorkerRecord,
 )
 from runs.run import create_run
 from runs.suites import push_suite
@@ -67,7 +67,7 @@ def token(person: Any, *scopes: str) -> str:
     return secret
 
 
-def suite(slug: str = "colours", case_ids: Sequence[str] = ("sky", "sea", "a/b c")) -> SuiteVersion:
+def suite(slug: str = "colours", case_ids: Sequence[str] = ("sky", "sea", "a/b c")) -> SuiteVersionRecord:
     cases = [
         {"id": case_id, "prompt": f"Which colour has {case_id}?", "target": TARGET, "tags": [f"tag-{number}"]}
         for number, case_id in enumerate(case_ids)
@@ -88,27 +88,27 @@ def profile(slug: str = "pinned") -> str:
     return create_profile(slug=slug, title=known["title"], settings=known["settings"])[0].slug
 
 
-def worker(name: str = "first", **changes: Any) -> Worker:
+def worker(name: str = "first", **changes: Any) -> WorkerRecord:
     known = {"host": "here", "pid": 1, "pool": "default", "hardware": {"kind": "cpu"}, "seen_at": Now()}
-    return Worker.objects.create(name=name, **{**known, **changes})
+    return WorkerRecord.objects.create(name=name, **{**known, **changes})
 
 
-def bucket(dtype: str = "float32", *, batch_class: str = "alone") -> Bucket:
+def bucket(dtype: str = "float32", *, batch_class: str = "alone") -> BucketRecord:
     served, _ = Model.objects.get_or_create(digest="a" * 64, defaults={"name": "paint-1b", "line": "paint"})
     manifest = {"engine": {"dtype": dtype}, "versions": {"vllm": "0.32.0"}}
-    fingerprint, _ = Fingerprint.objects.get_or_create(
+    fingerprint, _ = FingerprintRecord.objects.get_or_create(
         digest=digest.digest_json(manifest), defaults={"label": f"vLLM 0.32.0, CPU, {dtype}", "manifest": manifest}
     )
-    return Bucket.objects.get_or_create(model=served, fingerprint=fingerprint, batch_class=batch_class)[0]
+    return BucketRecord.objects.get_or_create(model=served, fingerprint=fingerprint, batch_class=batch_class)[0]
 
 
-def process(of: Bucket | None = None, **changes: Any) -> EngineProcess:
+def process(of: BucketRecord | None = None, **changes: Any) -> EngineProcess:
     """An engine process whose pins held and whose self-checks gave the same bits."""
-    words, _ = Vocabulary.objects.get_or_create(
+    words, _ = VocabularyRecord.objects.get_or_create(
         digest="b" * 64, defaults={"n_tokens": len(TOKENS), "data": pack_vocabulary(TOKENS, end_ids=[0])}
     )
     known = {
-        "worker": Worker.objects.first() or worker(),
+        "worker": WorkerRecord.objects.first() or worker(),
         "bucket": of or bucket(),
         "vocabulary": words,
         "manifest": {"engine": {"dtype": "float32"}, "host": {"name": "here"}},
@@ -120,29 +120,37 @@ def process(of: Bucket | None = None, **changes: Any) -> EngineProcess:
 
 
 def run(
-    version: SuiteVersion | None = None, *, repeats: int = 2, on: str = "local", under: str = "pinned", **changes: Any
-) -> Run:
+    version: SuiteVersionRecord | None = None,
+    *,
+    repeats: int = 2,
+    on: str = "local",
+    under: str = "pinned",
+    **changes: Any,
+) -> RunRecord:
     """A queued run; endpoint, profile and suite are made where they are not there."""
-    version = version or SuiteVersion.objects.first() or suite()
-    if not Endpoint.objects.filter(slug=on).exists():
+    version = version or SuiteVersionRecord.objects.first() or suite()
+    if not EndpointRecord.objects.filter(slug=on).exists():
         endpoint(on)
-    if not Profile.objects.filter(slug=under).exists():
+    if not ProfileRecord.objects.filter(slug=under).exists():
         profile(under)
     return create_run(suite=version.suite.slug, endpoint=on, profile=under, repeats=repeats, **changes)
 
 
-def strays(of: Run, *, n: int) -> None:
+def strays(of: RunRecord, *, n: int) -> None:
     """End a run whose first n cases have a stray each, in repeat 2."""
     served = bucket(batch_class="mixed")
     counted = {"n_strays": n, "n_stray_cases": n, "n_cases": n, "n_unread": 0, "n_responses": 5 * n}
     known = {"bucket": served.pk, "is_steady": False, "distance": 0.33, "noise": 0.0, "far": 0.27, "n_identical": 4 * n}
-    Run.objects.filter(pk=of.pk).update(
-        status=Run.Status.FINISHED, finished_at=Now(), bucket=served, strays=[known | counted | {"n_agreeing": 4 * n}]
+    RunRecord.objects.filter(pk=of.pk).update(
+        status=RunRecord.Status.FINISHED,
+        finished_at=Now(),
+        bucket=served,
+        strays=[known | counted | {"n_agreeing": 4 * n}],
     )
     Stray.objects.bulk_create(Stray(run=of, bucket=served, case_index=case, repeat=2) for case in range(n))
 
 
-def trace(text: str = TARGET, *, logprob: float = -0.25) -> Trace:
+def trace(text: str = TARGET, *, logprob: float = -0.25) -> TokenTrace:
     """Two positions: the text's token and the end; "blue" and "red" are in the vocabulary."""
     token_id = {"blue": 1, "red": 2}.get(text, 4)
     other = 1 if token_id != 1 else 2
@@ -155,38 +163,38 @@ Texts = Sequence[str | None] | Mapping[int, str | None]  # None is a missing res
 
 
 def decode(
-    of: Run,
+    of: RunRecord,
     repeat: int,
     texts: Texts,
     *,
     by: EngineProcess | Sequence[EngineProcess] | None = None,
     logprob: float = -0.25,
     ends: bool = True,
-) -> Repeat:
+) -> RepeatRecord:
     """Store a repeat's responses, and end it unless told not to.
 
     texts: of all cases, or by index of those that a targeted repeat decodes. `by` is the process that decoded it, or
     one for each case.
     """
-    row = Repeat.objects.get(run=of, index=repeat)
+    row = RepeatRecord.objects.get(run=of, index=repeat)
     _store(of, [(row, texts)], by=by or process(), logprob=logprob, ends=ends)
     row.refresh_from_db()
     return row
 
 
-def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None, **changes: Any) -> Run:
+def finished_run(*repeats: Sequence[str | None], by: EngineProcess | None = None, **changes: Any) -> RunRecord:
     """A run of which every repeat has ended with these texts, one for each case."""
     texts = repeats or ((TARGET, TARGET, "red"), (TARGET, "red", "red"))
     created = run(repeats=len(texts), **changes)
-    rows = Repeat.objects.filter(run=created).order_by("index")
+    rows = RepeatRecord.objects.filter(run=created).order_by("index")
     _store(created, list(zip(rows, texts, strict=True)), by=by or process())
     created.refresh_from_db()
     return created
 
 
 def _store(
-    of: Run,
-    repeats: Sequence[tuple[Repeat, Texts]],
+    of: RunRecord,
+    repeats: Sequence[tuple[RepeatRecord, Texts]],
     *,
     by: EngineProcess | Sequence[EngineProcess],
     logprob: float = -0.25,
@@ -200,26 +208,28 @@ def _store(
     blocks = TraceBlock.objects.bulk_create(
         TraceBlock(run=of, data=encode_block(each), n_traces=len(each), is_packed=True) for each in traces
     )
-    Response.objects.bulk_create(
-        Response(**_response(row, index, text, processes[slot], (block, slot), decoded[slot]))
+    ResponseRecord.objects.bulk_create(
+        ResponseRecord(**_response(row, index, text, processes[slot], (block, slot), decoded[slot]))
         for row, each, block, decoded in zip(rows, answers, blocks, traces, strict=True)
         for slot, (index, text) in enumerate(each.items())
     )
-    served = Repeat.engine_processes.through
+    served = RepeatRecord.engine_processes.through
     served.objects.bulk_create(
         served(repeat=row, engineprocess=each) for row in rows for each in dict.fromkeys(processes)
     )
-    Run.objects.filter(pk=of.pk).update(bucket=processes[0].bucket, status=Run.Status.RUNNING, started_at=Now())
+    RunRecord.objects.filter(pk=of.pk).update(
+        bucket=processes[0].bucket, status=RunRecord.Status.RUNNING, started_at=Now()
+    )
     shards = Shard.objects.filter(repeat__in=rows)
     status = Shard.Status.FINISHED if ends else Shard.Status.RUNNING
     n_each = len(processes) if shards.count() == len(rows) else Coalesce("n_chosen", F("last") - F("first") + 1)
     shards.update(status=status, attempt=1, owner=processes[0].worker, n_done=n_each)
-    Repeat.objects.filter(pk__in=[row.pk for row in rows]).update(status=Repeat.Status.RUNNING)
+    RepeatRecord.objects.filter(pk__in=[row.pk for row in rows]).update(status=RepeatRecord.Status.RUNNING)
     for row in rows if ends else ():
         rollup.finish_repeat(repeat_id=row.pk)
 
 
-def rotated(run: Run, at: datetime) -> None:
+def rotated(run: RunRecord, at: datetime) -> None:
     """Note the rotation that a run shows, if it does, as one of this time."""
     with transaction.atomic():
         note_rotation(shown_by=run)
@@ -227,7 +237,12 @@ def rotated(run: Run, at: datetime) -> None:
 
 
 def _response(
-    repeat: Repeat, index: int, text: str | None, by: EngineProcess, place: tuple[TraceBlock, int], decoded: Trace
+    repeat: RepeatRecord,
+    index: int,
+    text: str | None,
+    by: EngineProcess,
+    place: tuple[TraceBlock, int],
+    decoded: TokenTrace,
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"repeat": repeat, "case_index": index, "engine_process": by, "attempt": 1}
     if text is None:

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 from zlib import crc32
 
-from evalboard.core.probes import ProbeCall, choose_sampling, plan_calls, select_needed_calls
+from evalboard.core.probes import ProbeExchange, choose_sampling, plan_calls, select_needed_calls
 
 PARAMETERS = {"max_tokens": 24}
 EVERYTHING = frozenset(
@@ -23,16 +23,16 @@ def answer_calls(
     honours: Collection[str] = EVERYTHING,
     refuses: Mapping[str, str] | None = None,
     largest: int = 20,
-    change: Callable[[ProbeCall], ProbeCall] = lambda call: call,
-) -> list[ProbeCall]:
+    change: Callable[[ProbeExchange], ProbeExchange] = lambda call: call,
+) -> list[ProbeExchange]:
     """Return the calls of a check as a server would answer that honours some parameters and refuses others.
 
     refuses: words by parameter, of the temperature for 0 alone. largest: how many alternatives it gives; more are
     refused. change: what becomes of each answer in the end.
     """
     numbers = count(1000)
-    answered: list[ProbeCall] = []
-    rounds: dict[int, list[ProbeCall]] = {}
+    answered: list[ProbeExchange] = []
+    rounds: dict[int, list[ProbeExchange]] = {}
     for call in plan_calls("capability", PARAMETERS, ()):
         rounds.setdefault(call.round, []).append(call)
     for calls in rounds.values():
@@ -45,13 +45,13 @@ def answer_calls(
 
 
 def _answer(
-    call: ProbeCall,
-    answered: list[ProbeCall],
+    call: ProbeExchange,
+    answered: list[ProbeExchange],
     honours: frozenset[str],
     refuses: Mapping[str, str],
     largest: int,
     number: int,
-) -> ProbeCall:
+) -> ProbeExchange:
     sampling = choose_sampling("capability", PARAMETERS, call.group, answered)
     idle: dict[str, object] = {"stop": [], "temperature": 1.0}
     sent = {name for name, value in sampling.items() if value != idle.get(name)} | (
@@ -90,7 +90,7 @@ def _n_of_switches(sampling: Mapping[str, Any], honours: frozenset[str]) -> int:
     return 4 if "chat_template_kwargs" in honours and switches.get("enable_thinking") is False else 0
 
 
-def _words(call: ProbeCall, sampling: Mapping[str, object], honours: frozenset[str], number: int) -> list[str]:
+def _words(call: ProbeExchange, sampling: Mapping[str, object], honours: frozenset[str], number: int) -> list[str]:
     """The words of an answer before it is cut: a short prompt has one, a long one thirty."""
     is_narrowed = any(name in sampling and name in honours for name in ("top_p", "top_k", "min_p"))
     is_warm = bool(sampling["temperature"]) and "temperature" in honours and not is_narrowed

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evalboard.core.trace import Failed, Forced, Trace, make_trace
+from evalboard.core.trace import Failed, Forced, TokenTrace, make_trace
 from runs.forced import (
     AnswerToForce,
     ForcedOutcome,
@@ -16,25 +16,25 @@ from runs.forced import (
     next_answers,
     record_forced,
 )
-from runs.models import EngineProcess, ForcedScoring, Worker
+from runs.models import EngineProcess, ForcedScoringRecord, WorkerRecord
 from runs.work import Lease
 from tests import build
 
 
 def claimed() -> Lease:
-    lease = claim_forced(worker=build.worker(f"scorer-{Worker.objects.count()}"))
+    lease = claim_forced(worker=build.worker(f"scorer-{WorkerRecord.objects.count()}"))
     assert lease is not None
     return lease
 
 
 def scored(
-    scoring: ForcedScoring,
+    scoring: ForcedScoringRecord,
     *,
     by: EngineProcess | None = None,
     shift: float = 0.25,
     other_at: int | None = 0,
     dies_on: Collection[int] = (),
-) -> ForcedScoring:
+) -> ForcedScoringRecord:
     """The scoring, ended. other_at: the position of each answer where another token is likelier."""
     process = by or build.process(build.bucket("bfloat16"))
     lease = claimed()
@@ -74,7 +74,7 @@ def outcome(
     )
 
 
-def forced_trace(answer: AnswerToForce, given: GivenTokens, *, shift: float, other_at: int | None) -> Trace:
+def forced_trace(answer: AnswerToForce, given: GivenTokens, *, shift: float, other_at: int | None) -> TokenTrace:
     """The given tokens with the run's logprobs less `shift`; a text is one token for each of its letters."""
     ids = given.answer_token_ids or [1] * len(given.text)
     own = answer.trace.logprobs if answer.trace is not None and given.answer_token_ids else np.full(len(ids), -0.5)

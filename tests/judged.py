@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from runs.catalogue import create_policy, store_default_policies
-from runs.models import EngineProcess, Policy, Run, SuiteVersion
+from runs.models import EngineProcess, PolicyRecord, RunRecord, SuiteVersionRecord
 from tests import build
 
 N_CASES, REPEATS = 8, 5
 LENIENT = {"rule": "paired", "tolerance_points": 15.0}
 
 
-def suite(slug: str = "colours") -> SuiteVersion:
+def suite(slug: str = "colours") -> SuiteVersionRecord:
     return build.suite(slug, case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
-def policy() -> Policy:
+def policy() -> PolicyRecord:
     """`lenient`, beside the two that every installation has."""
     store_default_policies()
     return create_policy(slug="lenient", title="Lenient", settings=LENIENT)[0]
@@ -29,8 +29,8 @@ def run(
     *,
     by: EngineProcess | None = None,
     repeats: int = REPEATS,
-    version: SuiteVersion | None = None,
-) -> Run:
+    version: SuiteVersionRecord | None = None,
+) -> RunRecord:
     """A finished run in which the same cases are right in every repeat."""
     return build.finished_run(*[answers(n_right)] * repeats, by=by, version=version or suite())
 
@@ -39,7 +39,7 @@ def answers(n_right: int) -> Sequence[str]:
     return ("blue",) * n_right + ("red",) * (N_CASES - n_right)
 
 
-def open_run(**changes: Any) -> Run:
+def open_run(**changes: Any) -> RunRecord:
     """Against a run in which every case is right, inconclusive at 5 repeats; further ones would settle it."""
     texts = [answers(N_CASES - 2 if repeat == 0 else N_CASES) for repeat in range(REPEATS)]
     return build.finished_run(*texts, version=suite(), **changes)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evalboard.core.trace import Trace, make_trace
+from evalboard.core.trace import TokenTrace, make_trace
 
 
 def trace(
@@ -14,7 +14,7 @@ def trace(
     seed: int = 0,
     grid: int = 19,
     prompt: Sequence[int] | None = None,
-) -> Trace:
+) -> TokenTrace:
     """A trace that chose `tokens` (ids, or one token a character) the way a greedy engine does.
 
     Logits lie on steps of 2**-grid, as float32 (19) or bfloat16 (4) logits do, and the log-softmax is
@@ -35,11 +35,11 @@ def trace(
 
 def trace_of_bits(
     token_ids: Sequence[int], logprobs: Sequence[int], ids: Sequence[Sequence[int]], bits: Sequence[Sequence[int]]
-) -> Trace:
+) -> TokenTrace:
     """A trace whose floats are given as their 32 bits; `ids` and `bits` have one row a position, of one length."""
     n = len(token_ids)
     k = len(ids[0]) if n else 0
-    return Trace(
+    return TokenTrace(
         token_ids=np.array(token_ids, dtype=np.int32),
         logprobs=np.array(logprobs, dtype=np.uint32).view(np.float32),
         alternative_ids=np.array(ids, dtype=np.int32).reshape(n, k),

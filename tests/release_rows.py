@@ -10,13 +10,24 @@ from evalboard.core.digest import digest_json
 from evalboard.core.suite import DEFAULT_POLICIES
 from evalboard.core.verdict import VERDICT_RULES
 from runs import sign_off_chain
-from runs.models import Baseline, Fingerprint, Gate, Policy, Release, Rotation, Run, SignOff, Suite, Verdict
+from runs.models import (
+    BaselineRecord,
+    FingerprintRecord,
+    GateRecord,
+    PolicyRecord,
+    ReleaseRecord,
+    Rotation,
+    RunRecord,
+    SignOffRecord,
+    Suite,
+    Verdict,
+)
 from tests import build
 
 
-def policy(slug: str = "strict", *, version: int = 1) -> Policy:
+def policy(slug: str = "strict", *, version: int = 1) -> PolicyRecord:
     known = DEFAULT_POLICIES.get(slug, DEFAULT_POLICIES["paired"])
-    made, _ = Policy.objects.get_or_create(
+    made, _ = PolicyRecord.objects.get_or_create(
         slug=slug,
         version=version,
         defaults={"title": slug.title(), "settings": known["settings"], "digest": digest_json(known["settings"])},
@@ -24,18 +35,18 @@ def policy(slug: str = "strict", *, version: int = 1) -> Policy:
     return made
 
 
-def baseline(run: Run, *, by: Any = None, reason: str = "The first good one.", **changes: Any) -> Baseline:
+def baseline(run: RunRecord, *, by: Any = None, reason: str = "The first good one.", **changes: Any) -> BaselineRecord:
     known = {"suite": run.suite_version.suite, "line": run.endpoint.line, "profile_slug": run.profile.slug}
-    return Baseline.objects.create(**{**known, "run": run, "reason": reason, "set_by": by, **changes})
+    return BaselineRecord.objects.create(**{**known, "run": run, "reason": reason, "set_by": by, **changes})
 
 
-def rotation(run: Run, *, before: Fingerprint, expires: Sequence[Baseline] = ()) -> Rotation:
+def rotation(run: RunRecord, *, before: FingerprintRecord, expires: Sequence[BaselineRecord] = ()) -> Rotation:
     """`run` is the first that its own bucket's fingerprint served."""
     assert run.bucket is not None
     made = Rotation.objects.create(
         endpoint=run.endpoint, profile_slug=run.profile.slug, before=before, after=run.bucket.fingerprint, run=run
     )
-    Baseline.objects.filter(pk__in=[each.pk for each in expires]).update(rotation=made)
+    BaselineRecord.objects.filter(pk__in=[each.pk for each in expires]).update(rotation=made)
     return made
 
 
@@ -110,16 +121,16 @@ def document(*gates: Mapping[str, Any], verdict: str = "ship", **changes: Any) -
 
 
 def release(
-    candidate: Run,
-    baseline_run: Run,
+    candidate: RunRecord,
+    baseline_run: RunRecord,
     *,
     verdict: str = "ship",
     by: Any = None,
-    of: Policy | None = None,
+    of: PolicyRecord | None = None,
     **changes: Any,
-) -> Release:
+) -> ReleaseRecord:
     """A release of one gate, decided unless `verdict` is "". `changes` go to its document."""
-    made = Release.objects.create(policy=of or policy(), created_by=by, labels={"commit": "1f3a"})
+    made = ReleaseRecord.objects.create(policy=of or policy(), created_by=by, labels={"commit": "1f3a"})
     add_gate(made, candidate, baseline_run)
     if verdict:
         decide(made, document(verdict=verdict, **changes))
@@ -127,9 +138,14 @@ def release(
 
 
 def add_gate(
-    to: Release, candidate: Run, baseline_run: Run, *, tier: str = "critical", suite: Suite | None = None
-) -> Gate:
-    return Gate.objects.create(
+    to: ReleaseRecord,
+    candidate: RunRecord,
+    baseline_run: RunRecord,
+    *,
+    tier: str = "critical",
+    suite: Suite | None = None,
+) -> GateRecord:
+    return GateRecord.objects.create(
         release=to,
         position=to.gates.count(),
         suite=suite or candidate.suite_version.suite,
@@ -139,7 +155,7 @@ def add_gate(
     )
 
 
-def decide(of: Release, said: dict[str, Any], *, inputs: str = "first") -> Verdict:
+def decide(of: ReleaseRecord, said: dict[str, Any], *, inputs: str = "first") -> Verdict:
     """The verdict on inputs that are called `inputs`."""
     made = Verdict.objects.create(
         release=of, word=said["verdict"], policy=of.policy, document=said, input_digest=digest_json(inputs)
@@ -150,19 +166,19 @@ def decide(of: Release, said: dict[str, Any], *, inputs: str = "first") -> Verdi
 
 
 def sign(
-    of: Release,
+    of: ReleaseRecord,
     decision: str = "approve",
     *,
     by: Any = None,
     note: str = "",
     expires_at: datetime | None = None,
     created_at: datetime | None = None,
-) -> SignOff:
+) -> SignOffRecord:
     """A link of the chain, on the release's present verdict."""
     assert of.verdict is not None
-    person = by or build.user(f"signer-{SignOff.objects.count()}", "release manager")
-    before = SignOff.objects.order_by("-id").first()
-    row = SignOff(
+    person = by or build.user(f"signer-{SignOffRecord.objects.count()}", "release manager")
+    before = SignOffRecord.objects.order_by("-id").first()
+    row = SignOffRecord(
         release=of,
         verdict=of.verdict,
         person=person,

@@ -4,7 +4,16 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from runs.models import AnswerSet, Endpoint, EngineProcess, ForcedScoring, Probe, Profile, Run, Worker
+from runs.models import (
+    AnswerSet,
+    EndpointRecord,
+    EngineProcess,
+    ForcedScoringRecord,
+    ProbeRecord,
+    ProfileRecord,
+    RunRecord,
+    WorkerRecord,
+)
 from runs.probes import claim_probe, create_probe, go_on_verifying
 from tests import build, forced
 
@@ -12,14 +21,14 @@ N = 12  # cases
 SHIFTS = {"endpoint": 0.02, "control": 0.0, "numerics": 0.01, "planted": 0.02}  # nats, each token's
 
 
-def ask(on: str = "asked", *, user: Any = None, **parameters: Any) -> Probe:
+def ask(on: str = "asked", *, user: Any = None, **parameters: Any) -> ProbeRecord:
     """A queued verification whose runs are queued too; endpoints and suite are made where they are not there."""
     for slug, dtype in ((on, "float32"), ("reference", "float32"), ("second", "bfloat16"), ("changed", "float32")):
         path = "/models/8-bits" if slug == "changed" else "/models/paint"
         known = {"dtype": dtype, "model_path": path, "line": "paint", "max_model_len": 1024}
-        Endpoint.objects.get_or_create(slug=slug, defaults=known)
+        EndpointRecord.objects.get_or_create(slug=slug, defaults=known)
     build.suite("texts", [f"case-{number:02}" for number in range(N)])
-    if not Profile.objects.exists():
+    if not ProfileRecord.objects.exists():
         build.profile("pinned")
     named = {"suite": "texts", "reference": "reference", **parameters}
     return create_probe(endpoint=on, kind="verify", parameters=named, user=user)
@@ -27,27 +36,27 @@ def ask(on: str = "asked", *, user: Any = None, **parameters: Any) -> Probe:
 
 def look() -> None:
     """Let a worker look after the oldest verification, as it does every few seconds."""
-    Probe.objects.filter(status="queued").update(next_at=Now())
-    lease = claim_probe(worker=Worker.objects.filter(name="prober").first() or build.worker("prober"))
+    ProbeRecord.objects.filter(status="queued").update(next_at=Now())
+    lease = claim_probe(worker=WorkerRecord.objects.filter(name="prober").first() or build.worker("prober"))
     assert lease is not None
     go_on_verifying(lease=lease)
 
 
-def end_runs(probe: Probe, by: EngineProcess) -> None:
+def end_runs(probe: ProbeRecord, by: EngineProcess) -> None:
     """End each run that is at work, with one answer everywhere."""
     for each in probe.sets.select_related("run"):
-        if each.run is not None and each.run.status == Run.Status.QUEUED:
+        if each.run is not None and each.run.status == RunRecord.Status.QUEUED:
             build.decode(each.run, 1, ["blue"] * N, by=by)
 
 
 def end_scorings(by: EngineProcess, **shifts: float) -> None:
     """Score what is asked for, the tokens of each set as much less likely as SHIFTS or `shifts` say."""
-    while scoring := ForcedScoring.objects.filter(status="queued").order_by("pk").first():
+    while scoring := ForcedScoringRecord.objects.filter(status="queued").order_by("pk").first():
         role = _role(scoring)
         forced.scored(scoring, by=by, shift={**SHIFTS, **shifts}[role], other_at=None)
 
 
-def end(probe: Probe, by: EngineProcess, **shifts: float) -> Probe:
+def end(probe: ProbeRecord, by: EngineProcess, **shifts: float) -> ProbeRecord:
     """Bring it to its end, whatever that is."""
     for _ in range(6):
         end_runs(probe, by)
@@ -60,5 +69,5 @@ def end(probe: Probe, by: EngineProcess, **shifts: float) -> Probe:
     return probe
 
 
-def _role(scoring: ForcedScoring) -> str:
+def _role(scoring: ForcedScoringRecord) -> str:
     return AnswerSet.objects.get(scoring=scoring).role

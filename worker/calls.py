@@ -7,14 +7,14 @@ from typing import Protocol
 from django.conf import settings
 
 from evalboard.core.digest import digest_json
-from runs.models import Endpoint, Worker
+from runs.models import EndpointRecord, WorkerRecord
 from runs.work import CallLimits, CallOutcome
 from worker.engines.base import DecodeRequest
 
 MAX_OPEN = 4  # endpoints that a worker goes to and fro between
 
 
-class Client(Protocol):
+class EndpointClient(Protocol):
     """What makes the calls to one endpoint. Every method but `abort` belongs to one thread."""
 
     @property
@@ -40,16 +40,16 @@ class Client(Protocol):
         """Close all connections; harmless when there are none."""
 
 
-class Calls:
+class OpenClients:
     """The open clients of a worker, the one that was used last at the end."""
 
-    def __init__(self, make_client: Callable[..., Client], *, worker: Worker) -> None:
+    def __init__(self, make_client: Callable[..., EndpointClient], *, worker: WorkerRecord) -> None:
         self._make_client = make_client
         self._worker = worker
-        self._open: dict[tuple[int, str], Client] = {}
-        self._current: Client | None = None
+        self._open: dict[tuple[int, str], EndpointClient] = {}
+        self._current: EndpointClient | None = None
 
-    def open_for(self, endpoint: Endpoint, *, is_alone: bool, learns: bool = True) -> Client:
+    def open_for(self, endpoint: EndpointRecord, *, is_alone: bool, learns: bool = True) -> EndpointClient:
         """Return the endpoint's client, opened where none is. Raises EndpointRefused.
 
         is_alone: one call at a time, in place of as many as the endpoint takes. learns: what the server refuses by name
@@ -74,11 +74,11 @@ class Calls:
             self._close(oldest)
         return client
 
-    def n_failures(self, endpoint: Endpoint) -> int:
+    def n_failures(self, endpoint: EndpointRecord) -> int:
         """Return how many calls to an endpoint failed in a row; 0 where none of its clients is open."""
         return max((client.n_failures for key, client in self._open.items() if key[0] == endpoint.pk), default=0)
 
-    def discard(self, client: Client) -> None:
+    def discard(self, client: EndpointClient) -> None:
         """Close a client, so that the next piece of work has another one."""
         for key in [key for key, one in self._open.items() if one is client]:
             self._close(key)
@@ -98,7 +98,7 @@ class Calls:
             self._open.pop(key).stop()
 
 
-def _digest(endpoint: Endpoint, *, is_alone: bool, learns: bool) -> str:
+def _digest(endpoint: EndpointRecord, *, is_alone: bool, learns: bool) -> str:
     """What a client is made of: an endpoint that was changed gets another one."""
     fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo", "concurrency")
     return digest_json({name: getattr(endpoint, name) for name in fields} | {"is_alone": is_alone, "learns": learns})

@@ -24,7 +24,7 @@ from psycopg.pq import TransactionStatus
 
 from evalboard.core.errors import LeaseLost
 from runs import work
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.work import Beat, Lease
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Heartbeat:
         self,
         *,
         lease: Lease,
-        worker: Worker,
+        worker: WorkerRecord,
         on_stop: Callable[[], None],
         claimed_at: float,
         renew: Callable[..., Beat],

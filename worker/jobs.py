@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from evalboard.core.profile import find_profile_refusal, parse_profile
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.work import Beat, CaseToDecode, Lease, Serving, beat, leave_alone, self_test_result
-from worker.calls import Calls
+from worker.calls import OpenClients
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.session import EngineSession
@@ -16,7 +16,7 @@ LEFT_ALONE_SECONDS = 60.0  # after that a worker tries again: its engine may hav
 MAX_LAST_LINES = 20
 
 
-class Interrupted(Exception):
+class WorkInterrupted(Exception):
     """The work on a row must end before it is done: its lease is lost, or the worker is to stop."""
 
 
@@ -49,7 +49,9 @@ class Job(Protocol):
 class Station:
     """A worker with its one engine session and its clients of servers of others, at which its jobs work in turn."""
 
-    def __init__(self, *, worker: Worker, hardware: Mapping[str, Any], session: EngineSession, calls: Calls) -> None:
+    def __init__(
+        self, *, worker: WorkerRecord, hardware: Mapping[str, Any], session: EngineSession, calls: OpenClients
+    ) -> None:
         self.worker = worker
         self.session = session
         self.calls = calls
@@ -64,7 +66,7 @@ class Station:
     def check(self, heartbeat: Heartbeat) -> None:
         """Raise Interrupted where the work must end: what an engine gave may be that of one called off."""
         if self.must_end(heartbeat):
-            raise Interrupted
+            raise WorkInterrupted
 
     def find_refusal(self, serving: Serving) -> str | None:
         """Say why this worker cannot honour the profile; None where it can. A call needs no hardware."""

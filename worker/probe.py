@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.probe_kinds import EXACT, ProbeKind
-from evalboard.core.probes import ProbeCall, choose_sampling
-from evalboard.core.trace import Decoded, Outcome, Trace
+from evalboard.core.probes import ProbeExchange, choose_sampling
+from evalboard.core.trace import Decoded, Outcome, TokenTrace
 from runs.models import EngineProcess
 from runs.probes import (
     PROBES,
@@ -84,7 +84,7 @@ class ProbeJob:
         heartbeat.persist(partial(finish_probe, lease=lease))
         self._station.note("")
 
-    def _answered(self, work: ProbeWork, calls: Sequence[ProbeCall], heartbeat: Heartbeat) -> list[ProbeCall]:
+    def _answered(self, work: ProbeWork, calls: Sequence[ProbeExchange], heartbeat: Heartbeat) -> list[ProbeExchange]:
         """One round's answers; asked once more, afresh, where the engine fails: the warm one may have died before.
 
         Raises EngineFailure, or Interrupted where the work must end.
@@ -101,7 +101,7 @@ class ProbeJob:
             self._station.check(heartbeat)
             raise
 
-    def _decoded(self, work: ProbeWork, calls: Sequence[ProbeCall]) -> list[ProbeCall]:
+    def _decoded(self, work: ProbeWork, calls: Sequence[ProbeExchange]) -> list[ProbeExchange]:
         """Raises EngineFailure."""
         opened = self._session.open_apart(work.serving)
         requests = [_request(place, call, work, opened) for place, call in enumerate(calls)]
@@ -116,7 +116,7 @@ class ProbeJob:
         ]
 
 
-def _request(place: int, call: ProbeCall, work: ProbeWork, opened: Opened) -> DecodeRequest:
+def _request(place: int, call: ProbeExchange, work: ProbeWork, opened: Opened) -> DecodeRequest:
     # A probe reads whole responses: what a model thinks is part of what it was asked for.
     sampling = {**opened.plan.sampling, **choose_sampling(work.kind, work.parameters, call.group)}
     sampling.pop("reasoning_tags", None)
@@ -125,7 +125,7 @@ def _request(place: int, call: ProbeCall, work: ProbeWork, opened: Opened) -> De
     return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
 
 
-def _with_answer(call: ProbeCall, outcome: Outcome | None, kind: str) -> ProbeCall:
+def _with_answer(call: ProbeExchange, outcome: Outcome | None, kind: str) -> ProbeExchange:
     if outcome is None:
         return replace(call, error=LEFT_OUT)
     if not isinstance(outcome, Decoded):
@@ -142,14 +142,14 @@ def _with_answer(call: ProbeCall, outcome: Outcome | None, kind: str) -> ProbeCa
     )
 
 
-def _evidence(trace: Trace) -> dict[str, Any]:
+def _evidence(trace: TokenTrace) -> dict[str, Any]:
     """What an incident must be able to show. JSON has finite numbers alone; the least stands for one that is none."""
     least = float(np.finfo(np.float32).min)
     logprobs = np.nan_to_num(trace.logprobs, nan=least, neginf=least, posinf=0.0)
     return {"logprobs": tuple(logprobs.tolist()), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
 
 
-def _top(trace: Trace) -> tuple[tuple[int, float], ...]:
+def _top(trace: TokenTrace) -> tuple[tuple[int, float], ...]:
     """The alternatives of the first position whose logprob is a number; JSON has no others."""
     first = trace.alternatives(0) if len(trace) else []
     return tuple((each.token_id, each.logprob) for each in first if math.isfinite(each.logprob))

@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 from evalboard.contract.probe_kinds import ProbeKind
-from evalboard.core.probes import ProbeCall, choose_sampling, select_needed_calls
+from evalboard.core.probes import ProbeExchange, choose_sampling, select_needed_calls
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.importers.records import LoggedPositions, LoggedResponse
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
 from runs.served import bucket_of_answer
 from runs.work import Answered, CallOutcome, Lease, end_rest
-from worker.calls import Client
+from worker.calls import EndpointClient
 from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station
@@ -72,8 +72,8 @@ class RemoteProbes:
             end_rest(endpoint_id=endpoint.pk)
 
     def _read(
-        self, work: ProbeWork, wanted: Sequence[ProbeCall], outcomes: Mapping[int, CallOutcome]
-    ) -> list[ProbeCall]:
+        self, work: ProbeWork, wanted: Sequence[ProbeExchange], outcomes: Mapping[int, CallOutcome]
+    ) -> list[ProbeExchange]:
         """The calls with what came of each, and with the bucket of who answered, as a run of them would have it."""
         endpoint = work.serving.endpoint
         called = [replace(call, worker=self._station.worker.pk, is_remote=True) for call in wanted]
@@ -81,7 +81,7 @@ class RemoteProbes:
 
 
 def _outcomes(
-    client: Client, work: ProbeWork, wanted: Sequence[ProbeCall], answered: Sequence[ProbeCall]
+    client: EndpointClient, work: ProbeWork, wanted: Sequence[ProbeExchange], answered: Sequence[ProbeExchange]
 ) -> dict[int, CallOutcome]:
     """What each call came to, by its place."""
     requests = [_request(place, call, work, answered) for place, call in enumerate(wanted)]
@@ -89,7 +89,7 @@ def _outcomes(
         return {outcome.case_index: outcome for outcome in outcomes}
 
 
-def _request(place: int, call: ProbeCall, work: ProbeWork, answered: Sequence[ProbeCall]) -> DecodeRequest:
+def _request(place: int, call: ProbeExchange, work: ProbeWork, answered: Sequence[ProbeExchange]) -> DecodeRequest:
     # A capability check says by itself all that it asks; what is neutral in a profile would be asked as well.
     from_profile = {} if work.kind == ProbeKind.CAPABILITY else parse_profile(work.serving.profile_settings).sampling
     sampling: dict[str, Any] = {
@@ -102,7 +102,9 @@ def _request(place: int, call: ProbeCall, work: ProbeWork, answered: Sequence[Pr
     return DecodeRequest(case_index=place, messages=work.prompts[call.prompt], sampling=sampling)
 
 
-def _with_answer(call: ProbeCall, outcome: CallOutcome | None, endpoint: Endpoint, kind: str) -> ProbeCall:
+def _with_answer(
+    call: ProbeExchange, outcome: CallOutcome | None, endpoint: EndpointRecord, kind: str
+) -> ProbeExchange:
     if isinstance(outcome, Failed):
         return replace(call, error=f"{outcome.code}: {outcome.detail}")
     if not isinstance(outcome, Answered):

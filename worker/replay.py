@@ -14,7 +14,7 @@ from evalboard.core.compare import (
     make_failed_result,
 )
 from evalboard.core.profile import ProfileSettings, parse_profile, set_batch_size
-from evalboard.core.trace import Decoded, Outcome, Trace
+from evalboard.core.trace import Decoded, Outcome, TokenTrace
 from runs.models import EngineProcess
 from runs.replays import (
     REPLAYS,
@@ -34,7 +34,7 @@ from worker.heartbeat import Heartbeat
 from worker.jobs import Station, make_request
 from worker.session import Opened
 
-Earlier = list[tuple[Mapping[str, Any], Trace]]
+Earlier = list[tuple[Mapping[str, Any], TokenTrace]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ReplayJob:
 
     def _tried(
         self, work: ReplayWork, variant: Mapping[str, Any], earlier: Earlier, heartbeat: Heartbeat
-    ) -> tuple[ReplayResult, Trace | None]:
+    ) -> tuple[ReplayResult, TokenTrace | None]:
         """One variant's result, and the trace for the comparisons of later ones. An engine that fails is a result.
 
         It is tried once more, afresh, where that can help: the warm engine may have died since its last answer.
@@ -121,7 +121,7 @@ class ReplayJob:
 
     def _tried_again(
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
-    ) -> tuple[ReplayResult, Trace | None]:
+    ) -> tuple[ReplayResult, TokenTrace | None]:
         try:
             return self._decoded(work, decoding, variant, earlier)
         except EngineFailure as failure:
@@ -130,7 +130,7 @@ class ReplayJob:
 
     def _decoded(
         self, work: ReplayWork, decoding: ProfileSettings, variant: Mapping[str, Any], earlier: Earlier
-    ) -> tuple[ReplayResult, Trace | None]:
+    ) -> tuple[ReplayResult, TokenTrace | None]:
         """Raises EngineFailure."""
         opened = self._session.open_apart(work.serving, decoding=decoding, dtype=variant.get("dtype"))
         batch = _batch(work, variant, opened)
@@ -194,7 +194,7 @@ def _result(
     outcome: Outcome | None,
     earlier: Earlier,
     process: EngineProcess,
-) -> tuple[ReplayResult, Trace | None]:
+) -> tuple[ReplayResult, TokenTrace | None]:
     if outcome is None:
         return make_failed_result(variant, code="engine_error", detail="The engine left the case out."), None
     if not isinstance(outcome, Decoded):

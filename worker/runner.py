@@ -14,16 +14,16 @@ from django.db import DatabaseError, close_old_connections, connection
 
 from evalboard.core.errors import EvalboardError, LeaseLost
 from runs.compare import work_on_comparison
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
 from runs.work import Lease, beat, count_fenced, register_worker, stop_worker, work_on_strays
-from worker.calls import Calls, Client
+from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
 from worker.force import ForceJob
 from worker.heartbeat import AWAY, Heartbeat
-from worker.jobs import Interrupted, Job, Station
+from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
 from worker.replay import ReplayJob
 from worker.session import EngineSession
@@ -45,12 +45,12 @@ class Runner:
         pool: str,
         hardware: Mapping[str, Any],
         make_engine: Callable[[EngineSpec], Engine],
-        make_client: Callable[..., Client] = OpenAIEngine,
+        make_client: Callable[..., EndpointClient] = OpenAIEngine,
         jobs: Sequence[Callable[[Station], Job]] = JOBS,
     ) -> None:
         host, place = socket.gethostname(), own_process.own_place()
         release_dead_workers(place=place, is_gone=own_process.is_gone)
-        self.worker: Worker = register_worker(
+        self.worker: WorkerRecord = register_worker(
             name=f"{host}-{os.getpid()}-{secrets.token_hex(2)}",
             host=host,
             pid=os.getpid(),
@@ -61,7 +61,7 @@ class Runner:
             versions=hardware.get("versions", {}),
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
-        calls = Calls(make_client, worker=self.worker)
+        calls = OpenClients(make_client, worker=self.worker)
         self._station = Station(worker=self.worker, hardware=hardware, session=self._session, calls=calls)
         self._jobs = [make_job(self._station) for make_job in jobs]
         self._beaten_at = self._reconciled_at = float("-inf")
@@ -169,7 +169,7 @@ def _work(job: Job, lease: Lease, heartbeat: Heartbeat) -> None:
     """Work on a row until it ends, or let it go where the worker is to stop. Raises LeaseLost."""
     try:
         job.work(lease, heartbeat)
-    except Interrupted:
+    except WorkInterrupted:
         if heartbeat.is_lost:
             raise LeaseLost(f"The lease of {lease} was lost while it was worked on.") from None
         job.let_go(lease, "The worker was stopped.")

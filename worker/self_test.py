@@ -24,7 +24,7 @@ from evalboard.core.profile import (
     parse_profile,
     plan_engine,
 )
-from runs.models import SelfTest
+from runs.models import SelfTestRecord
 from runs.work import record_self_test
 from worker.engines.base import EngineDied, EngineFailure, EngineTimeout
 from worker.engines.vllm import child_environment, describe
@@ -74,7 +74,7 @@ def measure(python: str | Path, hardware: Mapping[str, Any]) -> dict[str, Any]:
     return {"version": SELF_TEST_VERSION, "kernels": {"plain": None, "invariant": None, **kernels}}
 
 
-def table(test: SelfTest) -> str:
+def table(test: SelfTestRecord) -> str:
     """Draw what was found, an operation a line and a dtype a column, and what follows from it."""
     parts = []
     by_kernels = groupby(list_operation_findings(test.result), key=lambda finding: finding.kernels)
@@ -104,7 +104,7 @@ def _measure(python: str | Path, hardware: Mapping[str, Any], kind: str) -> dict
     return {**measured, "env": plan.env}
 
 
-def _conclusion(test: SelfTest) -> str:
+def _conclusion(test: SelfTestRecord) -> str:
     if test.is_invariant:
         words = "is invariant: every step of a model gives the same bits alone, in a batch and in a row."
     else:
@@ -128,7 +128,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
-def _json(test: SelfTest) -> str:
+def _json(test: SelfTestRecord) -> str:
     answer = {
         "id": str(test.pk),
         "at": test.created_at.isoformat(),

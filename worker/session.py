@@ -11,7 +11,7 @@ from django.conf import settings
 from evalboard.core import digest
 from evalboard.core.profile import EnginePlan, ProfileSettings, parse_profile, plan_engine
 from evalboard.core.trace import pack_vocabulary
-from runs.models import EngineProcess, Worker
+from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
 from worker.engines.base import Engine, EngineFailure, EngineSpec
 
@@ -31,7 +31,7 @@ class EngineSession:
     """Starts, checks and ends engines; at most one lives at a time."""
 
     def __init__(
-        self, *, worker: Worker, hardware: Mapping[str, Any], make_engine: Callable[[EngineSpec], Engine]
+        self, *, worker: WorkerRecord, hardware: Mapping[str, Any], make_engine: Callable[[EngineSpec], Engine]
     ) -> None:
         self._worker = worker
         self._hardware = hardware

@@ -7,7 +7,7 @@ from runs.models import EngineProcess
 from runs.served import LiveServing
 from runs.work import CallOutcome, Lease, cancel_shard, record_outcomes
 from worker.heartbeat import Heartbeat
-from worker.jobs import Interrupted, Station
+from worker.jobs import Station, WorkInterrupted
 
 BATCH = 64  # two trace blocks; more would save little of what a transaction costs
 # An outcome that comes this long after the last storing is stored at once; sooner ones wait for the next outcome.
@@ -19,7 +19,7 @@ def end_if_cancelled(station: Station, lease: Lease, heartbeat: Heartbeat) -> bo
     if not station.must_end(heartbeat):
         return False
     if heartbeat.is_lost or not heartbeat.is_cancel_wanted:
-        raise Interrupted
+        raise WorkInterrupted
     cancel_shard(lease=lease)
     return True
 

@@ -128,13 +128,13 @@ def invariant_kernels() -> Kernels:
 def measured_steps(kernels: Kernels, device: str, dtype: str, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Measure each step of a model alone and in batches, and in a row."""
     measure = partial(facts_of_step, sizes=sizes)
-    for operation, shape, prepare in steps(kernels, Inputs(device, dtype), largest=max(sizes)):
+    for operation, shape, prepare in steps(kernels, SeededInputs(device, dtype), largest=max(sizes)):
         yield {"operation": operation, "dtype": dtype, "shape": shape, **facts_or_problem(prepare, measure)}
 
 
 def measured_varying(device: str, dtype: str) -> Iterator[dict[str, Any]]:
     """Measure the operations that other nodes are known to vary at, in a row."""
-    for operation, prepare in varying(Inputs(device, dtype)):
+    for operation, prepare in varying(SeededInputs(device, dtype)):
         yield {"operation": operation, "dtype": dtype, **facts_or_problem(prepare, facts_of_repeats)}
 
 
@@ -186,7 +186,7 @@ def largest_difference(one: Tensor, other: Tensor) -> float:
     return largest
 
 
-class Inputs:
+class SeededInputs:
     """Seeded normal numbers, drawn in float32 on the CPU, so that every device and dtype gets the same ones."""
 
     def __init__(self, device: str, dtype: str) -> None:
@@ -204,7 +204,7 @@ class Inputs:
         return torch.zeros(*shape, device=self.device, dtype=self.dtype)
 
 
-def steps(kernels: Kernels, inputs: Inputs, *, largest: int) -> Iterator[tuple[str, str, Callable[[], Together]]]:
+def steps(kernels: Kernels, inputs: SeededInputs, *, largest: int) -> Iterator[tuple[str, str, Callable[[], Together]]]:
     """(operation, shape, what prepares it). Rows are copied: a batch's size is meant to differ, not its address."""
 
     def product(n_in: int, n_out: int) -> Together:
@@ -239,7 +239,7 @@ def steps(kernels: Kernels, inputs: Inputs, *, largest: int) -> Iterator[tuple[s
     yield "attention", f"a prompt of {PROMPT}", partial(attention, PROMPT, PROMPT)
 
 
-def varying(inputs: Inputs) -> Iterator[tuple[str, Callable[[], Callable[[], Tensor]]]]:
+def varying(inputs: SeededInputs) -> Iterator[tuple[str, Callable[[], Callable[[], Tensor]]]]:
     """(operation, what prepares it): the field report's list, with atomics and parallel prefixes among them."""
 
     def mm() -> Callable[[], Tensor]:

@@ -11,7 +11,7 @@ import typer
 from evalboard.cli.errors import CommandError, exit_code
 from evalboard.cli.junit import render_document
 from evalboard.cli.results import SuiteResult, collect_gate_results, collect_run_results
-from evalboard.cli.summary import Page, build_release_page, build_run_page, render_comment, render_summary
+from evalboard.cli.summary import SummaryPage, build_release_page, build_run_page, render_comment, render_summary
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.results import describe_end
@@ -57,7 +57,7 @@ def parse_report_files(**files: str) -> ReportFiles:
 def write_run_reports(files: ReportFiles, client: "RestClient", run: "Run", *, code: int, note: str = "") -> int:
     """Write a run's reports; return the command's exit code: `code`, unless it was 0 and a report failed."""
 
-    def gather() -> tuple[list[SuiteResult], Page]:
+    def gather() -> tuple[list[SuiteResult], SummaryPage]:
         result = collect_run_results(client, run)
         return [result], build_run_page(run, result, sentence=describe_end(run), note=note)
 
@@ -69,7 +69,7 @@ def write_release_reports(
 ) -> int:
     """Do the same for a release; `lean` where it gives one and no verdict."""
 
-    def gather() -> tuple[list[SuiteResult], Page]:
+    def gather() -> tuple[list[SuiteResult], SummaryPage]:
         results = [collect_gate_results(client, gate, release.url) for gate in release.gates]
         return results, build_release_page(release, results, lean=lean)
 
@@ -82,7 +82,7 @@ def _is_writable(path: Path) -> bool:
     return path.parent.is_dir() and os.access(path.parent, os.W_OK)
 
 
-def _write(files: ReportFiles, gather: Callable[[], tuple[list[SuiteResult], Page]], *, code: int) -> int:
+def _write(files: ReportFiles, gather: Callable[[], tuple[list[SuiteResult], SummaryPage]], *, code: int) -> int:
     if not files.is_any:
         return code
     try:

@@ -44,7 +44,7 @@ NOT_IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&*+,=%]", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SummaryPage:
     """A report in parts: `head` always stands, of each suite's cases as many as there is room for."""
 
     suites: tuple[str, ...]
@@ -53,17 +53,17 @@ class Page:
     url: str
 
 
-def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str = "") -> Page:
+def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str = "") -> SummaryPage:
     """Return a run's page. `sentence` is its end, `note` one that stands with it, such as why there is no lean."""
     head = [f"## {escape(run.suite.slug)}: run {run.id} {escape(run.status)}", escape(sentence)]
     head += [escape(line) for line in (describe_draws(run), note) if line]
     scores = [(str(repeat.index), escape(_render_points(repeat.score))) for repeat in run.repeats[:MAX_LINES]]
     head.append(table(("repeat", "score"), scores))
     head += _render_warnings(run.warnings)
-    return Page((run.suite.slug,), tuple(head), (result,), run.url)
+    return SummaryPage((run.suite.slug,), tuple(head), (result,), run.url)
 
 
-def build_release_page(release: "Release", results: Sequence[SuiteResult], *, lean: str | None = None) -> Page:
+def build_release_page(release: "Release", results: Sequence[SuiteResult], *, lean: str | None = None) -> SummaryPage:
     """Return a release's page. `lean` is given where the answer is one, and no verdict."""
     word = release.verdict if lean is None else lean
     suites = tuple(gate.suite for gate in release.gates)
@@ -81,15 +81,15 @@ def build_release_page(release: "Release", results: Sequence[SuiteResult], *, le
     if release.next:
         head.append("\n".join(f"- next: {escape(step.text)}" for step in release.next[:MAX_LINES]))
     head += _render_warnings(release.warnings)
-    return Page(suites, tuple(head), tuple(results), release.url)
+    return SummaryPage(suites, tuple(head), tuple(results), release.url)
 
 
-def render_summary(page: Page) -> str:
+def render_summary(page: SummaryPage) -> str:
     """Return the summary, at most MAX_SUMMARY_BYTES."""
     return _render(page, max_cases=MAX_SUMMARY_CASES, max_bytes=MAX_SUMMARY_BYTES)
 
 
-def render_comment(page: Page) -> str:
+def render_comment(page: SummaryPage) -> str:
     """Return the same for a comment, its first line the marker by which the next one finds it."""
     body = _render(page, max_cases=MAX_COMMENT_CASES, max_bytes=MAX_COMMENT_BYTES)
     return f"{render_marker(page.suites)}\n{body}\n<sub>The next run of this suite replaces this comment.</sub>\n"
@@ -100,7 +100,7 @@ def render_marker(suites: Sequence[str]) -> str:
     return f"<!-- evalboard: {' '.join(sorted(set(suites)))} -->"
 
 
-def _render(page: Page, *, max_cases: int, max_bytes: int) -> str:
+def _render(page: SummaryPage, *, max_cases: int, max_bytes: int) -> str:
     closing = f"{link('More on its page', page.url)}\n"
     parts = list(page.head[:ALWAYS])
     for part in page.head[ALWAYS:]:

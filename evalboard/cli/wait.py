@@ -19,7 +19,7 @@ from evalboard.cli.reports import (
 )
 from evalboard.client.access import connect
 from evalboard.client.program import as_typed
-from evalboard.client.progress import Progress, run_progress
+from evalboard.client.progress import WaitProgress, run_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow, make_follower
 from evalboard.wording.results import describe_draws, describe_end
 
@@ -67,7 +67,7 @@ def follow_run(
 
 def follow_to_end(
     ask: Callable[[], Result],
-    read_progress: Callable[[Result], Progress],
+    read_progress: Callable[[Result], WaitProgress],
     *,
     sentence: str,
     come_back: str,

@@ -8,9 +8,18 @@ from evalboard.core.errors import EvalboardError
 
 if TYPE_CHECKING:
     from evalboard.client.client import Client
-    from evalboard.client.notebook import Comparison, Release, Rows, Run
+    from evalboard.client.notebook import NotebookComparison, NotebookRelease, NotebookRun, Rows
 
-__all__ = ["Client", "Comparison", "EvalboardError", "Release", "Rows", "Run", "Unreachable", "WrongUse"]
+__all__ = [
+    "Client",
+    "EvalboardError",
+    "NotebookComparison",
+    "NotebookRelease",
+    "NotebookRun",
+    "Rows",
+    "Unreachable",
+    "WrongUse",
+]
 
 
 def __getattr__(name: str) -> Any:

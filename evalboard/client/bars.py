@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
 from rich.progress import Progress as Display
 
-from evalboard.client.progress import Progress, render_size, render_time_left
+from evalboard.client.progress import WaitProgress, render_size, render_time_left
 
 
-class Bar:
+class ProgressBar:
     """How many of the parts are done, and how long the rest takes."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Bar:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._display.stop()
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: WaitProgress) -> None:
         self._display.update(
             self._task,
             description=f"{progress.name} {progress.status}",

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from evalboard.client.access import find_access
 from evalboard.client.answers import Json
-from evalboard.client.notebook import Comparison, Release, Rows, Run, read_run_id
+from evalboard.client.notebook import NotebookComparison, NotebookRelease, NotebookRun, Rows, read_run_id
 from evalboard.client.progress import comparison_progress, run_progress
 from evalboard.client.rest import RestClient
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow, make_follower
 
-Named = Run | int | str  # a run, by itself or by its id
+Named = NotebookRun | int | str  # a run, by itself or by its id
 
 
 class Client:
@@ -62,8 +62,8 @@ class Client:
         """List runs, newest first, by suite, endpoint, status, bucket, label ("branch=main"), date ("2026-11-20")."""
         return Rows(self._rest.runs(**filters))
 
-    def run(self, run: Named) -> Run:
-        return Run(self._rest.run(read_run_id(run)))
+    def run(self, run: Named) -> NotebookRun:
+        return NotebookRun(self._rest.run(read_run_id(run)))
 
     def create_run(
         self,
@@ -77,7 +77,7 @@ class Client:
         model: Mapping[str, str] | None = None,
         priority: str = "",
         key: str = "",
-    ) -> Run:
+    ) -> NotebookRun:
         """Start a run. With a `key` of the caller's, the same call within a day finds the run that it made before.
 
         seed: what the seeds of all calls follow from, where the profile samples or the server is external; default:
@@ -88,9 +88,9 @@ class Client:
         body |= {} if seed is None else {"seed": seed}
         body |= {"priority": priority} if priority else {}
         body |= {"labels": dict(labels or {})} | ({"model": dict(model)} if model else {})
-        return Run(self._rest.create_run(body, key=key or f"evalboard-{uuid.uuid4()}"))
+        return NotebookRun(self._rest.create_run(body, key=key or f"evalboard-{uuid.uuid4()}"))
 
-    def wait(self, run: Named, *, give_up_after: float = GIVE_UP_SECONDS) -> Run:
+    def wait(self, run: Named, *, give_up_after: float = GIVE_UP_SECONDS) -> NotebookRun:
         """Follow a run to its end, whatever that is: look at `status`. A server that restarts is waited for.
 
         Raises EvalboardError after `give_up_after` seconds without an answer; the run goes on.
@@ -104,7 +104,7 @@ class Client:
                 come_back=f"evalboard wait {run_id}",
                 give_up_after=give_up_after,
             )
-        return Run(answer)
+        return NotebookRun(answer)
 
     def cases(self, run: Named, **filters: str) -> Rows:
         """List a row for each case over the repeats; scores from 0 to 1.
@@ -118,7 +118,9 @@ class Client:
         filters = ({"case": case} if case else {}) | ({} if repeat is None else {"repeat": str(repeat)})
         return Rows(self._rest.responses(read_run_id(run), **filters))
 
-    def import_logs(self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = "") -> list[Run]:
+    def import_logs(
+        self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = ""
+    ) -> list[NotebookRun]:
         """Store the runs of another tool's log, read from its files; the same log again gives those that are there.
 
         scale: of scores outside 0 to 1, such as 0..10.
@@ -127,7 +129,9 @@ class Client:
         answer = self._rest.import_logs(paths, log_format=log_format, suite=suite, scale=scale, tell=lambda _: None)
         return [self.run(run.id) for run in answer.value.runs]
 
-    def compare(self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS) -> Comparison:
+    def compare(
+        self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS
+    ) -> NotebookComparison:
         """Compare two runs; waits where workers must read their traces first."""
         runs = read_run_id(baseline), read_run_id(candidate)
         with make_follower() as follower:
@@ -138,7 +142,7 @@ class Client:
                 come_back=f"evalboard compare {runs[0]} {runs[1]}",
                 give_up_after=give_up_after,
             )
-        return Comparison(answer)
+        return NotebookComparison(answer)
 
     def compared_cases(self, baseline: Named, candidate: Named, **filters: str) -> Rows:
         """List the pairs of responses that differ, the gravest first. Filters: cause, changed ("1"), tag, query, …"""
@@ -148,9 +152,9 @@ class Client:
         """List releases, newest first. Filters: suite, verdict, outcome."""
         return Rows(self._rest.releases(**filters))
 
-    def release(self, release: int | str) -> Release:
+    def release(self, release: int | str) -> NotebookRelease:
         """Return a release, decided anew where what it rests on has changed."""
-        return Release(self._rest.release(str(release)))
+        return NotebookRelease(self._rest.release(str(release)))
 
     def create_release(
         self,
@@ -160,7 +164,7 @@ class Client:
         policy: str = "",
         treatment: str = "model",
         labels: Mapping[str, str] | None = None,
-    ) -> Release:
+    ) -> NotebookRelease:
         """Judge a run that has ended against a baseline: a run, or the suite's current one."""
         run_id = read_run_id(candidate)
         gate = {
@@ -169,4 +173,4 @@ class Client:
             "baseline": read_run_id(baseline),
         }
         body: Json = {"gates": [gate], "treatment": treatment, "labels": dict(labels or {})}
-        return Release(self._rest.create_release(body | ({"policy": policy} if policy else {})))
+        return NotebookRelease(self._rest.create_release(body | ({"policy": policy} if policy else {})))

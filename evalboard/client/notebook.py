@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Generic, overload
 
 from evalboard.client.answers import Answer, Json, Value
 from evalboard.contract.base import Contract
-from evalboard.contract.comparison import Comparison as ComparisonContract
-from evalboard.contract.release import Release as ReleaseContract
-from evalboard.contract.run import Run as RunContract
+from evalboard.contract.comparison import Comparison
+from evalboard.contract.release import Release
+from evalboard.contract.run import Run
 from evalboard.wording.numbers import capital, counted, signed
 from evalboard.wording.results import describe_end, describe_verdict
 
@@ -66,14 +66,14 @@ class Rows(Sequence[Json]):
         return f"{table}<p>{counted(len(self), 'row')}{more}</p>"
 
 
-class Shown(Generic[Value]):
+class NotebookAnswer(Generic[Value]):
     """An answer as a notebook shows it: `value` has every field with its type, `json` is what the server gave."""
 
     def __init__(self, answer: Answer[Value]) -> None:
         self.value, self.json = answer.value, answer.json
 
 
-class Run(Shown[RunContract]):
+class NotebookRun(NotebookAnswer[Run]):
     """A run as it was when it was asked for. `range` is in points, and None until it is finished in one bucket."""
 
     @property
@@ -136,7 +136,7 @@ class Run(Shown[RunContract]):
         return f"<p>{escape(repr(self)[1:-1])} {_link(self.url)}</p>{self.repeats._repr_html_()}"
 
 
-class Comparison(Shown[ComparisonContract]):
+class NotebookComparison(NotebookAnswer[Comparison]):
     """Two runs compared; `difference` is the candidate's score minus the baseline's, in points."""
 
     @property
@@ -174,7 +174,7 @@ class Comparison(Shown[ComparisonContract]):
         return f"<p>{escape(repr(self)[1:-1])}. {_link(self.url)}</p>{self.causes._repr_html_()}"
 
 
-class Release(Shown[ReleaseContract]):
+class NotebookRelease(NotebookAnswer[Release]):
     """A release; `verdict` is "ship", "no_ship", "inconclusive" or "not_comparable"."""
 
     @property
@@ -219,9 +219,9 @@ class Release(Shown[ReleaseContract]):
         return f"<p>{verdict} {_link(self.url)}</p>" + (f"<ul>{steps}</ul>" if steps else "")
 
 
-def read_run_id(run: Run | int | str) -> str:
+def read_run_id(run: NotebookRun | int | str) -> str:
     """Return the id of a run that is given as an answer, or by its number."""
-    return run.id if isinstance(run, Run) else str(run)
+    return run.id if isinstance(run, NotebookRun) else str(run)
 
 
 def _link(url: str) -> str:

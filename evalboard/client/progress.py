@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WaitProgress:
     """How far something is that is waited for: `name` is "run 3", `unit` what it consists of, "responses"."""
 
     name: str
@@ -32,10 +32,10 @@ class Progress:
     pause: str = ""  # why its endpoint is not called, and until when
 
 
-def run_progress(answer: "Answer[Run]") -> Progress:
+def run_progress(answer: "Answer[Run]") -> WaitProgress:
     run, progress = answer.value, answer.value.progress
     n_done, n_total = progress.n_done, progress.n_total
-    return Progress(
+    return WaitProgress(
         f"run {run.id}",
         "responses",
         run.status,
@@ -48,37 +48,37 @@ def run_progress(answer: "Answer[Run]") -> Progress:
     )
 
 
-def comparison_progress(answer: "Answer[Comparison]") -> Progress:
+def comparison_progress(answer: "Answer[Comparison]") -> WaitProgress:
     comparison, progress = answer.value, answer.value.progress
     name = f"comparison of {comparison.baseline} and {comparison.candidate}"
     is_terminal = progress.status in ("finished", "failed")
-    return Progress(name, "pairs of traces", progress.status, progress.n_done, progress.n_total, is_terminal)
+    return WaitProgress(name, "pairs of traces", progress.status, progress.n_done, progress.n_total, is_terminal)
 
 
-def probe_progress(answer: "Answer[Probe]") -> Progress:
+def probe_progress(answer: "Answer[Probe]") -> WaitProgress:
     probe, calls = answer.value, answer.value.progress
     unit = "runs and scorings" if probe.sets else "calls"
     name, pause = f"probe {probe.id}", _pause(probe.pause)
-    return Progress(name, unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal, pause=pause)
+    return WaitProgress(name, unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal, pause=pause)
 
 
-def experiment_progress(answer: "Answer[Experiment]") -> Progress:
+def experiment_progress(answer: "Answer[Experiment]") -> WaitProgress:
     experiment = answer.value
     n_done, n_total = experiment.n_done, experiment.cost.n_runs
     name, pause = f"experiment {experiment.id}", _pause(experiment.pause)
-    return Progress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
+    return WaitProgress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
 
 
-def replay_progress(answer: "Answer[Replay]") -> Progress:
+def replay_progress(answer: "Answer[Replay]") -> WaitProgress:
     replay = answer.value
     n_done, n_total = len(replay.results), len(replay.variants)
-    return Progress(f"replay {replay.id}", "variants", replay.status, n_done, n_total, replay.is_terminal)
+    return WaitProgress(f"replay {replay.id}", "variants", replay.status, n_done, n_total, replay.is_terminal)
 
 
-def forced_progress(answer: "Answer[ForcedScoring]") -> Progress:
+def forced_progress(answer: "Answer[ForcedScoring]") -> WaitProgress:
     scoring = answer.value
     name, unit = f"forced scoring {scoring.id}", "answers"
-    return Progress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
+    return WaitProgress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
 
 
 def _pause(pause: "Pause | None") -> str:
@@ -86,7 +86,7 @@ def _pause(pause: "Pause | None") -> str:
     return "" if pause is None else describe_pause(**dict(pause), zone=None)
 
 
-def render_time_left(progress: Progress) -> str:
+def render_time_left(progress: WaitProgress) -> str:
     if progress.eta_seconds is None:
         return ""
     if progress.eta_seconds < 90:

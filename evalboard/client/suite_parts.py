@@ -9,7 +9,7 @@ import zstandard
 
 from evalboard.client.answers import Answer
 from evalboard.client.errors import WrongUse
-from evalboard.client.progress import Progress
+from evalboard.client.progress import WaitProgress
 from evalboard.client.rest import RestClient
 from evalboard.client.waiting import Follower, ask_until_answered, follow, make_follower
 from evalboard.contract.suite import SuiteVersion
@@ -30,7 +30,7 @@ class SuiteLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SuitePart:
     """Whole lines, and where they begin among all lines."""
 
     offset: int
@@ -38,7 +38,7 @@ class Part:
     sha256: str
 
 
-def cut(lines: Iterable[bytes]) -> Iterator[Part]:
+def cut(lines: Iterable[bytes]) -> Iterator[SuitePart]:
     """Put lines, each with its end, together into parts; the same lines come out as the same parts."""
     offset, waiting, n_waiting = 0, list[bytes](), 0
     for line in lines:
@@ -51,9 +51,9 @@ def cut(lines: Iterable[bytes]) -> Iterator[Part]:
         yield _part(offset, waiting)
 
 
-def _part(offset: int, lines: list[bytes]) -> Part:
+def _part(offset: int, lines: list[bytes]) -> SuitePart:
     together = b"".join(lines)
-    return Part(offset, together, hashlib.sha256(together).hexdigest())
+    return SuitePart(offset, together, hashlib.sha256(together).hexdigest())
 
 
 def send_parts(client: RestClient, suite: SuiteLines, *, tell: Callable[[int], None], give_up_after: float) -> str:
@@ -103,7 +103,7 @@ def _resumed(client: RestClient, slug: str) -> Upload | None:
     return next((upload for upload in uploads if (upload.suite, upload.status) == (slug, "open")), None)
 
 
-def _progress(answer: Answer[Upload]) -> Progress:
+def _progress(answer: Answer[Upload]) -> WaitProgress:
     upload, done = answer.value, answer.value.progress
     name = f"suite {upload.suite}"
-    return Progress(name, "bytes", upload.status, done.n_done, done.n_total, upload.is_terminal)
+    return WaitProgress(name, "bytes", upload.status, done.n_done, done.n_total, upload.is_terminal)

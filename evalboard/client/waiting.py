@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from evalboard.client.errors import Unreachable
-from evalboard.client.progress import Progress, render_size, render_time_left
+from evalboard.client.progress import WaitProgress, render_size, render_time_left
 
 # Between two looks: a quick end is seen within a second, and what takes an hour is asked after less and less.
 LOOK_SECONDS, MAX_LOOK_SECONDS = 0.5, 5.0
@@ -40,7 +40,7 @@ class Follower(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None: ...
 
-    def tell(self, progress: Progress) -> None: ...
+    def tell(self, progress: WaitProgress) -> None: ...
 
     def say(self, words: str) -> None: ...
 
@@ -66,7 +66,7 @@ def ask_until_answered(ask: Callable[[], Result], follower: Follower, *, advice:
 
 def follow(
     ask: Callable[[], Result],
-    read_progress: Callable[[Result], Progress],
+    read_progress: Callable[[Result], WaitProgress],
     follower: Follower,
     *,
     come_back: str,
@@ -93,11 +93,11 @@ def choose_pause(waited: float, eta: float | None) -> float:
 def make_follower(environment: Mapping[str, str] = os.environ) -> Follower:
     """Make a bar on a terminal, else lines. Both leave stdout to the result."""
     if not is_terminal(environment):
-        return Lines()
+        return ProgressLines()
     # Here, and rich with it: in CI and in files nothing is drawn.
-    from evalboard.client.bars import Bar
+    from evalboard.client.bars import ProgressBar
 
-    return Bar()
+    return ProgressBar()
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def is_terminal(environment: Mapping[str, str] = os.environ) -> bool:
     return sys.stderr.isatty() and not in_ci
 
 
-class Lines:
+class ProgressLines:
     """A line when the status or a pause changes, and at most every half minute while responses come in."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Lines:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         return
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: WaitProgress) -> None:
         current = ((progress.status, progress.pause), progress.n_done, progress.note)
         is_due = time.monotonic() - self._last_at >= LINE_SECONDS
         if current[0] == self._last[0] and not (is_due and current != self._last):

@@ -15,7 +15,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.lab_kinds import SOURCES, STEP, FieldState, Reach, Shown, State
+from evalboard.contract.lab_kinds import SOURCES, STEP, FieldReach, FieldState, State, StepAnswer
 from evalboard.contract.parts import BucketNamed, Pause, name_version
 from evalboard.contract.run import SuiteNamed
 
@@ -124,7 +124,7 @@ class BisectField(FieldFinding):
     label: Annotated[str, says(description="the field, for people")]
     baseline: str
     candidate: str
-    reach: Annotated[str, says(enum=tuple(map(str, Reach)), description="whether it can be set, and where")]
+    reach: Annotated[str, says(enum=tuple(map(str, FieldReach)), description="whether it can be set, and where")]
     finding: Annotated[str, says(description="the state, for people")]
     note: Annotated[str, says(description="what else is to be known of it, for people; may be empty")]
     points: Annotated[float | None, says(description="by how many it alone moves the telling cases' score")]
@@ -156,7 +156,7 @@ class BisectStep(Contract):
     run: Id | None
     status: Annotated[str, says(enum=ARM_STATUSES)]
     shown: Annotated[
-        tuple[Annotated[str, says(enum=tuple(map(str, Shown)))], ...],
+        tuple[Annotated[str, says(enum=tuple(map(str, StepAnswer)))], ...],
         says(description="whose answer came, by case and up to where the two part; empty until the step has ended"),
     ]
     n_candidate: Annotated[Count | None, says(description="flips that came, of those reproduced")]

@@ -54,7 +54,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SourceFinding:
     """A state. reach: by how many points the score moved either way; at_most: by how many it may yet, None if not
     sampled.
     """
@@ -64,7 +64,7 @@ class Finding:
     at_most: float | None = None
 
 
-class Shown(StrEnum):
+class StepAnswer(StrEnum):
     """What a step of a bisect gave for a case, up to where the two runs part: one side's answer, or a third one."""
 
     BASELINE = "baseline"
@@ -73,7 +73,7 @@ class Shown(StrEnum):
     MISSING = "missing"
 
 
-class Reach(StrEnum):
+class FieldReach(StrEnum):
     """Whether a field can be set here, by another worker's pool, on stored texts alone, or not at all."""
 
     HERE = "here"

@@ -11,7 +11,7 @@ ENDED = {"finished", "incomplete", "failed", "cancelled"}
 LINES_PER_RUN = 10
 
 
-class Progress:
+class ProgressReporter:
     """Follows the runs `run_ids` and reports each tenth of their responses, and their ends."""
 
     def __init__(self, report: Report, *, address: str, token: str, run_ids: list[Any]) -> None:

@@ -18,7 +18,7 @@ from evalboard.client.program import program
 from evalboard.local import engine, postgres
 from evalboard.local.children import Child, in_words, wait_until
 from evalboard.local.folder import OWNER_ONLY, DataFolder
-from evalboard.local.progress import Progress
+from evalboard.local.progress import ProgressReporter
 from evalboard.local.report import CannotStart, Report
 from evalboard.local.signin import PERSON
 
@@ -60,7 +60,7 @@ class Options:
 
 
 @dataclass(eq=False)
-class Job:
+class ChildJob:
     """A child that does one thing and ends; `words` name the step that it is, none where it reports itself."""
 
     child: Child
@@ -78,8 +78,10 @@ class Up:
         self._folder = DataFolder(options.data_dir)
         self._database: postgres.Server | None = None
         self._web: Child | None = None
-        self._jobs: list[Job] = []  # what is under way and ends by itself: a command, an installation, a conversion
-        self._runner: Runner | None = None
+        self._jobs: list[
+            ChildJob
+        ] = []  # what is under way and ends by itself: a command, an installation, a conversion
+        self._runner: RunnerProcess | None = None
         self._environment: dict[str, str] = {}
         self._is_asked_to_end = False
 
@@ -120,7 +122,7 @@ class Up:
             )
         else:
             self._start_engine()
-        self._runner = Runner(self._report, environment=self._environment, log=self._folder.logs / "runner.log")
+        self._runner = RunnerProcess(self._report, environment=self._environment, log=self._folder.logs / "runner.log")
         self._finish_tour(tour)
         if samples["runs"]:
             self._follow(samples["runs"])
@@ -133,7 +135,7 @@ class Up:
             self._database.start()
             self._database.create_database("evalboard")
 
-    def _begin_samples(self) -> "Job":
+    def _begin_samples(self) -> "ChildJob":
         """Bring the tables up to date, and begin to load the samples, which go on meanwhile."""
         options = ["--no-engine"] if self._options.without_engine else []
         what = "sample suite and profiles" if options else "sample suite, profiles, endpoints and runs"
@@ -144,7 +146,7 @@ class Up:
         job.began = time.monotonic()
         return job
 
-    def _begin_tour(self, *, is_first: bool) -> "Job | None":
+    def _begin_tour(self, *, is_first: bool) -> "ChildJob | None":
         """Begin to load the tour onto a fresh board; a start that was cut off leaves that to the next."""
         if is_first:
             self._folder.awaits_tour.touch()
@@ -152,7 +154,7 @@ class Up:
             return None
         return self._begin("sample tour", "sample_tour", PERSON)
 
-    def _finish_tour(self, tour: "Job | None") -> None:
+    def _finish_tour(self, tour: "ChildJob | None") -> None:
         if tour is not None:
             self._finish(tour)
             self._folder.awaits_tour.unlink(missing_ok=True)
@@ -171,7 +173,7 @@ class Up:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _begin(self, words: str, *arguments: str) -> "Job":
+    def _begin(self, words: str, *arguments: str) -> "ChildJob":
         """Begin a management command. Its stdout may be a secret, such as a sign-in link: no log keeps it."""
         log = self._folder.logs / f"{arguments[0]}.log"
         log.write_bytes(b"")
@@ -179,12 +181,12 @@ class Up:
         name = f"manage.py {arguments[0]}"
         return self._add(Child(name, command, log=log, env=self._environment, cwd=ROOT, captures=True), words)
 
-    def _add(self, child: Child, words: str = "") -> "Job":
-        job = Job(child, words)
+    def _add(self, child: Child, words: str = "") -> "ChildJob":
+        job = ChildJob(child, words)
         self._jobs.append(job)
         return job
 
-    def _start_web(self, samples: "Job", static: "Job") -> dict[str, Any]:
+    def _start_web(self, samples: "ChildJob", static: "ChildJob") -> dict[str, Any]:
         """Start the page and wait until it answers and the samples are loaded; return what loading them said."""
         self._finish(static)  # the web server looks once which files there are
         began = time.monotonic()
@@ -221,7 +223,7 @@ class Up:
         conversion = engine.start_conversion(python, ROOT, out=self._folder.sample_model, log=log)
         self._finish(self._add(conversion, "sample model"))
 
-    def _finish(self, job: "Job") -> None:
+    def _finish(self, job: "ChildJob") -> None:
         """Wait until a job is done, watching the others meanwhile."""
         while job in self._jobs:
             self._pause()
@@ -230,7 +232,7 @@ class Up:
         self._watch()
         time.sleep(WATCH_SECONDS / 4)
 
-    def _look_after(self, job: "Job") -> None:
+    def _look_after(self, job: "ChildJob") -> None:
         """See whether a job has ended, and report it. Raises CannotStart where it failed."""
         job.child.output()
         status = job.child.exit_status()
@@ -250,7 +252,7 @@ class Up:
         token = self._folder.token()
         if token is None:
             return
-        progress = Progress(self._report, address=self._address, token=token, run_ids=run_ids)
+        progress = ProgressReporter(self._report, address=self._address, token=token, run_ids=run_ids)
         try:
             while not progress.is_over:
                 progress.look()
@@ -306,7 +308,7 @@ class Up:
         self._folder.release()
 
 
-class Runner:
+class RunnerProcess:
     """The process that works on shards; started again when it dies, each time after a longer pause."""
 
     def __init__(self, report: Report, *, environment: Mapping[str, str], log: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evalboard.contract.lab_kinds import FieldState, Reach, Shown
+from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
 from evalboard.wording.lab import describe_end, small_points
 from evalboard.wording.numbers import MINUS, counted, listed
 
@@ -46,16 +46,16 @@ REASONS: Mapping[str, str] = {
     "too_large": "the suite has too many cases to score again in one sitting",
 }
 MARKS: Mapping[str, str] = {
-    Shown.CANDIDATE: "◆",
-    Shown.BASELINE: "–",
-    Shown.OTHER: "○",
-    Shown.MISSING: "·",
+    StepAnswer.CANDIDATE: "◆",
+    StepAnswer.BASELINE: "–",
+    StepAnswer.OTHER: "○",
+    StepAnswer.MISSING: "·",
 }
 MARK_WORDS: Mapping[str, str] = {
-    Shown.CANDIDATE: "the candidate's",
-    Shown.BASELINE: "the baseline's",
-    Shown.OTHER: "a third answer",
-    Shown.MISSING: "no answer",
+    StepAnswer.CANDIDATE: "the candidate's",
+    StepAnswer.BASELINE: "the baseline's",
+    StepAnswer.OTHER: "a third answer",
+    StepAnswer.MISSING: "no answer",
 }
 
 
@@ -144,7 +144,7 @@ def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: s
     scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY), None)
     if scorer is not None and scorer.points is not None and not bisect.steps:
         parts.append(f"The scorer alone moves the score, by {_signed(scorer.points)} points.")
-    out_of_reach = [each.label for each in bisect.fields if each.reach == Reach.NOT_REACHABLE]
+    out_of_reach = [each.label for each in bisect.fields if each.reach == FieldReach.NOT_REACHABLE]
     if out_of_reach:
         parts.append(f"Not tried: {listed(out_of_reach)}.")
     return " ".join(parts)
@@ -155,9 +155,9 @@ def _describe_lost(bisect: "Bisect") -> str:
     by_turned = sorted(bisect.steps, key=lambda step: len(step.turned))
     ours, theirs = by_turned[0].shown, by_turned[-1].shown
     n = len(bisect.cases)
-    if Shown.CANDIDATE not in theirs:
+    if StepAnswer.CANDIDATE not in theirs:
         return f"With every field that can be set as in the candidate, 0 of {n} flips came again: none of them made it."
-    if Shown.BASELINE not in ours:
+    if StepAnswer.BASELINE not in ours:
         return f"The baseline as it was gave its own answer again in 0 of {n} cases, so no flip can be held against it."
     return f"In none of {n} cases both sides as they were gave their own answers again, so nothing can be blamed."
 

@@ -61,7 +61,7 @@ _LOSSES: dict[tuple[str, str], Loss] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class HopSide:
     """One of the two probes: the endpoint's slug, and what was found there."""
 
     endpoint: str
@@ -69,7 +69,7 @@ class Side:
     numbers: Mapping[str, Any]
 
 
-def describe_hop(kind: str, direct: Side, gateway: Side) -> str:
+def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
     """Say whether the gateway loses what is honoured without it. Both probes have found something."""
     if "incomplete" in (direct.state, gateway.state):
         return "One of the two probes has too few answers, so that nothing tells which hop drops what."
@@ -99,7 +99,7 @@ def describe_hop(kind: str, direct: Side, gateway: Side) -> str:
     return f"The two probes do not tell which hop drops what ({states})."
 
 
-def find_losses(kind: str, direct: Side, gateway: Side) -> tuple[Loss, ...]:
+def find_losses(kind: str, direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:
     """Return what the gateway does to what is well without it: a verb, and to what."""
     if "incomplete" in (direct.state, gateway.state) or kind not in (*_STATES, "capability"):
         return ()
@@ -122,14 +122,14 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _parameters(direct: Side, gateway: Side) -> str:
+def _parameters(direct: HopSide, gateway: HopSide) -> str:
     """Name the parameters that get lost on the way, by what becomes of them."""
     if lost := _lost_parameters(direct, gateway):
         return f"{gateway.endpoint} {describe_losses(lost)}, which {direct.endpoint} honours."
     return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."
 
 
-def _lost_parameters(direct: Side, gateway: Side) -> tuple[Loss, ...]:
+def _lost_parameters(direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:
     through = {row["parameter"]: row["state"] for row in gateway.numbers["rows"]}
     honoured = [row["parameter"] for row in direct.numbers["rows"] if row["state"] == "honoured"]
     verbs = {"ignored": "drops", "refused": "refuses"}

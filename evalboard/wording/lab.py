@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from evalboard.contract.lab_kinds import STEP, Finding, Source, State
+from evalboard.contract.lab_kinds import STEP, Source, SourceFinding, State
 from evalboard.core.rounding import shown
 from evalboard.wording.numbers import capital, counted, fixed, listed, points
 
@@ -115,7 +115,7 @@ def describe_reason(code: str, facts: Mapping[str, Any]) -> str:
     return REASONS[code].format(**facts)
 
 
-def describe_finding(finding: Finding) -> str:
+def describe_finding(finding: SourceFinding) -> str:
     """Return a state in words, with its bound where nothing was seen: "none seen (at most ±0.2)"."""
     words = FINDINGS[finding.state]
     if finding.state in NOTHING_TO_FIX and finding.at_most is not None:
@@ -154,7 +154,7 @@ class SentenceRow:
 
     source: str
     name: str
-    finding: Finding
+    finding: SourceFinding
     n_runs: int
     n_same: int | None
     n_flipped: int = 0

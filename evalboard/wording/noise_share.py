@@ -18,7 +18,7 @@ REASONS = {
 
 def write_noise_share(facts: Facts) -> str:
     """Write what a comparison's `noise_share` says: {"difference", "near_ties"} in points, `near_ties` None where none
-    moved a score, {"level"}, and the fields of `core.stats.NoiseShare`.
+    moved a score, {"level"}, and the fields of `core.stats.DifferenceNoise`.
     """
     difference = facts["difference"]
     if facts["up_to"] is None:

@@ -13,7 +13,7 @@ from frontend.access.forms import WebhookForm
 from frontend.shell.forms import blame
 from runs import webhooks as webhooks_slice
 from runs.access import ADMIN, requires
-from runs.models import Webhook
+from runs.models import WebhookRecord
 from runs.webhooks import OFF_AFTER, create_webhook, delete_webhook, webhook_rows
 
 
@@ -65,7 +65,9 @@ def _act(request: HttpRequest, act: Callable[[], object], words: str) -> HttpRes
     return redirect("webhooks")
 
 
-def _page(request: HttpRequest, form: WebhookForm, *, made: Webhook | None = None, secret: str = "") -> HttpResponse:
+def _page(
+    request: HttpRequest, form: WebhookForm, *, made: WebhookRecord | None = None, secret: str = ""
+) -> HttpResponse:
     """Return the list with the form; `secret` is on this one answer and nowhere else."""
     page = {"form": form, "made": made, "secret": secret, "webhooks": webhook_rows(), "off_after": OFF_AFTER}
     status = 422 if form.errors else 201 if made else 200

@@ -15,7 +15,7 @@ from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
 from frontend.release import ruler
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from runs.access import RUN, SIGN
 from runs.board import Board
 from runs.release import WaitingRelease
@@ -45,7 +45,7 @@ class ReleaseLine:
 
     of: WaitingRelease
     ruler: ruler.RowRuler | None
-    clause: Finding
+    clause: Headline
     act: Act
 
 

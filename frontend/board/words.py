@@ -1,7 +1,7 @@
 """What the board says: a sentence that counts what waits, and of each release why, in a clause of a dozen words."""
 
 from evalboard.wording.numbers import counted, points
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from runs.board import Board
 from runs.release import WaitingRelease
 
@@ -35,13 +35,13 @@ NOT_COMPARABLE = {
 VOIDED = {"void": "Its sign-off is void.", "expired": "Its waiver has expired."}
 
 
-def describe_board(board: Board) -> Finding:
+def describe_board(board: Board) -> Headline:
     """Count in words what waits and what needs somebody, and name the worst."""
     if not board.waiting and not list(_needs(board)) and not board.in_progress:
         signed = f" Last release signed {board.last_signed:%Y-%m-%d}." if board.last_signed else ""
-        return Finding(f"Nothing waits for you.{signed}")
+        return Headline(f"Nothing waits for you.{signed}")
     rest = [_sentence(list(_needs(board))), _under_way(board)]
-    return Finding(_waiting(board), " ".join(filter(None, rest)))
+    return Headline(_waiting(board), " ".join(filter(None, rest)))
 
 
 def _waiting(board: Board) -> str:
@@ -86,11 +86,11 @@ def _number(n: int) -> str:
     return NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
 
 
-def describe_release(release: WaitingRelease) -> Finding:
+def describe_release(release: WaitingRelease) -> Headline:
     """Say why a release stands as it does: the reason, and not the sentence of its own page."""
     voided = VOIDED.get(release.row.outcome, "")
     claim, rest = _reason(release)
-    return Finding(claim, " ".join(filter(None, (rest, voided))))
+    return Headline(claim, " ".join(filter(None, (rest, voided))))
 
 
 def _reason(release: WaitingRelease) -> tuple[str, str]:

@@ -192,7 +192,7 @@ class HistogramBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class HistogramChart:
     """Stacked bars; `rows` are the same numbers: first position, last position, and (cause, n) pairs."""
 
     bars: tuple[HistogramBar, ...]
@@ -205,7 +205,7 @@ class Histogram:
     label: str
 
 
-def histogram(positions: PositionHistogram | None, what: str) -> Histogram | None:
+def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart | None:
     """None where there is nothing to count. The causes that must be acted on stand at the bottom."""
     if positions is None or not positions.n:
         return None
@@ -239,7 +239,7 @@ def histogram(positions: PositionHistogram | None, what: str) -> Histogram | Non
         (start, start + positions.width - 1, tuple(line.counts[place] for line in series))
         for place, start in enumerate(positions.starts)
     )
-    return Histogram(
+    return HistogramChart(
         bars=tuple(bars),
         ticks=_ticks(positions, pitch),
         levels=_levels(tallest, axis_y, scale),

@@ -21,7 +21,7 @@ KEPT = ("tag", "backend", "q")
 
 
 @dataclass(frozen=True, slots=True)
-class CaseFilter:
+class PairFilter:
     """One choice; `n` is how many cases or pairs it shows."""
 
     label: str
@@ -33,7 +33,7 @@ class CaseFilter:
 
 def list_filters(
     report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts | None
-) -> tuple[CaseFilter, ...]:
+) -> tuple[PairFilter, ...]:
     """Return cases by what became of them; in the list of pairs of responses what differs in them too."""
     lasting = {name: active[name] for name in KEPT if name in active and "outcome" not in active}
     lasting |= {"show": "pairs"}
@@ -43,17 +43,17 @@ def list_filters(
     filters = [] if outcomes is None else [*_outcome_filters(report, active, outcomes), *_part_filters(report, active)]
     if "outcome" in active:
         return tuple(filters)
-    filters.append(CaseFilter("all pairs that differ", list_url(report, lasting), is_all, n_all))
+    filters.append(PairFilter("all pairs that differ", list_url(report, lasting), is_all, n_all))
     n_changed = sum(count.n_score_changed for count in report.causes)
     filters.append(
-        CaseFilter("pairs whose score changed", list_url(report, lasting | {"changed": "yes"}), changed, n_changed)
+        PairFilter("pairs whose score changed", list_url(report, lasting | {"changed": "yes"}), changed, n_changed)
     )
     for count in report.causes:
         url = list_url(report, lasting | {"cause": count.cause})
         mark = MARKS[count.cause]
-        filters.append(CaseFilter(mark.label, url, active.get("cause") == count.cause, count.n_pairs, mark))
+        filters.append(PairFilter(mark.label, url, active.get("cause") == count.cause, count.n_pairs, mark))
     if "cluster" in active:
-        filters.append(CaseFilter("one cluster", list_url(report, lasting | {"cluster": active["cluster"]}), True))
+        filters.append(PairFilter("one cluster", list_url(report, lasting | {"cluster": active["cluster"]}), True))
     return tuple(filters)
 
 
@@ -67,7 +67,7 @@ def count_listed(counts: ComparedCounts) -> dict[str, int]:
     }
 
 
-def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[CaseFilter, ...]:
+def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[PairFilter, ...]:
     """Return what the numbers of an outcome's cases say, each with how many of them; the one that is on goes off."""
     filters = []
     for look, n in counts.items():
@@ -75,12 +75,12 @@ def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[
         others = {name: value for name, value in active.items() if name != "cause"}
         mark = PART_MARKS.get(look, MARKS["unknown"])
         filters.append(
-            CaseFilter(mark.label, list_url(report, others if is_on else {**others, "cause": look}), is_on, n, mark)
+            PairFilter(mark.label, list_url(report, others if is_on else {**others, "cause": look}), is_on, n, mark)
         )
     return tuple(filters)
 
 
-def outcome_links(report: Comparison) -> tuple[CaseFilter, ...]:
+def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
     """Return the lists of cases that are not empty, for the sentence that names them: "3 broken, 1 fixed"."""
     if report.outcomes is None:
         return ()
@@ -94,10 +94,10 @@ def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) ->
     return pair_address.comparison_url(*report.run_ids, repeats=report.repeats, filters=query)
 
 
-def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[CaseFilter]:
+def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[PairFilter]:
     lasting = _select_lasting(active, "look", "q", "compact")
     return [
-        CaseFilter(
+        PairFilter(
             outcome,
             list_url(report, {"outcome": outcome} | lasting),
             active.get("outcome") == outcome,
@@ -107,11 +107,11 @@ def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: Ou
     ]
 
 
-def _part_filters(report: Comparison, active: Mapping[str, str]) -> list[CaseFilter]:
+def _part_filters(report: Comparison, active: Mapping[str, str]) -> list[PairFilter]:
     """Return the lists that no verdict counts; each is of all repeats."""
     lasting = _select_lasting(active, "q", "compact")
     return [
-        CaseFilter(LIST_LABELS[name], list_url(report, {"outcome": name} | lasting), active.get("outcome") == name, n)
+        PairFilter(LIST_LABELS[name], list_url(report, {"outcome": name} | lasting), active.get("outcome") == name, n)
         for name, n in count_listed(report.counts).items()
     ]
 

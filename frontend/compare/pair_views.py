@@ -120,7 +120,7 @@ class _Address:
         return f"{self._base}&part={name}"
 
 
-def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.Strip]) -> dict[str, Any]:
+def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.TokenStrip]) -> dict[str, Any]:
     """Return what the fragment for one position needs; the page holds it too."""
     marks = {tick.position for strip in strips for tick in strip.ticks}
     at = -1 if pair.at is None else pair.at

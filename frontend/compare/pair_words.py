@@ -5,18 +5,18 @@ from evalboard.core.compare import CauseFacts
 from evalboard.wording import numbers
 from evalboard.wording.cause import NO_NOISE
 from frontend.compare.pair_chart import near_of
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import nats
 
 DIGEST_LENGTHS = (32, 64)
 
 
-def describe_chart(pair: TracePair) -> Finding:
+def describe_chart(pair: TracePair) -> Headline:
     """Return the caption of margins and gaps: where the margin was as small as what moves it."""
     thinned = ""
     if len(pair.points) < pair.n_points:
         thinned = " The chart shows the narrowest margin and the widest gap of every stretch."
-    return Finding(_margin_claim(pair), _gap_words(pair) + thinned)
+    return Headline(_margin_claim(pair), _gap_words(pair) + thinned)
 
 
 def _margin_claim(pair: TracePair) -> str:

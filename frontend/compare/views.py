@@ -30,7 +30,7 @@ FIRST_TWO = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class CaseLine:
+class ComparedCaseLine:
     """A pair of the case list; `n_alike` repeats of the case in a row say exactly the same."""
 
     row: ComparedCase
@@ -160,14 +160,14 @@ def _by_letter(report: Comparison) -> dict[str, BucketOfSide]:
     return {bucket.backend: bucket for bucket in (*report.sides.baseline.buckets, *report.sides.candidate.buckets)}
 
 
-def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str, str]) -> list[CaseLine]:
+def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str, str]) -> list[ComparedCaseLine]:
     lines = []
     for _, alike in groupby(rows, key=_shown_parts):
         first, *rest = alike
         length = max(first.n_tokens_baseline or 0, first.n_tokens_candidate or 0)
         url = pair_address.pair_url(*report.run_ids, first.case, repeats=first.repeats, at=first.at, filters=active)
         flip_x = None if first.flip_position is None else round(100 * first.flip_position / max(length, 1), 2)
-        lines.append(CaseLine(first, 1 + len(rest), url, length, flip_x))
+        lines.append(ComparedCaseLine(first, 1 + len(rest), url, length, flip_x))
     return lines
 
 

@@ -3,7 +3,7 @@
 from evalboard.contract.comparison import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
 from frontend.compare.causes import MARKS
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import nats, points, signed_points
 
 PLAIN = {
@@ -31,30 +31,30 @@ PLAIN = {
 NAMED = 2
 
 
-def describe_comparison(report: Comparison) -> Finding:
+def describe_comparison(report: Comparison) -> Headline:
     """Return the first sentence of the page, and what supports it."""
     counts = report.counts
     if not report.progress.is_finished:
-        return Finding("The causes are still being computed.", "What digests alone can tell stands below already.")
+        return Headline("The causes are still being computed.", "What digests alone can tell stands below already.")
     if mixed := report.mixed_sides:
         served = f"Several buckets served the {' and the '.join(mixed)}, so no difference is given."
-        return Finding(served, "Each bucket is scored by itself on the run's page; pairs of responses stand below.")
+        return Headline(served, "Each bucket is scored by itself on the run's page; pairs of responses stand below.")
     if report.score.difference is None:
-        return Finding("No case is scored on both sides, so there is no difference to explain.")
+        return Headline("No case is scored on both sides, so there is no difference to explain.")
     if counts.identical == counts.n_pairs and not counts.score_changed:
         all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same to the bit"
-        return Finding("Nothing moved:", f"{all_pairs}, and so are their scores.")
+        return Headline("Nothing moved:", f"{all_pairs}, and so are their scores.")
     shown = signed_points(report.score.difference)
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
     cases += " in some repeat" if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 else ""
     if not n_cases:
-        return Finding("The score did not move,", "though some responses are not the same.")
+        return Headline("The score did not move,", "though some responses are not the same.")
     if not any(line.shown for line in report.ledger):
-        return Finding(f"The score did not move, though {cases}:", "what was gained and what was lost cancel out.")
+        return Headline(f"The score did not move, though {cases}:", "what was gained and what was lost cancel out.")
     moved = "rose" if report.score.difference > 0 else "fell" if report.score.difference < 0 else "did not move"
     by = f" by {shown.lstrip('+−')} points" if report.score.difference else ""
-    return Finding(f"The score {moved}{by} because {_because(report)}.", _support(report, cases))
+    return Headline(f"The score {moved}{by} because {_because(report)}.", _support(report, cases))
 
 
 def _because(report: Comparison) -> str:
@@ -83,7 +83,7 @@ def _support(report: Comparison, cases: str) -> str:
     return f"{cases[0].upper()}{cases[1:]}{both}."
 
 
-def describe_counts(report: Comparison) -> Finding:
+def describe_counts(report: Comparison) -> Headline:
     """Say how many cases read or score differently, and what their pairs of responses are like."""
     counts = report.counts
     n, n_changed = counts.n_cases_paired, counts.n_cases_score_changed
@@ -103,34 +103,36 @@ def describe_counts(report: Comparison) -> Finding:
     listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed
     regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 else ""
-    return Finding(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
+    return Headline(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
 
 
-def describe_histogram(histogram: PositionHistogram, what: str) -> Finding:
+def describe_histogram(histogram: PositionHistogram, what: str) -> Headline:
     """Say where responses drift or flip: at the start, or anywhere."""
     if not histogram.n:
-        return Finding(f"No response has a {what}.")
+        return Headline(f"No response has a {what}.")
     at_start = histogram.n_at_start
     if at_start == histogram.n:
-        return Finding(f"Every {what} is at the first token.", "So the prompt itself was already computed differently.")
+        return Headline(
+            f"Every {what} is at the first token.", "So the prompt itself was already computed differently."
+        )
     part = f"{at_start:,} of {histogram.n:,}"
     if 2 * at_start > histogram.n:
-        return Finding(f"{part} part at the first token.", f"Each {what} by position.")
-    return Finding(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
+        return Headline(f"{part} part at the first token.", f"Each {what} by position.")
+    return Headline(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
 
 
-def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Finding:
+def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Headline:
     """Say whether flips sit where noise explains them."""
     if report.noise is None:
-        return Finding("How far the numbers moved at each flip.")
+        return Headline("How far the numbers moved at each flip.")
     near = report.noise.near
     within = sum((flip.movement or 0.0) <= near for flip in shown)
     what = f"Movement against margin at the flip; the zone is what noise explains, {nats(near)} nats."
     if within == len(shown):
-        return Finding("Every flip sits inside the noise.", what)
+        return Headline("Every flip sits inside the noise.", what)
     if not within:
-        return Finding("No flip sits inside the noise.", what)
-    return Finding(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
+        return Headline("No flip sits inside the noise.", what)
+    return Headline(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
 
 
 def describe_side(report: Comparison, side: str) -> str:

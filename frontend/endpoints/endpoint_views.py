@@ -11,9 +11,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evalboard.contract.catalogue import Endpoint as EndpointRow
-from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeHop, ProbeRow
+from evalboard.contract.catalogue import Endpoint
+from evalboard.contract.probe import Probe, ProbeHop, ProbeRow
 from evalboard.contract.schedule import Schedule, ScheduleStart
 from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
@@ -33,19 +32,19 @@ from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
 from runs.catalogue import ENGINES, read
 from runs.fingerprints import EndpointTimeline, daily_shares, endpoint_report, newest_check, timelines
-from runs.models import Probe
+from runs.models import ProbeRecord
 from runs.probes import create_probe, hops_of, newest_probes
 from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
 from runs.suites import run_reference_sets_on
 
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
-CHECK = Probe.Kind.CAPABILITY
+CHECK = ProbeRecord.Kind.CAPABILITY
 REFERENCE = "reference"  # what a POST starts; anything else is a check
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleLine:
+class EndpointScheduleLine:
     """A schedule of the endpoint: what it starts, when, and what came of the last time."""
 
     row: Schedule
@@ -61,7 +60,7 @@ def endpoints(request: HttpRequest) -> HttpResponse:
     return render(request, "endpoints/endpoints.html", {"endpoint_kinds": _by_kind(read.endpoint_rows())})
 
 
-def _by_kind(rows: Sequence[EndpointRow]) -> tuple[tuple[str, str, tuple[EndpointRow, ...]], ...]:
+def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, ...]], ...]:
     """Return (engine, words, its endpoints) of each kind that there is."""
     kinds = ((engine, tuple(row for row in rows if row.engine == engine)) for engine in ENGINE_TITLES)
     return tuple((engine, ENGINE_TITLES[engine], endpoints) for engine, endpoints in kinds if endpoints)
@@ -148,11 +147,11 @@ def _sentence(hops: Mapping[str, ProbeHop], row: ProbeRow | None) -> str:
     return (hop.sentence or "") if hop else ""
 
 
-def _schedule_line(row: Schedule) -> ScheduleLine:
+def _schedule_line(row: Schedule) -> EndpointScheduleLine:
     """Say what came of a schedule's last start, in a word with its glyph; before the first there is none."""
     last = row.starts[0] if row.starts else None
     times = describe_times(row.cron)
-    return ScheduleLine(row, times[:1].lower() + times[1:], last, *_outcome(row, last))
+    return EndpointScheduleLine(row, times[:1].lower() + times[1:], last, *_outcome(row, last))
 
 
 def _outcome(row: Schedule, last: ScheduleStart | None) -> tuple[str, str]:
@@ -168,6 +167,6 @@ def _outcome(row: Schedule, last: ScheduleStart | None) -> tuple[str, str]:
     return last.status, last.status
 
 
-def _detail(row: ProbeRow | None) -> ProbeAnswer | None:
+def _detail(row: ProbeRow | None) -> Probe | None:
     """Return a check with its numbers, where it has any."""
     return probe_selector.probe_detail(int(row.id)) if row and row.finding else None

@@ -47,7 +47,7 @@ class FieldRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ManifestPart:
     """One part of a manifest, under the title of docs/engine.md."""
 
     title: str
@@ -166,13 +166,13 @@ def _section(line: EndpointTimeline, stretch: Stretch | None, *, offset: int, li
     return EndpointSection(line, lanes(EndpointTimeline(line.endpoint, shown, line.turns), stretch), n_more)
 
 
-def _parts(manifest: dict[str, object]) -> tuple[Part, ...]:
+def _parts(manifest: dict[str, object]) -> tuple[ManifestPart, ...]:
     """Return the manifest's fields by part, what matters most first within each."""
     order = list(TITLES)
     known = list_fields(manifest)
     rows = sorted(known, key=lambda row: order.index(part) if (part := _part_of(row[0])) in order else len(order))
     return tuple(
-        Part(
+        ManifestPart(
             TITLES.get(part, part.replace("_", " ").capitalize()),
             tuple(FieldRow(name, render_field_name(name), (render_value(name, value),)) for name, value in fields),
         )

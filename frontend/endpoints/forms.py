@@ -5,9 +5,9 @@ from typing import Any
 
 from django import forms
 
-from evalboard.contract.catalogue import Endpoint as EndpointRow
+from evalboard.contract.catalogue import Endpoint
 from frontend.shell.forms import JSONText, PlainForm
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 ENDPOINT_FIELDS = {"model": "model_path", "model.path": "model_path", "model.repo": "model_repo"}
 ENDPOINT_FIELDS["model.revision"] = "model_revision"
@@ -59,7 +59,7 @@ class RemoteEndpointForm(PlainForm):
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
     )
-    api = forms.ChoiceField(label="How it is called", choices=Endpoint.Api.choices)
+    api = forms.ChoiceField(label="How it is called", choices=EndpointRecord.Api.choices)
     line = forms.CharField(
         required=False, max_length=80, label="Model line", help_text="The series of the model; its name unless set."
     )
@@ -95,10 +95,10 @@ class RemoteEndpointForm(PlainForm):
         help_text="It makes calls that nobody asks for; the pages of the endpoint link what they say.",
     )
 
-    def __init__(self, *args: Any, endpoints: Sequence[EndpointRow], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, endpoints: Sequence[Endpoint], **kwargs: Any) -> None:
         """`endpoints`: all there are, of which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
-        for field, engine in (("reference", Endpoint.Engine.VLLM), ("bypass", Endpoint.Engine.OPENAI)):
+        for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
             rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
             self.fields[field].choices = [("", "none"), *rows]  # type: ignore[attr-defined]
 

@@ -24,10 +24,10 @@ from runs import fingerprints
 from runs.access import ADMIN, READ, requires
 from runs.catalogue import create_endpoint, create_policy, create_profile, read
 from runs.fingerprints import logged_names, same_model_rows, say_same_model
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 SECRETIVE = frozenset(("auth", "headers"))  # where a key may have been typed, which no page repeats
-REMOTE = Endpoint.Engine.OPENAI
+REMOTE = EndpointRecord.Engine.OPENAI
 ABOUT_OWN = "A model that a worker loads itself, with its dtype. What serves it is attested."
 ABOUT_REMOTE = (
     "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. Who answers is what it says "
@@ -58,7 +58,7 @@ def new_endpoint(request: HttpRequest) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            endpoint = create_endpoint(**form.cleaned_data, engine=REMOTE if is_remote else Endpoint.Engine.VLLM)
+            endpoint = create_endpoint(**form.cleaned_data, engine=REMOTE if is_remote else EndpointRecord.Engine.VLLM)
         except EvalboardError as problem:
             blame(form, problem, names=REMOTE_FIELDS if is_remote else ENDPOINT_FIELDS)
         else:

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.wording.numbers import counted
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import share
 from runs.fingerprints import Arrival, DailyShares, Stack
 
@@ -22,7 +22,7 @@ LABELS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DayPiece:
     """One stack's part of a day's column. y, height: pixels from the top."""
 
     tone: int
@@ -35,12 +35,12 @@ class Column:
     """One day. x: percent of the plot. label: the day's shares in words."""
 
     x: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DayPiece, ...]
     label: str
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ArrivalMark:
     """Where a stack came. x: percent; y: pixels, of its label's line; anchor: of the label."""
 
     x: float
@@ -72,14 +72,14 @@ class ArrivalLine:
 class SharesChart:
     """All of it. top, base, height: pixels; rows: each day with its numbers, newest first, for the table."""
 
-    finding: Finding
+    finding: Headline
     key: tuple[KeyRow, ...]
     columns: tuple[Column, ...]
     width: float
     top: float
     base: float
     height: float
-    marks: tuple[Mark, ...]
+    marks: tuple[ArrivalMark, ...]
     ticks: tuple[tuple[float, str, str], ...]
     rows: tuple[tuple[date, tuple[int, ...]], ...]
     arrivals: tuple[ArrivalLine, ...]
@@ -147,7 +147,7 @@ def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arriva
     ]
 
 
-def _pieces(counts: Sequence[int], base: float) -> tuple[Piece, ...]:
+def _pieces(counts: Sequence[int], base: float) -> tuple[DayPiece, ...]:
     """Stack a day's parts from `base` up, the first seen lowest; whoever answered anything can be seen."""
     total = sum(counts)
     wanted = [max(HEIGHT * n / total, MIN_PIXELS) if n else 0.0 for n in counts]
@@ -156,7 +156,7 @@ def _pieces(counts: Sequence[int], base: float) -> tuple[Piece, ...]:
     for place, height in enumerate(wanted):
         if height:
             y -= height * scale
-            pieces.append(Piece(TONES[place], round(y, 2), round(height * scale, 2)))
+            pieces.append(DayPiece(TONES[place], round(y, 2), round(height * scale, 2)))
     return tuple(pieces)
 
 
@@ -166,7 +166,7 @@ def _day_words(day: date, counts: Sequence[int], names: dict[int, str]) -> str:
     return f"{day:%Y-%m-%d}: {parts} of {counted(total, 'answer')}"
 
 
-def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch: float) -> tuple[Mark, ...]:
+def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch: float) -> tuple[ArrivalMark, ...]:
     came = [(turn.at, f"rotation {_date(turn.at)}") for turn in turns]
     came += [
         (each.at, f"{stack_name(each.stack)} {'joins' if each.is_beside else 'answers'} {_date(each.at)}")
@@ -176,7 +176,7 @@ def _marks(daily: DailyShares, turns: Sequence[RotationSeen], first: date, pitch
     marks = []
     for row, (at, label) in enumerate(shown):
         x = (at.astimezone(UTC).date() - first).days * pitch
-        marks.append(Mark(round(x, 3), LABEL_HEIGHT * row + 12, label, "end" if x > 50 else "start"))
+        marks.append(ArrivalMark(round(x, 3), LABEL_HEIGHT * row + 12, label, "end" if x > 50 else "start"))
     return tuple(marks)
 
 
@@ -194,7 +194,7 @@ def _ticks(first: date, n_days: int, pitch: float) -> tuple[tuple[float, str, st
     )
 
 
-def _describe(daily: DailyShares) -> Finding:
+def _describe(daily: DailyShares) -> Headline:
     n = sum(sum(counts) for _, counts in daily.days)
     sources = [counted(daily.n_runs, "run")] if daily.n_runs else []
     sources += [counted(daily.n_probes, "probe")] if daily.n_probes else []
@@ -203,10 +203,10 @@ def _describe(daily: DailyShares) -> Finding:
     shared = [(place, k) for place, k in enumerate(counts) if k]
     most = max(shared, key=lambda each: each[1])[0]
     if len(shared) == 1:
-        return Finding(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} gave every answer.", rest)
+        return Headline(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} gave every answer.", rest)
     rest_of_day = [(daily.stacks[place], k / sum(counts)) for place, k in shared if place != most]
     others = ", ".join(f"{stack_name(stack)} {share(part)}" for stack, part in rest_of_day)
-    return Finding(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} did not answer alone: {others}.", rest)
+    return Headline(f"On {newest:%Y-%m-%d} {_who(daily.stacks[most])} did not answer alone: {others}.", rest)
 
 
 def _who(stack: Stack) -> str:

@@ -14,7 +14,7 @@ DAYS_WITHOUT_CLOCK = timedelta(days=4)
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class FingerprintLane:
     """One fingerprint: a bar from its first to its last run, and where it took over from another."""
 
     served: ServedFingerprint
@@ -28,7 +28,7 @@ class Lane:
 class Lanes:
     """The lanes of one endpoint, newest first, and the dates at both ends."""
 
-    rows: tuple[Lane, ...]
+    rows: tuple[FingerprintLane, ...]
     begin: str
     end: str
 
@@ -53,11 +53,11 @@ def lanes(line: EndpointTimeline, stretch: Stretch | None = None) -> Lanes:
     return Lanes(rows, _date(low, pattern), _date(high, pattern))
 
 
-def _lane(served: ServedFingerprint, turns: list[RotationSeen], low: datetime, high: datetime) -> Lane:
+def _lane(served: ServedFingerprint, turns: list[RotationSeen], low: datetime, high: datetime) -> FingerprintLane:
     begin, end = _x(served.first_at, low, high), _x(served.last_at, low, high)
     width = max(end - begin, MIN_WIDTH)
     took_over = f", took over {counted(len(turns), 'time')}" if turns else ""
-    return Lane(
+    return FingerprintLane(
         served=served,
         x=round(min(begin, 100 - PAD - width), 3),
         width=round(width, 3),

@@ -9,24 +9,23 @@ from typing import Any
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.endpoint import BackendSeen, EndpointReport
 from evalboard.contract.manifest import ManifestDifference
-from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeHop
+from evalboard.contract.probe import Probe, ProbeHop
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, describe_parameter, describe_state_of_parameter
 from evalboard.wording.hop import describe_losses
 from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted, listed
 from evalboard.wording.run import describe_pause
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import share
 from runs.fingerprints import EndpointTimeline
 from runs.work import PoolRow
 
 
-def describe_team(pools: Sequence[PoolRow]) -> Finding:
+def describe_team(pools: Sequence[PoolRow]) -> Headline:
     """Say how many workers there are and what they do; those that have stopped are no longer counted."""
     states = Counter(worker.state for pool in pools for worker in pool.workers)
     if not states:
-        return Finding("No worker is there.", "Runs wait in the queue until one joins.")
+        return Headline("No worker is there.", "Runs wait in the queue until one joins.")
     n_pools = sum(bool(pool.workers) for pool in pools)
     among = f" in {n_pools} pools" if n_pools > 1 else ""
     state_words = {"working": "at work", "idle": "idle", "resting": "resting", "silent": "silent"}
@@ -34,45 +33,45 @@ def describe_team(pools: Sequence[PoolRow]) -> Finding:
     n = states.total()
     claim = f"{counted(n, 'worker')}{among}: {each}."
     if not states["silent"]:
-        return Finding(claim, "One that falls silent loses its lease, and its shards go to others.")
-    return Finding(claim, "What a silent one held goes to others when its lease ends; what it stored stays.")
+        return Headline(claim, "One that falls silent loses its lease, and its shards go to others.")
+    return Headline(claim, "What a silent one held goes to others when its lease ends; what it stored stays.")
 
 
-def describe_desertion(pool: PoolRow) -> Finding:
+def describe_desertion(pool: PoolRow) -> Headline:
     """Say why a pool's work waits, and what to do."""
     n = pool.n_waiting
     waits = f"Pool {pool.name}: {counted(n, 'shard')} {'waits' if n == 1 else 'wait'}"
     there = Counter(worker.state for worker in pool.workers)
     if not there:
-        return Finding(f"{waits} and no worker is there.", "Start one where its engine is:")
+        return Headline(f"{waits} and no worker is there.", "Start one where its engine is:")
     states = " and ".join(f"{there[state]} {state}" for state in ("silent", "resting") if there[state])
-    return Finding(f"{waits} and no worker serves it ({states}).", "Start another, or mend what stops them:")
+    return Headline(f"{waits} and no worker serves it ({states}).", "Start another, or mend what stops them:")
 
 
-def describe_timelines(lines: Sequence[EndpointTimeline]) -> Finding:
+def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
     """Return the newest rotation of all endpoints, and what moved with it."""
     turns = [turn for line in lines for turn in line.turns]
     if not turns:
         have = "It has" if len(lines) == 1 else "Each has"
-        return Finding("No fingerprint has rotated.", f"{have} kept, under every profile, to what served it first.")
+        return Headline("No fingerprint has rotated.", f"{have} kept, under every profile, to what served it first.")
     last = max(turns, key=lambda turn: (turn.at, turn.id))
     where = ", ".join(filter(None, (last.endpoint, last.profile)))
     claim = f"The last rotation was on {where}, {_shown_by(last)}."
     what = f"What moved: {render_moved(last.moved)}. " if last.moved else ""
-    return Finding(claim, f"{what}Scores from before and after it are different measurements.")
+    return Headline(claim, f"{what}Scores from before and after it are different measurements.")
 
 
-def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Finding:
+def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Headline:
     """Say what moved between two fingerprints, and how much did not."""
     if is_same:
-        return Finding("This is one fingerprint.", "Nothing can differ.")
+        return Headline("This is one fingerprint.", "Nothing can differ.")
     equal = f"{counted(len(fields.equal), 'field')} {'is' if len(fields.equal) == 1 else 'are'} equal"
     neither = f"{len(fields.unknown)} unknown on both sides" if fields.unknown else ""
     rest = f"{equal}{', ' if neither else ''}{neither}."
     if not fields.moved:
         claim = "No field that is known on either side differs."
-        return Finding(claim, f"The two manifests differ in which unknown fields they name. {rest}")
-    return Finding(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
+        return Headline(claim, f"The two manifests differ in which unknown fields they name. {rest}")
+    return Headline(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
 
 
 ENGINE_WORDS = {
@@ -118,12 +117,12 @@ NAMES_SHOWN = 3
 def describe_endpoint(
     report: EndpointReport,
     *,
-    check: ProbeAnswer | None = None,
+    check: Probe | None = None,
     hops: Sequence[ProbeHop] = (),
     was_probed: bool = False,
     is_named: bool = False,
     n_expired: int = 0,
-) -> Finding:
+) -> Headline:
     """Say what is wrong with an endpoint, who answers it lately, and what a change of that made expire.
 
     check: its newest one, with its numbers. hops: of its probes and of those around it, the newest first. is_named:
@@ -132,14 +131,14 @@ def describe_endpoint(
     if report.rests_until is not None:
         n, why = report.n_failures or 0, report.rest_reason or ""
         words = describe_pause(n_failures=n, reason=why, until=report.rests_until)
-        return Finding(words, "Runs on it wait and lose nothing.")
+        return Headline(words, "Runs on it wait and lose nothing.")
     who = _describe_who_answers(report, was_probed=was_probed, is_named=is_named)
     amiss = _describe_loss(report, hops) or _describe_ignored(check)
     claim = f"{amiss}, and {who.claim[:1].lower()}{who.claim[1:]}" if amiss else who.claim
     if not n_expired:
-        return Finding(claim, who.rest)
+        return Headline(claim, who.rest)
     have = "1 current baseline has" if n_expired == 1 else f"{n_expired} current baselines have"
-    return Finding(claim, f"{who.rest} {have} expired: run the reference set to see what moved.")
+    return Headline(claim, f"{who.rest} {have} expired: run the reference set to see what moved.")
 
 
 def _describe_loss(report: EndpointReport, hops: Sequence[ProbeHop]) -> str:
@@ -148,7 +147,7 @@ def _describe_loss(report: EndpointReport, hops: Sequence[ProbeHop]) -> str:
     return f"The gateway {words}" if words else ""
 
 
-def _describe_ignored(check: ProbeAnswer | None) -> str:
+def _describe_ignored(check: Probe | None) -> str:
     rows = [row for row in _rows_of(check) if row["state"] == "ignored" and row["parameter"] not in GIVEN_BESIDE]
     names = [LABELS.get(row["parameter"], row["parameter"]) for row in rows]
     n_more = len(names) - NAMES_SHOWN
@@ -156,24 +155,26 @@ def _describe_ignored(check: ProbeAnswer | None) -> str:
     return f"It silently ignores {listed(shown)}" if names else ""
 
 
-def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named: bool) -> Finding:
+def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named: bool) -> Headline:
     last = report.last
     if not last.n_responses:
         if was_probed:
             shown = "Who answered its probes stands below." if is_named else "Its first run shows who answers."
-            return Finding("No run has been asked of it yet.", f"{shown} {_rotation_words(report)}".strip())
-        return Finding("Nothing has been asked of it yet.", "Its first run shows who answers.")
+            return Headline("No run has been asked of it yet.", f"{shown} {_rotation_words(report)}".strip())
+        return Headline("Nothing has been asked of it yet.", "Its first run shows who answers.")
     rest = _rotation_words(report)
     known = [each for each in last.backends if each.fingerprint is not None]
     responses = f"the last {counted(last.n_responses, 'response')}"
     if not last.backends:
-        return Finding(f"None of {responses} came back.", "The errors below say why.")
+        return Headline(f"None of {responses} came back.", "The errors below say why.")
     if not known:
-        return Finding("Nothing names who answers.", f"None of {responses} says which server gave it. {rest}".strip())
+        return Headline("Nothing names who answers.", f"None of {responses} says which server gave it. {rest}".strip())
     if len(last.backends) > 1:
         shares = ", ".join(f"{_stack_name(each)} {share(each.share)}" for each in last.backends)
-        return Finding(f"{len(last.backends)} stacks answer: {shares}.", f"Their scores are never put together. {rest}")
-    return Finding(f"One stack answers: {_stack_name(known[0])}.", f"It gave {responses}. {rest}")
+        return Headline(
+            f"{len(last.backends)} stacks answer: {shares}.", f"Their scores are never put together. {rest}"
+        )
+    return Headline(f"One stack answers: {_stack_name(known[0])}.", f"It gave {responses}. {rest}")
 
 
 def _stack_name(seen: BackendSeen) -> str:
@@ -193,7 +194,7 @@ def _shown_by(turn: RotationSeen) -> str:
     return f"seen by probe {turn.probe}" if turn.probe else f"with run {turn.run}"
 
 
-def render_check_rows(check: ProbeAnswer | None, direct: ProbeAnswer | None) -> tuple[CheckRow, ...]:
+def render_check_rows(check: Probe | None, direct: Probe | None) -> tuple[CheckRow, ...]:
     """Return a row for each parameter of a check. `direct`: the newest check of what the endpoint is a gateway to."""
     others = {row["parameter"]: row for row in _rows_of(direct)}
     newest = check.finding.numbers.get("seed_probe") if check and check.finding else None
@@ -201,7 +202,7 @@ def render_check_rows(check: ProbeAnswer | None, direct: ProbeAnswer | None) -> 
     return tuple(_check_row(row, others.get(row["parameter"]), seed_probe) for row in _rows_of(check))
 
 
-def _rows_of(check: ProbeAnswer | None) -> Sequence[Mapping[str, Any]]:
+def _rows_of(check: Probe | None) -> Sequence[Mapping[str, Any]]:
     return check.finding.numbers.get("rows", []) if check and check.finding else []
 
 

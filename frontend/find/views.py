@@ -26,7 +26,7 @@ class KindLink:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HitLine:
     """A hit as it is drawn: its kind in words, its glyph, its name around the part that was typed."""
 
     hit: Hit
@@ -64,12 +64,12 @@ def find(request: HttpRequest) -> HttpResponse:
     return render(request, "find/_list.html" if is_part else "find/page.html", page)
 
 
-def _line(hit: Hit, text: str) -> Line:
+def _line(hit: Hit, text: str) -> HitLine:
     at = hit.name.lower().find(text.lower())
     if at < 0 or len(hit.name.lower()) != len(hit.name):  # letters that are two in small letters move what follows
-        return Line(hit, KIND_NAMES[hit.kind], glyph_of(hit), hit.name, "", "")
+        return HitLine(hit, KIND_NAMES[hit.kind], glyph_of(hit), hit.name, "", "")
     end = at + len(text)
-    return Line(hit, KIND_NAMES[hit.kind], glyph_of(hit), hit.name[:at], hit.name[at:end], hit.name[end:])
+    return HitLine(hit, KIND_NAMES[hit.kind], glyph_of(hit), hit.name[:at], hit.name[at:end], hit.name[end:])
 
 
 def _kinds(wanted: Wanted, result: SearchResult) -> tuple[KindLink, ...]:

@@ -15,7 +15,7 @@ from runs.forced import (
     forced_strip,
     has_forced,
 )
-from runs.models import Comparison
+from runs.models import ComparisonRecord
 
 STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
@@ -42,7 +42,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TokenTick:
     """A token that is not the other stack's first choice, on the strip and as a link to its position."""
 
     position: int
@@ -52,13 +52,13 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class TokenStrip:
     side: str
     scoring: str
     other_run: str
     n_tokens: int
     n_agreed: int
-    ticks: tuple[Tick, ...]
+    ticks: tuple[TokenTick, ...]
 
     @property
     def positions(self) -> frozenset[int]:
@@ -74,7 +74,7 @@ class Elsewhere:
     scoring: str
     n_tokens: int
     n_agreed: int
-    ticks: tuple[Tick, ...]
+    ticks: tuple[TokenTick, ...]
     of: AnswerElsewhere
 
 
@@ -123,12 +123,12 @@ def _elsewhere(answer: AnswerElsewhere) -> Elsewhere:
     )
 
 
-def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Tick:
+def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> TokenTick:
     x = round(STRIP_WIDTH * mark.position / n_tokens, 1)
-    return Tick(mark.position, x, mark.first_choice, url_at(mark.position))
+    return TokenTick(mark.position, x, mark.first_choice, url_at(mark.position))
 
 
-def offer(comparison: Comparison) -> Offer | None:
+def offer(comparison: ComparisonRecord) -> Offer | None:
     """Return what the record of a comparison, as `compare` returned it, says and offers; None for a run against
     itself.
     """
@@ -149,7 +149,7 @@ def offer(comparison: Comparison) -> Offer | None:
     return Offer(scored, sides.is_askable, sides.cost) if scored or sides.is_askable else None
 
 
-def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[Strip, ...]:
+def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[TokenStrip, ...]:
     """Return each side's response on the other side's stack, as far as it was scored there and steps are tokens.
 
     url_at: the pair's page at a position.
@@ -163,6 +163,6 @@ def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[Strip, ...]:
     return tuple(_strip(side, strip, url_at) for side, strip in read if strip is not None)
 
 
-def _strip(side: str, strip: ForcedStrip, url_at: Callable[[int], str]) -> Strip:
+def _strip(side: str, strip: ForcedStrip, url_at: Callable[[int], str]) -> TokenStrip:
     ticks = tuple(_tick(mark, strip.n_tokens, url_at) for mark in strip.marks)
-    return Strip(side, strip.scoring, strip.other_run, strip.n_tokens, strip.n_tokens - len(ticks), ticks)
+    return TokenStrip(side, strip.scoring, strip.other_run, strip.n_tokens, strip.n_tokens - len(ticks), ticks)

@@ -9,7 +9,7 @@ from evalboard.contract.forced import ForcedAnswer, ForcedScoring
 from evalboard.core.errors import EvalboardError, NotFound
 from frontend.forced import words
 from frontend.shell import addresses
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -91,7 +91,7 @@ def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
 def _live(scoring: ForcedScoring) -> dict[str, object]:
     n_claims = 1 if scoring.is_reported or scoring.by_bucket else 2
     claims, rest = scoring.reading[:n_claims], scoring.reading[n_claims:]
-    finding = Finding(" ".join(claims), " ".join(rest)) if claims else None
+    finding = Headline(" ".join(claims), " ".join(rest)) if claims else None
     return {
         "scoring": scoring,
         "finding": finding,

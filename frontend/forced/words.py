@@ -14,7 +14,7 @@ Table = tuple[tuple[str, str, str], ...]  # a number's label, its field and what
 
 
 @dataclass(frozen=True, slots=True)
-class NumberRow:
+class ForcedNumber:
     label: str
     value: str
     means: str
@@ -28,7 +28,7 @@ class NumberPart:
     fingerprint: FingerprintNamed | None
     n_responses: int
     n_positions: int
-    rows: tuple[NumberRow, ...]
+    rows: tuple[ForcedNumber, ...]
     stretches: tuple[GapsOfStretch, ...]
     figure: dict[str, Any] | None
 
@@ -74,9 +74,9 @@ def _part(
     return NumberPart(bucket, fingerprint, figures.n_responses, figures.n_positions, rows, stretches, figure)
 
 
-def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow, ...]:
+def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[ForcedNumber, ...]:
     """List what is known of figures, each with its interval; are_draws: as `ForcedScoring` has it."""
-    rows: list[NumberRow] = []
+    rows: list[ForcedNumber] = []
     tables: list[tuple[Table, Callable[[float], str]]] = [(NATS, nats), (SHARES, percent)]
     if are_draws:
         tables += [(DRAWN_NATS, nats), (DRAWN_SHARES, percent)]
@@ -84,7 +84,7 @@ def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow,
         for label, name, means in table:
             estimate: Estimate | None = getattr(figures, name)
             if estimate is not None:
-                rows.append(NumberRow(label, _with_interval(estimate, write), means))
+                rows.append(ForcedNumber(label, _with_interval(estimate, write), means))
     return tuple(rows)
 
 

@@ -15,7 +15,7 @@ from frontend.shell.forms import blame
 from frontend.shell.lists import newest_first, parse_number
 from runs.access import READ, RUN, requires
 from runs.imports import import_logs, import_rows, is_waiting, log_files, takes_logs
-from runs.models import Import, Run
+from runs.models import ImportRecord, RunRecord
 from runs.suites import suite_rows
 
 IMPORTS_PER_PAGE = 25
@@ -51,13 +51,13 @@ def imports(request: HttpRequest) -> HttpResponse:
     return _page(request, form)
 
 
-def _words(imported: Import, runs: list[Run], *, is_new: bool) -> str:
+def _words(imported: ImportRecord, runs: list[RunRecord], *, is_new: bool) -> str:
     if not is_new:
         return f"This very log was imported before, as import {imported.pk}; nothing new was stored."
     return "The log was imported." if len(runs) == 1 else f"The log was imported as {len(runs)} runs."
 
 
-def _place(imported: Import) -> str:
+def _place(imported: ImportRecord) -> str:
     return f"{reverse('imports')}#import-{imported.pk}"
 
 

@@ -15,7 +15,7 @@ BAND = 1.4  # percent: the control's place behind every row
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class RunDot:
     x: float
     y: float
     label: str
@@ -23,11 +23,11 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class LabStrip:
     """One row: its dots, or where all runs came out the same one ring with the words beside it."""
 
-    dots: tuple[Dot, ...]
-    ring: Dot | None
+    dots: tuple[RunDot, ...]
+    ring: RunDot | None
     words: str
     is_left: bool  # the words stand to the left of the ring
     label: str
@@ -37,7 +37,7 @@ class Strip:
 class Strips:
     """The rows of an experiment that have points, by their place; ticks and the control's band are the same in all."""
 
-    rows: dict[int, Strip]
+    rows: dict[int, LabStrip]
     ticks: tuple[Tick, ...]
     band_x: float | None
     band_width: float
@@ -56,7 +56,7 @@ def draw_strips(experiment: Experiment) -> Strips | None:
     return Strips(rows, ticks, band_x, BAND)
 
 
-def _strip(row: LabRow, scale: Scale) -> Strip:
+def _strip(row: LabRow, scale: Scale) -> LabStrip:
     at: dict[float, list[LabPoint]] = {}
     for point in row.points:
         at.setdefault(shown(point.score, 6), []).append(point)
@@ -66,17 +66,17 @@ def _strip(row: LabRow, scale: Scale) -> Strip:
         x = _inside(scale.x(score))
         is_same = row.n_same is not None and row.n_same == row.n_runs
         words = f"{len(alike)} of {row.n_runs} {'equal to the bit' if is_same else 'with one score'}"
-        return Strip((), Dot(x, MIDDLE, _label(alike[0], score), alike[0].run), words, x > 50, label)
-    return Strip(tuple(_dots(at, scale)), None, "", False, label)
+        return LabStrip((), RunDot(x, MIDDLE, _label(alike[0], score), alike[0].run), words, x > 50, label)
+    return LabStrip(tuple(_dots(at, scale)), None, "", False, label)
 
 
-def _dots(at: dict[float, list[LabPoint]], scale: Scale) -> Iterable[Dot]:
+def _dots(at: dict[float, list[LabPoint]], scale: Scale) -> Iterable[RunDot]:
     """Yield equal scores one above the other, around the middle, closer where they are many."""
     for score, alike in sorted(at.items()):
         pitch = min(PITCH, TALLEST / max(len(alike) - 1, 1))
         for place, point in enumerate(alike):
             y = MIDDLE + pitch * (place - (len(alike) - 1) / 2)
-            yield Dot(_inside(scale.x(score)), round(y, 2), _label(point, score), point.run)
+            yield RunDot(_inside(scale.x(score)), round(y, 2), _label(point, score), point.run)
 
 
 def _label(point: LabPoint, score: float) -> str:

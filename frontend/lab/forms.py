@@ -7,7 +7,7 @@ from django import forms
 from frontend.shell.forms import PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.lab import DEFAULT_CASES, DEFAULT_RUNS
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 
 class ExperimentForm(PlainForm):
@@ -34,7 +34,7 @@ class ExperimentForm(PlainForm):
             (row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug})") for row in suites
         ]
         choices["endpoint"].choices = [
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != Endpoint.Engine.IMPORTED
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
         ]
         choices["profile"].choices = [
             (row.slug, row.slug)

@@ -8,7 +8,7 @@ from evalboard.contract.probe import ProbeSet
 from evalboard.contract.verification import Verification, VerificationBand
 from evalboard.wording.numbers import rounded
 from frontend.shell.charts import Tick
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 
 LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
 DECADES = 4  # below the largest; what lies lower stands at the left edge
@@ -34,7 +34,7 @@ class BandsChart:
     rows: tuple[BandRow, ...]
     ticks: tuple[Tick, ...]
     boundary_x: float
-    caption: Finding
+    caption: Headline
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None
     ticks = tuple(Tick(scale.x(10.0**power), rounded(10.0**power, 1)) for power in range(scale.first, last + 1))
     claim = f"How far each set of answers lies from the reference, in nats: root mean square of the {judged.statistic}."
     rest = "Lines are intervals at 95 %; right of the dashed line lies what is nearer to changed weights."
-    return BandsChart(rows, ticks, scale.x(math.sqrt(judged.boundary)), Finding(claim, rest))
+    return BandsChart(rows, ticks, scale.x(math.sqrt(judged.boundary)), Headline(claim, rest))
 
 
 def _bands(judged: Verification) -> Iterator[tuple[str, VerificationBand]]:

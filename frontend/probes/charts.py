@@ -10,7 +10,7 @@ from evalboard.wording import probe_states
 from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
 from frontend.shell.charts import Tick
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from runs.probes import CanaryLine
 
 Numbers = Mapping[str, Any]
@@ -24,7 +24,7 @@ MIN_RADIUS, MAX_RADIUS = 3.0, 6.5
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class PlacesBar:
     x: float
     y: float
     width: float
@@ -33,7 +33,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CopyPlace:
     """Where copies leave their prompt's commonest text, and the two tokens; "" where they are not known."""
 
     prompt: str
@@ -47,13 +47,13 @@ class Place:
 class PlacesChart:
     """Copies by the position of their first divergence; `places` are the same numbers."""
 
-    bars: tuple[Bar, ...]
+    bars: tuple[PlacesBar, ...]
     ticks: tuple[Tick, ...]
     levels: tuple[tuple[float, str], ...]
-    places: tuple[Place, ...]
+    places: tuple[CopyPlace, ...]
     axis_y: float
     height: float
-    caption: Finding
+    caption: Headline
     label: str
     unit: str
 
@@ -71,7 +71,7 @@ def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) 
     scale = (axis_y - PLACES_TOP) / max(by_position.values())
     width = min(LARGEST_BAR, 0.8 * WIDTH / (last + 1))
     bars = tuple(
-        Bar(
+        PlacesBar(
             round(_x(position, last) - width / 2, 3),
             round(axis_y - n * scale, 2),
             round(width, 3),
@@ -100,7 +100,7 @@ def token_ids(numbers: Numbers) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class PairsDot:
     """Pairs that share the same number of tokens: the more there are, the larger."""
 
     x: float
@@ -111,8 +111,8 @@ class Dot:
 @dataclass(frozen=True, slots=True)
 class PairsRow:
     prompt: str
-    same: tuple[Dot, ...]
-    different: tuple[Dot, ...]
+    same: tuple[PairsDot, ...]
+    different: tuple[PairsDot, ...]
     label: str
 
 
@@ -124,7 +124,7 @@ class PairsChart:
     ticks: tuple[Tick, ...]
     same_y: float
     different_y: float
-    caption: Finding
+    caption: Headline
     unit: str
 
 
@@ -146,7 +146,7 @@ def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
         f"pairs with other seeds {fixed(numbers['shared_different'], 1)}."
     )
     rest = "Each mark stands for the pairs of a prompt that part there, a larger one for more of them."
-    return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Finding(claim, rest), unit)
+    return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Headline(claim, rest), unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class CanaryChart:
     noise_y: float | None
     axis_y: float
     height: float
-    caption: Finding
+    caption: Headline
     label: str
 
 
@@ -209,7 +209,7 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
         noise_y=round(axis_y - noise * scale, 2) if noise else None,
         axis_y=axis_y,
         height=PLACES_HEIGHT,
-        caption=Finding(claim, rest),
+        caption=Headline(claim, rest),
         label=f"movement of logprobs at {len(marks)} canaries, up to {significant(highest)} nats",
     )
 
@@ -220,10 +220,10 @@ def _nat_levels(highest: float, axis_y: float, scale: float) -> tuple[tuple[floa
     return tuple((round(axis_y - step * i * scale, 2), f"{step * i:.2g}") for i in range(1, int(highest / step) + 1))
 
 
-def _dots(shared: Sequence[int], last: int, what: str) -> tuple[Dot, ...]:
+def _dots(shared: Sequence[int], last: int, what: str) -> tuple[PairsDot, ...]:
     n_pairs = Counter(shared)
     return tuple(
-        Dot(
+        PairsDot(
             _x(value, last),
             round(min(MIN_RADIUS + 0.6 * (n - 1) ** 0.5, MAX_RADIUS), 2),
             f"{value} {what}: {counted(n, 'pair')}",
@@ -232,16 +232,16 @@ def _dots(shared: Sequence[int], last: int, what: str) -> tuple[Dot, ...]:
     )
 
 
-def _place(divergence: Mapping[str, Any], prompts: Sequence[str], tokens: Mapping[int, str]) -> Place:
+def _place(divergence: Mapping[str, Any], prompts: Sequence[str], tokens: Mapping[int, str]) -> CopyPlace:
     modal, other = (tokens.get(divergence[name], "") for name in ("token_modal", "token_other"))
-    return Place(prompt_name(divergence["prompt"], prompts), divergence["position"], modal, other, divergence["n"])
+    return CopyPlace(prompt_name(divergence["prompt"], prompts), divergence["position"], modal, other, divergence["n"])
 
 
-def _describe_places(numbers: Numbers, by_position: Counter[int]) -> Finding:
+def _describe_places(numbers: Numbers, by_position: Counter[int]) -> Headline:
     n_other = numbers["n_copies"] - numbers["n_modal"]
     position, n = by_position.most_common(1)[0]
     claim = f"{n:,} of the {n_other:,} copies that differ leave the commonest text at position {position}."
-    return Finding(claim, "Each bar counts copies by the first position where they go another way.")
+    return Headline(claim, "Each bar counts copies by the first position where they go another way.")
 
 
 def _x(position: int, last: int) -> float:

@@ -7,7 +7,7 @@ from django import forms
 from frontend.probes.words import KINDS
 from frontend.shell.forms import JSONText, PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 
 class OptionalJSON(JSONText):
@@ -33,7 +33,7 @@ class ProbeForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices = self.fields
         choices["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != Endpoint.Engine.IMPORTED
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
         ]
         choices["profile"].choices = [  # type: ignore[attr-defined]
             ("", "the one that fits the kind"),

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import Probe
 from evalboard.contract.verification import read_finding
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.clock import describe_clock
@@ -21,7 +21,7 @@ from frontend.shell.lists import filter_by, newest_first, parse_number, parse_of
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
-from runs.models import Probe
+from runs.models import ProbeRecord
 from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
 from runs.probes import read as selector
 from runs.work import why_nobody
@@ -80,7 +80,7 @@ def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpRe
     filters = read_filters(
         query,
         filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
-        filter_by("kind", tuple(Probe.Kind)),
+        filter_by("kind", tuple(ProbeRecord.Kind)),
     )
     before = parse_number(query.get("before", ""))
     values = filters.values
@@ -102,25 +102,25 @@ def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpRe
     return answer_list(request, "probes/list.html", "probes/_rows.html", page, is_moving=is_moving, status=status)
 
 
-def _live(answer: ProbeAnswer) -> dict[str, object]:
+def _live(answer: Probe) -> dict[str, object]:
     return {
         "probe": answer,
         "finding": words.describe_probe(answer),
         "mark": words.mark(answer),
-        "nobody": why_nobody(answer.endpoint) if answer.status == Probe.Status.QUEUED and not answer.sets else "",
+        "nobody": why_nobody(answer.endpoint) if answer.status == ProbeRecord.Status.QUEUED and not answer.sets else "",
         "part_done": answer.progress.n_done / max(answer.progress.n_total, 1),
         "announced_percent": 10 * (10 * answer.progress.n_done // max(answer.progress.n_total, 1)),
     }
 
 
-def _chart(answer: ProbeAnswer, numbers: dict[str, Any]) -> dict[str, object]:
+def _chart(answer: Probe, numbers: dict[str, Any]) -> dict[str, object]:
     """Return what the kind has to draw, with the template that draws it; nothing where there is nothing to see."""
     chart: object = None
-    if answer.kind == Probe.Kind.CANARY and numbers:
+    if answer.kind == ProbeRecord.Kind.CANARY and numbers:
         chart = charts.canaries(canaries(int(answer.id)))
-    elif answer.kind == Probe.Kind.SEED and "prompts" in numbers:
+    elif answer.kind == ProbeRecord.Kind.SEED and "prompts" in numbers:
         chart = charts.pairs(numbers, answer.prompts)
-    elif answer.kind == Probe.Kind.BATCH and "first_divergences" in numbers:
+    elif answer.kind == ProbeRecord.Kind.BATCH and "first_divergences" in numbers:
         tokens = probe_tokens(int(answer.id), charts.token_ids(numbers))
         chart = charts.places(numbers, answer.prompts, tokens)
     return {"chart": chart, "chart_template": f"probes/_{answer.kind}_chart.html"}
@@ -140,7 +140,7 @@ def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
     }
 
 
-def _rest_of_verification(answer: ProbeAnswer) -> dict[str, object]:
+def _rest_of_verification(answer: Probe) -> dict[str, object]:
     judged = read_finding(answer.finding) if answer.finding else None
     return {
         "question": words.KINDS[answer.kind].question,
@@ -153,7 +153,7 @@ def _rest_of_verification(answer: ProbeAnswer) -> dict[str, object]:
     }
 
 
-def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
+def _rest(request: HttpRequest, answer: Probe) -> dict[str, object]:
     if answer.sets:
         return _rest_of_verification(answer)
     calls = selector.probe_calls(int(answer.id))
@@ -161,7 +161,7 @@ def _rest(request: HttpRequest, answer: ProbeAnswer) -> dict[str, object]:
     ahead = numbers.get("clock_ahead")
     return {
         **_chart(answer, numbers),
-        **(_against(request, int(answer.id)) if answer.kind == Probe.Kind.BATCH and numbers else {}),
+        **(_against(request, int(answer.id)) if answer.kind == ProbeRecord.Kind.BATCH and numbers else {}),
         "question": words.KINDS[answer.kind].question,
         "numbers": probe_numbers.rows(answer.kind, numbers),
         "parameters": parameter_rows(numbers),

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeRow
+from evalboard.contract.probe import Probe, ProbeRow
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import listed
 from evalboard.wording.run import describe_pause
-from frontend.shell.findings import Finding
-from runs.models import Probe
+from frontend.shell.findings import Headline
+from runs.models import ProbeRecord
 
 RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
 
@@ -24,7 +23,7 @@ INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProbeQuestion:
     """What a probe of this kind asks, and what it tells by."""
 
     question: str
@@ -32,29 +31,31 @@ class Kind:
 
 
 KINDS = {
-    "seed": Kind("does it honour seeds?", "Calls with one seed are compared with calls that have a seed each."),
-    "batch": Kind(
+    "seed": ProbeQuestion(
+        "does it honour seeds?", "Calls with one seed are compared with calls that have a seed each."
+    ),
+    "batch": ProbeQuestion(
         "does what else is decoded move an answer?",
         "Copies of a prompt are decoded greedily amid other requests, and must come out the same.",
     ),
-    "routing": Kind("does one and the same stack answer?", "Every worker of the pool is asked the same."),
-    "canary": Kind(
+    "routing": ProbeQuestion("does one and the same stack answer?", "Every worker of the pool is asked the same."),
+    "canary": ProbeQuestion(
         "has it changed since the last time?",
         "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
     ),
-    "determinism": Kind(
+    "determinism": ProbeQuestion(
         "does a node give the same bits whatever it decodes beside?",
         "Prompts are decoded alone, then among others up to every seat, beside short and long ones, on every worker.",
     ),
-    "audit": Kind(
+    "audit": ProbeQuestion(
         "does every worker give the same bits to the same input?",
         "Chosen cases are decoded by each worker in turn, and held against each other and the audit before.",
     ),
-    "capability": Kind(
+    "capability": ProbeQuestion(
         "which parameters does a server of others honour?",
         "A few calls, each of which asks for one thing that an answer shows: honoured, refused or ignored.",
     ),
-    "verify": Kind(
+    "verify": ProbeQuestion(
         "does it serve the weights of its reference?",
         "Its answers are scored on the reference token by token, beside answers of known origin.",
     ),
@@ -62,11 +63,11 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ProbeCost:
     """What a kind takes with its defaults; a verification takes what its suite has."""
 
     kind: str
-    words: Kind
+    words: ProbeQuestion
     n_calls: int | None
     tokens: int | None
     is_for_each_worker: bool
@@ -84,27 +85,27 @@ class StateMark:
 
 
 @cache
-def costs() -> tuple[Cost, ...]:
+def costs() -> tuple[ProbeCost, ...]:
     return tuple(_cost(kind, words) for kind, words in KINDS.items())
 
 
-def _cost(kind: str, words: Kind) -> Cost:
-    if kind == Probe.Kind.VERIFY:
-        return Cost(kind, words, None, None, is_for_each_worker=False, is_at_most=False)
+def _cost(kind: str, words: ProbeQuestion) -> ProbeCost:
+    if kind == ProbeRecord.Kind.VERIFY:
+        return ProbeCost(kind, words, None, None, is_for_each_worker=False, is_at_most=False)
     parameters = complete_parameters(kind, {})
     calls = plan_calls(kind, parameters, list_prompt_texts(kind, parameters) or ())
     tokens = choose_sampling(kind, parameters, "")["max_tokens"]
-    return Cost(
+    return ProbeCost(
         kind,
         words,
         len(calls),
         tokens,
         is_for_each_worker=kind in OF_EACH_WORKER,
-        is_at_most=kind == Probe.Kind.CAPABILITY,
+        is_at_most=kind == ProbeRecord.Kind.CAPABILITY,
     )
 
 
-def mark(row: ProbeRow | ProbeAnswer) -> StateMark | None:
+def mark(row: ProbeRow | Probe) -> StateMark | None:
     """Return the mark of what a probe found, None while it has found nothing."""
     return None if row.finding is None else mark_of(row.kind, row.finding.state)
 
@@ -115,28 +116,32 @@ def mark_of(kind: str, state: str) -> StateMark:
     return StateMark(words.word, GLYPHS[words.standing], INKS[words.standing], words.advice)
 
 
-def describe_probe(answer: ProbeAnswer) -> Finding:
+def describe_probe(answer: Probe) -> Headline:
     """Return the sentence of the page: what it found, or how far it is."""
-    if answer.status == Probe.Status.FAILED:
-        return Finding("The probe failed.", answer.error or "")
+    if answer.status == ProbeRecord.Status.FAILED:
+        return Headline("The probe failed.", answer.error or "")
     if answer.finding:
         return split_claim(answer.finding.sentence)
     if answer.sets:
         return _describe_sets(answer)
     if answer.pause is not None:
-        return Finding("Waiting for its endpoint.", describe_pause(**dict(answer.pause)))
+        return Headline("Waiting for its endpoint.", describe_pause(**dict(answer.pause)))
     if answer.waits_for:
         rest = f"Still to be asked: {', '.join(answer.waits_for)}."
     else:
-        rest = "A worker takes it before any shard." if answer.status == Probe.Status.QUEUED else KINDS[answer.kind].how
-        if answer.status == Probe.Status.RUNNING and not answer.progress.n_done:
+        rest = (
+            "A worker takes it before any shard."
+            if answer.status == ProbeRecord.Status.QUEUED
+            else KINDS[answer.kind].how
+        )
+        if answer.status == ProbeRecord.Status.RUNNING and not answer.progress.n_done:
             rest += " An engine may have to start first."
     again = f" Begun again: {answer.error}" if answer.error else ""
-    waits = "Waiting for a worker." if answer.status == Probe.Status.QUEUED else "Asking."
-    return Finding(waits, rest + again)
+    waits = "Waiting for a worker." if answer.status == ProbeRecord.Status.QUEUED else "Asking."
+    return Headline(waits, rest + again)
 
 
-def _describe_sets(answer: ProbeAnswer) -> Finding:
+def _describe_sets(answer: Probe) -> Headline:
     """Say what a verification waits for: runs first, then that their answers are scored."""
     runs = [f"run {each.run} ({each.role})" for each in answer.sets if each.run_status in ("queued", "running")]
     scorings = [
@@ -145,19 +150,19 @@ def _describe_sets(answer: ProbeAnswer) -> Finding:
         if each.forced_status in ("queued", "running")
     ]
     if waiting := runs + scorings:
-        return Finding("Collecting answers.", f"It waits for {listed(waiting)}.")
-    return Finding("Collecting answers.", "A worker sees to what comes next.")
+        return Headline("Collecting answers.", f"It waits for {listed(waiting)}.")
+    return Headline("Collecting answers.", "A worker sees to what comes next.")
 
 
-def split_claim(sentence: str) -> Finding:
+def split_claim(sentence: str) -> Headline:
     """Part a sentence after its first clause, the claim: numbers follow a colon or a full stop."""
     ends = [end for end in (sentence.find(": "), sentence.find(". ")) if end >= 0]
     if not ends:
-        return Finding(sentence)
-    return Finding(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])
+        return Headline(sentence)
+    return Headline(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])
 
 
-def describe_list(rows: Iterable[ProbeRow]) -> Finding:
+def describe_list(rows: Iterable[ProbeRow]) -> Headline:
     """Say what the newest probe of each endpoint and kind says, among these rows; they come newest first."""
     newest: dict[tuple[str, str], ProbeRow] = {}
     for row in rows:
@@ -165,13 +170,13 @@ def describe_list(rows: Iterable[ProbeRow]) -> Finding:
             newest.setdefault((row.endpoint, row.kind), row)
     ill = [row for row in newest.values() if _standing(row) not in ("good", "early")]
     if not newest:
-        return Finding("No probe has ended yet.", "What each found will stand in its row.")
+        return Headline("No probe has ended yet.", "What each found will stand in its row.")
     if not ill:
-        return Finding("All is well by the newest probe of each kind.", "Older ones may have found something else.")
+        return Headline("All is well by the newest probe of each kind.", "Older ones may have found something else.")
     named = "; ".join(f"{row.endpoint}: {_outcome(row)}" for row in ill[:3])
     more = f"; and {len(ill) - 3} more" if len(ill) > 3 else ""
     n = f"{len(ill)} of the newest probes need{'s' if len(ill) == 1 else ''} somebody."
-    return Finding(n, f"{named}{more}.")
+    return Headline(n, f"{named}{more}.")
 
 
 def _standing(row: ProbeRow) -> str:

@@ -13,7 +13,7 @@ from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
 from evalboard.wording.numbers import listed, percent
 from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import points, signed_points
 
 LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
@@ -76,10 +76,10 @@ def notes(report: Release) -> Notes:
     )
 
 
-def set_lead(text: str) -> Finding:
+def set_lead(text: str) -> Headline:
     """Return a sentence in two parts, its opening for bold type. Typography alone: nothing is known from it."""
     match = LEAD.match(text)
-    return Finding(*match.groups()) if match else Finding(text)
+    return Headline(*match.groups()) if match else Headline(text)
 
 
 def group_alike(warnings: Sequence[ReleaseWarning]) -> tuple[tuple[ReleaseWarning, ...], ...]:

@@ -18,7 +18,7 @@ from evalboard.wording.verdict import claim
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
-from frontend.release.ruler import Bar
+from frontend.release.ruler import RulerBar
 from frontend.release.steps import is_sample, possible_next
 from frontend.release.verdicts import VERDICTS
 from frontend.release.worst import worst
@@ -37,7 +37,7 @@ class GateLine:
     """A row of the gates' table."""
 
     gate: Gate
-    strip: release_ruler.Strip | None
+    strip: release_ruler.ReleaseStrip | None
     ruler: release_ruler.RowRuler | None
 
     @property
@@ -84,7 +84,7 @@ class ServedPart:
     bucket: Bucket
     place: int
     share: float
-    bar: Bar
+    bar: RulerBar
     score: float | None
 
 
@@ -97,7 +97,7 @@ class ServedSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServingTable:
     """Who served what, in place of the ruler: nothing was measured.
 
     without: what a side that several served scores without the odd ones, else "". `columns` head the two sides of
@@ -195,7 +195,7 @@ def served(
     buckets: Buckets,
     comparison: Comparison | None,
     between: FingerprintDifference | None,
-) -> Served:
+) -> ServingTable:
     mixed = _mixed(gate, buckets)
     sides = tuple(_served_side(name, _side(gate, name).run_id, buckets) for name in SIDES)
     if mixed:
@@ -211,7 +211,7 @@ def served(
     total = sum(side.n_responses for side in shown)
     whose = f"share of {total:,} responses" if mixed else f"{total:,} responses"
     most = MOVED_SHOWN_MIXED if len(shown) == 1 else MOVED_SHOWN
-    return Served(
+    return ServingTable(
         title=title,
         caption=f"{whose} by fingerprint, each scored by itself",
         without=_without_odd_ones(shown[0]) if mixed else "",
@@ -248,7 +248,7 @@ def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
     parts, x = [], 0.0
     for place, row in enumerate(rows):
         width = 100 * row.n_responses / total
-        bar = Bar(round(x, 3), round(max(width - (GAP if x + width < 99.9 else 0), 0.6), 3))
+        bar = RulerBar(round(x, 3), round(max(width - (GAP if x + width < 99.9 else 0), 0.6), 3))
         parts.append(ServedPart(row, place, width / 100, bar, _mean(row)))
         x += width
     return ServedSide(name, run_id, sum(row.n_responses for row in rows), tuple(parts))

@@ -28,7 +28,7 @@ STRIP_HEIGHT, STRIP_BASELINE, STRIP_CANDIDATE = 34, 10.0, 23.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class RulerBar:
     x: float
     width: float
 
@@ -45,7 +45,7 @@ class PlateRow:
     name: str
     words: str
     y: float
-    bar: Bar
+    bar: RulerBar
     middle: float | None
     is_cut_low: bool = False
     is_cut_high: bool = False
@@ -79,7 +79,7 @@ class Plate:
     """
 
     rows: tuple[PlateRow, ...]
-    worse: Bar | None
+    worse: RulerBar | None
     tolerance_x: float
     zero_x: float
     tolerance: str
@@ -106,7 +106,7 @@ def plate(gate: Gate) -> Plate | None:
         name = f"Others like these{_level(gate.reach.level)}"
         rows.append(_row("reach", name, gate.reach.interval, middle, scale, len(rows)))
     here, tolerance_x, zero_x = rows[0].bar, scale.x(-gate.tolerance_points), scale.x(0)
-    worse = Bar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
+    worse = RulerBar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
     axis_y = TOP + PITCH * len(rows) + 8
     label = f"{gate.suite}: change {signed_points(gate.difference)}, interval {_ends(gate.interval)}"
     reach = f"; for other cases like these {_ends(gate.reach.interval)}" if gate.reach else ""
@@ -155,7 +155,7 @@ def _row(kind: str, name: str, reach: Span, middle: float | None, scale: Scale, 
         name=name,
         words=words[kind],
         y=TOP + PITCH * place,
-        bar=Bar(low, round(high - low, 3)),
+        bar=RulerBar(low, round(high - low, 3)),
         middle=None if middle is None else scale.x(middle),
         is_cut_low=scale.x(reach[0]) < 0,
         is_cut_high=scale.x(reach[1]) > 100,
@@ -183,7 +183,7 @@ def _ticks(scale: Scale) -> tuple[Tick, ...]:
 class RowRuler:
     """The same ruler in a row, on a scale that all rows of a table share; without marks where nothing is known."""
 
-    bar: Bar | None
+    bar: RulerBar | None
     middle: float
     tolerance_x: float
     zero_x: float
@@ -220,7 +220,7 @@ def row_ruler(
         return RowRuler(None, 0.0, tolerance_x, zero_x, False, False, "no change is given")
     low, high = (min(max(scale.x(end), 0.0), 100.0) for end in interval)
     return RowRuler(
-        bar=Bar(low, round(high - low, 3)),
+        bar=RulerBar(low, round(high - low, 3)),
         middle=min(max(scale.x(difference), 0.0), 100.0),
         tolerance_x=tolerance_x,
         zero_x=zero_x,
@@ -243,12 +243,12 @@ class StripMark:
 class StripLine:
     side: str
     y: float
-    range: Bar | None
+    range: RulerBar | None
     marks: tuple[StripMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class ReleaseStrip:
     """The repeats of both sides above each other on one scale; the candidate is below."""
 
     lines: tuple[StripLine, ...]
@@ -256,7 +256,7 @@ class Strip:
     label: str
 
 
-def strip(gate: Gate) -> Strip | None:
+def strip(gate: Gate) -> ReleaseStrip | None:
     """Draw both sides' repeats, None where neither side has a scored one."""
     sides = (("baseline", gate.baseline, STRIP_BASELINE), ("candidate", gate.candidate, STRIP_CANDIDATE))
     known = [value for _, side, _ in sides for value in side.repeats if value is not None]
@@ -265,7 +265,7 @@ def strip(gate: Gate) -> Strip | None:
     scale = scale_for(known, least=max(4 * gate.points_per_case, 1.0))
     lines = tuple(_strip_line(name, side, y, scale) for name, side, y in sides)
     label = "; ".join(f"{name} {_spread(side)}" for name, side, _ in sides)
-    return Strip(lines, STRIP_HEIGHT, f"{label}; {points(scale.low)} to {points(scale.high)} points")
+    return ReleaseStrip(lines, STRIP_HEIGHT, f"{label}; {points(scale.low)} to {points(scale.high)} points")
 
 
 def _strip_line(name: str, side: GateSide, y: float, scale: Scale) -> StripLine:
@@ -274,7 +274,7 @@ def _strip_line(name: str, side: GateSide, y: float, scale: Scale) -> StripLine:
         if value is not None:
             at[shown(value, 6)] = at.get(shown(value, 6), 0) + 1
     ends = sorted(at)
-    drawn = Bar(scale.x(ends[0]), round(scale.x(ends[-1]) - scale.x(ends[0]), 3)) if ends else None
+    drawn = RulerBar(scale.x(ends[0]), round(scale.x(ends[-1]) - scale.x(ends[0]), 3)) if ends else None
     marks = tuple(
         StripMark(scale.x(value), _beside(at[value]), f"{points(value)}{_times(at[value])}") for value in ends
     )

@@ -6,7 +6,7 @@ from django import forms
 
 from evalboard.core.profile import OBSERVED
 from frontend.shell.forms import JSONText, PlainForm
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 EXAMPLE = '{"messages": [{"role": "user", "content": "…"}], "temperature": 0.7, "max_tokens": 256}'
 
@@ -25,7 +25,7 @@ class BodyForm(PlainForm):
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["endpoint"].choices = [
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == Endpoint.Engine.VLLM
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == EndpointRecord.Engine.VLLM
         ]
         choices["profile"].choices = [
             (row.slug, row.slug) for row in profiles if row.settings.get("batch_class") != OBSERVED

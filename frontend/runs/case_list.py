@@ -23,7 +23,7 @@ SAMPLED = {**FILTERS, "unstable": "differ between draws"}
 
 
 @dataclass(frozen=True, slots=True)
-class CaseFilter:
+class RunCaseFilter:
     """One choice; `n` is how many cases it lists under the search, `is_apart` whether a hairline goes before it."""
 
     label: str
@@ -69,7 +69,7 @@ def _active(pick: Pick) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _filters(pick: Pick, lists: CaseLists, labels: Mapping[str, str]) -> Iterator[CaseFilter]:
+def _filters(pick: Pick, lists: CaseLists, labels: Mapping[str, str]) -> Iterator[RunCaseFilter]:
     """Yield what a case is, one of them, then what it may be beside that; what no case is is left out.
 
     Of a run that several buckets served nothing is counted over all of them but whose scores differ.
@@ -91,20 +91,20 @@ def _filters(pick: Pick, lists: CaseLists, labels: Mapping[str, str]) -> Iterato
             is_apart = False
 
 
-def _filters_by_backend(pick: Pick, lists: CaseLists) -> Iterator[CaseFilter]:
+def _filters_by_backend(pick: Pick, lists: CaseLists) -> Iterator[RunCaseFilter]:
     whole = replace(pick, only="", bucket=None)
     n_all = lists.n_cases
     yield _filter(replace(whole, only=pick.only), "differ", FILTERS["differ"], lists.counts)
-    yield CaseFilter(FILTERS[""], n_all, _url(whole), pick.only == "" and pick.bucket is None)
+    yield RunCaseFilter(FILTERS[""], n_all, _url(whole), pick.only == "" and pick.bucket is None)
     for bucket, letter in lists.letters.items():
         own = replace(whole, bucket=bucket)
         is_on = pick.bucket == bucket and not pick.only
         n = lists.n_answered[bucket]
-        yield CaseFilter(f"answered by {letter}", n, _url(own), is_on, is_apart=bucket == next(iter(lists.letters)))
+        yield RunCaseFilter(f"answered by {letter}", n, _url(own), is_on, is_apart=bucket == next(iter(lists.letters)))
 
 
-def _filter(pick: Pick, only: str, label: str, counts: Mapping[str, int], *, is_apart: bool = False) -> CaseFilter:
-    return CaseFilter(label, counts[only], _url(replace(pick, only=only)), only == pick.only, is_apart)
+def _filter(pick: Pick, only: str, label: str, counts: Mapping[str, int], *, is_apart: bool = False) -> RunCaseFilter:
+    return RunCaseFilter(label, counts[only], _url(replace(pick, only=only)), only == pick.only, is_apart)
 
 
 def _url(pick: Pick) -> str:

@@ -23,7 +23,7 @@ class ShardLine:
 
 
 @dataclass(frozen=True, slots=True)
-class StoryLine:
+class RunStoryLine:
     """One line of a run's history; `events` are those it stands for, where they are three or more that say the same."""
 
     at: datetime
@@ -48,19 +48,19 @@ def n_workers(lines: Sequence[ShardLine]) -> int:
     return len({line.cell.worker for line in lines if not line.cell.is_silent})
 
 
-def story(events: Sequence[EventOfRun]) -> tuple[StoryLine, ...]:
+def story(events: Sequence[EventOfRun]) -> tuple[RunStoryLine, ...]:
     """Return the history with equal lines in a row told once.
 
     Lines are equal that differ only in their shard or case.
     """
-    lines: list[StoryLine] = []
+    lines: list[RunStoryLine] = []
     for _, group in groupby(events, key=lambda event: (event.level, event.code, event.what)):
         alike = tuple(group)
         if len(alike) >= MIN_GROUPED:
             first = alike[0]
-            lines.append(StoryLine(first.at, alike[-1].at, first.level, f"{len(alike)} × {first.what}", alike))
+            lines.append(RunStoryLine(first.at, alike[-1].at, first.level, f"{len(alike)} × {first.what}", alike))
         else:
-            lines += [StoryLine(event.at, event.at, event.level, event.text) for event in alike]
+            lines += [RunStoryLine(event.at, event.at, event.level, event.text) for event in alike]
     return tuple(lines)
 
 

@@ -15,7 +15,7 @@ MIN_SHARE = 4.0  # percent; a backend that answered anything can be seen
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class BaselineBand:
     """The current baseline's range behind a run's repeats. label_x: percent, in the middle of it."""
 
     run: str
@@ -33,7 +33,7 @@ class Result:
 
     score: str
     ruler: charts.Ruler
-    band: Band | None
+    band: BaselineBand | None
     sentence: str
 
 
@@ -68,13 +68,13 @@ def draw_result(run: Run, baseline: Baseline | None) -> Result | None:
     )
 
 
-def _band(baseline: Baseline, against: tuple[float, float], scale: charts.Scale) -> Band:
+def _band(baseline: Baseline, against: tuple[float, float], scale: charts.Scale) -> BaselineBand:
     drawn = charts.ruler_band(*against, scale, is_expired=baseline.is_expired)
     middle = drawn.x + drawn.width / 2
     anchor = "start" if middle < 25 else "end" if middle > 75 else "middle"
     x = {"start": drawn.x, "middle": middle, "end": drawn.x + drawn.width}[anchor]
     label = f"baseline, run {baseline.run.id}: {span(against)}"
-    return Band(baseline.run.id, drawn.x, drawn.width, label, round(x, 3), anchor, drawn.is_expired)
+    return BaselineBand(baseline.run.id, drawn.x, drawn.width, label, round(x, 3), anchor, drawn.is_expired)
 
 
 def describe_repeats(run: Run) -> str:

@@ -4,7 +4,7 @@ from evalboard.contract.manifest import EngineSeats
 from evalboard.contract.run import Run
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.wording.numbers import counted, fixed, listed
-from frontend.shell.findings import Finding
+from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
 
@@ -12,17 +12,17 @@ ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves
 DESERTED = "no_matching_worker"  # the code of the warning that nobody is there for a run
 
 
-def describe_run(run: Run) -> Finding:
+def describe_run(run: Run) -> Headline:
     """Say what a run came to, and what one case of it is worth; what its cases did is in the lists of them."""
     worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
-            return Finding("Waiting for a worker.", worth)  # the banner below says why
+            return Headline("Waiting for a worker.", worth)  # the banner below says why
         waiting = run.waiting or "The first free worker of its pool takes it."
-        return Finding("Waiting for a worker.", f"{waiting} {worth}")
+        return Headline("Waiting for a worker.", f"{waiting} {worth}")
     if run.status == "running":
         is_starting = not (run.processes or run.progress.n_done or run.is_reported)
-        return Finding("An engine starts." if is_starting else "So far; not a verdict.", worth)
+        return Headline("An engine starts." if is_starting else "So far; not a verdict.", worth)
     missing = sum(line.n_missing for line in run.every_repeat)
     if run.status in ("incomplete", "failed", "cancelled"):
         stored = f"{run.progress.n_done:,} of {run.progress.n_total:,} responses were kept."
@@ -31,31 +31,33 @@ def describe_run(run: Run) -> Finding:
             "failed": "The run failed, so no score is given.",
             "cancelled": "The run was cancelled, so no score is given.",
         }
-        return Finding(why[run.status], f"{stored} {worth}")
+        return Headline(why[run.status], f"{stored} {worth}")
     if run.range_so_far is None:
         n = len(run.buckets)
         if n < 2 and any(run.n_left_out):
-            return Finding("Finished, without a range.", f"No repeat is of draws alone. {_describe_left_out(run)}")
+            return Headline("Finished, without a range.", f"No repeat is of draws alone. {_describe_left_out(run)}")
         if not run.n_repeats:
             n_cases = counted(run.progress.n_total, "chosen case")
-            return Finding("Finished, of chosen cases alone.", f"It decoded {n_cases}, and no score is made of these.")
+            return Headline("Finished, of chosen cases alone.", f"It decoded {n_cases}, and no score is made of these.")
         if n < 2:
             has_texts = run.source is None or run.source.has_texts
             how = "Below it can be scored with a scorer." if has_texts else "Of token ids no scorer can make any."
-            return Finding("Finished, without a score.", f"The log gave none. {how}")
-        return Finding(
+            return Headline("Finished, without a score.", f"The log gave none. {how}")
+        return Headline(
             f"Served by {n} buckets, so no score is given for the whole.", "Each bucket is scored by itself."
         )
     n_repeats = len(run.drawn_points)
     if any(run.n_left_out):
         worth = f"{_describe_left_out(run)} {worth}"
     if run.draws.is_one:
-        return Finding(f"{span(run.range_so_far)} points in one draw.", f"{ONE_DRAW} {worth}")
+        return Headline(f"{span(run.range_so_far)} points in one draw.", f"{ONE_DRAW} {worth}")
     if n_repeats == 1:
-        return Finding(f"{points(run.range_so_far[0])} points in one repeat.", f"One repeat has no spread yet. {worth}")
+        return Headline(
+            f"{points(run.range_so_far[0])} points in one repeat.", f"One repeat has no spread yet. {worth}"
+        )
     if run.range_so_far[0] == run.range_so_far[1]:
-        return Finding(f"Every one of {n_repeats} repeats scored {points(run.range_so_far[0])} points.", worth)
-    return Finding(f"{span(run.range_so_far)} points over {n_repeats} repeats.", worth)
+        return Headline(f"Every one of {n_repeats} repeats scored {points(run.range_so_far[0])} points.", worth)
+    return Headline(f"{span(run.range_so_far)} points over {n_repeats} repeats.", worth)
 
 
 def _describe_left_out(run: Run) -> str:
@@ -66,39 +68,39 @@ def _describe_left_out(run: Run) -> str:
     return f"{answers}; no range reads the {repeats}."
 
 
-def describe_noise(run: Run) -> Finding:
+def describe_noise(run: Run) -> Headline:
     """Say what the repeats can tell apart; of the one bucket, for several have a column each."""
     noise, n = run.noise, f"{run.suite.n_cases:,}"
     if len(run.buckets) > 1:
-        return Finding("Each bucket is measured by itself.", "Nothing is said of them together.")
+        return Headline("Each bucket is measured by itself.", "Nothing is said of them together.")
     if run.draws.is_one:
-        return Finding("Not known from one draw.", ONE_DRAW)
+        return Headline("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:
-        return Finding(
+        return Headline(
             "Not known from fewer than two repeats.", "A whole second repeat of draws measures how much scores move."
         )
     resolution = noise.resolution
     claim = f"{resolution.repeats} repeats resolve a change of {points(resolution.points)} points on these {n} cases."
     other = points(resolution.elsewhere_points)
     elsewhere = f"{other} for other cases like these, if {share(resolution.churn)} of them change."
-    return Finding(claim, elsewhere)
+    return Headline(claim, elsewhere)
 
 
-def describe_draws(run: Run) -> Finding | None:
+def describe_draws(run: Run) -> Headline | None:
     """Say what several draws come to; None where nothing is drawn, or nothing but a mean is known."""
     if not any(bucket.metrics for bucket in run.buckets):
         return None
     if len(run.buckets) > 1:
-        return Finding("Each bucket is measured by itself.", "Draws of two buckets are never counted together.")
+        return Headline("Each bucket is measured by itself.", "Draws of two buckets are never counted together.")
     by_name = {metric.name: metric.points for metric in run.buckets[0].metrics or ()}
     names = tuple(by_name)
     pooled = [name.removeprefix("pass@") for name in names if name.startswith("pass@")]
     claim = f"A draw is right {points(by_name[names[0]])} times in 100."
     if not pooled:
-        return Finding("Draws have a mean score alone.", "")
+        return Headline("Draws have a mean score alone.", "")
     k = pooled[-1]
     one, every = points(by_name[f"pass@{k}"]), points(by_name[f"pass^{k}"])
-    return Finding(claim, f"Of {k} draws of a case at least one is right {one} times in 100, and all of them {every}.")
+    return Headline(claim, f"Of {k} draws of a case at least one is right {one} times in 100, and all of them {every}.")
 
 
 def describe_likely_flips(run: Run) -> str:
@@ -131,14 +133,14 @@ def _list_repeats(repeats: tuple[int, ...]) -> str:
     return f"Repeat{'' if len(repeats) == 1 else 's'} {listed([str(index) for index in repeats])}"
 
 
-def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Finding:
+def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Headline:
     shown = "Margin between the two best tokens by position, log scale."
     if window.is_thinned:
         shown += " Each stem is the narrowest of its stretch."
     if narrowest.margin == 0:
-        return Finding(f"At {narrowest.position} the two best tokens were exactly tied.", shown)
+        return Headline(f"At {narrowest.position} the two best tokens were exactly tied.", shown)
     margin = fixed(narrowest.margin or 0.0, 3)
-    return Finding(f"The closest choice was at {narrowest.position}, by {margin} nats.", shown)
+    return Headline(f"The closest choice was at {narrowest.position}, by {margin} nats.", shown)
 
 
 def describe_targeted(run: Run) -> str:

@@ -7,7 +7,7 @@ from django import forms
 from evalboard.contract.probe import KINDS
 from frontend.shell.forms import PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 
 # Where a service's words about what is started stand on the form.
 RUN_FIELDS = {f"run.{name}": name for name in ("suite", "endpoint", "profile", "repeats")}
@@ -31,7 +31,7 @@ class ScheduleForm(PlainForm):
         """`endpoints`: rows of the catalogue; one that only stands for a log is left out."""
         super().__init__(*args, **kwargs)
         self.fields["endpoint"].choices = [  # type: ignore[attr-defined]
-            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != Endpoint.Engine.IMPORTED
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
         ]
 
 

@@ -55,7 +55,7 @@ def scale_for(values: Iterable[float], *, least: float) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RepeatsMark:
     """Repeats with the same points, drawn one above the other."""
 
     x: float
@@ -76,7 +76,7 @@ class Ruler:
     bar_width: float
     bar_y: float
     bar_height: float
-    marks: tuple[Mark, ...]
+    marks: tuple[RepeatsMark, ...]
     ticks: tuple[Tick, ...]
     axis_y: float
     height: float
@@ -93,7 +93,7 @@ def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = Fals
     axis_y = 22.0 if is_small else 20.0 + STACK_PITCH * deepest
     middle = 11.0 if is_small else axis_y - 14
     marks = tuple(
-        Mark(
+        RepeatsMark(
             x=scale.x(value),
             ys=_small_stack(len(repeats), middle, is_alone=len(at) == 1)
             if is_small

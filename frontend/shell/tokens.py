@@ -12,7 +12,7 @@ MARGIN_STEPS = (0.02, 0.25, 1.0)  # nats; narrower than the first is the stronge
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TokenLine:
     """A line of tokens; `first` is the position that the gutter names."""
 
     first: int
@@ -26,23 +26,25 @@ def margin_step(margin: float | None) -> int:
     return sum(margin < limit for limit in MARGIN_STEPS)
 
 
-def lines(tokens: Sequence[TokenAtPosition], *, width: int = LINE_WIDTH, before: int | None = None) -> tuple[Line, ...]:
+def lines(
+    tokens: Sequence[TokenAtPosition], *, width: int = LINE_WIDTH, before: int | None = None
+) -> tuple[TokenLine, ...]:
     """Break after a token that ends a line, before one that would not fit, and before the position `before`."""
-    done: list[Line] = []
+    done: list[TokenLine] = []
     row: list[TokenAtPosition] = []
     used = 0
     for cell in tokens:
         needed = columns(cell.drawn)
         if row and (used + needed > width or cell.position == before):
-            done.append(Line(row[0].position, tuple(row)))
+            done.append(TokenLine(row[0].position, tuple(row)))
             row, used = [], 0
         row.append(cell)
         used += needed
         if cell.breaks_line:
-            done.append(Line(row[0].position, tuple(row)))
+            done.append(TokenLine(row[0].position, tuple(row)))
             row, used = [], 0
     if row:
-        done.append(Line(row[0].position, tuple(row)))
+        done.append(TokenLine(row[0].position, tuple(row)))
     return tuple(done)
 
 

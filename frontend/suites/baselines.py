@@ -15,7 +15,7 @@ OPEN_SHAPES, EXPIRED_SHAPES, JUDGED_SHAPES = (1, 4), (2,), (0, 3, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class BaselinePeriod:
     """A baseline while it counts: `mean` ± `noise` points, noise None where it is unmeasured.
 
     From the rotation `begin` (None: from the first run on) to the rotation `end` that made it expire.
@@ -94,7 +94,7 @@ def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryR
     return served
 
 
-def bands(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> tuple[Band, ...]:
+def bands(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> tuple[BaselinePeriod, ...]:
     """Return the current baselines and, of those that expired, the last before each rotation; oldest first.
 
     One whose run is not charted, being of another suite version or without a score, has no band.
@@ -115,13 +115,13 @@ def bands(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> tuple[Ba
 
 def _band(
     row: Baseline, bucket: BucketHistory, point: HistoryRow, turns: Sequence[RotationSeen], standing: SuiteStanding
-) -> Band:
+) -> BaselinePeriod:
     here = [turn for turn in turns if turn.is_of(endpoint=point.endpoint, profile=row.profile)]
     before = [turn for turn in here if has_come(turn, by=point)]
     shown_by = (row.expired.run, row.expired.probe) if row.expired else None
     end = next((turn for turn in here if (turn.run, turn.probe) == shown_by), None)
     measured = standing.noise.get(bucket.bucket_id)
-    return Band(
+    return BaselinePeriod(
         baseline=row,
         bucket=bucket,
         mean=math.fsum(point.points) / len(point.points),
@@ -131,7 +131,7 @@ def _band(
     )
 
 
-def find_band(zones: Sequence[Band], point: HistoryRow, bucket: BucketHistory) -> Band | None:
+def find_band(zones: Sequence[BaselinePeriod], point: HistoryRow, bucket: BucketHistory) -> BaselinePeriod | None:
     """Return the baseline that a run may be held against: of its line and profile, and served alike."""
     alike = [
         band

@@ -16,7 +16,7 @@ from django.urls import reverse
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from frontend.shell.charts import N_SHAPES
-from frontend.suites.baselines import Band, bands, choose_shapes, rotations
+from frontend.suites.baselines import BaselinePeriod, bands, choose_shapes, rotations
 from frontend.templatetags.numbers import points
 from runs.suites import SuiteReport, SuiteStanding
 
@@ -181,7 +181,7 @@ def _mixed(point: HistoryRow) -> str:
     return f"<br>{point.n_buckets} buckets served this run; only this one's cases" if point.n_buckets > 1 else ""
 
 
-def _zone(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
+def _zone(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
     """Return a baseline's noise floor as a filled stretch: a trace, since a shape of Plotly cannot be hatched."""
     begin, end = (_date(at) for at in _ends(band, places, stretch))
     role, ink = ("expired", "hatch") if band.is_expired else ("band", "accent-soft")
@@ -196,7 +196,7 @@ def _zone(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) ->
     }
 
 
-def _mean_line(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
+def _mean_line(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
     """Its score: a trace as well, since the lines of a layout lie either below the fill or above every mark."""
     x = [_date(at) for at in _ends(band, places, stretch)]
     role, ink = ("expired-mean", "absent") if band.is_expired else ("mean", "baseline")
@@ -204,15 +204,15 @@ def _mean_line(band: Band, places: dict[RotationSeen, datetime], stretch: Stretc
     return {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "x": x, "y": [band.mean] * 2, "meta": meta}
 
 
-def _ends(band: Band, places: dict[RotationSeen, datetime], stretch: Stretch) -> tuple[datetime, datetime]:
+def _ends(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> tuple[datetime, datetime]:
     first = stretch.low + (stretch.high - stretch.low) * (PAD_LEFT * 0.55)
     begin = first if band.begin is None else places.get(band.begin, first)
     return begin, stretch.high if band.end is None else places.get(band.end, stretch.high)
 
 
 def _band_words(
-    band: Band,
-    zones: Sequence[Band],
+    band: BaselinePeriod,
+    zones: Sequence[BaselinePeriod],
     drawn: Sequence[HistoryRow],
     places: dict[RotationSeen, datetime],
     stretch: Stretch,
@@ -283,7 +283,7 @@ def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter:
 
 
 def _named_runs(
-    buckets: tuple[BucketHistory, ...], zones: Sequence[Band], stretch: Stretch, ends: Sequence[float]
+    buckets: tuple[BucketHistory, ...], zones: Sequence[BaselinePeriod], stretch: Stretch, ends: Sequence[float]
 ) -> list[dict[str, Any]]:
     """The newest run and the current baselines are named in the plot, one under the other where they would touch."""
     drawn = [point for bucket in buckets for point in bucket.runs if point.points]

@@ -13,7 +13,7 @@ from evalboard.contract.suite import BucketHistory, HistoryRow
 from frontend.shell import charts
 from frontend.shell.lists import OffsetPage, parse_offset, window_page
 from frontend.suites import baselines, history, words, worth
-from frontend.suites.baselines import Band
+from frontend.suites.baselines import BaselinePeriod
 from frontend.suites.forms import BaselineForm
 from runs.access import READ, requires
 from runs.run import JudgedLine
@@ -114,13 +114,13 @@ def _focused(request: HttpRequest, report: SuiteReport) -> BucketHistory | None:
     return next((bucket for bucket in report.buckets if str(bucket.bucket_id) == wanted), None)
 
 
-def _shown(report: SuiteReport, zones: Sequence[Band]) -> list[float]:
+def _shown(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> list[float]:
     points = [value for bucket in report.buckets for point in bucket.runs for value in point.points]
     return points + [end for band in zones for end in (band.low, band.high)]
 
 
 def _bucket_rows(
-    report: SuiteReport, standing: SuiteStanding, zones: Sequence[Band], scale: charts.Scale
+    report: SuiteReport, standing: SuiteStanding, zones: Sequence[BaselinePeriod], scale: charts.Scale
 ) -> tuple[BucketRows, ...]:
     """Return those at work last first, and what has expired after them."""
     shapes = baselines.choose_shapes(report.buckets, standing)
@@ -145,7 +145,11 @@ def _bucket_rows(
 
 
 def _line(
-    point: HistoryRow, bucket: BucketHistory, standing: SuiteStanding, zones: Sequence[Band], scale: charts.Scale
+    point: HistoryRow,
+    bucket: BucketHistory,
+    standing: SuiteStanding,
+    zones: Sequence[BaselinePeriod],
+    scale: charts.Scale,
 ) -> RunLine:
     band = baselines.find_band(zones, point, bucket)
     shaded = charts.ruler_band(band.low, band.high, scale, is_expired=band.is_expired) if band else None

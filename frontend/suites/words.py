@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
 from evalboard.wording.numbers import listed
-from frontend.shell.findings import Finding
-from frontend.suites.baselines import Band, bands, find_band, is_served_alike, rotations
+from frontend.shell.findings import Headline
+from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
 from runs.suites import REPEATS, SuiteReport, SuiteStanding
 
@@ -15,38 +15,40 @@ RUNS_NAMED = 3
 Scored = tuple[HistoryRow, BucketHistory]
 
 
-def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Finding:
+def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:
     """Say how the newest score stands to the baseline of its line and profile; never to another bucket's."""
     standing = standing or SuiteStanding()
     scored = [(point, bucket) for bucket in report.buckets for point in bucket.runs if point.mean is not None]
     resolved = _resolved(report, standing)
     if not scored:
-        return Finding("No run of this suite has a score yet.", resolved)
+        return Headline("No run of this suite has a score yet.", resolved)
     newest = max(scored, key=lambda pair: (pair[0].date, pair[0].run_id))
     point, _ = newest
     key = (point.line, point.profile)
     current = next((row for row in standing.baselines if row.is_current and (row.line, row.profile) == key), None)
     if current is not None and current.expired is not None:
         claim = f"The baseline of {current.profile} expired with the rotation of {current.expired.at:%m-%d}."
-        return Finding(claim, f"Nothing can ship against it until it has been run again. {resolved}")
+        return Headline(claim, f"Nothing can ship against it until it has been run again. {resolved}")
     band = next((band for band in bands(report.buckets, standing) if band.baseline is current), None)
     if band is None:
         return _without_baseline(newest, scored, resolved)
-    return Finding(f"{_steady(band, scored, standing)}; {_stands(newest, band)}.", resolved)
+    return Headline(f"{_steady(band, scored, standing)}; {_stands(newest, band)}.", resolved)
 
 
-def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -> Finding:
+def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -> Headline:
     point, bucket = newest
     claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
     before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
     if not before:
-        return Finding(claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}")
+        return Headline(
+            claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}"
+        )
     earlier = (min(low for low, _ in before), max(high for _, high in before))
     runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
-    return Finding(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
+    return Headline(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
 
 
-def _steady(band: Band, scored: Sequence[Scored], standing: SuiteStanding) -> str:
+def _steady(band: BaselinePeriod, scored: Sequence[Scored], standing: SuiteStanding) -> str:
     """Return whether the runs of the baseline's own bucket moved by more than their repeats can tell from noise."""
     own = [point for point, bucket in scored if bucket.bucket_id == band.bucket.bucket_id]
     first = min(point.date for point in own)
@@ -62,7 +64,7 @@ def _steady(band: Band, scored: Sequence[Scored], standing: SuiteStanding) -> st
     return f"{moved} of {len(own)} runs of the baseline’s bucket left it since {since}"
 
 
-def _stands(newest: Scored, band: Band) -> str:
+def _stands(newest: Scored, band: BaselinePeriod) -> str:
     point, bucket = newest
     if point.run_id == band.baseline.run_id:
         return "nothing has run since the baseline"
@@ -99,16 +101,16 @@ def _one(batch_class: str) -> str:
     return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
 
 
-def describe_scorer(suite: SuiteVersion) -> Finding:
+def describe_scorer(suite: SuiteVersion) -> Headline:
     """Say which kinds of scorer judge how many cases."""
     own = Counter(spec["kind"] for spec in suite.scorer["cases"].values())
     if suite.scorer["default"] is not None:
         own[suite.scorer["default"]["kind"]] += suite.n_cases - own.total()
     kinds = [f"{kind} {n:,}" for kind, n in own.most_common() if n]
-    return Finding(" · ".join(kinds), "cases each" if len(kinds) > 1 else "cases")
+    return Headline(" · ".join(kinds), "cases each" if len(kinds) > 1 else "cases")
 
 
-def describe_history(report: SuiteReport, standing: SuiteStanding | None = None) -> Finding:
+def describe_history(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:
     """Caption the suite's chart: how many runs left their baseline, or whether they are one measurement."""
     turns = rotations(report.buckets, standing)
     zones = bands(report.buckets, standing) if standing else ()
@@ -120,12 +122,12 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
     if n_judged:
         runs = sorted({band.baseline.run_id for band in zones if not band.is_expired})
         whose = f"baseline, run {runs[0]}" if len(runs) == 1 else "baseline that each is held against"
-        return Finding(f"{_which(outside, n_judged)} the noise floor of the {whose}.", rest)
+        return Headline(f"{_which(outside, n_judged)} the noise floor of the {whose}.", rest)
     if turns:
-        return Finding(f"A fingerprint rotated {_times(len(turns))}.", rest)
+        return Headline(f"A fingerprint rotated {_times(len(turns))}.", rest)
     if n_buckets == 1:
-        return Finding("All runs are of one bucket, so they may be compared.", "A bar is a run's range.")
-    return Finding(f"Score range of each run, in {n_buckets} buckets.", rest)
+        return Headline("All runs are of one bucket, so they may be compared.", "A bar is a run's range.")
+    return Headline(f"Score range of each run, in {n_buckets} buckets.", rest)
 
 
 def _which(outside: Sequence[int], n_judged: int) -> str:
@@ -141,7 +143,7 @@ def _which(outside: Sequence[int], n_judged: int) -> str:
     return f"Run{'' if one else 's'} {names}{share} {'lies' if one else 'lie'} outside"
 
 
-def _outside(report: SuiteReport, zones: Sequence[Band]) -> tuple[list[int], int]:
+def _outside(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> tuple[list[int], int]:
     """Return the runs whose mean lies outside the noise floor they are held against, and how many are held so."""
     outside: list[tuple[int, bool]] = []
     for bucket in report.buckets:

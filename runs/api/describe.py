@@ -25,7 +25,7 @@ WHOLE: Json = {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatusAnswer:
     """One status that is answered: what it means, its body by media type (None: none), its headers by name."""
 
     text: str
@@ -34,12 +34,12 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """One method of a route. `body` maps media types to a serializer, a type or a schema."""
 
     name: str
     summary: str
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, StatusAnswer]
     query: Mapping[str, Json]
     headers: Mapping[str, Json]
     body: Mapping[str, Any]
@@ -55,7 +55,7 @@ def describe(
     name: str,
     answer: Any = None,
     status: int = 200,
-    also: Mapping[int, Answer] | None = None,
+    also: Mapping[int, StatusAnswer] | None = None,
     query: Mapping[str, Json] | None = None,
     takes_headers: Mapping[str, Json] | None = None,
     gives_headers: Mapping[str, str] | None = None,
@@ -70,10 +70,10 @@ def describe(
     dictionary of these by media type; None: no body. also: other statuses that are no failure. refuses: statuses of
     failures beyond those that follow from the rest (400, 401, 403, 404 where the address names something, 429).
     """
-    call = Call(
+    call = ApiCall(
         name=name,
         summary=summary,
-        answers={status: Answer(summary, _by_media(answer), gives_headers or {}), **(also or {})},
+        answers={status: StatusAnswer(summary, _by_media(answer), gives_headers or {}), **(also or {})},
         query=query or {},
         headers=takes_headers or {},
         body=_by_media(body),

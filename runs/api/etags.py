@@ -12,13 +12,13 @@ from django.utils.http import parse_etags
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs.api.describe import Answer
+from runs.api.describe import StatusAnswer
 
 # What a described call says of it: describe("GET", …, **DESCRIBED).
 DESCRIBED: dict[str, Any] = {
     "takes_headers": {"If-None-Match": {"type": "string", "description": "the `ETag` of an earlier answer"}},
     "gives_headers": {"ETag": "stands for this answer; send it back as `If-None-Match`"},
-    "also": {304: Answer("Nothing has changed", headers={"ETag": "as sent"})},
+    "also": {304: StatusAnswer("Nothing has changed", headers={"ETag": "as sent"})},
 }
 
 

@@ -41,7 +41,7 @@ class StrictJson(BaseParser):
         return value
 
 
-class JsonLines(BaseParser):
+class JsonLinesParser(BaseParser):
     """JSONL as text; the suite document is made of it where the slug is known."""
 
     media_type = "application/x-ndjson"
@@ -50,7 +50,7 @@ class JsonLines(BaseParser):
         return _text(stream, parser_context)
 
 
-class PlainText(JsonLines):
+class PlainText(JsonLinesParser):
     media_type = "text/plain"
 
 

@@ -19,7 +19,7 @@ from evalboard.contract.base import Problem
 from runs.access import roles
 from runs.api import pages, query
 from runs.api.access import open_to_anyone
-from runs.api.describe import JSON, WHOLE, Answer, Call, describe
+from runs.api.describe import JSON, WHOLE, ApiCall, StatusAnswer, describe
 from runs.api.schema_types import Refer, object_schema, schema_of
 from runs.api.serializers import ID, Id, IdOrCurrent, Object, Strict
 
@@ -65,7 +65,7 @@ class Described(AutoSchema):
         self.path, self.path_regex, self.path_prefix, self.method = path, path_regex, path_prefix, method.upper()
         self.registry = registry
         view: Any = self.view
-        call: Call | None = view.described.get(self.method)
+        call: ApiCall | None = view.described.get(self.method)
         if call is None:
             error(f"{self.method} {path} is not described; runs/api/describe.py says how.")
             return None
@@ -88,28 +88,28 @@ class Described(AutoSchema):
             is_number = re.search(rf"<int:{name}>", self.path_regex)
             yield {"name": name, "in": "path", "required": True, "schema": WHOLE if is_number else {"type": "string"}}
 
-    def _in_query(self, call: Call) -> Iterator[Json]:
+    def _in_query(self, call: ApiCall) -> Iterator[Json]:
         for name, schema in {**call.query, **(PAGE if call.is_paged else {})}.items():
             about = {"description": schema["description"]} if "description" in schema else {}
             plain = {key: value for key, value in schema.items() if key not in ("description", "required")}
             must = {"required": True} if schema.get("required") else {}
             yield {"name": name, "in": "query", **must, **about, "schema": plain}
 
-    def _body(self, call: Call) -> Json | None:
+    def _body(self, call: ApiCall) -> Json | None:
         if not call.body:
             return None
         content = {media: {"schema": self._schema(body, "request")} for media, body in call.body.items()}
         return {"content": content, "required": call.is_body_required}
 
-    def _responses(self, call: Call, scope: str) -> Iterator[tuple[str, Json]]:
+    def _responses(self, call: ApiCall, scope: str) -> Iterator[tuple[str, Json]]:
         for status, answer in sorted(call.answers.items()):
             yield str(status), self._response(answer)
         for status in sorted(_failures(call, scope, self.path)):
             headers = {"Retry-After": "seconds"} if status == 429 else {}
-            yield str(status), self._response(Answer(FAILURES[status], {PROBLEM: Problem}, headers))
-        yield "default", self._response(Answer(OTHERWISE, {PROBLEM: Problem}))
+            yield str(status), self._response(StatusAnswer(FAILURES[status], {PROBLEM: Problem}, headers))
+        yield "default", self._response(StatusAnswer(OTHERWISE, {PROBLEM: Problem}))
 
-    def _response(self, answer: Answer) -> Json:
+    def _response(self, answer: StatusAnswer) -> Json:
         content = {media: {"schema": self._schema(body, "response")} for media, body in answer.bodies.items()}
         headers = {
             name: {"description": text, "required": True, "schema": {"type": "string"}}
@@ -209,14 +209,14 @@ def _tag(path: str) -> str:
     return re.sub("^/(api/)?(v1/)?", "", path).split("/")[0]
 
 
-def _in_headers(call: Call) -> Iterator[Json]:
+def _in_headers(call: ApiCall) -> Iterator[Json]:
     for name, schema in call.headers.items():
         about = {"description": schema["description"]} if "description" in schema else {}
         plain = {key: value for key, value in schema.items() if key != "description"}
         yield {"name": name, "in": "header", **about, "schema": plain}
 
 
-def _failures(call: Call, scope: str, path: str) -> set[int]:
+def _failures(call: ApiCall, scope: str, path: str) -> set[int]:
     """The failures that follow from what a call is, and those that it names."""
     statuses = {400, *call.refuses}
     if scope != roles.ANYONE:

@@ -7,7 +7,7 @@ from django.http import StreamingHttpResponse
 from rest_framework.renderers import BaseRenderer
 
 from runs.api.describe import TEXT
-from runs.api.parsers import JsonLines
+from runs.api.parsers import JsonLinesParser
 
 ROW_COUNT = "X-Row-Count"
 NAMED = {"Content-Disposition": "the file's name"}
@@ -36,7 +36,7 @@ class Csv(_File):
 
 
 class Jsonl(_File):
-    media_type = JsonLines.media_type
+    media_type = JsonLinesParser.media_type
     format = "jsonl"
 
 

@@ -7,9 +7,9 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.trace import Trace as TraceAnswer
+from evalboard.contract.trace import Trace
 from evalboard.core.errors import InvalidInput
-from evalboard.core.trace import Trace, Vocabulary, encode_block
+from evalboard.core.trace import TokenTrace, Vocabulary, encode_block
 from runs.api import query, wire
 from runs.api.describe import JSON, whole
 
@@ -32,11 +32,11 @@ class PackedTrace(BaseRenderer):
 
 
 RENDERERS = [JSONRenderer, PackedTrace]
-ANSWER = {JSON: TraceAnswer, PackedTrace.media_type: {"type": "string", "format": "binary"}}
+ANSWER = {JSON: Trace, PackedTrace.media_type: {"type": "string", "format": "binary"}}
 
 
 def answer(
-    request: Request, load: Callable[[], tuple[Trace, Vocabulary | None]], *, show: Callable[..., TraceAnswer]
+    request: Request, load: Callable[[], tuple[TokenTrace, Vocabulary | None]], *, show: Callable[..., Trace]
 ) -> Response:
     """Answer what `load` returns, by `show` where JSON is wanted. Raises InvalidInput for a part of a packed trace."""
     sent = query.read(request, RANGE, is_paged=False)

@@ -6,14 +6,14 @@ from django.db import transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.catalogue import newer_stack
-from runs.models import Baseline, CaseColumns, Endpoint, Run, Suite
+from runs.models import BaselineRecord, CaseColumns, EndpointRecord, RunRecord, Suite
 from runs.run import locked
 from runs.store import changes, history
 
 MAX_REASON = 2000
 
 
-def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> Baseline:
+def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> BaselineRecord:
     """Make a run the current baseline of its suite, model line and profile.
 
     Raises NotFound, InvalidInput with fields, or Conflict where the run has not finished, was served by several
@@ -30,13 +30,13 @@ def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> Baseline:
             fields = {"reason": f"Say why, in at most {MAX_REASON:,} characters."}
             raise InvalidInput("The baseline is not valid.", fields=fields)
         # A rotation that is being noted goes before or after: it locks the same row.
-        Endpoint.objects.select_for_update(no_key=True).get(pk=chosen.endpoint_id)
+        EndpointRecord.objects.select_for_update(no_key=True).get(pk=chosen.endpoint_id)
         _refuse_unfit(chosen)
         line, profile = chosen.endpoint.line, chosen.profile.slug
         current = current_baseline(suite=stored, line=line, profile_slug=profile)
         if current is not None and current.run_id == run and current.rotation_id is None:
             raise Conflict(f"Run {run} is the current baseline already.")
-        made = Baseline.objects.create(
+        made = BaselineRecord.objects.create(
             suite=stored, line=line, profile_slug=profile, run=chosen, reason=reason.strip(), set_by=user
         )
         place = f"{suite}, model line {line}, profile {profile}"
@@ -45,14 +45,14 @@ def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> Baseline:
     return made
 
 
-def current_baseline(*, suite: Suite, line: str, profile_slug: str) -> Baseline | None:
+def current_baseline(*, suite: Suite, line: str, profile_slug: str) -> BaselineRecord | None:
     """Return the newest one, whether it has expired or not."""
-    baselines = Baseline.objects.filter(suite=suite, line=line, profile_slug=profile_slug)
+    baselines = BaselineRecord.objects.filter(suite=suite, line=line, profile_slug=profile_slug)
     return baselines.select_related("run", "rotation").order_by("-id").first()
 
 
-def _refuse_unfit(run: Run) -> None:
-    if run.status != Run.Status.FINISHED:
+def _refuse_unfit(run: RunRecord) -> None:
+    if run.status != RunRecord.Status.FINISHED:
         raise Conflict(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
     bucket_ids = CaseColumns.objects.filter(repeat__run=run).values_list("bucket_ids", flat=True)
     buckets = {bucket for served in bucket_ids for bucket in served}

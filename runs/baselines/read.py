@@ -8,7 +8,7 @@ from evalboard.contract import baseline as contract
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
 from runs.baselines.read_rotations import rotations_by_id
-from runs.models import Baseline, Endpoint, Run, SuiteVersion
+from runs.models import BaselineRecord, EndpointRecord, RunRecord, SuiteVersionRecord
 from runs.run import rows_of
 from runs.store import newest_page
 
@@ -17,7 +17,7 @@ KEY = ("suite_id", "line", "profile_slug")  # one current baseline for each
 
 def require_suite(slug: str) -> None:
     """Raise NotFound where no version of a suite is stored."""
-    if not SuiteVersion.objects.filter(suite__slug=slug).exists():
+    if not SuiteVersionRecord.objects.filter(suite__slug=slug).exists():
         raise NotFound(f"There is no suite {slug}.")
 
 
@@ -33,28 +33,28 @@ def baseline_rows(
 
 def baselines_with(run: RunRow) -> tuple[contract.Baseline, ...]:
     """Return the baselines that a run was set as, newest first."""
-    return _rows(Baseline.objects.filter(run=int(run.id)).order_by("-id"), runs={int(run.id): run})
+    return _rows(BaselineRecord.objects.filter(run=int(run.id)).order_by("-id"), runs={int(run.id): run})
 
 
 def baseline_of(run: RunRow) -> contract.Baseline | None:
     """Return the current baseline that a run stands against, None where there is none or it is the run itself."""
-    endpoint = Endpoint.objects.filter(slug=run.endpoint)
-    alike = Baseline.objects.filter(
+    endpoint = EndpointRecord.objects.filter(slug=run.endpoint)
+    alike = BaselineRecord.objects.filter(
         suite__slug=run.suite.slug, profile_slug=run.profile, line__in=endpoint.values("line")
     )
-    rows = _rows(Baseline.objects.filter(pk__in=alike.order_by("-id").values("pk")[:1]))
+    rows = _rows(BaselineRecord.objects.filter(pk__in=alike.order_by("-id").values("pk")[:1]))
     return next((row for row in rows if row.run.id != run.id), None)
 
 
 def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:
     """Return the newest baselines whose runs an endpoint served."""
-    newest = Baseline.objects.filter(run__endpoint__slug=endpoint).order_by("-id").values("pk")[:limit]
-    return _rows(Baseline.objects.filter(pk__in=newest).order_by("-id"))
+    newest = BaselineRecord.objects.filter(run__endpoint__slug=endpoint).order_by("-id").values("pk")[:limit]
+    return _rows(BaselineRecord.objects.filter(pk__in=newest).order_by("-id"))
 
 
 def baseline_row(baseline_id: int) -> contract.Baseline:
     """Return one baseline. Raises NotFound."""
-    rows = _rows(Baseline.objects.filter(pk=baseline_id))
+    rows = _rows(BaselineRecord.objects.filter(pk=baseline_id))
     if not rows:
         raise NotFound(f"There is no baseline {baseline_id}.")
     return rows[0]
@@ -63,7 +63,7 @@ def baseline_row(baseline_id: int) -> contract.Baseline:
 def current_baselines(suite: str = "") -> tuple[contract.Baseline, ...]:
     """Return the current baseline of each (suite, model line, profile), by those; of one suite, or of all."""
     newest = _baselines(suite).order_by(*KEY, "-id").distinct(*KEY).values("pk")
-    return _rows(Baseline.objects.filter(pk__in=newest).order_by("suite__slug", "line", "profile_slug"))
+    return _rows(BaselineRecord.objects.filter(pk__in=newest).order_by("suite__slug", "line", "profile_slug"))
 
 
 def baseline_runs(suite: str, profile: str) -> tuple[int, ...]:
@@ -73,19 +73,19 @@ def baseline_runs(suite: str, profile: str) -> tuple[int, ...]:
     return tuple(run for run, rotation in newest if rotation is None)
 
 
-def _baselines(suite: str) -> "QuerySet[Baseline]":
+def _baselines(suite: str) -> "QuerySet[BaselineRecord]":
     """Return the baselines of a suite; of all where it is ""."""
-    return Baseline.objects.filter(suite__slug=suite) if suite else Baseline.objects.all()
+    return BaselineRecord.objects.filter(suite__slug=suite) if suite else BaselineRecord.objects.all()
 
 
 def _rows(
-    baselines: "QuerySet[Baseline]", *, runs: Mapping[int, RunRow] | None = None
+    baselines: "QuerySet[BaselineRecord]", *, runs: Mapping[int, RunRow] | None = None
 ) -> tuple[contract.Baseline, ...]:
     """Return a row for each, in their order. `runs`: their rows where they are at hand."""
-    newer = Baseline.objects.filter(**{name: OuterRef(name) for name in KEY}, pk__gt=OuterRef("pk"))
+    newer = BaselineRecord.objects.filter(**{name: OuterRef(name) for name in KEY}, pk__gt=OuterRef("pk"))
     stored = list(baselines.select_related("suite", "set_by").annotate(is_current=~Exists(newer)))
     if runs is None:
-        runs = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in={each.run_id for each in stored}))}
+        runs = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in={each.run_id for each in stored}))}
     ids = {each.rotation_id for each in stored if each.rotation_id is not None}
     rotations = rotations_by_id(ids)
     return tuple(

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from evalboard.contract.baseline import ReferenceRescored, RotationSeen
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.profile import find_moved_fields
-from runs.models import Baseline, Comparison, Endpoint, Fingerprint, Rotation, Run
+from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, FingerprintRecord, Rotation, RunRecord
 from runs.run import rows_of
 
 WITHIN = timedelta(days=1)  # of an older one, somebody has seen to it or does not want it
@@ -53,7 +53,7 @@ def rotations_in_full(ids: Collection[int]) -> tuple[RotationSeen, ...]:
 
 def unattended_rotations() -> list[int]:
     """Return the rotations after which reference sets are still to run, by id, oldest first."""
-    wanted = Rotation.objects.filter(endpoint__engine=Endpoint.Engine.OPENAI, endpoint__rescores=True)
+    wanted = Rotation.objects.filter(endpoint__engine=EndpointRecord.Engine.OPENAI, endpoint__rescores=True)
     waiting = wanted.filter(attended_at=None, at__gt=Now() - WITHIN)
     return list(waiting.order_by("id").values_list("id", flat=True))
 
@@ -61,7 +61,7 @@ def unattended_rotations() -> list[int]:
 def references_to_compare() -> list[tuple[int, int]]:
     """Return (earlier run, run) of the reference sets that ended lately and are not compared yet."""
     links = Rotation.reference_runs.through.objects.filter(
-        run__status=Run.Status.FINISHED, run__finished_at__gt=Now() - WITHIN
+        run__status=RunRecord.Status.FINISHED, run__finished_at__gt=Now() - WITHIN
     )
     rotations = Rotation.objects.filter(pk__in=links.values("rotation")).select_related("endpoint")
     rescored = _rescored(list(rotations))
@@ -69,11 +69,11 @@ def references_to_compare() -> list[tuple[int, int]]:
         (each.against, int(each.run.id))
         for several in rescored.values()
         for each in several
-        if each.run.status == Run.Status.FINISHED and each.against is not None and not each.is_compared
+        if each.run.status == RunRecord.Status.FINISHED and each.against is not None and not each.is_compared
     ]
 
 
-def held_against(rotation: Rotation, run: Run) -> int | None:
+def held_against(rotation: Rotation, run: RunRecord) -> int | None:
     """Return the run of the stack before that a reference set's run after a rotation is held against.
 
     That is the newest run of the same set, else the run of the baseline that expired, which has the same cases.
@@ -84,7 +84,7 @@ def held_against(rotation: Rotation, run: Run) -> int | None:
 def _rescored(rotations: list[Rotation]) -> dict[int, tuple[ReferenceRescored, ...]]:
     links = Rotation.reference_runs.through.objects.filter(rotation__in=rotations).order_by("run")
     pairs = list(links.values_list("rotation", "run"))
-    started = Run.objects.filter(pk__in={run for _, run in pairs})
+    started = RunRecord.objects.filter(pk__in={run for _, run in pairs})
     if not pairs:
         return {rotation.pk: () for rotation in rotations}
     runs = {run.pk: run for run in started.select_related("suite_version__suite__reference_of", "profile")}
@@ -103,20 +103,20 @@ def _rescored(rotations: list[Rotation]) -> dict[int, tuple[ReferenceRescored, .
     return {rotation_id: tuple(several) for rotation_id, several in rescored.items()}
 
 
-def _against(rotations: Iterable[Rotation], runs: Mapping[int, Run]) -> dict[tuple[int, int], int | None]:
+def _against(rotations: Iterable[Rotation], runs: Mapping[int, RunRecord]) -> dict[tuple[int, int], int | None]:
     """Return for each rotation and run what `held_against` does."""
     by_id = {rotation.pk: rotation for rotation in rotations}
-    same = Run.objects.filter(
+    same = RunRecord.objects.filter(
         suite_version__in={run.suite_version_id for run in runs.values()},
         endpoint__in={run.endpoint_id for run in runs.values()},
         bucket__fingerprint__in={rotation.before_id for rotation in by_id.values()},
-        status=Run.Status.FINISHED,
+        status=RunRecord.Status.FINISHED,
     )
     earlier: dict[tuple[int, int, str, int | None], list[int]] = defaultdict(list)
     place = ("suite_version", "endpoint", "profile__slug", "bucket__fingerprint")
     for pk, *where in same.order_by("id").values_list("pk", *place):
         earlier[tuple(where)].append(pk)
-    expired = Baseline.objects.filter(rotation__in=by_id).order_by("id")
+    expired = BaselineRecord.objects.filter(rotation__in=by_id).order_by("id")
     baselines = {
         (rotation, suite, profile): run
         for rotation, suite, profile, run in expired.values_list("rotation", "suite", "profile_slug", "run")
@@ -134,12 +134,12 @@ def _against(rotations: Iterable[Rotation], runs: Mapping[int, Run]) -> dict[tup
 
 def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int], tuple[float | None, float | None]]:
     """Return the points of both sides over the cases that both have, by pair, of the pairs that are compared."""
-    stored = Comparison.objects.filter(
+    stored = ComparisonRecord.objects.filter(
         baseline__in={baseline for baseline, _ in pairs},
         candidate__in={candidate for _, candidate in pairs},
         baseline_repeat=None,
     )
-    rows = stored.filter(status=Comparison.Status.FINISHED).annotate(score=KeyTransform("score", "summary"))
+    rows = stored.filter(status=ComparisonRecord.Status.FINISHED).annotate(score=KeyTransform("score", "summary"))
     known: dict[tuple[int | None, int], tuple[float | None, float | None]] = {}
     for baseline, candidate, score in rows.order_by("id").values_list("baseline", "candidate", "score"):
         if (baseline, candidate) in pairs:
@@ -171,5 +171,5 @@ def _row(row: Rotation) -> RotationSeen:
     )
 
 
-def _name(row: Fingerprint) -> FingerprintNamed:
+def _name(row: FingerprintRecord) -> FingerprintNamed:
     return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

@@ -8,7 +8,7 @@ from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from runs.access import ADMIN, READ
 from runs.api import pages, query, wire
 from runs.api.access import resource
-from runs.api.describe import JSON, Answer, describe
+from runs.api.describe import JSON, StatusAnswer, describe
 from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.catalogue import read
 from runs.catalogue.endpoints import create_endpoint, create_profile
@@ -81,7 +81,7 @@ def endpoint_list(request: Request) -> Response:
     body=ProfileIn,
     status=201,
     answer=Profile,
-    also={200: Answer("The newest version has these settings already", {JSON: Profile})},
+    also={200: StatusAnswer("The newest version has these settings already", {JSON: Profile})},
 )
 def profile_list(request: Request) -> Response:
     if request.method == "POST":
@@ -100,7 +100,7 @@ def profile_list(request: Request) -> Response:
     body=PolicyIn,
     status=201,
     answer=Policy,
-    also={200: Answer("The newest version has these settings already", {JSON: Policy})},
+    also={200: StatusAnswer("The newest version has these settings already", {JSON: Policy})},
 )
 def policy_list(request: Request) -> Response:
     if request.method == "POST":

@@ -12,11 +12,11 @@ from evalboard.core import digest
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
 from runs.catalogue.remote import read_remote
-from runs.models import Endpoint, Profile
+from runs.models import EndpointRecord, ProfileRecord
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 # Those that decode; an imported endpoint comes with its log and no other way.
-ENGINES = tuple(engine for engine in Endpoint.Engine.values if engine != Endpoint.Engine.IMPORTED)
+ENGINES = tuple(engine for engine in EndpointRecord.Engine.values if engine != EndpointRecord.Engine.IMPORTED)
 MAX_POOL_CHARS = 40
 DEFAULT_CONTEXT = 2048  # tokens
 ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
@@ -27,7 +27,7 @@ REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 def create_endpoint(
     *,
     slug: str,
-    engine: str = Endpoint.Engine.VLLM,
+    engine: str = EndpointRecord.Engine.VLLM,
     line: str = "",
     pool: str = "default",
     model_path: str = "",
@@ -38,7 +38,7 @@ def create_endpoint(
     quantization: str = "",
     max_model_len: int | None = None,
     **remote: Any,
-) -> Endpoint:
+) -> EndpointRecord:
     """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken.
 
     `remote` are the fields of one that others run (`read_remote`). What only the one kind of endpoint has is refused
@@ -51,7 +51,7 @@ def create_endpoint(
         fields["engine"] = f"Must be one of: {', '.join(ENGINES)}."
     if not pool or len(pool) > MAX_POOL_CHARS:
         fields["pool"] = f"Name the workers that serve it, in at most {MAX_POOL_CHARS} characters."
-    if engine == Endpoint.Engine.OPENAI:
+    if engine == EndpointRecord.Engine.OPENAI:
         ours: dict[str, str | int | None] = {
             "model.path": model_path,
             "model.repo": model_repo,
@@ -78,7 +78,7 @@ def create_endpoint(
         raise InvalidInput("The endpoint is not valid.", fields=fields)
     try:
         with transaction.atomic():
-            return Endpoint.objects.create(slug=slug, engine=engine, pool=pool, **chosen)
+            return EndpointRecord.objects.create(slug=slug, engine=engine, pool=pool, **chosen)
     except IntegrityError as taken:
         raise Conflict(f"There is an endpoint named {slug} already; choose another slug.") from taken
 
@@ -112,20 +112,20 @@ def model_problems(*, path: str, repo: str, revision: str) -> dict[str, str]:
     return {}
 
 
-def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tuple[Profile, bool]:
+def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tuple[ProfileRecord, bool]:
     """Store a profile, or its next version where the settings changed; False if they are stored already."""
     if not SLUG.fullmatch(slug):
         raise InvalidInput("The profile is not valid.", fields={"slug": "Use small letters, digits, dots, dashes."})
     parse_profile(settings)
     content = digest.digest_json(settings)
     with transaction.atomic():
-        newest = Profile.objects.select_for_update().filter(slug=slug).order_by("-version").first()
+        newest = ProfileRecord.objects.select_for_update().filter(slug=slug).order_by("-version").first()
         if newest is not None and newest.digest == content:
             return newest, False
         version = 1 if newest is None else newest.version + 1
         try:
             return (
-                Profile.objects.create(
+                ProfileRecord.objects.create(
                     slug=slug, version=version, title=title or slug, settings=dict(settings), digest=content
                 ),
                 True,
@@ -136,7 +136,7 @@ def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tup
 
 def store_default_profiles() -> list[str]:
     """Store each default profile whose name is free; their names. One that people changed stays as they have it."""
-    known = set(Profile.objects.filter(slug__in=DEFAULT_PROFILES).values_list("slug", flat=True))
+    known = set(ProfileRecord.objects.filter(slug__in=DEFAULT_PROFILES).values_list("slug", flat=True))
     absent = {slug: default for slug, default in DEFAULT_PROFILES.items() if slug not in known}
     for slug, default in absent.items():
         create_profile(slug=slug, title=default["title"], settings=default["settings"])

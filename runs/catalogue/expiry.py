@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from runs.catalogue import rotations as rules
-from runs.models import Baseline, Gate, Rotation
+from runs.models import BaselineRecord, GateRecord, Rotation
 
 
-def expired(gates: Sequence[Gate]) -> dict[int, Rotation]:
+def expired(gates: Sequence[GateRecord]) -> dict[int, Rotation]:
     """Return gate id → the rotation that made its baseline expire, for those gates where one did; two queries.
 
     Only a rotation of before the candidate was asked for counts: a later one says nothing about either run. A run
@@ -15,8 +15,8 @@ def expired(gates: Sequence[Gate]) -> dict[int, Rotation]:
     """
     by_gate: dict[int, Rotation] = {}
     run_ids = {gate.baseline_run_id for gate in gates}
-    newest: dict[tuple[int, int], Baseline] = {}
-    for row in Baseline.objects.filter(run__in=run_ids).select_related("rotation__endpoint").order_by("id"):
+    newest: dict[tuple[int, int], BaselineRecord] = {}
+    for row in BaselineRecord.objects.filter(run__in=run_ids).select_related("rotation__endpoint").order_by("id"):
         newest[row.run_id, row.suite_id] = row
     endpoints = {gate.baseline_run.endpoint_id for gate in gates}
     rotations = list(Rotation.objects.filter(endpoint__in=endpoints).select_related("endpoint").order_by("-id"))
@@ -29,7 +29,7 @@ def expired(gates: Sequence[Gate]) -> dict[int, Rotation]:
     return by_gate
 
 
-def _rotated_away(gate: Gate, rotations: Sequence[Rotation]) -> Rotation | None:
+def _rotated_away(gate: GateRecord, rotations: Sequence[Rotation]) -> Rotation | None:
     """The newest rotation of before the candidate, where it led to another stack than the one the baseline had."""
     run = gate.baseline_run
     here = (
@@ -43,5 +43,5 @@ def _rotated_away(gate: Gate, rotations: Sequence[Rotation]) -> Rotation | None:
     return newest
 
 
-def _counts(rotation: Rotation, gate: Gate) -> bool:
+def _counts(rotation: Rotation, gate: GateRecord) -> bool:
     return rotation.at < gate.candidate_run.created_at

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 
-from runs.models import Model, SameModel
+from runs.models import Model, SameModelRecord
 from runs.store import imported
 
 
@@ -25,7 +25,7 @@ class OneNames:
     @cached_property
     def _shared(self) -> dict[str, str]:
         shared: dict[str, str] = {}
-        same = SameModel.objects.filter(taken_back_at__isnull=True)
+        same = SameModelRecord.objects.filter(taken_back_at__isnull=True)
         for pair in same.order_by("id").values_list("name", "other_name"):
             before = {shared.get(name, name) for name in pair}
             joined = {name for name, first in shared.items() if first in before}

@@ -9,12 +9,12 @@ from evalboard.core import digest
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY, PolicyDocument, parse_policy
 from runs.catalogue.endpoints import SLUG
-from runs.models import Policy, Suite
+from runs.models import PolicyRecord, Suite
 
 LONGEST_TITLE = 200
 
 
-def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: Any = None) -> tuple[Policy, bool]:
+def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: Any = None) -> tuple[PolicyRecord, bool]:
     """Store a policy, or its next version where the settings changed; False if they are its newest ones already.
 
     Raises InvalidInput with fields, or Conflict where somebody else changes it at this moment.
@@ -29,10 +29,10 @@ def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: A
     complete = parse_policy(settings).settings()
     content = digest.digest_json(complete)
     with transaction.atomic():
-        newest = Policy.objects.select_for_update().filter(slug=slug).order_by("-version").first()
+        newest = PolicyRecord.objects.select_for_update().filter(slug=slug).order_by("-version").first()
         if newest is not None and newest.digest == content:
             return newest, False
-        stored = Policy(
+        stored = PolicyRecord(
             slug=slug,
             version=1 if newest is None else newest.version + 1,
             title=title or slug,
@@ -50,7 +50,7 @@ def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: A
 
 def store_default_policies() -> list[str]:
     """Store each default policy whose name is free; their names. One that people changed stays as they have it."""
-    known = set(Policy.objects.filter(slug__in=DEFAULT_POLICIES).values_list("slug", flat=True))
+    known = set(PolicyRecord.objects.filter(slug__in=DEFAULT_POLICIES).values_list("slug", flat=True))
     absent = {slug: default for slug, default in DEFAULT_POLICIES.items() if slug not in known}
     for slug, default in absent.items():
         create_policy(slug=slug, title=default["title"], settings=default["settings"])
@@ -76,11 +76,11 @@ def adopt_policy(*, suite: Suite, stated: PolicyDocument | None) -> None:
         suite.save(update_fields=["policy"])
 
 
-def _document_policy(suite: Suite, stated: PolicyDocument) -> Policy:
+def _document_policy(suite: Suite, stated: PolicyDocument) -> PolicyRecord:
     settings = stated.settings.settings()
     if stated.slug in DEFAULT_POLICIES:
         store_default_policies()
-    known = Policy.objects.filter(slug=stated.slug)
+    known = PolicyRecord.objects.filter(slug=stated.slug)
     # A policy that people made, or that comes with Evalboard, may be named as it is.
     if stated.slug in DEFAULT_POLICIES or known.filter(version=1, created_by__isnull=False).exists():
         newest = newest_policy(stated.slug)
@@ -96,12 +96,12 @@ def _document_policy(suite: Suite, stated: PolicyDocument) -> Policy:
     return create_policy(slug=stated.slug, title=stated.title, settings=settings)[0]
 
 
-def newest_policy(slug: str = DEFAULT_POLICY) -> Policy:
+def newest_policy(slug: str = DEFAULT_POLICY) -> PolicyRecord:
     """Return the version that a release is judged under from now on. Raises NotFound.
 
     The default policies are there whether anybody has loaded them or not.
     """
-    newest = Policy.objects.filter(slug=slug).order_by("-version")
+    newest = PolicyRecord.objects.filter(slug=slug).order_by("-version")
     policy = newest.first()
     if policy is None and slug in DEFAULT_POLICIES:
         store_default_policies()

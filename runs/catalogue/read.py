@@ -7,40 +7,40 @@ from django.utils import timezone
 
 from evalboard.contract import catalogue as contract
 from evalboard.core.profile import OBSERVED
-from runs.models import Endpoint, Policy, Profile, Suite
+from runs.models import EndpointRecord, PolicyRecord, ProfileRecord, Suite
 
 
 def endpoint_rows() -> tuple[contract.Endpoint, ...]:
     """List all endpoints by slug."""
-    return tuple(map(endpoint_row, Endpoint.objects.select_related("reference", "bypass").order_by("slug")))
+    return tuple(map(endpoint_row, EndpointRecord.objects.select_related("reference", "bypass").order_by("slug")))
 
 
 def profile_rows() -> tuple[contract.Profile, ...]:
     """List the newest version of every profile, by slug."""
-    return tuple(map(profile_row, Profile.objects.order_by("slug", "-version").distinct("slug")))
+    return tuple(map(profile_row, ProfileRecord.objects.order_by("slug", "-version").distinct("slug")))
 
 
 def decoding_profiles() -> tuple[str, ...]:
     """List the profiles that something can be decoded under, by slug: all but those that logs were observed with."""
-    newest = Profile.objects.order_by("slug", "-version").distinct("slug").values_list("slug", "settings")
+    newest = ProfileRecord.objects.order_by("slug", "-version").distinct("slug").values_list("slug", "settings")
     return tuple(slug for slug, settings in newest if settings.get("batch_class") != OBSERVED)
 
 
 def policy_rows() -> tuple[contract.Policy, ...]:
     """List the newest version of every policy, by slug, with the suites whose own policy it is, in any version."""
-    newest = Policy.objects.select_related("created_by").order_by("slug", "-version").distinct("slug")
+    newest = PolicyRecord.objects.select_related("created_by").order_by("slug", "-version").distinct("slug")
     suites: dict[str, list[str]] = defaultdict(list)
     for policy, suite in Suite.objects.exclude(policy=None).order_by("slug").values_list("policy__slug", "slug"):
         suites[policy].append(suite)
     return tuple(policy_row(policy, suites=tuple(suites[policy.slug])) for policy in newest)
 
 
-def endpoint_row(endpoint: Endpoint) -> contract.Endpoint:
+def endpoint_row(endpoint: EndpointRecord) -> contract.Endpoint:
     return contract.Endpoint(**endpoint_fields(endpoint))
 
 
-def endpoint_fields(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the fields of `Endpoint`, which a longer answer has too."""
+def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
+    """Return the fields of `EndpointRecord`, which a longer answer has too."""
     is_remote = endpoint.is_remote
     reference, bypass = endpoint.reference, endpoint.bypass
     rests_until = endpoint.rests_until
@@ -75,7 +75,7 @@ def _header(value: str | dict[str, str]) -> str | contract.HeaderFromVariable:
     return value if isinstance(value, str) else contract.HeaderFromVariable(env=value["env"])
 
 
-def _model(endpoint: Endpoint) -> contract.ModelAtPath | contract.ModelInRepo | contract.ModelByName:
+def _model(endpoint: EndpointRecord) -> contract.ModelAtPath | contract.ModelInRepo | contract.ModelByName:
     if endpoint.is_remote:
         return contract.ModelByName(name=endpoint.model_repo)
     if endpoint.model_revision:
@@ -83,11 +83,11 @@ def _model(endpoint: Endpoint) -> contract.ModelAtPath | contract.ModelInRepo | 
     return contract.ModelAtPath(path=endpoint.model_repo or endpoint.model_path)
 
 
-def profile_row(profile: Profile) -> contract.Profile:
+def profile_row(profile: ProfileRecord) -> contract.Profile:
     return contract.Profile.from_record(profile)
 
 
-def policy_row(policy: Policy, *, suites: tuple[str, ...] = ()) -> contract.Policy:
+def policy_row(policy: PolicyRecord, *, suites: tuple[str, ...] = ()) -> contract.Policy:
     return contract.Policy.from_record(
         policy,
         suites=suites,

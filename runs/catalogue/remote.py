@@ -12,7 +12,7 @@ from django.conf import settings
 
 from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.secret_names import ONLY_ITS_NAME, looks_like_key, variable_problem
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 from runs.store import endpoint_host_problem, plain_http_problem
 
 MAX_URL_CHARS = 500
@@ -137,10 +137,12 @@ def read_remote(
     """
     clean, url_problem = clean_base_url(base_url or "")
     ours, reference_problem = _find(
-        reference, Endpoint.Engine.VLLM, "Must be the slug of an endpoint whose model a worker loads itself (vllm)."
+        reference,
+        EndpointRecord.Engine.VLLM,
+        "Must be the slug of an endpoint whose model a worker loads itself (vllm).",
     )
     direct, bypass_problem = _find(
-        bypass, Endpoint.Engine.OPENAI, "Must be the slug of another endpoint that others run (openai)."
+        bypass, EndpointRecord.Engine.OPENAI, "Must be the slug of another endpoint that others run (openai)."
     )
     chosen: dict[str, Any] = {
         "model_repo": model_name,
@@ -148,7 +150,7 @@ def read_remote(
         "line": line or model_name,
         "max_model_len": None,
         "base_url": clean,
-        "api": api or Endpoint.Api.CHAT,
+        "api": api or EndpointRecord.Api.CHAT,
         "auth": auth or "",
         "headers": dict(headers or {}),
         "extra_body": dict(extra_body or {}),
@@ -162,7 +164,9 @@ def read_remote(
         "base_url": url_problem,
         "model.name": _model_problem(model_name),
         "line": None if len(chosen["line"]) <= MAX_LINE_CHARS else "Name the model's series in at most 80 characters.",
-        "api": None if chosen["api"] in Endpoint.Api.values else f"Must be one of: {', '.join(Endpoint.Api.values)}.",
+        "api": None
+        if chosen["api"] in EndpointRecord.Api.values
+        else f"Must be one of: {', '.join(EndpointRecord.Api.values)}.",
         "auth": auth_problem(chosen["auth"]),
         "concurrency": (
             None
@@ -190,10 +194,10 @@ def _model_problem(name: str) -> str | None:
     )
 
 
-def _find(slug: str | None, engine: str, problem: str) -> tuple[Endpoint | None, str | None]:
+def _find(slug: str | None, engine: str, problem: str) -> tuple[EndpointRecord | None, str | None]:
     if not slug:
         return None, None
-    endpoint = Endpoint.objects.filter(slug=slug, engine=engine).first()
+    endpoint = EndpointRecord.objects.filter(slug=slug, engine=engine).first()
     return endpoint, None if endpoint else problem
 
 

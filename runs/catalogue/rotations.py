@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 
 from evalboard.core.profile import NAMELESS, find_moved_fields, is_serving_known
 from evalboard.wording.manifest import render_moved
-from runs.models import Baseline, Endpoint, Event, Probe, Rotation, Run
+from runs.models import BaselineRecord, EndpointRecord, Event, ProbeRecord, Rotation, RunRecord
 from runs.store import history
 from runs.webhooks import news
 
@@ -21,7 +21,7 @@ Place = tuple[int, str]  # an endpoint's id and a profile's slug, "" where the s
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class CurrentStack:
     """What serves an endpoint now: a fingerprint's id, and the newest rotation or None."""
 
     fingerprint_id: int
@@ -36,7 +36,7 @@ class Stack:
         return f"since {rotation.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC ({shown_by})"
 
 
-def note_rotation(*, shown_by: Run | Probe) -> Rotation | None:
+def note_rotation(*, shown_by: RunRecord | ProbeRecord) -> Rotation | None:
     """Date it where the bucket of a run or of a probe has another fingerprint than what served before.
 
     Belongs in the transaction that stores the bucket, so that nothing is served by a new stack while a baseline of the
@@ -46,21 +46,21 @@ def note_rotation(*, shown_by: Run | Probe) -> Rotation | None:
     bucket = shown_by.bucket
     if bucket is None or not is_serving_known(bucket.fingerprint.manifest):
         return None
-    endpoint = Endpoint.objects.select_for_update(no_key=True).get(pk=shown_by.endpoint_id)
+    endpoint = EndpointRecord.objects.select_for_update(no_key=True).get(pk=shown_by.endpoint_id)
     place = place_of(shown_by)
     before = _serving(place, but_for=shown_by)
     if before is None or before.fingerprint_id == bucket.fingerprint_id or _is_older(shown_by, before):
         return None
-    run = shown_by if isinstance(shown_by, Run) else None
+    run = shown_by if isinstance(shown_by, RunRecord) else None
     rotation = Rotation.objects.create(
         endpoint=endpoint,
         profile_slug=place[1],
         before_id=before.fingerprint_id,
         after=bucket.fingerprint,
         run=run,
-        probe=shown_by if isinstance(shown_by, Probe) else None,
+        probe=shown_by if isinstance(shown_by, ProbeRecord) else None,
     )
-    touched = Baseline.objects.filter(_under("profile_slug", place), rotation=None, run__endpoint=place[0])
+    touched = BaselineRecord.objects.filter(_under("profile_slug", place), rotation=None, run__endpoint=place[0])
     n_expired = touched.exclude(run__bucket__fingerprint=bucket.fingerprint_id).update(rotation=rotation)
     if run is not None:
         history.note(run.pk, "rotation", _words(rotation, n_expired), level=Event.Level.WARNING)
@@ -68,14 +68,14 @@ def note_rotation(*, shown_by: Run | Probe) -> Rotation | None:
     return rotation
 
 
-def _is_older(shown_by: Run | Probe, now: Stack) -> bool:
+def _is_older(shown_by: RunRecord | ProbeRecord, now: CurrentStack) -> bool:
     """Tell whether others' answers began to come before the newest rotation: what they end with, it has ended."""
-    began = shown_by.started_at if isinstance(shown_by, Run) else shown_by.created_at
+    began = shown_by.started_at if isinstance(shown_by, RunRecord) else shown_by.created_at
     newest = now.rotation
     return shown_by.endpoint.is_remote and newest is not None and began is not None and began < newest.at
 
 
-def place_of(work: Run | Probe) -> Place:
+def place_of(work: RunRecord | ProbeRecord) -> Place:
     """Return where the stack that a run or a probe met is looked for."""
     return work.endpoint_id, "" if work.endpoint.is_remote else work.profile.slug
 
@@ -85,12 +85,12 @@ def is_of(rotation: Rotation, *, endpoint_id: int, profile_slug: str) -> bool:
     return rotation.endpoint_id == endpoint_id and rotation.profile_slug in ("", profile_slug)
 
 
-def serving_now(work: Run | Probe) -> Stack | None:
+def serving_now(work: RunRecord | ProbeRecord) -> CurrentStack | None:
     """Return what serves the endpoint, under its profile, by all but this run or probe; None where nobody knows."""
     return _serving(place_of(work), but_for=work)
 
 
-def newer_stack(run: Run) -> Stack | None:
+def newer_stack(run: RunRecord) -> CurrentStack | None:
     """Return what serves the run's endpoint and profile now, where that is no longer what served the run.
 
     Nobody knows what serves the model of a log now.
@@ -98,10 +98,10 @@ def newer_stack(run: Run) -> Stack | None:
     return newer_stacks([run]).get(run.pk)
 
 
-def newer_stacks(runs: Iterable[Run]) -> dict[int, Stack]:
+def newer_stacks(runs: Iterable[RunRecord]) -> dict[int, CurrentStack]:
     """Return what `newer_stack` does, by run, for runs that have one; each place is looked up once."""
-    serving: dict[Place, Stack | None] = {}
-    newer: dict[int, Stack] = {}
+    serving: dict[Place, CurrentStack | None] = {}
+    newer: dict[int, CurrentStack] = {}
     for run in runs:
         if run.source_id is not None:
             continue
@@ -122,7 +122,7 @@ def known_serving(fingerprint: str) -> Q:
     return Q(**{f"{source}__isnull": True}) | ~Q(**{f"{source}__has_any_keys": list(NAMELESS)})
 
 
-def _serving(place: Place, *, but_for: Run | Probe | None = None) -> Stack | None:
+def _serving(place: Place, *, but_for: RunRecord | ProbeRecord | None = None) -> CurrentStack | None:
     """Return what serves a place: what the newest rotation led to.
 
     Where none was noted, it is what gave the answers of the last run or probe of which that is known, `but_for` one;
@@ -130,19 +130,21 @@ def _serving(place: Place, *, but_for: Run | Probe | None = None) -> Stack | Non
     """
     newest = Rotation.objects.filter(_under("profile_slug", place), endpoint=place[0]).order_by("-id").first()
     if newest is not None:
-        return Stack(newest.after_id, newest)
-    runs, probes = Run.objects.all(), Probe.objects.all()
-    if isinstance(but_for, Run):
+        return CurrentStack(newest.after_id, newest)
+    runs, probes = RunRecord.objects.all(), ProbeRecord.objects.all()
+    if isinstance(but_for, RunRecord):
         runs = runs.exclude(pk=but_for.pk)
     elif but_for is not None:
         probes = probes.exclude(pk=but_for.pk)
     last = [*_last(runs, place, at="started_at"), *_last(probes, place, at="finished_at")]
     if not last:
         return None
-    return Stack(max(last, key=lambda each: (each[0] is not None, each[0]))[1], None)
+    return CurrentStack(max(last, key=lambda each: (each[0] is not None, each[0]))[1], None)
 
 
-def _last(among: "QuerySet[Run] | QuerySet[Probe]", place: Place, *, at: str) -> list[tuple[datetime | None, int]]:
+def _last(
+    among: "QuerySet[RunRecord] | QuerySet[ProbeRecord]", place: Place, *, at: str
+) -> list[tuple[datetime | None, int]]:
     """Return when the last of them that is known met its stack, and the fingerprint's id; one row or none."""
     bound = among.filter(_under("profile__slug", place), endpoint=place[0], bucket__isnull=False)
     bound = bound.filter(known_serving("bucket__fingerprint")).order_by(F(at).desc(nulls_last=True), "-id")

@@ -3,7 +3,7 @@
 from runs.compare import comparisons, inputs
 from runs.compare.case_lists import ALL_CASES, CASE_LISTS
 from runs.compare.comparisons import compare, work_on_comparison
-from runs.compare.inputs import Inputs, SideKey, StoredSide
+from runs.compare.inputs import ComparisonInputs, SideKey, StoredSide
 from runs.compare.outcomes import case_outcomes
 from runs.compare.read import case_ids, comparison_report, drawn, read_computations, report_of
 from runs.compare.read_divergences import (
@@ -32,8 +32,8 @@ __all__ = [
     "ALL_CASES",
     "CASE_LISTS",
     "CaseLink",
+    "ComparisonInputs",
     "DivergenceFilter",
-    "Inputs",
     "Neighbours",
     "OutcomeList",
     "OutcomeRow",

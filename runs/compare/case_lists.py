@@ -20,7 +20,7 @@ from evalboard.core.compare import CASE_PARTS, NO_PART, list_scores
 from evalboard.core.stats import SideDraws, average_cases
 from runs.compare import inputs as comparison_inputs
 from runs.compare.outcomes import JudgedCase, find_sides
-from runs.models import Comparison, ListedFrame
+from runs.models import ComparisonRecord, ListedFrame
 
 ALL_CASES = "all"
 CASE_LISTS = (*CASE_PARTS, ALL_CASES)
@@ -71,7 +71,7 @@ def read_list(comparison_id: int, name: str, first: int = 0, up_to: int | None =
     did. What is not kept yet is read from the columns of both sides, and kept. Raises NotFound.
     """
     counts = KeyTransform("counts", "summary")
-    known = Comparison.objects.filter(pk=comparison_id).values_list(counts, flat=True).first()
+    known = ComparisonRecord.objects.filter(pk=comparison_id).values_list(counts, flat=True).first()
     if known and "n_cases_other_text" in known:  # which older comparisons did not count
         n_moved, n_texted = known["n_cases_score_changed"], known["n_cases_other_text"]
         places = _places((n_moved, n_texted, known["n_cases_paired"] - n_moved - n_texted), name)
@@ -127,7 +127,7 @@ def _keep(comparison_id: int, every: CaseList) -> None:
     )
     with transaction.atomic():
         # Not while a worker is at it: then who reads the next page keeps them.
-        free = Comparison.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
+        free = ComparisonRecord.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
         if free.exists():
             ListedFrame.objects.bulk_create(frames, batch_size=500, ignore_conflicts=True)
 

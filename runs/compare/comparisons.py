@@ -24,9 +24,9 @@ from evalboard.core.errors import EvalboardError
 from evalboard.wording.comparability import explain_block
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
-from runs.compare.inputs import Inputs, SideKey
+from runs.compare.inputs import ComparisonInputs, SideKey
 from runs.compare.telling import keep_told
-from runs.models import Comparison, Divergence
+from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ CHUNK = 2000  # distinct pairs that one call of `work_on_comparison` reads
 RETRY_FAILED = timedelta(minutes=1)
 TAGS_KEPT = 40
 AWAY = (OperationalError, InterfaceError)
-FLIPS = bulk.RowTable(Divergence, Flip)
+FLIPS = bulk.RowTable(DivergenceRecord, Flip)
 # One parameter a column for all of the pairs, in whose order the rows come. Each is looked up by itself: of rows that
 # were stored just now PostgreSQL knows no numbers yet, and a join it would plan as a scan of every comparison's pairs.
 OF_PAIRS = """
@@ -64,7 +64,7 @@ SELECT tag
 """
 
 
-def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = None) -> Comparison:
+def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = None) -> ComparisonRecord:
     """Find or make the comparison of two runs over all repeats that have ended, or of one repeat of each.
 
     Cases of two versions of a suite are paired by their id where prompt, target and tools are the same. Where more
@@ -77,19 +77,21 @@ def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = 
 
 def compare_sides(
     ours: SideKey, theirs: SideKey, input_digest: str, *, repeats: tuple[int, int] | None = None
-) -> Comparison:
+) -> ComparisonRecord:
     """Compare as `compare` does, of two sides that have been found already; the record has both sides' runs."""
     row = _find_or_make(ours, theirs, input_digest, repeats)
     row.baseline, row.candidate = ours.run, theirs.run
     return row
 
 
-def _find_or_make(ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None) -> Comparison:
-    known = Comparison.objects.filter(input_digest=input_digest).defer("outcomes")
+def _find_or_make(
+    ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None
+) -> ComparisonRecord:
+    known = ComparisonRecord.objects.filter(input_digest=input_digest).defer("outcomes")
     row = known.first()
-    if row is not None and row.status == Comparison.Status.FAILED:
+    if row is not None and row.status == ComparisonRecord.Status.FAILED:
         # One that failed is tried again, but not by each of those who wait for it.
-        known.filter(status=Comparison.Status.FAILED, finished_at__lt=Now() - RETRY_FAILED).delete()
+        known.filter(status=ComparisonRecord.Status.FAILED, finished_at__lt=Now() - RETRY_FAILED).delete()
         row = known.first()
     if row is not None:
         return row
@@ -109,7 +111,7 @@ def work_on_comparison() -> bool:
     comparison that cannot be computed fails with the reason, and the others go on.
     """
     with transaction.atomic():
-        waiting = Comparison.objects.filter(status=Comparison.Status.QUEUED).order_by("id")
+        waiting = ComparisonRecord.objects.filter(status=ComparisonRecord.Status.QUEUED).order_by("id")
         row = waiting.select_for_update(skip_locked=True, of=("self",)).first()
         if row is None:
             _prepared.forget()  # another worker may have ended it
@@ -122,7 +124,7 @@ def work_on_comparison() -> bool:
                 return True
             with _without_looking_for_garbage():
                 _advance(row, _prepared.of(*sides), CHUNK)
-        if row.status != Comparison.Status.QUEUED:
+        if row.status != ComparisonRecord.Status.QUEUED:
             _prepared.forget()
     return True
 
@@ -134,9 +136,9 @@ class _Prepared:
 
     def __init__(self) -> None:
         self._digest = ""
-        self._inputs: Inputs | None = None
+        self._inputs: ComparisonInputs | None = None
 
-    def of(self, ours: SideKey, theirs: SideKey, input_digest: str) -> Inputs:
+    def of(self, ours: SideKey, theirs: SideKey, input_digest: str) -> ComparisonInputs:
         if self._inputs is None or self._digest != input_digest:
             self.forget()  # before the next one's are made: there is room for one
             self._digest, self._inputs = input_digest, comparison_inputs.load(ours, theirs)
@@ -164,7 +166,7 @@ def _without_looking_for_garbage() -> Iterator[None]:
 
 
 @contextmanager
-def _failing(row: Comparison) -> Iterator[None]:
+def _failing(row: ComparisonRecord) -> Iterator[None]:
     """Open a savepoint. A fault inside leaves the comparison failed, with its reason; one of the database is raised."""
     try:
         with transaction.atomic():
@@ -173,14 +175,14 @@ def _failing(row: Comparison) -> Iterator[None]:
         raise
     except Exception as fault:
         logger.exception("Comparison %s failed", row.pk)
-        row.status, row.finished_at = Comparison.Status.FAILED, Now()
+        row.status, row.finished_at = ComparisonRecord.Status.FAILED, Now()
         row.error = fault.detail if isinstance(fault, EvalboardError) else f"{type(fault).__name__}: {fault}"
         row.save(update_fields=["status", "error", "finished_at"])
 
 
-def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str) -> Comparison:
+def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str) -> ComparisonRecord:
     inputs = comparison_inputs.load(ours, theirs)
-    row = Comparison.objects.create(
+    row = ComparisonRecord.objects.create(
         baseline=ours.run,
         candidate=theirs.run,
         baseline_repeat=repeats and repeats[0],
@@ -201,10 +203,10 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
         else:
             row.summary |= inputs.count()
             row.save(update_fields=["summary"])
-    return Comparison.objects.defer("outcomes").get(pk=row.pk)
+    return ComparisonRecord.objects.defer("outcomes").get(pk=row.pk)
 
 
-def _advance(row: Comparison, inputs: Inputs, n_groups: int) -> None:
+def _advance(row: ComparisonRecord, inputs: ComparisonInputs, n_groups: int) -> None:
     """Read the next groups and store their rows; after the last one, the whole summary."""
     part = slice(row.n_done, min(row.n_done + n_groups, len(inputs.groups)))
     FLIPS.insert(chain.from_iterable(map(_rows, inputs.judge(part))), comparison_id=row.pk)
@@ -212,7 +214,7 @@ def _advance(row: Comparison, inputs: Inputs, n_groups: int) -> None:
     if row.n_done == len(inputs.groups):
         row.summary = inputs.complete(row.summary, partial(_read_flips, row, inputs))
         row.summary["tags"] = _tags(row, inputs.differing_cases)
-        row.status, row.finished_at = Comparison.Status.FINISHED, Now()
+        row.status, row.finished_at = ComparisonRecord.Status.FINISHED, Now()
     row.save(update_fields=["n_done", "summary", "status", "finished_at"])
     if row.n_done == len(inputs.groups):
         keep_told(row.pk)
@@ -224,7 +226,7 @@ def _rows(alike: AlikePairs) -> Iterator[dict[str, Any]]:
         yield values | {"repeat_baseline": ours, "repeat_candidate": theirs}
 
 
-def _read_flips(row: Comparison, inputs: Inputs, groups: Indexes) -> Iterator[Flip]:
+def _read_flips(row: ComparisonRecord, inputs: ComparisonInputs, groups: Indexes) -> Iterator[Flip]:
     """Yield the first pair of each of some groups, as it is stored."""
     pairs = inputs.groups
     firsts = pairs.members[pairs.starts[groups]]
@@ -240,17 +242,17 @@ def _read_flips(row: Comparison, inputs: Inputs, groups: Indexes) -> Iterator[Fl
     return FLIPS.stream(OF_PAIRS, parameters, at_once=500, evidence=EVIDENCE)
 
 
-def _tags(row: Comparison, cases: Indexes) -> list[str]:
+def _tags(row: ComparisonRecord, cases: Indexes) -> list[str]:
     """Return the tags of these cases of the baseline's suite version, the most frequent first."""
     with connection.cursor() as cursor:
         cursor.execute(TAGS, [row.baseline.suite_version_id, cases.tolist(), TAGS_KEPT])
         return [tag for (tag,) in cursor.fetchall()]
 
 
-def _forget_older(made: Comparison) -> None:
+def _forget_older(made: ComparisonRecord) -> None:
     """Delete what was computed for the same two from other inputs; one that a worker is at goes the next time."""
     with transaction.atomic():
         same = Q(baseline=made.baseline_id, candidate=made.candidate_id)
         same &= Q(baseline_repeat=made.baseline_repeat, candidate_repeat=made.candidate_repeat)
-        older = Comparison.objects.filter(same, pk__lt=made.pk).select_for_update(skip_locked=True, of=("self",))
-        Comparison.objects.filter(pk__in=[row.pk for row in older.only("pk")]).delete()
+        older = ComparisonRecord.objects.filter(same, pk__lt=made.pk).select_for_update(skip_locked=True, of=("self",))
+        ComparisonRecord.objects.filter(pk__in=[row.pk for row in older.only("pk")]).delete()

@@ -34,7 +34,7 @@ from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
-from runs.models import Bucket, ForcedScoring, Repeat, RepeatScore, Run
+from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
@@ -65,7 +65,7 @@ class SideKey:
     scored: bucket id → the newest forced scoring of the run's answers that has ended there.
     """
 
-    run: Run
+    run: RunRecord
     repeat_ids: tuple[int, ...]
     repeats: tuple[int, ...]
     digests: dict[str, Any]
@@ -93,12 +93,12 @@ class StoredSide(Side):
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs(Comparing):
+class ComparisonInputs(Comparing):
     """Both sides on one row of cases, and the buckets that served them."""
 
     baseline: StoredSide
     candidate: StoredSide
-    buckets: Mapping[int, Bucket]
+    buckets: Mapping[int, BucketRecord]
 
 
 def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
@@ -110,7 +110,7 @@ def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> t
     if baseline == candidate and repeats is None:
         text = "A run is compared with another run, or one of its repeats with another one."
         raise InvalidInput(text, fields={"repeat": "Name two repeats of the run, as in 1,2."})
-    runs = Run.objects.select_related(*RELATED).in_bulk({baseline, candidate})
+    runs = RunRecord.objects.select_related(*RELATED).in_bulk({baseline, candidate})
     missing = [run_id for run_id in (baseline, candidate) if run_id not in runs]
     if missing:
         raise NotFound(f"There is no run {missing[0]}.")
@@ -119,7 +119,7 @@ def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> t
 
 
 def find_pairs(
-    pairs: Sequence[tuple[Run, Run]], *, repeats: tuple[int, int] | None = None
+    pairs: Sequence[tuple[RunRecord, RunRecord]], *, repeats: tuple[int, int] | None = None
 ) -> list[tuple[SideKey, SideKey, str]]:
     """Find as `find` does for pairs of runs that came with RELATED, in the same few queries for any number."""
     for ours, theirs in pairs:
@@ -131,14 +131,14 @@ def find_pairs(
     return [_keys(pair, repeats, stored) for pair in pairs]
 
 
-def _whole_suite(run: Run) -> int:
+def _whole_suite(run: RunRecord) -> int:
     """Return the suite's id; of a reference set that of the suite which it is a part of, whose cases it has."""
     suite = run.suite_version.suite
     return suite.reference_of.suite_id if suite.reference_of else suite.pk
 
 
 def _keys(
-    pair: tuple[Run, Run], repeats: tuple[int, int] | None, stored: "_StoredRepeats"
+    pair: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None, stored: "_StoredRepeats"
 ) -> tuple[SideKey, SideKey, str]:
     scorers = {run.suite_version.scorer_id for run in pair}
     ours, theirs = (
@@ -165,10 +165,12 @@ def scored_on_both(key: SideKey, ours: SideKey, theirs: SideKey) -> tuple[int, i
     return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
 
-def load(ours: SideKey, theirs: SideKey) -> Inputs:
+def load(ours: SideKey, theirs: SideKey) -> ComparisonInputs:
     """Read the columns of both sides and lay them on the cases that both have."""
     case_indexes = _shared_cases(ours.run, theirs.run)
-    rows = Bucket.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related("model", "fingerprint")
+    rows = BucketRecord.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related(
+        "model", "fingerprint"
+    )
     buckets = {bucket.pk: bucket for bucket in rows}
     served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
     scored = [scored_on_both(key, ours, theirs) for key in (ours, theirs)]
@@ -180,22 +182,22 @@ def load(ours: SideKey, theirs: SideKey) -> Inputs:
     def measure_noise() -> PairNoise:
         return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])
 
-    return Inputs(baseline, candidate, Reads(stored_traces, WORDS, measure_noise), buckets)
+    return ComparisonInputs(baseline, candidate, Reads(stored_traces, WORDS, measure_noise), buckets)
 
 
 class _StoredRepeats:
     """What is stored of the repeats of several runs, each kind read at once."""
 
-    def __init__(self, runs: Sequence[Run], repeats: tuple[int, int] | None) -> None:
-        self.repeats: dict[int, list[Repeat]] = defaultdict(list)
+    def __init__(self, runs: Sequence[RunRecord], repeats: tuple[int, int] | None) -> None:
+        self.repeats: dict[int, list[RepeatRecord]] = defaultdict(list)
         self.bucket_ids: dict[int, list[int]] = {}
         self.scored: dict[int, dict[int, int]] = {}
         self._columns: dict[int, str] = {}
-        scorings = ForcedScoring.objects.filter(
-            run=OuterRef("run"), status=ForcedScoring.Status.FINISHED, bucket__isnull=False
+        scorings = ForcedScoringRecord.objects.filter(
+            run=OuterRef("run"), status=ForcedScoringRecord.Status.FINISHED, bucket__isnull=False
         )
         scorings = scorings.order_by("pk").values_list(JSONObject(bucket="bucket", scoring="pk"))
-        rows = Repeat.objects.filter(cases=None, run__in={run.pk for run in runs}).order_by("run_id", "index")
+        rows = RepeatRecord.objects.filter(cases=None, run__in={run.pk for run in runs}).order_by("run_id", "index")
         rows = rows.annotate(packed_as=F("columns__digest"), buckets=F("columns__bucket_ids"))
         for row in rows.annotate(scored=ArraySubquery(scorings)):
             self.repeats[row.run_id].append(row)
@@ -216,17 +218,19 @@ class _StoredRepeats:
         ids = {
             bucket for run in reported for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
         }
-        rows = Bucket.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
+        rows = (
+            BucketRecord.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
+        )
         return {pk: (name, revision) for pk, name, revision in rows}
 
-    def measured(self, run: Run) -> list[Repeat]:
+    def measured(self, run: RunRecord) -> list[RepeatRecord]:
         """Return the repeats of a run that have ended with columns."""
         return [row for row in self.repeats[run.pk] if row.pk in self._columns]
 
-    def columns_digest(self, repeat: Repeat) -> str:
+    def columns_digest(self, repeat: RepeatRecord) -> str:
         return self._columns[repeat.pk]
 
-    def score_digest(self, repeat: Repeat, scorer: int) -> str | None:
+    def score_digest(self, repeat: RepeatRecord, scorer: int) -> str | None:
         row = self._scores.get((repeat.pk, scorer))
         return None if row is None else row.digest
 
@@ -236,7 +240,7 @@ class _StoredRepeats:
         return sorted([self._names.of(name), revision] for name, revision in known)
 
 
-def _side_key(run: Run, only: int | None, scorers: set[int], stored: _StoredRepeats) -> SideKey:
+def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _StoredRepeats) -> SideKey:
     measured = stored.measured(run)
     packed_as = {row.index: stored.columns_digest(row) for row in measured}
     if only is not None and only not in {row.index for row in stored.repeats[run.pk]}:
@@ -263,12 +267,12 @@ def _side_key(run: Run, only: int | None, scorers: set[int], stored: _StoredRepe
         digests=digests,
         bucket_ids=tuple(known),
         measured=(*packed_as.values(), *([digest.digest_json(run.strays)] if run.strays else ())),
-        unscored_ids=frozenset(row.pk for row in ended if row.status in Repeat.WITHOUT_SCORE),
+        unscored_ids=frozenset(row.pk for row in ended if row.status in RepeatRecord.WITHOUT_SCORE),
         scored=stored.scored[run.pk],
     )
 
 
-def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
+def _shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
     """Return the suite's indexes of the cases that both runs have, in the baseline's order."""
     if ours.suite_version_id == theirs.suite_version_id:
         every = np.arange(ours.suite_version.n_cases)
@@ -288,7 +292,7 @@ def _shared_cases(ours: Run, theirs: Run) -> tuple[Indexes, Indexes]:
 def _load_side(
     key: SideKey,
     case_indexes: Indexes,
-    buckets: Mapping[int, Bucket],
+    buckets: Mapping[int, BucketRecord],
     served: Mapping[int, ServingFacts],
     scored: tuple[int, int] | None,
     scorer: int | None = None,
@@ -369,7 +373,9 @@ def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[i
     return places
 
 
-def _setup(key: SideKey, shares: Shares, buckets: Mapping[int, Bucket], known: Mapping[int, ServingFacts]) -> SideSetup:
+def _setup(
+    key: SideKey, shares: Shares, buckets: Mapping[int, BucketRecord], known: Mapping[int, ServingFacts]
+) -> SideSetup:
     version = key.run.suite_version
     limits = pair_facts.limits_of(key.run)
     sampling = pair_facts.compared_settings(key.run)
@@ -397,7 +403,7 @@ def _count_shares(served: Indexes) -> Shares:
     return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
 
 
-def _served(bucket: Bucket, known: ServingFacts, share: float) -> ServedShare:
+def _served(bucket: BucketRecord, known: ServingFacts, share: float) -> ServedShare:
     return ServedShare(
         model_name=bucket.model.name,
         weights_digest=known.weights_digest or "",

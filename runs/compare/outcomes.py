@@ -12,7 +12,7 @@ from evalboard.core.compare import judge_outcomes
 from evalboard.core.errors import NotFound
 from runs.compare import inputs as comparison_inputs
 from runs.compare.inputs import SideKey
-from runs.models import Comparison
+from runs.models import ComparisonRecord
 
 CaseScores = tuple[float | None, ...]  # by repeat, None where there is no draw
 
@@ -51,7 +51,7 @@ def case_outcomes(
     cases where several buckets served a side. What is not kept yet is judged now. Raises NotFound.
     """
     parts = kept_cases(outcome, look, first, up_to)
-    stored = Comparison.objects.filter(pk=comparison_id).values_list(*parts).first()
+    stored = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*parts).first()
     if stored is None or stored[1] is None:
         ours, theirs, is_current = find_sides(comparison_id)
         if look is not None and look >= max(len(key.repeat_ids) - len(key.unscored_ids) for key in (ours, theirs)):
@@ -65,7 +65,7 @@ def case_outcomes(
 
 
 def kept_cases(outcome: str, look: int | None, first: int, up_to: int | None) -> tuple[Expression, Expression]:
-    """Return where `Comparison.outcomes` keeps the counts and the cases of a list, NULL where it does not."""
+    """Return where `ComparisonRecord.outcomes` keeps the counts and the cases of a list, NULL where it does not."""
     known = kept_at(look)
     cases = KeyTransform(outcome, KeyTransform("cases", known))
     return KeyTransform("counts", known), JsonPart(cases, first, up_to)
@@ -79,7 +79,7 @@ def unpack_cases(outcome: str, counts: dict[str, Any] | None, rows: Iterable[Seq
 
 def find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:
     """Return both sides as they are now, and whether the comparison is of them. Raises NotFound."""
-    row = Comparison.objects.defer("summary", "outcomes").filter(pk=comparison_id).first()
+    row = ComparisonRecord.objects.defer("summary", "outcomes").filter(pk=comparison_id).first()
     if row is None:
         raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
     repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
@@ -100,12 +100,12 @@ class JsonPart(Func):
 
 
 def kept_at(look: int | None) -> KeyTransform:
-    """Return where `Comparison.outcomes` keeps what was judged at a look."""
+    """Return where `ComparisonRecord.outcomes` keeps what was judged at a look."""
     return KeyTransform(_name(look), "outcomes")
 
 
 def keep_all(judged: dict[str, Any]) -> dict[str, Any]:
-    """Return what `Comparison.outcomes` keeps of cases that were judged over all repeats."""
+    """Return what `ComparisonRecord.outcomes` keeps of cases that were judged over all repeats."""
     return {_name(None): judged}
 
 
@@ -114,7 +114,7 @@ def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
     next page does.
     """
     with transaction.atomic():
-        free = Comparison.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
+        free = ComparisonRecord.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)
         for row in free.only("outcomes"):
             before = row.outcomes.get(_name(look), {})
             row.outcomes[_name(look)] = known if "cases" in known else {**before, **known}

@@ -23,7 +23,7 @@ from evalboard.wording.computation import write_computation
 from evalboard.wording.noise_share import write_noise_share
 from evalboard.wording.numbers import letter
 from runs.compare.inputs import RELATED
-from runs.models import Bucket, Case, Comparison, Repeat, RepeatScore, Run
+from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
 from runs.run import draw, drawn_points, span
 
@@ -39,15 +39,15 @@ def comparison_report(comparison_id: int) -> contract.Comparison:
 
     Raises NotFound where a further repeat has replaced it since.
     """
-    row = Comparison.objects.defer("outcomes").filter(pk=comparison_id).first()
-    if row is None or ("sides" not in row.summary and row.status != Comparison.Status.FAILED):
+    row = ComparisonRecord.objects.defer("outcomes").filter(pk=comparison_id).first()
+    if row is None or ("sides" not in row.summary and row.status != ComparisonRecord.Status.FAILED):
         raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
-    runs = Run.objects.select_related(*RELATED).in_bulk({row.baseline_id, row.candidate_id})
+    runs = RunRecord.objects.select_related(*RELATED).in_bulk({row.baseline_id, row.candidate_id})
     row.baseline, row.candidate = runs[row.baseline_id], runs[row.candidate_id]
     return report_of(row)
 
 
-def report_of(row: Comparison) -> contract.Comparison:
+def report_of(row: ComparisonRecord) -> contract.Comparison:
     """Read of the record that `compare` has just returned what `comparison_report` reads by its id."""
     stored = _Summarised(row)
     points = stored.summary.get("score") or {"baseline": None, "candidate": None, "difference": None}
@@ -90,7 +90,7 @@ def read_computations(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int
     pairs: run ids. Of two that nobody has compared, or whose comparison is at work, nothing is there.
     """
     baselines, candidates = {ours for ours, _ in pairs}, {theirs for _, theirs in pairs}
-    rows = Comparison.objects.filter(baseline__in=baselines, candidate__in=candidates, baseline_repeat=None)
+    rows = ComparisonRecord.objects.filter(baseline__in=baselines, candidate__in=candidates, baseline_repeat=None)
     newest = rows.order_by("pk").values_list("baseline", "candidate", "summary__computation")
     stored = {(ours, theirs): judged for ours, theirs, judged in newest}
     return {pair: known for pair in pairs if (known := _computation(stored.get(pair))) is not None}
@@ -100,7 +100,7 @@ def _computation(judged: dict[str, Any] | None) -> contract.Computation | None:
     return contract.Computation(**judged, text=write_computation(judged)) if judged else None
 
 
-def _address(row: Comparison, repeats: str | None) -> str:
+def _address(row: ComparisonRecord, repeats: str | None) -> str:
     path = reverse("compare", args=[row.baseline_id, row.candidate_id])
     return path if repeats is None else f"{path}?{urlencode({'repeat': repeats})}"
 
@@ -136,13 +136,13 @@ def _for_pages(stored: "_Summarised") -> dict[str, Any]:
 class _Summarised:
     """A stored summary, with what its numbers stand for: buckets as letters, case indexes as ids, tokens as text."""
 
-    def __init__(self, row: Comparison) -> None:
+    def __init__(self, row: ComparisonRecord) -> None:
         self.summary: dict[str, Any] = row.summary
         self.sides: dict[str, Any] = row.summary.get("sides", NO_SIDES)
         self.letters = letters(self.sides)
         shown = self.summary.get("clusters", ())[:CLUSTERS_SHOWN]
         self.case_ids = case_ids(row.baseline_id, {index for cluster in shown for index in cluster["cases"]})
-        buckets = Bucket.objects.filter(pk__in=self.letters).select_related("model", "fingerprint")
+        buckets = BucketRecord.objects.filter(pk__in=self.letters).select_related("model", "fingerprint")
         self.buckets = {bucket.pk: bucket for bucket in buckets}
         self.runs = {run.pk: run for run in (row.baseline, row.candidate)}
         ids = set(self.runs)
@@ -154,12 +154,12 @@ class _Summarised:
             self.points[run_id][index] = points
         self.left_out: dict[int, dict[int, int | None]] = {run_id: {} for run_id in ids}
         self.targeted: dict[int, list[int]] = {run_id: [] for run_id in ids}  # a bit a case of each such repeat
-        repeats = Repeat.objects.filter(run__in=ids).order_by("run", "index")
+        repeats = RepeatRecord.objects.filter(run__in=ids).order_by("run", "index")
         columns = "run", "index", "columns__n_left_out", "cases", "status", "finished_at"
         for run_id, index, n_left_out, cases, status, finished_at in repeats.values_list(*columns):
             if cases is None:
                 self.left_out[run_id][index] = n_left_out
-            elif finished_at is not None and status not in Repeat.WITHOUT_SCORE:
+            elif finished_at is not None and status not in RepeatRecord.WITHOUT_SCORE:
                 self.targeted[run_id].append(int.from_bytes(bytes(cases)))
 
 

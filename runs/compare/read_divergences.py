@@ -16,7 +16,7 @@ from evalboard.wording.cause import explain_cause
 from evalboard.wording.replay import replay_command
 from runs.compare.outcomes import CaseScores, JudgedCase
 from runs.compare.read import NO_SIDES, drawn, letters, pair_path, to_points
-from runs.models import Case, Comparison, Divergence
+from runs.models import Case, ComparisonRecord, DivergenceRecord
 from runs.run import prompt_of
 
 PAGE_ROWS = 150  # pairs; where five repeats are alike, 30 lines
@@ -130,7 +130,7 @@ def neighbours(
         return Neighbours(None, _link(stored, matches.order_by(*ORDER)))
     if matches.order_by()[: COUNTED + 1].count() <= COUNTED:
         firsts = matches.order_by("case_index", *ORDER).distinct("case_index")
-        matches = Divergence.objects.filter(pk__in=firsts.values("pk"))
+        matches = DivergenceRecord.objects.filter(pk__in=firsts.values("pk"))
         own = matches.filter(case_index=own[1]).values_list(*ORDER).first() or own
     others = matches.exclude(case_index=own[1])
     backwards = [f"-{name}" for name in ORDER]
@@ -153,7 +153,7 @@ def outcome_rows(
     if chosen is None:
         shown = _gravest_pairs(stored, indexes)
     else:
-        shown = Divergence.objects.filter(pk__in=chosen.values()).order_by()
+        shown = DivergenceRecord.objects.filter(pk__in=chosen.values()).order_by()
     pairs = {row.case_index: _row(stored, row, cases[row.case_index]) for row in shown}
     rows = []
     for each in judged:
@@ -180,9 +180,9 @@ def _points(scores: CaseScores) -> CaseScores:
     return tuple(map(to_points, scores))
 
 
-def _gravest_pairs(stored: "_ListedPairs", case_indexes: Sequence[int]) -> QuerySet[Divergence]:
+def _gravest_pairs(stored: "_ListedPairs", case_indexes: Sequence[int]) -> QuerySet[DivergenceRecord]:
     """Return the gravest of each case's pairs; a case whose pairs are all the same has none."""
-    rows = Divergence.objects.filter(comparison=stored.id, case_index__in=case_indexes)
+    rows = DivergenceRecord.objects.filter(comparison=stored.id, case_index__in=case_indexes)
     return rows.order_by("case_index", *ORDER).distinct("case_index")
 
 
@@ -213,7 +213,7 @@ class _ListedPairs:
 
 
 def _load(comparison_id: int) -> _ListedPairs:
-    related = Comparison.objects.select_related("baseline", "candidate").only(*LOADED)
+    related = ComparisonRecord.objects.select_related("baseline", "candidate").only(*LOADED)
     with_parts = related.annotate(
         own_sides=KeyTransform("sides", "summary"), own_causes=KeyTransform("causes", "summary")
     )
@@ -229,13 +229,13 @@ def _load(comparison_id: int) -> _ListedPairs:
         sides=sides,
         causes=row.own_causes or [],
         letters=letters(sides),
-        is_finished=row.status == Comparison.Status.FINISHED,
+        is_finished=row.status == ComparisonRecord.Status.FINISHED,
         are_logged=(row.baseline.is_of_elsewhere, row.candidate.is_of_elsewhere),
     )
 
 
-def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[Divergence]:
-    matches = Divergence.objects.filter(comparison=stored.id)
+def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[DivergenceRecord]:
+    matches = DivergenceRecord.objects.filter(comparison=stored.id)
     if wanted.cause:
         matches = matches.filter(cause=wanted.cause)
     if wanted.is_changed is not None:
@@ -257,8 +257,10 @@ def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[Diverg
     return matches
 
 
-def _in_cluster(matches: QuerySet[Divergence], stored: _ListedPairs, key: str) -> QuerySet[Divergence]:
-    [clusters] = Comparison.objects.filter(pk=stored.id).values_list(KeyTransform("clusters", "summary"), flat=True)
+def _in_cluster(matches: QuerySet[DivergenceRecord], stored: _ListedPairs, key: str) -> QuerySet[DivergenceRecord]:
+    [clusters] = ComparisonRecord.objects.filter(pk=stored.id).values_list(
+        KeyTransform("clusters", "summary"), flat=True
+    )
     for cluster in clusters or ():
         if cluster["key"] == key:
             tokens = [Q(token_baseline=ours, token_candidate=theirs) for ours, theirs in cluster["tokens"]]
@@ -266,7 +268,9 @@ def _in_cluster(matches: QuerySet[Divergence], stored: _ListedPairs, key: str) -
     return matches.none()
 
 
-def _count(stored: _ListedPairs, wanted: DivergenceFilter, matches: QuerySet[Divergence]) -> tuple[int, int | None]:
+def _count(
+    stored: _ListedPairs, wanted: DivergenceFilter, matches: QuerySet[DivergenceRecord]
+) -> tuple[int, int | None]:
     """Count the pairs that match, and their cases; of more than COUNTED pairs only that, and None."""
     counted_by_cause: dict[str, dict[str, int]] = {count["cause"]: count for count in stored.causes}
     if stored.is_finished and wanted == DivergenceFilter(cause=wanted.cause, is_changed=wanted.is_changed):
@@ -282,9 +286,9 @@ def _count(stored: _ListedPairs, wanted: DivergenceFilter, matches: QuerySet[Div
     return counted["n"], None if counted["n"] > COUNTED else counted["n_cases"]
 
 
-def _rows_of_pair(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> QuerySet[Divergence]:
+def _rows_of_pair(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> QuerySet[DivergenceRecord]:
     case = stored.cases.filter(case_id=case_id).values("index")[:1]
-    return Divergence.objects.filter(
+    return DivergenceRecord.objects.filter(
         comparison=stored.id, case_index=Subquery(case), repeat_baseline=repeats[0], repeat_candidate=repeats[1]
     )
 
@@ -299,7 +303,7 @@ def _beside(place: Sequence[int], side: str) -> Q:
     return Q(**{f"{ORDER[0]}__{side}e": place[0]}) & beyond
 
 
-def _place(row: Divergence) -> int:
+def _place(row: DivergenceRecord) -> int:
     """Return the row's place in the list as one number, as cursors have it: at most 18 digits."""
     place: int = 0
     for name, width in zip(ORDER, WIDTHS, strict=True):
@@ -315,7 +319,7 @@ def _unplaced(place: int) -> list[int]:
     return parts[::-1]
 
 
-def _link(stored: _ListedPairs, rows: QuerySet[Divergence]) -> CaseLink | None:
+def _link(stored: _ListedPairs, rows: QuerySet[DivergenceRecord]) -> CaseLink | None:
     row = rows.first()
     if row is None:
         return None
@@ -324,7 +328,7 @@ def _link(stored: _ListedPairs, rows: QuerySet[Divergence]) -> CaseLink | None:
     return CaseLink(case_id, row.repeat_baseline, row.repeat_candidate, at)
 
 
-def _rows(stored: _ListedPairs, rows: list[Divergence]) -> tuple[ComparedCase, ...]:
+def _rows(stored: _ListedPairs, rows: list[DivergenceRecord]) -> tuple[ComparedCase, ...]:
     cases = {case.index: case for case in stored.cases.filter(index__in={row.case_index for row in rows})}
     return tuple(_row(stored, row, cases[row.case_index]) for row in rows)
 
@@ -337,7 +341,7 @@ def _replay(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> str
     return ""
 
 
-def _row(stored: _ListedPairs, row: Divergence, case: Case) -> ComparedCase:
+def _row(stored: _ListedPairs, row: DivergenceRecord, case: Case) -> ComparedCase:
     evidence = {name: value for name, value in row.evidence.items() if name not in OWN}
     served = [stored.letters.get(bucket, "") for bucket in row.evidence["buckets"]]
     repeats = row.repeat_baseline, row.repeat_candidate

@@ -8,7 +8,7 @@ import numpy as np
 from evalboard.contract.comparison import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
 from evalboard.core.compare import cut_hit, cut_text, cut_tokens, find_text_divergence
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.pairs import stored_words
 from runs.run import words_of_query
 from runs.store import TracePlace, bulk, stored_traces
@@ -115,7 +115,7 @@ def _cut_by_tokens(both: dict[int, _Pair]) -> dict[int, _Cut]:
     return cuts
 
 
-def _parting(ours: Trace, theirs: Trace) -> int | None:
+def _parting(ours: TokenTrace, theirs: TokenTrace) -> int | None:
     """Return the first position whose tokens differ, or at which one answer alone ended; None of the same tokens."""
     n = min(len(ours), len(theirs))
     apart = np.flatnonzero(ours.token_ids[:n] != theirs.token_ids[:n])

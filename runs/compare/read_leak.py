@@ -12,19 +12,19 @@ from evalboard.contract.call import CallFacts
 from evalboard.contract.comparison import SIDES
 from evalboard.core.compare import Beside, Continuation, Divergence, Ids, find_continuation
 from evalboard.core.profile import parse_profile
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from evalboard.wording.cause import explain_leak
 from runs.compare.read_pair_records import Half, response_traces, trace_of
-from runs.models import Case, Response, Shard
+from runs.models import Case, ResponseRecord, Shard
 
 MAX_BESIDE = 500  # responses; beside one long call to a server of others there may have been more
 DELAY = timedelta(seconds=1)  # from the end of an answer until the worker has it
 
 
-class _Held(NamedTuple):
+class _LeakOrigin(NamedTuple):
     """What a side's answer goes on with: `holder`'s prompt or answer."""
 
-    holder: Response
+    holder: ResponseRecord
     is_prompt: bool
     tokens: Continuation
 
@@ -48,24 +48,24 @@ def find_leak(halves: tuple[Half, Half], parting: Divergence) -> contract.Leak:
     )
 
 
-def _search(half: Half, start: int, rows: list[Response], other: Half) -> _Held | None:
+def _search(half: Half, start: int, rows: list[ResponseRecord], other: Half) -> _LeakOrigin | None:
     traces = response_traces(rows)
     texts = [(row, *text) for row in rows if row.pk in traces for text in _texts(traces[row.pk])]
     beside = [Beside(row.case_index, ids) for row, _, ids in texts]
     own = [ids for is_prompt, ids in _texts(trace_of(half)) if is_prompt]
     own += [ids for _, ids in _texts(trace_of(other))]
     tokens = find_continuation(trace_of(half).token_ids[start:], beside, own)
-    return None if tokens is None else _Held(*texts[tokens.place][:2], tokens)
+    return None if tokens is None else _LeakOrigin(*texts[tokens.place][:2], tokens)
 
 
-def _texts(trace: Trace) -> Iterator[tuple[bool, Ids]]:
+def _texts(trace: TokenTrace) -> Iterator[tuple[bool, Ids]]:
     """Yield the token ids of a trace's answer and prompt, and whether they are the prompt's."""
     yield False, trace.token_ids
     if trace.prompt_token_ids is not None:
         yield True, trace.prompt_token_ids
 
 
-def _source(side: str, half: Half, text: _Held) -> contract.LeakSource:
+def _source(side: str, half: Half, text: _LeakOrigin) -> contract.LeakSource:
     case = Case.objects.values_list("case_id", flat=True).get(
         suite_version=half.run.suite_version_id, index=text.holder.case_index
     )
@@ -81,14 +81,14 @@ def _source(side: str, half: Half, text: _Held) -> contract.LeakSource:
     )
 
 
-def _decoded_beside(half: Half) -> list[Response] | None:
+def _decoded_beside(half: Half) -> list[ResponseRecord] | None:
     """Return the responses that may have been decoded at the same time, None where nobody knows them.
 
     An engine of ours decodes one shard at a time, and under `fixed-N` one group. Of a server of others only the calls
     of the same repeat are known.
     """
     response = half.response
-    others = Response.objects.filter(repeat=response.repeat_id).exclude(pk=response.pk)
+    others = ResponseRecord.objects.filter(repeat=response.repeat_id).exclude(pk=response.pk)
     if response.call is not None:
         return list(_called_beside(others, CallFacts.from_stored(response.call))[:MAX_BESIDE])
     if half.is_logged or response.engine_process_id is None:
@@ -110,13 +110,13 @@ def _decoded_beside(half: Half) -> list[Response] | None:
     return _in_flight_with(response, list(together))
 
 
-def _called_beside(others: QuerySet[Response], call: CallFacts) -> QuerySet[Response]:
+def _called_beside(others: QuerySet[ResponseRecord], call: CallFacts) -> QuerySet[ResponseRecord]:
     instants = call.to_json()
     overlapping = others.filter(call__started_at__lte=instants["ended_at"], call__ended_at__gte=instants["started_at"])
     return overlapping.order_by("recorded_at")
 
 
-def _in_flight_with(response: Response, others: list[Response]) -> list[Response]:
+def _in_flight_with(response: ResponseRecord, others: list[ResponseRecord]) -> list[ResponseRecord]:
     """Leave out those that had ended before it began, or began after it had ended.
 
     An answer ended between the storing before its own and its own, so that these two bound when it was decoded.
@@ -127,7 +127,7 @@ def _in_flight_with(response: Response, others: list[Response]) -> list[Response
     return [each for each, its_begun, its_ended in spans if its_begun <= ended and begun <= its_ended]
 
 
-def _bounds(response: Response, stored: list[datetime]) -> tuple[datetime, datetime]:
+def _bounds(response: ResponseRecord, stored: list[datetime]) -> tuple[datetime, datetime]:
     """Return the earliest instant at which it may have begun, and the latest at which it may have ended."""
     before = stored.index(response.recorded_at) - 1
     earliest_end = stored[before] if before >= 0 else response.recorded_at

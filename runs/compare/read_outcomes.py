@@ -23,7 +23,7 @@ from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
 from runs.compare.telling import MAX_TOLD, Told, choose_pairs, list_cases, tell_cases
-from runs.models import Case, Comparison, RepeatScore, Run
+from runs.models import Case, ComparisonRecord, RepeatScore, RunRecord
 from runs.run import search_case_indexes
 
 MAX_PAGE = 10**6  # PostgreSQL counts the places of a list in 32 bits
@@ -173,7 +173,7 @@ def outcome_clusters(comparison_id: int, *, outcome: str) -> tuple[tuple[Outcome
         return (), telling.n_clusters
     sides = KeyTransform("sides", "summary")
     vocabularies = (KeyTransform("vocabulary", KeyTransform(side, sides)) for side in ("baseline", "candidate"))
-    ours, theirs = Comparison.objects.values_list(*vocabularies).get(pk=comparison_id)
+    ours, theirs = ComparisonRecord.objects.values_list(*vocabularies).get(pk=comparison_id)
     clusters = tuple(
         OutcomeCluster(drawn(token, ours), drawn(token_too, theirs), look, n_cases, reason)
         for token, token_too, look, n_cases, reason in telling.clusters
@@ -230,7 +230,7 @@ def _narrow(
 
 def _search(wanted: OutcomeList) -> frozenset[int]:
     """Return the indexes of the cases that hold what is looked for."""
-    runs = Run.objects.select_related("suite_version").in_bulk(wanted.runs)
+    runs = RunRecord.objects.select_related("suite_version").in_bulk(wanted.runs)
     baseline, candidate = (runs[run] for run in wanted.runs)
     matches = search_case_indexes(baseline, wanted.query)
     if candidate.suite_version_id == baseline.suite_version_id:

@@ -27,7 +27,7 @@ from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
 from runs.compare.read_pair_records import Half, load_halves, trace_of
 from runs.forced import forced_choice, has_forced
-from runs.models import Divergence as StoredDivergence
+from runs.models import DivergenceRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.run import draw, response_content, token_at, tokens_at
 
@@ -119,7 +119,7 @@ def _comparison(one: Half, other: Half) -> int | None:
     repeats = one.repeat, other.repeat
     is_whole = Q(comparison__baseline_repeat=None, comparison__candidate_repeat=None)
     is_this = Q(comparison__baseline_repeat=repeats[0], comparison__candidate_repeat=repeats[1])
-    rows = StoredDivergence.objects.filter(
+    rows = DivergenceRecord.objects.filter(
         is_whole | is_this,
         comparison__baseline=one.run.pk,
         comparison__candidate=other.run.pk,

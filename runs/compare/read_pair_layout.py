@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evalboard.contract import pair as contract
 from evalboard.contract.base import finite
 from evalboard.core.compare import Alignment, align, align_by_bytes, measure_drift
-from evalboard.core.trace import Trace, Vocabulary, lowest_of_stretches
+from evalboard.core.trace import TokenTrace, Vocabulary, lowest_of_stretches
 from runs.compare.read_pair_records import Half
 from runs.run import draw
 
@@ -71,7 +71,9 @@ class Steps:
 NO_STEPS = Steps(np.empty(0, np.intp), np.empty((0, 2), np.intp), np.empty(0), None)
 
 
-def lay_out(baseline: Trace, candidate: Trace, *, vocabularies: tuple[Vocabulary, Vocabulary] | None = None) -> Steps:
+def lay_out(
+    baseline: TokenTrace, candidate: TokenTrace, *, vocabularies: tuple[Vocabulary, Vocabulary] | None = None
+) -> Steps:
     """Lay two traces side by side, step by step."""
     side_by_side = align_by_bytes(baseline, candidate, *vocabularies) if vocabularies else align(baseline, candidate)
     gaps: Numbers = measure_drift(side_by_side).gaps.astype(np.float64)

@@ -8,8 +8,8 @@ from django.db.models import Q
 
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import NotFound
-from evalboard.core.trace import Trace, Vocabulary, read_traces
-from runs.models import Case, Repeat, Response, Run, TraceBlock
+from evalboard.core.trace import TokenTrace, Vocabulary, read_traces
+from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
 
@@ -23,10 +23,10 @@ class Half(NamedTuple):
     scored: under the run's own scorer; NOT_SCORED where it has not scored the response.
     """
 
-    run: Run
+    run: RunRecord
     case: Case
-    response: Response
-    trace: Trace | None
+    response: ResponseRecord
+    trace: TokenTrace | None
     words: Vocabulary | None
     scored: ScoredCase
     n_repeats: int
@@ -72,7 +72,7 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     wanted = Q()
     for run, case, repeat in sides:
         wanted |= Q(repeat__run=run.pk, repeat__index=repeat, case_index=case.index)
-    rows = Response.objects.filter(wanted).select_related("repeat", *SERVED_BY).defer(*NOT_READ)
+    rows = ResponseRecord.objects.filter(wanted).select_related("repeat", *SERVED_BY).defer(*NOT_READ)
     responses = {(row.repeat.run_id, row.repeat.index): row for row in rows}
     for run, _, repeat in sides:
         if (run.pk, repeat) not in responses:
@@ -96,28 +96,28 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     return halves[0], halves[1]
 
 
-def trace_of(half: Half) -> Trace:
+def trace_of(half: Half) -> TokenTrace:
     """Return the trace, or one of no positions to lay beside the other side's."""
     if half.trace is not None:
         return half.trace
     ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    return Trace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
+    return TokenTrace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
 
 
-def response_traces(responses: list[Response]) -> dict[int, Trace]:
+def response_traces(responses: list[ResponseRecord]) -> dict[int, TokenTrace]:
     """Return the traces by response; a block that holds several is unpacked once."""
     slots: dict[int, dict[int, int]] = {}
     for response in responses:
         if response.trace_block_id is not None and response.trace_slot is not None:
             slots.setdefault(response.trace_block_id, {})[response.pk] = response.trace_slot
-    traces: dict[int, Trace] = {}
+    traces: dict[int, TokenTrace] = {}
     for pk, data in TraceBlock.objects.filter(pk__in=slots).values_list("pk", "data"):
         traces |= zip(slots[pk], read_traces(bytes(data), list(slots[pk].values())), strict=True)
     return traces
 
 
-def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> list[tuple[Run, Case, int]]:
-    records = {run.pk: run for run in Run.objects.filter(pk__in=runs).select_related(*RUN_PARTS)}
+def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> list[tuple[RunRecord, Case, int]]:
+    records = {run.pk: run for run in RunRecord.objects.filter(pk__in=runs).select_related(*RUN_PARTS)}
     for run_id in runs:
         if run_id not in records:
             raise NotFound(f"There is no run {run_id}.")
@@ -131,12 +131,12 @@ def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
 
 
 def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
-    indexes = Repeat.objects.filter(run__in=runs).values_list("run", "index")
+    indexes = RepeatRecord.objects.filter(run__in=runs).values_list("run", "index")
     return {run_id: max(index for run, index in indexes if run == run_id) for run_id in runs}
 
 
 def _scores(
-    sides: list[tuple[Run, Case, int]], responses: Mapping[tuple[int, int], Response]
+    sides: list[tuple[RunRecord, Case, int]], responses: Mapping[tuple[int, int], ResponseRecord]
 ) -> dict[tuple[int, int], ScoredCase]:
     """Return (run, repeat) → what the run's own scorer said."""
     wanted = {(run.pk, repeat): (responses[run.pk, repeat].repeat_id, case.index) for run, case, repeat in sides}

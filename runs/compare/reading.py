@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalboard.core.compare import AnswerKey, Bools, Indexes, ResponseFacts, ScoredAnswer
-from runs.models import EngineProcess, ForcedAnswer, Response
+from runs.models import EngineProcess, ForcedAnswerRecord, ResponseRecord
 from runs.store import bulk
 
 # Over the binary protocol and with one parameter for all cases: the ORM takes several times as long over thousands.
@@ -26,7 +26,7 @@ class StoredAnswers:
     scorings: tuple[int, int]
 
     def cases(self) -> Sequence[int]:
-        rows = ForcedAnswer.objects.filter(scoring=self.scorings[0], error_code="")
+        rows = ForcedAnswerRecord.objects.filter(scoring=self.scorings[0], error_code="")
         return list(rows.values_list("case_index", flat=True))
 
     def read(
@@ -62,7 +62,7 @@ class StoredResponses:
     def find_traced(self, is_there: Bools) -> Bools:
         has_trace = is_there.copy()
         for at, repeat_id in enumerate(self.repeat_ids):
-            texts = Response.objects.filter(repeat=repeat_id, trace_block=None)
+            texts = ResponseRecord.objects.filter(repeat=repeat_id, trace_block=None)
             has_trace[np.isin(self.case_indexes, list(texts.values_list("case_index", flat=True))), at] = False
         return has_trace
 
@@ -82,7 +82,7 @@ def _read(repeat_id: int, indexes: list[int], has_text: bool) -> dict[int, Respo
 
 def _read_scored(scoring: int, case_indexes: Sequence[int]) -> dict[AnswerKey, ScoredAnswer]:
     """The scored answers to these cases whose prompt is the one that was sent, and no other template's."""
-    rows = ForcedAnswer.objects.filter(
+    rows = ForcedAnswerRecord.objects.filter(
         scoring=scoring, case_index__in=case_indexes, error_code="", is_rendered=False, trace_block__isnull=False
     )
     fields = "case_index", "trace_digest", "trace_block_id", "trace_slot", "engine_process__vocabulary_id"

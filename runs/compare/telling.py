@@ -24,7 +24,7 @@ from evalboard.core.compare import (
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_reasons
 from runs.compare.outcomes import CaseOutcomes, JsonPart, case_outcomes, keep, kept_at, kept_cases, unpack_cases
-from runs.models import Comparison, Divergence
+from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
 
 MAX_TOLD = 2_000  # cases; of longer lists no look or cluster is counted, and the pairs of later cases are not kept
@@ -62,10 +62,10 @@ def tell_cases(
     What is not kept yet is found now, and kept if the comparison has finished.
     """
     parts = _kept_told(outcome, look, first, up_to)
-    stored = Comparison.objects.filter(pk=comparison_id).values_list(*parts).first()
+    stored = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*parts).first()
     if stored is None or stored[0] is None:
         lists = _tell(comparison_id, look)
-        if Comparison.objects.filter(pk=comparison_id, status=Comparison.Status.FINISHED).exists():
+        if ComparisonRecord.objects.filter(pk=comparison_id, status=ComparisonRecord.Status.FINISHED).exists():
             keep(comparison_id, look, {"told": lists})
         known = lists[outcome]
         stored = known["pairs"][first:up_to], known["looks"], known["clusters"], known["n_clusters"]
@@ -77,14 +77,14 @@ def list_cases(
 ) -> tuple[CaseOutcomes, Told]:
     """Return what `case_outcomes` and `tell_cases` do for the same, in one statement where both are kept."""
     what = outcome, look, first, up_to
-    row = Comparison.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_kept_told(*what)).first()
+    row = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_kept_told(*what)).first()
     if row is None or row[1] is None or row[2] is None:
         return case_outcomes(comparison_id, *what), tell_cases(comparison_id, *what)
     return unpack_cases(outcome, *row[:2]), _unpack_told(*row[2:])
 
 
 def _kept_told(outcome: str, look: int | None, first: int, up_to: int | None) -> list[Expression]:
-    """Return where `Comparison.outcomes` keeps the fields of Told, NULL where it does not."""
+    """Return where `ComparisonRecord.outcomes` keeps the fields of Told, NULL where it does not."""
     part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
     others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
     return [JsonPart(KeyTransform("pairs", part), first, up_to), *others]
@@ -110,7 +110,7 @@ def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, C
 
     A case whose pairs are all the same is not there. As many statements for one case as for all.
     """
-    rows = Divergence.objects.filter(comparison=comparison_id, case_index__in=list(case_indexes)).order_by()
+    rows = DivergenceRecord.objects.filter(comparison=comparison_id, case_index__in=list(case_indexes)).order_by()
     moved = Max(Cast(KeyTextTransform("movement", "evidence"), FloatField()))
     alike = rows.values(*PARTED_ALIKE).annotate(n=Count("pk"), first=Min("pk"), movement=moved)
     chosen = choose_gravest(AlikeRows(**each) for each in alike)
@@ -119,8 +119,8 @@ def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, C
 
 
 def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
-    """Return by outcome the fields of Told, as `Comparison.outcomes` keeps them; looks as pairs, for JSON keeps no
-    order.
+    """Return by outcome the fields of Told, as `ComparisonRecord.outcomes` keeps them; looks as pairs, for JSON keeps
+    no order.
     """
     lists = {each: case_outcomes(comparison_id, outcome=each, look=look, up_to=MAX_TOLD) for each in CASE_OUTCOMES}
     chosen = choose_pairs(comparison_id, [case.case_index for listed in lists.values() for case in listed.cases])
@@ -143,7 +143,7 @@ def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
     """Return what the candidate's own scorer said of pairs, by the keys of their rows."""
     places = {
         key: (run, repeat, case)
-        for key, run, repeat, case in Divergence.objects.filter(pk__in=rows).values_list(
+        for key, run, repeat, case in DivergenceRecord.objects.filter(pk__in=rows).values_list(
             "pk", "comparison__candidate", "repeat_candidate", "case_index"
         )
     }

@@ -5,14 +5,14 @@ size takes the same memory and tells of one moment. docs/export-format.md says w
 """
 
 from runs.exports.archive import run_archive
-from runs.exports.cases import CASE_NAMES, CaseTable, case_table
+from runs.exports.cases import CASE_NAMES, CaseExport, case_table
 from runs.exports.pairs import PairTable, pair_table
 from runs.exports.runs import EndedRun, ended_run
 from runs.exports.sign_offs import sign_off_lines
 
 __all__ = [
     "CASE_NAMES",
-    "CaseTable",
+    "CaseExport",
     "EndedRun",
     "PairTable",
     "case_table",

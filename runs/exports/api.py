@@ -13,15 +13,15 @@ from runs.access import READ
 from runs.api import query, streams, wire
 from runs.api.access import resource
 from runs.api.describe import TEXT, describe
-from runs.api.parsers import JsonLines
+from runs.api.parsers import JsonLinesParser
 from runs.compare import api
 from runs.run import api as api_run
 
 
-class Lines(BaseRenderer):
+class JsonLinesRenderer(BaseRenderer):
     """One JSON object a line, as it is."""
 
-    media_type = JsonLines.media_type
+    media_type = JsonLinesParser.media_type
     format = "jsonl"
     charset = "utf-8"
 
@@ -114,8 +114,8 @@ def pairs_jsonl(request: Request) -> StreamingHttpResponse:
 
 
 @resource(GET=READ)
-@describe("GET", "Every sign-off, oldest first", name="signoffs", answer={Lines.media_type: TEXT})
-@renderer_classes([Lines])
+@describe("GET", "Every sign-off, oldest first", name="signoffs", answer={JsonLinesRenderer.media_type: TEXT})
+@renderer_classes([JsonLinesRenderer])
 def sign_offs(request: Request) -> Response:
     """Every sign-off, oldest first, each with whether it still follows from the one before."""
     query.read(request, is_paged=False)

@@ -22,7 +22,7 @@ from evalboard.core.suite import dump_case, dump_header
 from runs.exports import manifest, responses
 from runs.exports.responses import Scores, hex_of, instant
 from runs.exports.runs import EndedRun, ended_run, snapshot
-from runs.models import Case, EngineProcess, Repeat, TraceBlock, Vocabulary
+from runs.models import Case, EngineProcess, RepeatRecord, TraceBlock, VocabularyRecord
 
 BATCH_BYTES = 1 << 20  # of packed blocks in memory at once; one that is larger comes alone
 PART_LINES = 50
@@ -76,8 +76,8 @@ class _Archive:
         yield ArchiveMember(SUITE_NAME, _lines(self._suite()))
         yield ArchiveMember(RESPONSES_NAME, _lines(self._responses()))
         words = {process.vocabulary_id for process in self.processes.values() if process.vocabulary_id is not None}
-        for pk in Vocabulary.objects.filter(pk__in=words).order_by("digest").values_list("pk", flat=True):
-            row = Vocabulary.objects.get(pk=pk)
+        for pk in VocabularyRecord.objects.filter(pk__in=words).order_by("digest").values_list("pk", flat=True):
+            row = VocabularyRecord.objects.get(pk=pk)
             yield ArchiveMember(vocabulary_name(row.digest), [bytes(row.data)], is_packed=True)
         yield ArchiveMember(TRACES_NAME, self._traces(), is_packed=True)
 
@@ -111,7 +111,7 @@ class _Archive:
                     self.n_responses[repeat.index] += 1
                     yield self._response(repeat, case_ids[index], row, scores)
 
-    def _response(self, repeat: Repeat, case_id: str, row: responses.Row, scores: list[Scores]) -> dict[str, Any]:
+    def _response(self, repeat: RepeatRecord, case_id: str, row: responses.Row, scores: list[Scores]) -> dict[str, Any]:
         index = row["case_index"]
         given = {each.scorer_digest: each.at(index) for each in scores}
         own = next((each.scorer_digest for each in scores if each.is_own), None)

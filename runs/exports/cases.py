@@ -13,7 +13,7 @@ from evalboard.core.trace import unpack_chances
 from runs.exports import responses
 from runs.exports.responses import Scores, hex_of, instant
 from runs.exports.runs import EndedRun, ended_run, snapshot
-from runs.models import Case, CaseColumns, EngineProcess, Repeat
+from runs.models import Case, CaseColumns, EngineProcess, RepeatRecord
 from runs.run import case_indexes
 
 CASE_NAMES = (
@@ -54,7 +54,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class CaseTable:
+class CaseExport:
     """What is asked for, chosen before anything is read: `indexes` of cases, in the suite's order."""
 
     of: EndedRun
@@ -73,13 +73,13 @@ class CaseTable:
             for repeat in self.of.ended:
                 yield from self._repeat_rows(repeat, processes, chances)
 
-    def _indexes_of(self, repeat: Repeat) -> Sequence[int]:
+    def _indexes_of(self, repeat: RepeatRecord) -> Sequence[int]:
         """Return the cases asked for that a repeat was to decode."""
         chosen = self.of.chosen(repeat)
         return self.indexes if chosen is None else [index for index in self.indexes if chosen[index]]
 
     def _repeat_rows(
-        self, repeat: Repeat, processes: dict[int, EngineProcess], chances: NDArray[np.float32]
+        self, repeat: RepeatRecord, processes: dict[int, EngineProcess], chances: NDArray[np.float32]
     ) -> Iterator[Row]:
         version = self.of.run.suite_version
         scores = next((each for each in responses.scores_of(repeat, own=version.scorer_id) if each.is_own), None)
@@ -101,11 +101,11 @@ class CaseTable:
                 }
 
 
-def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseTable:
+def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseExport:
     """Choose cases with the filters of `case_rows`. Raises NotFound, or Conflict where no repeat has ended."""
     ended = ended_run(run_id)
     every: Sequence[int] = range(ended.n_cases)
-    return CaseTable(ended, sorted(case_indexes(ended.run, query=query, only=only)) if query or only else every)
+    return CaseExport(ended, sorted(case_indexes(ended.run, query=query, only=only)) if query or only else every)
 
 
 def _case(case: Case) -> Row:

@@ -8,7 +8,15 @@ import numpy as np
 from evalboard.core.trace import BLOCK_VERSION
 from runs.exports.responses import instant
 from runs.exports.runs import EndedRun
-from runs.models import Bucket, Endpoint, EngineProcess, Repeat, RepeatScore, Run, Vocabulary
+from runs.models import (
+    BucketRecord,
+    EndpointRecord,
+    EngineProcess,
+    RepeatRecord,
+    RepeatScore,
+    RunRecord,
+    VocabularyRecord,
+)
 from runs.pairs import pair_facts
 
 Json = dict[str, Any]
@@ -41,7 +49,7 @@ def of(run: EndedRun, processes: Mapping[int, EngineProcess], n_responses: Mappi
     }
 
 
-def _run(run: Run) -> Json:
+def _run(run: RunRecord) -> Json:
     return {
         "id": str(run.pk),
         "status": run.status,
@@ -57,7 +65,7 @@ def _run(run: Run) -> Json:
     }
 
 
-def _suite(run: Run) -> Json:
+def _suite(run: RunRecord) -> Json:
     version = run.suite_version
     return {
         "slug": version.suite.slug,
@@ -69,12 +77,12 @@ def _suite(run: Run) -> Json:
     }
 
 
-def _endpoint(endpoint: Endpoint) -> Json:
+def _endpoint(endpoint: EndpointRecord) -> Json:
     names = ("slug", "engine", "model_path", "model_repo", "model_revision", "dtype", "quantization", "line")
     return {name: getattr(endpoint, name) for name in (*names, "max_model_len", "pool", "base_url", "api")}
 
 
-def _profile(run: Run) -> Json:
+def _profile(run: RunRecord) -> Json:
     """`sampling` is what the engine was asked for: the profile's with what the suite itself says."""
     profile = run.profile
     return {
@@ -87,7 +95,7 @@ def _profile(run: Run) -> Json:
     }
 
 
-def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatScore], run: EndedRun) -> Json:
+def _repeat(repeat: RepeatRecord, n_responses: Mapping[int, int], scores: list[RepeatScore], run: EndedRun) -> Json:
     """A repeat that has not ended is named, so that nobody takes what is here for the whole run."""
     is_exported = repeat.index in n_responses
     chosen = run.chosen(repeat)
@@ -112,13 +120,13 @@ def _repeat(repeat: Repeat, n_responses: Mapping[int, int], scores: list[RepeatS
     }
 
 
-def _model(bucket: Bucket) -> Json:
+def _model(bucket: BucketRecord) -> Json:
     model = bucket.model
     names = ("digest", "name", "line", "files", "template_digest")
     return {name: getattr(model, name) for name in names}
 
 
-def _fingerprint(bucket: Bucket) -> Json:
+def _fingerprint(bucket: BucketRecord) -> Json:
     fingerprint = bucket.fingerprint
     return {
         "id": str(fingerprint.pk),
@@ -128,7 +136,7 @@ def _fingerprint(bucket: Bucket) -> Json:
     }
 
 
-def _bucket(bucket: Bucket) -> Json:
+def _bucket(bucket: BucketRecord) -> Json:
     return {
         "id": str(bucket.pk),
         "model": bucket.model.digest,
@@ -139,7 +147,7 @@ def _bucket(bucket: Bucket) -> Json:
 
 def _processes(processes: Mapping[int, EngineProcess]) -> list[Json]:
     words = {process.vocabulary_id for process in processes.values() if process.vocabulary_id is not None}
-    digests = dict(Vocabulary.objects.filter(pk__in=words).values_list("pk", "digest"))
+    digests = dict(VocabularyRecord.objects.filter(pk__in=words).values_list("pk", "digest"))
     return [
         {
             "id": str(process.pk),

@@ -7,7 +7,7 @@ from evalboard.contract.comparison import ComparedCase, Comparison
 from evalboard.core.errors import Conflict
 from runs.compare import DivergenceFilter, divergence_rows, n_divergences
 from runs.exports.runs import snapshot
-from runs.models import Comparison as ComparisonRecord
+from runs.models import ComparisonRecord
 
 AT_ONCE = 500  # pairs in memory together
 

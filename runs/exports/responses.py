@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.core.trace import unpack_reasons, unpack_scores
-from runs.models import EngineProcess, Repeat, RepeatScore, Response
+from runs.models import EngineProcess, RepeatRecord, RepeatScore, ResponseRecord
 
 CHUNK = 200  # cases whose texts are in memory together
 
@@ -67,7 +67,7 @@ class Scores:
         return finite(float(self.scores[index])), self.reasons[index]
 
 
-def scores_of(repeat: Repeat, *, own: int) -> list[Scores]:
+def scores_of(repeat: RepeatRecord, *, own: int) -> list[Scores]:
     """Read scores under every scorer that has scored the repeat; `own` is the id of the suite's, which comes first."""
     rows = RepeatScore.objects.filter(repeat=repeat).select_related("scorer").order_by("scorer_id")
     scores = [
@@ -82,17 +82,21 @@ def scores_of(repeat: Repeat, *, own: int) -> list[Scores]:
     return sorted(scores, key=lambda each: not each.is_own)
 
 
-def processes_of(repeats: Iterable[Repeat]) -> dict[int, EngineProcess]:
+def processes_of(repeats: Iterable[RepeatRecord]) -> dict[int, EngineProcess]:
     """Read the engine processes that decoded some of the repeats, with all that they belong to, by id."""
-    linked = Repeat.engine_processes.through.objects.filter(repeat__in=list(repeats)).values("engineprocess")
+    linked = RepeatRecord.engine_processes.through.objects.filter(repeat__in=list(repeats)).values("engineprocess")
     related = ("worker", "bucket__model", "bucket__fingerprint")
     processes = EngineProcess.objects.filter(pk__in=linked).select_related(*related).order_by("id")
     return {process.pk: process for process in processes}
 
 
-def some_of(repeat: Repeat, indexes: Sequence[int]) -> Mapping[int, Row]:
+def some_of(repeat: RepeatRecord, indexes: Sequence[int]) -> Mapping[int, Row]:
     """Read the stored responses to some cases, by case index; at most CHUNK are asked for."""
-    rows = Response.objects.filter(repeat=repeat, case_index__in=list(indexes)).order_by("case_index").values(*FIELDS)
+    rows = (
+        ResponseRecord.objects.filter(repeat=repeat, case_index__in=list(indexes))
+        .order_by("case_index")
+        .values(*FIELDS)
+    )
     return {row["case_index"]: row for row in rows}
 
 

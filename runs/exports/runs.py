@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.trace import unpack_selection
-from runs.models import Repeat, Run
+from runs.models import RepeatRecord, RunRecord
 from runs.store import take_as_long_as_it_takes
 
 
@@ -18,18 +18,18 @@ from runs.store import take_as_long_as_it_takes
 class EndedRun:
     """A run, all its repeats, and those of them that have ended: only these will never change."""
 
-    run: Run
-    repeats: tuple[Repeat, ...]
+    run: RunRecord
+    repeats: tuple[RepeatRecord, ...]
 
     @property
-    def ended(self) -> tuple[Repeat, ...]:
+    def ended(self) -> tuple[RepeatRecord, ...]:
         return tuple(repeat for repeat in self.repeats if repeat.finished_at is not None)
 
     @property
     def n_cases(self) -> int:
         return self.run.suite_version.n_cases
 
-    def chosen(self, repeat: Repeat) -> NDArray[np.bool_] | None:
+    def chosen(self, repeat: RepeatRecord) -> NDArray[np.bool_] | None:
         """Return bool[n_cases], the cases that a targeted repeat was to decode; None for one of all cases."""
         return None if repeat.cases is None else unpack_selection(bytes(repeat.cases), self.n_cases)
 
@@ -37,7 +37,7 @@ class EndedRun:
 def ended_run(run_id: int) -> EndedRun:
     """Read a run. Raises NotFound, or Conflict where no repeat has ended."""
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "created_by")
-    run = Run.objects.select_related(*related).filter(pk=run_id).first()
+    run = RunRecord.objects.select_related(*related).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     ended = EndedRun(run, tuple(run.repeats.order_by("index")))

@@ -12,7 +12,7 @@ from evalboard.core.trace import END
 from evalboard.wording import find as words
 from runs.compare import drawn
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit, rank_name
-from runs.models import Case, Comparison, Vocabulary
+from runs.models import Case, ComparisonRecord, VocabularyRecord
 from runs.pairs import stored_words
 from runs.run import prompt_of
 
@@ -71,7 +71,7 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 def match_tokens(wanted: Wanted) -> list[Match]:
     """Find flips in the newest comparisons, to or from tokens that begin with the text, spaces before it aside."""
-    spelled = {key: _ids(key, wanted.text) for key in Vocabulary.objects.values_list("pk", flat=True)}
+    spelled = {key: _ids(key, wanted.text) for key in VocabularyRecord.objects.values_list("pk", flat=True)}
     ids = {token for of in spelled.values() for token in of}
     if not ids:
         return []
@@ -91,11 +91,13 @@ def match_tokens(wanted: Wanted) -> list[Match]:
     return list(matches.values())[: COUNTED + 1]
 
 
-def _with_any_of(ids: Iterable[int]) -> "QuerySet[Comparison]":
+def _with_any_of(ids: Iterable[int]) -> "QuerySet[ComparisonRecord]":
     has_one = Q()
     for token in ids:
         has_one |= Q(token_ids__contains=[token])
-    whole = Comparison.objects.filter(status=Comparison.Status.FINISHED, baseline_repeat=None, candidate_repeat=None)
+    whole = ComparisonRecord.objects.filter(
+        status=ComparisonRecord.Status.FINISHED, baseline_repeat=None, candidate_repeat=None
+    )
     return whole.annotate(token_ids=TOKEN_IDS).filter(has_one)
 
 
@@ -113,7 +115,7 @@ def _ids(vocabulary_id: int, text: str) -> dict[int, int]:
 
 
 def show_tokens(matches: Sequence[Match]) -> Iterable[Hit]:
-    rows = Comparison.objects.in_bulk({match.key[0] for match in matches})
+    rows = ComparisonRecord.objects.in_bulk({match.key[0] for match in matches})
     for match in matches:
         row = rows[match.key[0]]
         cluster = next(each for each in row.summary["clusters"] if each["key"] == match.key[1])

@@ -15,16 +15,16 @@ from runs.compare import case_ids
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit
 from runs.models import (
     Case,
-    Comparison,
-    Fingerprint,
-    Import,
+    ComparisonRecord,
+    FingerprintRecord,
+    ImportRecord,
     Model,
-    Profile,
-    Repeat,
-    Run,
+    ProfileRecord,
+    RepeatRecord,
+    RunRecord,
     Scorer,
-    SignOff,
-    SuiteVersion,
+    SignOffRecord,
+    SuiteVersionRecord,
     Verdict,
 )
 from runs.run import NEWEST_FIRST
@@ -48,18 +48,18 @@ class _Kind(NamedTuple):
 
 
 KINDS = {
-    "fingerprint": _Kind(Fingerprint, "digest", "created_at"),
+    "fingerprint": _Kind(FingerprintRecord, "digest", "created_at"),
     "model": _Kind(Model, "digest", "created_at"),
     "chat template": _Kind(Model, "template_digest", "created_at"),
-    "suite version": _Kind(SuiteVersion, "digest", "created_at"),
+    "suite version": _Kind(SuiteVersionRecord, "digest", "created_at"),
     "scorer": _Kind(Scorer, "digest", "created_at"),
-    "profile": _Kind(Profile, "digest", "created_at"),
+    "profile": _Kind(ProfileRecord, "digest", "created_at"),
     "case": _Kind(Case, "digest", "suite_version__created_at"),
-    "inputs of a comparison": _Kind(Comparison, "input_digest", "created_at"),
+    "inputs of a comparison": _Kind(ComparisonRecord, "input_digest", "created_at"),
     "inputs of a verdict": _Kind(Verdict, "input_digest", "decided_at"),
-    "sign-off": _Kind(SignOff, "digest", "created_at"),
-    "import": _Kind(Import, "digest", "created_at"),
-    "log": _Kind(Run, "log_digest", "created_at"),
+    "sign-off": _Kind(SignOffRecord, "digest", "created_at"),
+    "import": _Kind(ImportRecord, "digest", "created_at"),
+    "log": _Kind(RunRecord, "log_digest", "created_at"),
 }
 
 
@@ -87,7 +87,7 @@ def _in_columns(digest: str) -> Iterator[Match]:
         cursor.execute(IN_COLUMNS, {"digest": begins, "limit": COUNTED + 1})
         rows = cursor.fetchall()
     times: dict[int, datetime] = dict(
-        Repeat.objects.filter(pk__in=[row[0] for row in rows]).values_list("pk", "run__ran_at")
+        RepeatRecord.objects.filter(pk__in=[row[0] for row in rows]).values_list("pk", "run__ran_at")
     )
     for repeat, *columns in rows:
         for name, packed in zip(("text", "trace"), columns, strict=True):
@@ -120,46 +120,46 @@ def _place(name: str, key: Any) -> tuple[str, str]:
     match name:
         case "text" | "trace":
             repeat_id, index = key
-            repeat = Repeat.objects.get(pk=repeat_id)
+            repeat = RepeatRecord.objects.get(pk=repeat_id)
             case_id = case_ids(repeat.run_id, (index,))[index]
             about = words.describe_response(case_id, repeat.run_id, repeat.index)
             return about, reverse("response", args=[repeat.run_id, repeat.index, case_id])
         case "fingerprint":
-            return Fingerprint.objects.get(pk=key).label, reverse("fingerprint", args=[key])
+            return FingerprintRecord.objects.get(pk=key).label, reverse("fingerprint", args=[key])
         case "model" | "chat template":
             model = Model.objects.get(pk=key)
-            served = Run.objects.filter(bucket__model=model).order_by(*NEWEST_FIRST)
+            served = RunRecord.objects.filter(bucket__model=model).order_by(*NEWEST_FIRST)
             newest = served.values_list("pk", flat=True).first()
             return model.name, reverse("run", args=[newest]) if newest else reverse("endpoints")
         case "suite version":
-            version = SuiteVersion.objects.select_related("suite").get(pk=key)
+            version = SuiteVersionRecord.objects.select_related("suite").get(pk=key)
             return str(version), reverse("suite_version", args=[version.suite.slug, version.number])
         case "scorer":
-            scored = SuiteVersion.objects.select_related("suite").filter(scorer=key).order_by("pk").last()
+            scored = SuiteVersionRecord.objects.select_related("suite").filter(scorer=key).order_by("pk").last()
             return f"of {scored}" if scored else "of no suite", _version_url(scored)
         case "case":
             case = Case.objects.select_related("suite_version__suite").get(pk=key)
             url = f"{_version_url(case.suite_version)}?{urlencode({'q': case.case_id})}"
             return f"{case.case_id} of {case.suite_version}", url
         case "profile":
-            return str(Profile.objects.get(pk=key)), f"{reverse('settings')}#profiles"
+            return str(ProfileRecord.objects.get(pk=key)), f"{reverse('settings')}#profiles"
         case "inputs of a comparison":
-            row = Comparison.objects.get(pk=key)
+            row = ComparisonRecord.objects.get(pk=key)
             return str(row), reverse("compare", args=[row.baseline_id, row.candidate_id])
         case "inputs of a verdict":
             verdict = Verdict.objects.get(pk=key)
             return f"release {verdict.release_id}", reverse("release", args=[verdict.release_id])
         case "sign-off":
-            signed = SignOff.objects.get(pk=key)
+            signed = SignOffRecord.objects.get(pk=key)
             about = f"of release {signed.release_id}, by {signed.person_name}"
             return about, reverse("release", args=[signed.release_id])
         case "import":
-            log = Import.objects.get(pk=key)
-            newest = Run.objects.filter(source=log).order_by("pk").values_list("pk", flat=True).last()
+            log = ImportRecord.objects.get(pk=key)
+            newest = RunRecord.objects.filter(source=log).order_by("pk").values_list("pk", flat=True).last()
             return f"a log of {log.tool}", reverse("run", args=[newest]) if newest else reverse("imports")
         case _:
             return f"run {key}", reverse("run", args=[key])
 
 
-def _version_url(version: SuiteVersion | None) -> str:
+def _version_url(version: SuiteVersionRecord | None) -> str:
     return reverse("suite_version", args=[version.suite.slug, version.number]) if version else reverse("suites")

@@ -11,7 +11,16 @@ from evalboard.contract.find import Hit
 from evalboard.wording import find as words
 from evalboard.wording.numbers import counted
 from runs.find.wanted import COUNTED, Match, Wanted, ids_from, make_hit, rank_id, rank_name
-from runs.models import Bucket, Endpoint, Gate, Profile, Release, Run, Suite, SuiteVersion
+from runs.models import (
+    BucketRecord,
+    EndpointRecord,
+    GateRecord,
+    ProfileRecord,
+    ReleaseRecord,
+    RunRecord,
+    Suite,
+    SuiteVersionRecord,
+)
 from runs.release import rows_of as release_rows_of
 from runs.release import with_outcome
 from runs.run import NEWEST_FIRST
@@ -29,7 +38,7 @@ WILD = str.maketrans({mark: f"\\{mark}" for mark in "\\%_"})
 
 def match_runs(wanted: Wanted) -> list[Match]:
     """Find runs by id, suite, endpoint, profile or model; every word must be in one of these."""
-    runs = Run.objects.order_by(*NEWEST_FIRST)
+    runs = RunRecord.objects.order_by(*NEWEST_FIRST)
     digits = wanted.number
     named = [runs.filter(ids_from(digits))] if digits else []
     ways = [runs.filter(pk=digits), *named] if digits else []
@@ -43,16 +52,16 @@ def match_runs(wanted: Wanted) -> list[Match]:
 
 def _run_has(word: str) -> Q:
     return (
-        Q(suite_version__in=SuiteVersion.objects.filter(suite__slug__icontains=word).values("pk"))
+        Q(suite_version__in=SuiteVersionRecord.objects.filter(suite__slug__icontains=word).values("pk"))
         | Q(endpoint__in=_endpoints(word).values("pk"))
-        | Q(profile__in=Profile.objects.filter(slug__icontains=word).values("pk"))
-        | Q(bucket__in=Bucket.objects.filter(model__name__icontains=word).values("pk"))
+        | Q(profile__in=ProfileRecord.objects.filter(slug__icontains=word).values("pk"))
+        | Q(bucket__in=BucketRecord.objects.filter(model__name__icontains=word).values("pk"))
     )
 
 
 def show_runs(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
-    for row in run_rows_of(Run.objects.filter(pk__in=by_id)):
+    for row in run_rows_of(RunRecord.objects.filter(pk__in=by_id)):
         about, fact = words.describe_run(row)
         yield make_hit(by_id[int(row.id)], f"run {row.id}", about, fact, row.url, state=row.status)
 
@@ -60,20 +69,20 @@ def show_runs(matches: Sequence[Match]) -> Iterable[Hit]:
 def match_releases(wanted: Wanted) -> list[Match]:
     """Find releases by id, or by a suite, endpoint or model that they judge."""
     digits = wanted.number
-    gates = Gate.objects.all()
+    gates = GateRecord.objects.all()
     for word in wanted.words:
-        runs = Run.objects.filter(_run_has(word)).values("pk")
+        runs = RunRecord.objects.filter(_run_has(word)).values("pk")
         gates = gates.filter(Q(candidate_run__in=runs) | Q(baseline_run__in=runs))
     judged = Q(pk__in=gates.values("release"))
-    releases = Release.objects.filter(ids_from(digits) | judged if digits else judged).order_by("-id")
+    releases = ReleaseRecord.objects.filter(ids_from(digits) | judged if digits else judged).order_by("-id")
     rows = releases.values_list("pk", "created_at")[: COUNTED + 1]
-    exact = Release.objects.filter(pk=digits).values_list("pk", "created_at") if digits else ()
+    exact = ReleaseRecord.objects.filter(pk=digits).values_list("pk", "created_at") if digits else ()
     return [Match("release", key, rank_id(key, digits), at) for key, at in dict([*exact, *rows]).items()]
 
 
 def show_releases(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
-    for row in release_rows_of(with_outcome(Release.objects.filter(pk__in=by_id))):
+    for row in release_rows_of(with_outcome(ReleaseRecord.objects.filter(pk__in=by_id))):
         about, fact = words.describe_release(row)
         yield make_hit(by_id[int(row.id)], f"release {row.id}", about, fact, row.url, state=row.verdict or "")
 
@@ -82,7 +91,7 @@ def match_suites(wanted: Wanted) -> list[Match]:
     """Find suites by their slug or by the title of a version."""
     suites = Suite.objects.all()
     for word in wanted.words:
-        titled = SuiteVersion.objects.filter(title__icontains=word).values("suite")
+        titled = SuiteVersionRecord.objects.filter(title__icontains=word).values("suite")
         suites = suites.filter(Q(slug__icontains=word) | Q(pk__in=titled))
     rows = suites.values_list("pk", "slug", "created_at")[: COUNTED + 1]
     return [Match("suite", key, rank_name(slug, wanted), at) for key, slug, at in rows]
@@ -90,7 +99,9 @@ def match_suites(wanted: Wanted) -> list[Match]:
 
 def show_suites(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
-    newest = {version.suite_id: version for version in SuiteVersion.objects.filter(suite__in=by_id).order_by("number")}
+    newest = {
+        version.suite_id: version for version in SuiteVersionRecord.objects.filter(suite__in=by_id).order_by("number")
+    }
     for suite in Suite.objects.filter(pk__in=by_id):
         version = newest.get(suite.pk)
         about, fact = words.describe_suite(version.title, version.number, version.n_cases) if version else ("", "")
@@ -99,21 +110,21 @@ def show_suites(matches: Sequence[Match]) -> Iterable[Hit]:
 
 def match_endpoints(wanted: Wanted) -> list[Match]:
     """Find endpoints by their slug or by the name of their model."""
-    rows = Endpoint.objects.all()
+    rows = EndpointRecord.objects.all()
     for word in wanted.words:
         rows = rows & _endpoints(word)
     known = rows.values_list("pk", "slug", "created_at")[: COUNTED + 1]
     return [Match("endpoint", key, rank_name(slug, wanted), at) for key, slug, at in known]
 
 
-def _endpoints(word: str) -> "QuerySet[Endpoint]":
+def _endpoints(word: str) -> "QuerySet[EndpointRecord]":
     is_named = Q(slug__icontains=word) | Q(model_repo__icontains=word) | Q(model_path__icontains=word)
-    return Endpoint.objects.filter(is_named | Q(line__icontains=word))
+    return EndpointRecord.objects.filter(is_named | Q(line__icontains=word))
 
 
 def show_endpoints(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
-    for row in Endpoint.objects.filter(pk__in=by_id):
+    for row in EndpointRecord.objects.filter(pk__in=by_id):
         about = f"{row.model_name}, {row.get_engine_display()}"
         yield make_hit(by_id[row.pk], row.slug, about, f"pool {row.pool}", reverse("endpoint", args=[row.slug]))
 

@@ -11,7 +11,7 @@ from evalboard.contract.find import Hit
 from evalboard.wording import find as words
 from runs.compare import case_ids
 from runs.find.wanted import COUNTED, EXACT, PART, PREFIX, Match, Wanted, make_hit
-from runs.models import Response
+from runs.models import ResponseRecord
 from runs.models.response import IS_REQUEST_OF_OTHERS, OWN_REQUEST
 
 MIN_REQUEST, MIN_ANSWER = 4, 3  # characters
@@ -31,7 +31,7 @@ def match_requests(wanted: Wanted) -> list[Match]:
         return []
     if re.fullmatch(OWN_REQUEST[1:-1], wanted.text):
         return _from_own_engine(wanted.text) if "-" in wanted.text else []
-    rows = Response.objects.filter(IS_REQUEST_OF_OTHERS, request_id__startswith=wanted.text)
+    rows = ResponseRecord.objects.filter(IS_REQUEST_OF_OTHERS, request_id__startswith=wanted.text)
     known = rows.order_by("request_id").values_list("pk", "request_id", "recorded_at")[: COUNTED + 1]
     return [Match("request", key, EXACT if name == wanted.text else PREFIX, at) for key, name, at in known]
 
@@ -41,7 +41,7 @@ def _from_own_engine(name: str) -> list[Match]:
     with connection.cursor() as cursor:
         cursor.execute(OF_OWN_ENGINE, [index, name, COUNTED + 1])
         keys = [key for (key,) in cursor]
-    known = Response.objects.filter(pk__in=keys).values_list("pk", "recorded_at")
+    known = ResponseRecord.objects.filter(pk__in=keys).values_list("pk", "recorded_at")
     return [Match("request", key, EXACT, at) for key, at in known]
 
 
@@ -49,7 +49,7 @@ def match_answers(wanted: Wanted) -> list[Match]:
     """Find responses that hold the text, the newest first. All texts are read: it takes seconds where they are many."""
     if len(wanted.text) < MIN_ANSWER:
         return []
-    rows = Response.objects.filter(text__icontains=wanted.text).order_by("-pk")
+    rows = ResponseRecord.objects.filter(text__icontains=wanted.text).order_by("-pk")
     return [Match("answer", key, PART, at) for key, at in rows.values_list("pk", "recorded_at")[: COUNTED + 1]]
 
 
@@ -63,9 +63,9 @@ def show_answers(matches: Sequence[Match]) -> Iterable[Hit]:
         yield make_hit(match, where, " ".join(row.text.split())[:400], row.repeat.run.endpoint.slug, url)
 
 
-def _places(matches: Sequence[Match]) -> Iterable[tuple[Match, Response, str, str]]:
+def _places(matches: Sequence[Match]) -> Iterable[tuple[Match, ResponseRecord, str, str]]:
     by_id = {match.key: match for match in matches}
-    rows: QuerySet[Response] = Response.objects.filter(pk__in=by_id).select_related("repeat__run__endpoint")
+    rows: QuerySet[ResponseRecord] = ResponseRecord.objects.filter(pk__in=by_id).select_related("repeat__run__endpoint")
     for row in rows:
         run_id, repeat = row.repeat.run_id, row.repeat.index
         case_id = case_ids(run_id, (row.case_index,))[row.case_index]

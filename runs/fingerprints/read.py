@@ -16,7 +16,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.profile import compare_manifests
 from runs.catalogue import is_all_that_is_known
 from runs.fingerprints.read_timeline import ServedBucket, list_rotations, served_buckets
-from runs.models import Bucket, EngineProcess, Fingerprint, Model, Repeat, Run, SameModel
+from runs.models import BucketRecord, EngineProcess, FingerprintRecord, Model, RepeatRecord, RunRecord, SameModelRecord
 from runs.run import NEWEST_FIRST, rows_of
 from runs.store import newest_page
 
@@ -62,7 +62,9 @@ def fingerprint_report(fingerprint_id: int) -> contract.Fingerprint:
     fingerprint = _counted().filter(pk=fingerprint_id).first()
     if fingerprint is None:
         raise NotFound(f"There is no fingerprint {fingerprint_id}.")
-    buckets = Bucket.objects.filter(fingerprint=fingerprint).select_related("model").annotate(n_runs=Count("runs"))
+    buckets = (
+        BucketRecord.objects.filter(fingerprint=fingerprint).select_related("model").annotate(n_runs=Count("runs"))
+    )
     return contract.Fingerprint(
         **_named(fingerprint),
         manifest=fingerprint.manifest,
@@ -80,8 +82,8 @@ def fingerprint_report(fingerprint_id: int) -> contract.Fingerprint:
 
 def fingerprint_use(fingerprint_id: int, *, runs: int, workers: int, turns: int) -> FingerprintUse:
     """Return what a fingerprint served, with up to so many of its newest runs, workers and rotations."""
-    links = Repeat.engine_processes.through.objects.filter(engineprocess__bucket__fingerprint=fingerprint_id)
-    newest = Run.objects.filter(pk__in=links.values("repeat__run")).order_by(*NEWEST_FIRST)
+    links = RepeatRecord.engine_processes.through.objects.filter(engineprocess__bucket__fingerprint=fingerprint_id)
+    newest = RunRecord.objects.filter(pk__in=links.values("repeat__run")).order_by(*NEWEST_FIRST)
     started = (
         EngineProcess.objects.filter(bucket__fingerprint=fingerprint_id)
         .values("worker__name", "worker__host")
@@ -118,7 +120,7 @@ def fingerprint_difference(baseline_id: int, candidate_id: int) -> contract.Fing
 
 
 def _counted() -> Any:
-    return Fingerprint.objects.annotate(n_runs=Count("buckets__runs"))
+    return FingerprintRecord.objects.annotate(n_runs=Count("buckets__runs"))
 
 
 def _rows(fingerprints: Any) -> tuple[contract.FingerprintRow, ...]:
@@ -142,12 +144,12 @@ def _named(fingerprint: Any) -> dict[str, Any]:
 
 def same_model_rows() -> tuple[catalogue.SameModel, ...]:
     """Return all of them, newest first, those that were taken back too."""
-    return tuple(map(_same_model, SameModel.objects.select_related("said_by", "taken_back_by")))
+    return tuple(map(_same_model, SameModelRecord.objects.select_related("said_by", "taken_back_by")))
 
 
 def same_model_row(same_model_id: int) -> catalogue.SameModel:
     """Raises NotFound."""
-    word = SameModel.objects.select_related("said_by", "taken_back_by").filter(pk=same_model_id).first()
+    word = SameModelRecord.objects.select_related("said_by", "taken_back_by").filter(pk=same_model_id).first()
     if word is None:
         raise NotFound(f"There is no word {same_model_id} that two names are one model.")
     return _same_model(word)
@@ -159,7 +161,7 @@ def logged_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(model.name for model in models if is_all_that_is_known(model)))
 
 
-def _same_model(word: SameModel) -> catalogue.SameModel:
+def _same_model(word: SameModelRecord) -> catalogue.SameModel:
     return catalogue.SameModel.from_record(
         word,
         id=str(word.pk),

@@ -16,7 +16,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_serving_known
 from runs.baselines import rotation_rows
 from runs.catalogue.read import endpoint_fields
-from runs.models import Endpoint, Fingerprint, Repeat, Response, Run
+from runs.models import EndpointRecord, FingerprintRecord, RepeatRecord, ResponseRecord, RunRecord
 from runs.probes import newest_probes
 
 RUNS_READ, REPEATS_READ, RESPONSES_READ = 20, 20, 20_000
@@ -33,7 +33,7 @@ class Percentile(Aggregate):
 
 def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> contract.EndpointReport:
     """Return an endpoint with what is known of it lately. Raises NotFound. `probes`: its newest, where at hand."""
-    endpoint = Endpoint.objects.select_related("reference", "bypass").filter(slug=slug).first()
+    endpoint = EndpointRecord.objects.select_related("reference", "bypass").filter(slug=slug).first()
     if endpoint is None:
         raise NotFound(f"There is no endpoint {slug[:80]}; the settings page lists them.")
     newest = newest_probes(endpoint=slug) if probes is None else probes
@@ -56,10 +56,10 @@ def _newest_check(probes: Sequence[ProbeRow]) -> ProbeRow | None:
     return next((probe for probe in probes if probe.kind == ProbeKind.CAPABILITY), None)
 
 
-def _last_responses(endpoint: Endpoint) -> contract.LastResponses:
+def _last_responses(endpoint: EndpointRecord) -> contract.LastResponses:
     repeats = _last_repeats(endpoint)
     # A repeat of a very large suite is read in part, so that a page takes no longer for it.
-    responses = Response.objects.filter(
+    responses = ResponseRecord.objects.filter(
         repeat__in=[repeat.pk for repeat in repeats], case_index__lt=RESPONSES_READ
     ).order_by()
     answered = responses.filter(error_code="")
@@ -87,11 +87,11 @@ def _last_responses(endpoint: Endpoint) -> contract.LastResponses:
     )
 
 
-def _last_repeats(endpoint: Endpoint) -> list[Repeat]:
+def _last_repeats(endpoint: EndpointRecord) -> list[RepeatRecord]:
     """Return the repeats that ended last, newest first, as many as hold about RESPONSES_READ responses."""
-    runs = Run.objects.filter(endpoint=endpoint).order_by("-id").values_list("pk", flat=True)[:RUNS_READ]
-    newest = Repeat.objects.filter(run__in=list(runs), finished_at__isnull=False).order_by("-id")
-    chosen: list[Repeat] = []
+    runs = RunRecord.objects.filter(endpoint=endpoint).order_by("-id").values_list("pk", flat=True)[:RUNS_READ]
+    newest = RepeatRecord.objects.filter(run__in=list(runs), finished_at__isnull=False).order_by("-id")
+    chosen: list[RepeatRecord] = []
     n_responses = 0
     for repeat in newest.select_related("run__suite_version")[:REPEATS_READ]:
         if chosen and n_responses + repeat.run.suite_version.n_cases > RESPONSES_READ:
@@ -101,11 +101,11 @@ def _last_repeats(endpoint: Endpoint) -> list[Repeat]:
     return chosen
 
 
-def _backends(answered: "QuerySet[Response]") -> tuple[contract.BackendSeen, ...]:
+def _backends(answered: "QuerySet[ResponseRecord]") -> tuple[contract.BackendSeen, ...]:
     """Count responses by the stack that gave them; those that nothing names are one row, though not one stack."""
     counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
     rows = dict(counted.annotate(n=Count("id")))
-    known = {pk: row for pk, row in Fingerprint.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}
+    known = {pk: row for pk, row in FingerprintRecord.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}
     by_name: Counter[int | None] = Counter()
     for pk, n in rows.items():
         by_name[pk if pk in known else None] += n
@@ -119,5 +119,5 @@ def _backends(answered: "QuerySet[Response]") -> tuple[contract.BackendSeen, ...
     )
 
 
-def _named(row: Fingerprint) -> FingerprintNamed:
+def _named(row: FingerprintRecord) -> FingerprintNamed:
     return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce, Now
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.profile import is_serving_known
 from evalboard.core.trace import unpack_buckets
-from runs.models import Bucket, CaseColumns, Endpoint, Fingerprint
+from runs.models import BucketRecord, CaseColumns, EndpointRecord, FingerprintRecord
 
 DAYS_READ, REPEATS_READ, CASES_READ = 60, 500, 2_000_000
 NAMELESS = ""
@@ -71,7 +71,7 @@ class DailyShares:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _StackCounts:
     """The answers of one run or probe, by the key of their stack."""
 
     at: datetime
@@ -90,7 +90,7 @@ def daily_shares(endpoint: str, *, first_seen: Mapping[str, datetime]) -> DailyS
     first_seen: by id, when runs first saw each fingerprint of the endpoint; what is older than the days read does not
     arrive in them.
     """
-    row = Endpoint.objects.only("pk").get(slug=endpoint)
+    row = EndpointRecord.objects.only("pk").get(slug=endpoint)
     stacks: dict[str, Stack] = {}
     seen = sorted([*_read_runs(row.pk, stacks), *_read_probes(row.pk, stacks, first_seen)], key=lambda each: each.at)
     by_day: dict[date, Counter[str]] = defaultdict(Counter)
@@ -107,7 +107,9 @@ def daily_shares(endpoint: str, *, first_seen: Mapping[str, datetime]) -> DailyS
     )
 
 
-def _arrivals(seen: list[_Seen], stacks: Mapping[str, Stack], first_seen: Mapping[str, datetime]) -> Iterator[Arrival]:
+def _arrivals(
+    seen: list[_StackCounts], stacks: Mapping[str, Stack], first_seen: Mapping[str, datetime]
+) -> Iterator[Arrival]:
     known: set[str] = set()
     for each in seen:
         counts = each.counts
@@ -121,14 +123,14 @@ def _arrivals(seen: list[_Seen], stacks: Mapping[str, Stack], first_seen: Mappin
         known |= counts.keys() - {NAMELESS}
 
 
-def _read_runs(endpoint_id: int, stacks: dict[str, Stack]) -> Iterator[_Seen]:
+def _read_runs(endpoint_id: int, stacks: dict[str, Stack]) -> Iterator[_StackCounts]:
     columns = {row.pk: row for row in _newest_columns(endpoint_id)}
     keys = _name_buckets({bucket for row in columns.values() for bucket in row.bucket_ids}, stacks)
-    runs: dict[int, _Seen] = {}
+    runs: dict[int, _StackCounts] = {}
     for pk, packed in CaseColumns.objects.filter(pk__in=columns).values_list("pk", "buckets"):
         row = columns[pk]
         repeat, column = row.repeat, unpack_buckets(bytes(packed))
-        mine = runs.setdefault(repeat.run_id, _Seen(row.begun, defaultdict(Counter), run=repeat.run_id))
+        mine = runs.setdefault(repeat.run_id, _StackCounts(row.begun, defaultdict(Counter), run=repeat.run_id))
         counted = np.bincount(column[column < len(row.bucket_ids)], minlength=len(row.bucket_ids))
         for bucket, n in zip(row.bucket_ids, counted.tolist(), strict=True):
             if n:
@@ -155,13 +157,13 @@ def _newest_columns(endpoint_id: int) -> Iterator[Any]:
         yield row
 
 
-def _read_probes(endpoint_id: int, stacks: dict[str, Stack], fingerprints: Iterable[str]) -> Iterator[_Seen]:
+def _read_probes(endpoint_id: int, stacks: dict[str, Stack], fingerprints: Iterable[str]) -> Iterator[_StackCounts]:
     with connection.cursor() as cursor:
         cursor.execute(_CALLS, [endpoint_id, DAYS_READ])
         rows = cursor.fetchall()
     buckets = _name_buckets({int(bucket) for *_, bucket, _ in rows if bucket is not None}, stacks)
-    known = {_names(row): row for row in Fingerprint.objects.filter(pk__in=list(fingerprints)).order_by("pk")}
-    probes: dict[int, _Seen] = {}
+    known = {_names(row): row for row in FingerprintRecord.objects.filter(pk__in=list(fingerprints)).order_by("pk")}
+    probes: dict[int, _StackCounts] = {}
     for probe, at, backend, system_fingerprint, bucket, n in rows:
         names = (backend or "", system_fingerprint or "")
         if bucket is not None:
@@ -171,18 +173,18 @@ def _read_probes(endpoint_id: int, stacks: dict[str, Stack], fingerprints: Itera
         else:
             key = " ".join(dict.fromkeys(filter(None, names)))
             stacks.setdefault(key, Stack(key, None))
-        mine = probes.setdefault(probe, _Seen(at, defaultdict(Counter), probe=probe))
+        mine = probes.setdefault(probe, _StackCounts(at, defaultdict(Counter), probe=probe))
         mine.by_day[at.astimezone(UTC).date()][key] += n
     yield from probes.values()
 
 
 def _name_buckets(bucket_ids: set[int], stacks: dict[str, Stack]) -> dict[int, str]:
     """Return the key of each bucket's stack."""
-    rows = Bucket.objects.filter(pk__in=bucket_ids).select_related("fingerprint") if bucket_ids else ()
+    rows = BucketRecord.objects.filter(pk__in=bucket_ids).select_related("fingerprint") if bucket_ids else ()
     return {bucket.pk: _keep(bucket.fingerprint, stacks) for bucket in rows}
 
 
-def _keep(fingerprint: Fingerprint, stacks: dict[str, Stack]) -> str:
+def _keep(fingerprint: FingerprintRecord, stacks: dict[str, Stack]) -> str:
     """Return the key of a fingerprint's stack, which is kept among `stacks`."""
     if not is_serving_known(fingerprint.manifest):
         stacks[NAMELESS] = Stack(NAMELESS, None)
@@ -192,7 +194,7 @@ def _keep(fingerprint: Fingerprint, stacks: dict[str, Stack]) -> str:
     return fingerprint.digest
 
 
-def _names(fingerprint: Fingerprint) -> tuple[str, str]:
+def _names(fingerprint: FingerprintRecord) -> tuple[str, str]:
     """Return what the calls of a probe say of a server of others: who answered, and the system fingerprint."""
     source = fingerprint.manifest.get("source", {})
     reported = source.get("system_fingerprint", "")

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, Greatest
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from runs.baselines import rotations_in_full
-from runs.models import Bucket, Endpoint, Fingerprint, Probe, Repeat, Rotation
+from runs.models import BucketRecord, EndpointRecord, FingerprintRecord, ProbeRecord, RepeatRecord, Rotation
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
 BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
@@ -74,7 +74,9 @@ def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]
     for turn in rotations_in_full(_newest_of_each(endpoint, turns)):
         rotated[turn.endpoint].append(turn)
     imported = set(
-        Endpoint.objects.filter(slug__in=places, engine=Endpoint.Engine.IMPORTED).values_list("slug", flat=True)
+        EndpointRecord.objects.filter(slug__in=places, engine=EndpointRecord.Engine.IMPORTED).values_list(
+            "slug", flat=True
+        )
     )
     lines = [
         EndpointTimeline(
@@ -96,7 +98,7 @@ def list_rotations(fingerprint_id: int, *, limit: int) -> tuple[RotationSeen, ..
 
 def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) -> tuple[ServedBucket, ...]:
     """Return what each bucket served by (endpoint, profile), at work last first; of some endpoint or fingerprints."""
-    links, probes = Repeat.engine_processes.through.objects.all(), Probe.buckets.through.objects.all()
+    links, probes = RepeatRecord.engine_processes.through.objects.all(), ProbeRecord.buckets.through.objects.all()
     if endpoint:
         links, probes = links.filter(**{ENDPOINT: endpoint}), probes.filter(probe__endpoint__slug=endpoint)
     if fingerprints:
@@ -114,14 +116,14 @@ def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) ->
     )
     seen = [{(where, profile, pk): rest for where, profile, pk, *rest in rows} for rows in (by_runs, by_probes)]
     places = dict.fromkeys([*seen[0], *seen[1]])
-    known = Bucket.objects.filter(pk__in={pk for *_, pk in places}).select_related("model")
+    known = BucketRecord.objects.filter(pk__in={pk for *_, pk in places}).select_related("model")
     buckets = {bucket.pk: bucket for bucket in known.defer("model__files")}
     served = (_served_bucket(place, buckets[place[2]], *(each.get(place) for each in seen)) for place in places)
     return tuple(sorted(served, key=lambda bucket: (bucket.last_at, bucket.bucket_id), reverse=True))
 
 
 def _served_bucket(
-    place: tuple[str, str, int], bucket: Bucket, by_runs: list[Any] | None, by_probes: list[Any] | None
+    place: tuple[str, str, int], bucket: BucketRecord, by_runs: list[Any] | None, by_probes: list[Any] | None
 ) -> ServedBucket:
     """by_runs, by_probes: how many there were, when the first began and the last ended; None without any."""
     seen = [each for each in (by_runs, by_probes) if each is not None]
@@ -139,7 +141,7 @@ def _served_bucket(
     )
 
 
-def _served(fingerprint: Fingerprint, rows: list[ServedBucket]) -> ServedFingerprint:
+def _served(fingerprint: FingerprintRecord, rows: list[ServedBucket]) -> ServedFingerprint:
     return ServedFingerprint(
         fingerprint=_named(fingerprint),
         n_runs=sum(row.n_runs for row in rows),
@@ -166,9 +168,9 @@ def _newest_of_each(endpoint: str, n: int) -> list[int]:
     return newest
 
 
-def _named(fingerprint: Fingerprint) -> FingerprintNamed:
+def _named(fingerprint: FingerprintRecord) -> FingerprintNamed:
     return FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label)
 
 
-def _labels(ids: set[int]) -> dict[int, Fingerprint]:
-    return Fingerprint.objects.defer("manifest").in_bulk(ids)
+def _labels(ids: set[int]) -> dict[int, FingerprintRecord]:
+    return FingerprintRecord.objects.defer("manifest").in_bulk(ids)

@@ -8,13 +8,13 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.catalogue import OneNames, is_all_that_is_known
-from runs.models import Gate, Model, SameModel
+from runs.models import GateRecord, Model, SameModelRecord
 from runs.store import changes
 
 LONGEST_REASON = 2000
 
 
-def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> SameModel:
+def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> SameModelRecord:
     """Let two names count as one model where nobody knows the weights.
 
     Raises InvalidInput with fields, or Conflict where they count as one already.
@@ -37,17 +37,19 @@ def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> Sam
             raise Conflict(f"{first} and {second} count as one model already.")
         try:
             with transaction.atomic():
-                made = SameModel.objects.create(name=first, other_name=second, reason=reason.strip(), said_by=user)
+                made = SameModelRecord.objects.create(
+                    name=first, other_name=second, reason=reason.strip(), said_by=user
+                )
         except IntegrityError as raced:
             raise Conflict(f"{first} and {second} count as one model already.") from raced
         _decide_anew({first, second})
     return made
 
 
-def take_back_same_model(*, same_model_id: int, user: Any) -> SameModel:
+def take_back_same_model(*, same_model_id: int, user: Any) -> SameModelRecord:
     """Let two names count as two models again. Raises NotFound, also where that was taken back before."""
     with transaction.atomic():
-        word = SameModel.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True).first()
+        word = SameModelRecord.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True).first()
         if word is None:
             raise NotFound(f"There is no word {same_model_id} that two names are one model.")
         _decide_anew({word.name, word.other_name})
@@ -67,7 +69,7 @@ def _decide_anew(names: set[str]) -> None:
     every = {each for name in names for each in known.all_of(name)}
     runs: set[int] = set()
     for side in ("baseline_run", "candidate_run"):
-        gates = Gate.objects.filter(Q(**{f"{side}__bucket__model__name__in": every}))
+        gates = GateRecord.objects.filter(Q(**{f"{side}__bucket__model__name__in": every}))
         runs |= set(gates.values_list(side, flat=True))
     for run in sorted(runs):
         changes.run_changed(run_id=run)

@@ -8,14 +8,14 @@ import numpy as np
 from django.db.models import Count, Max, Q, QuerySet, Sum
 
 from evalboard.contract.forced import ForcedCost
-from evalboard.core.trace import Trace, read_traces, unpack_selection
-from runs.models import Case, ForcedAnswer, ForcedScoring, Response, TraceBlock
+from evalboard.core.trace import TokenTrace, read_traces, unpack_selection
+from runs.models import Case, ForcedAnswerRecord, ForcedScoringRecord, ResponseRecord, TraceBlock
 from runs.pairs import stored_words
 
 CASES_AT_ONCE = 256  # whose responses are looked at for the next answers
 ANSWERS_AT_ONCE = 32  # that are scored and stored together: a trace block
 
-Tokens = ForcedAnswer.Tokens
+Tokens = ForcedAnswerRecord.Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class AnswerToForce:
     repeat_id: int
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] | None
-    trace: Trace | None
+    trace: TokenTrace | None
     text: str
     is_apart: bool
     vocabulary_id: int | None
@@ -46,7 +46,9 @@ class GivenTokens:
     text: str
 
 
-def answers_of(run_id: int, *, repeats: Collection[int], case_indexes: Collection[int] | None) -> QuerySet[Response]:
+def answers_of(
+    run_id: int, *, repeats: Collection[int], case_indexes: Collection[int] | None
+) -> QuerySet[ResponseRecord]:
     """Select the first response with each different answer of a case, in the order in which they are scored.
 
     Missing responses and empty answers have nothing to score.
@@ -55,16 +57,16 @@ def answers_of(run_id: int, *, repeats: Collection[int], case_indexes: Collectio
     return rows.order_by("case_index", "trace_digest", "repeat__index").distinct("case_index", "trace_digest")
 
 
-def responses_scored(scoring_id: int) -> QuerySet[Response]:
+def responses_scored(scoring_id: int) -> QuerySet[ResponseRecord]:
     """Select every response whose answer a scoring is asked to score."""
-    scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)
+    scoring = ForcedScoringRecord.objects.select_related("run__suite_version").get(pk=scoring_id)
     indexes = None if scoring.cases is None else np.flatnonzero(_selection(scoring, scoring.run.suite_version.n_cases))
     return _responses(scoring.run_id, scoring.repeats, None if indexes is None else indexes.tolist())
 
 
-def cost_of(answers: QuerySet[Response]) -> ForcedCost:
+def cost_of(answers: QuerySet[ResponseRecord]) -> ForcedCost:
     """Count what scoring these answers takes, before anything is asked for."""
-    counted = Response.objects.filter(pk__in=answers.values("pk")).aggregate(
+    counted = ResponseRecord.objects.filter(pk__in=answers.values("pk")).aggregate(
         answers=Count("pk"),
         tokens=Sum("n_tokens"),
         prompt_tokens=Sum("n_prompt_tokens"),
@@ -73,7 +75,7 @@ def cost_of(answers: QuerySet[Response]) -> ForcedCost:
     return ForcedCost(**{f"n_{name}": n or 0 for name, n in counted.items()})
 
 
-def is_of_several_buckets(answers: QuerySet[Response]) -> bool:
+def is_of_several_buckets(answers: QuerySet[ResponseRecord]) -> bool:
     """Tell whether several buckets gave these answers, which no number is taken over."""
     known = answers.exclude(engine_process=None).order_by()
     return known.values("engine_process__bucket").distinct().count() > 1
@@ -81,8 +83,8 @@ def is_of_several_buckets(answers: QuerySet[Response]) -> bool:
 
 def next_answers(scoring_id: int) -> list[AnswerToForce]:
     """Return the next answers of a scoring, whole cases, after those that are stored; none when all are."""
-    scoring = ForcedScoring.objects.select_related("run__suite_version").get(pk=scoring_id)
-    last = ForcedAnswer.objects.filter(scoring=scoring_id).aggregate(last=Max("case_index"))["last"]
+    scoring = ForcedScoringRecord.objects.select_related("run__suite_version").get(pk=scoring_id)
+    last = ForcedAnswerRecord.objects.filter(scoring=scoring_id).aggregate(last=Max("case_index"))["last"]
     first, n_cases = 0 if last is None else last + 1, scoring.run.suite_version.n_cases
     chosen = np.arange(n_cases) if scoring.cases is None else np.flatnonzero(_selection(scoring, n_cases))
     chosen = chosen[chosen >= first]
@@ -120,7 +122,7 @@ def give_tokens(answer: AnswerToForce, *, vocabulary_id: int | None) -> GivenTok
     return GivenTokens(Tokens.RETOKENISED, None, None, answer.text)
 
 
-def _as_given(trace: Trace, vocabulary_id: int | None) -> GivenTokens | None:
+def _as_given(trace: TokenTrace, vocabulary_id: int | None) -> GivenTokens | None:
     """The ids of a log that says nothing of its tokenizer; None where the engine's has no such ids."""
     if trace.prompt_token_ids is None:
         return None
@@ -138,17 +140,17 @@ def _is_same(vocabulary_id: int, other_id: int) -> bool:
     return len(ours) == len(theirs) and ours.agrees_with(theirs)
 
 
-def _selection(scoring: ForcedScoring, n_cases: int) -> Any:
+def _selection(scoring: ForcedScoringRecord, n_cases: int) -> Any:
     return unpack_selection(bytes(scoring.cases or b""), n_cases)
 
 
-def _responses(run_id: int, repeats: Collection[int], case_indexes: Collection[int] | None) -> QuerySet[Response]:
-    rows = Response.objects.filter(repeat__run=run_id, repeat__index__in=repeats, error_code="")
+def _responses(run_id: int, repeats: Collection[int], case_indexes: Collection[int] | None) -> QuerySet[ResponseRecord]:
+    rows = ResponseRecord.objects.filter(repeat__run=run_id, repeat__index__in=repeats, error_code="")
     rows = rows.filter(Q(trace_block__isnull=False, n_tokens__gt=0) | Q(trace_block=None) & ~Q(text=""))
     return rows if case_indexes is None else rows.filter(case_index__in=case_indexes)
 
 
-def _whole_cases(rows: Sequence[Response]) -> list[Response]:
+def _whole_cases(rows: Sequence[ResponseRecord]) -> list[ResponseRecord]:
     """The first rows, so many that a trace block is full, and all of each case."""
     if len(rows) <= ANSWERS_AT_ONCE:
         return list(rows)
@@ -156,7 +158,7 @@ def _whole_cases(rows: Sequence[Response]) -> list[Response]:
     return [row for row in rows if row.case_index < last] or [row for row in rows if row.case_index == last]
 
 
-def _read(rows: Sequence[Response], *, version_id: int) -> list[AnswerToForce]:
+def _read(rows: Sequence[ResponseRecord], *, version_id: int) -> list[AnswerToForce]:
     cases = Case.objects.filter(suite_version=version_id, index__in={row.case_index for row in rows})
     contents = dict(cases.values_list("index", "content"))
     traces = _traces(rows)
@@ -176,11 +178,11 @@ def _read(rows: Sequence[Response], *, version_id: int) -> list[AnswerToForce]:
     ]
 
 
-def _traces(rows: Sequence[Response]) -> dict[int, Trace]:
+def _traces(rows: Sequence[ResponseRecord]) -> dict[int, TokenTrace]:
     """The rows' traces with the prompts that they followed, by response."""
     block_ids = {row.trace_block_id for row in rows if row.trace_block_id is not None}
     blocks = {block.pk: bytes(block.data) for block in TraceBlock.objects.filter(pk__in=block_ids)}
-    read: dict[int, Trace] = {}
+    read: dict[int, TokenTrace] = {}
     for block_id, data in blocks.items():
         theirs = [row for row in rows if row.trace_block_id == block_id]
         slots = [row.trace_slot or 0 for row in theirs]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from evalboard.contract.forced import ForcedFigures
 from evalboard.core.forced import ForcedPositions, measure_forced, measure_positions, measure_responses
-from evalboard.core.trace import Trace, join_traces
-from runs.models import ForcedAnswer, Response
+from evalboard.core.trace import TokenTrace, join_traces
+from runs.models import ForcedAnswerRecord, ResponseRecord
 from runs.store import TracePlace, stored_traces
 
 ROWS_AT_ONCE = 1024
@@ -21,20 +21,20 @@ ROWS_AT_ONCE = 1024
 MAX_ANSWERS = 20_000
 MAX_POSITIONS = 2_000_000
 
-Pair = tuple[Trace | None, Trace]  # an answer as its run has it, and as it was scored
+Pair = tuple[TokenTrace | None, TokenTrace]  # an answer as its run has it, and as it was scored
 
 
 def answer_figures(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[dict[str, Any]]:
     """Return the figures of each scored answer (`contract.forced.AnswerFigures`) as they are stored.
 
-    kinds: where the tokens of each are from, as `ForcedAnswer.tokens` has it.
+    kinds: where the tokens of each are from, as `ForcedAnswerRecord.tokens` has it.
     """
     return [figures.to_stored() for figures in measure_responses(_positions(pairs, kinds))] if pairs else []
 
 
-def deficits(trace: Trace) -> NDArray[np.float64]:
+def deficits(trace: TokenTrace) -> NDArray[np.float64]:
     """Return float64[n]: by how much the other stack's first choice is likelier than each token, 0 where it is it."""
-    return _positions([(None, trace)], [ForcedAnswer.Tokens.SAME]).deficits
+    return _positions([(None, trace)], [ForcedAnswerRecord.Tokens.SAME]).deficits
 
 
 def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
     return _figures(_scored(scoring_id))
 
 
-def figures_by_bucket(scoring_id: int, answers: QuerySet[Response]) -> list[dict[str, Any]]:
+def figures_by_bucket(scoring_id: int, answers: QuerySet[ResponseRecord]) -> list[dict[str, Any]]:
     """Return the figures of each bucket's answers as they are stored, the bucket with the most of them first.
 
     answers: every response whose answer is scored. One that two buckets gave alike counts for both.
@@ -65,7 +65,7 @@ def figures_by_bucket(scoring_id: int, answers: QuerySet[Response]) -> list[dict
     ]
 
 
-def _figures(scored: QuerySet[ForcedAnswer]) -> dict[str, Any] | None:
+def _figures(scored: QuerySet[ForcedAnswerRecord]) -> dict[str, Any] | None:
     rows, positions = _read_first(scored, max_answers=MAX_ANSWERS, max_positions=MAX_POSITIONS)
     if not rows:
         return None
@@ -88,7 +88,7 @@ def read_figures(stored: Mapping[str, Any]) -> ForcedFigures:
 
 def read_positions(
     scoring_id: int, *, max_answers: int, max_positions: int
-) -> tuple[list[ForcedAnswer], ForcedPositions]:
+) -> tuple[list[ForcedAnswerRecord], ForcedPositions]:
     """Return the first scored answers and their positions: at most so many of both, but one answer at the least."""
     return _read_first(_scored(scoring_id), max_answers=max_answers, max_positions=max_positions)
 
@@ -101,15 +101,15 @@ def count_within(
     return min(max(n_within, 1), len(lengths))
 
 
-def _scored(scoring_id: int) -> QuerySet[ForcedAnswer]:
-    return ForcedAnswer.objects.filter(scoring=scoring_id, error_code="").order_by("pk")
+def _scored(scoring_id: int) -> QuerySet[ForcedAnswerRecord]:
+    return ForcedAnswerRecord.objects.filter(scoring=scoring_id, error_code="").order_by("pk")
 
 
 def _read_first(
-    scored: QuerySet[ForcedAnswer], *, max_answers: int, max_positions: int
-) -> tuple[list[ForcedAnswer], ForcedPositions]:
+    scored: QuerySet[ForcedAnswerRecord], *, max_answers: int, max_positions: int
+) -> tuple[list[ForcedAnswerRecord], ForcedPositions]:
     lengths = list(scored.values_list("n_tokens", flat=True)[:max_answers])
-    rows: list[ForcedAnswer] = []
+    rows: list[ForcedAnswerRecord] = []
     pairs: list[Pair] = []
     for part in _stretches(scored, count_within(lengths, max_answers=max_answers, max_positions=max_positions)):
         rows += part
@@ -123,30 +123,30 @@ def _positions(pairs: Sequence[Pair], kinds: Sequence[str]) -> ForcedPositions:
     return measure_positions(join_traces(sampled), join_traces(forced))
 
 
-def _aligned(sampled: Trace | None, forced: Trace, kind: str) -> Trace:
+def _aligned(sampled: TokenTrace | None, forced: TokenTrace, kind: str) -> TokenTrace:
     """The answer in the tokens of its forced trace, with the run's logprobs; NaN where it gave none for these."""
-    if sampled is None or kind == ForcedAnswer.Tokens.RETOKENISED:
+    if sampled is None or kind == ForcedAnswerRecord.Tokens.RETOKENISED:
         return replace(forced, logprobs=np.full(len(forced), np.nan, np.float32))
     return replace(forced, logprobs=sampled.logprobs)
 
 
-def _ranked(sampled: Trace, forced: Trace, kind: str) -> Trace:
+def _ranked(sampled: TokenTrace, forced: TokenTrace, kind: str) -> TokenTrace:
     """The forced trace; of a rollout without the alternatives to tokens that the model did not sample."""
-    if kind != ForcedAnswer.Tokens.AS_GIVEN:
+    if kind != ForcedAnswerRecord.Tokens.AS_GIVEN:
         return forced
     is_sampled = ~np.isnan(sampled.logprobs)[:, None]
     return replace(forced, alternative_logprobs=np.where(is_sampled, forced.alternative_logprobs, np.float32(np.nan)))
 
 
-def _stretches(scored: "QuerySet[ForcedAnswer]", n_rows: int) -> Iterator[list[ForcedAnswer]]:
+def _stretches(scored: "QuerySet[ForcedAnswerRecord]", n_rows: int) -> Iterator[list[ForcedAnswerRecord]]:
     """The first rows, in their order, so many at a time."""
     for first in range(0, n_rows, ROWS_AT_ONCE):
         yield list(scored[first : min(first + ROWS_AT_ONCE, n_rows)])
 
 
-def _read(rows: Sequence[ForcedAnswer]) -> list[Pair]:
+def _read(rows: Sequence[ForcedAnswerRecord]) -> list[Pair]:
     keys = {(row.repeat_id, row.case_index) for row in rows}
-    responses = Response.objects.filter(
+    responses = ResponseRecord.objects.filter(
         repeat__in={repeat for repeat, _ in keys}, case_index__in={index for _, index in keys}
     ).exclude(trace_block=None)
     own: dict[tuple[int, int], TracePlace] = {
@@ -161,7 +161,7 @@ def _read(rows: Sequence[ForcedAnswer]) -> list[Pair]:
     return [(traces.get((row.repeat_id, row.case_index)), trace) for row, trace in zip(rows, forced, strict=True)]
 
 
-def _place(row: ForcedAnswer) -> TracePlace:
+def _place(row: ForcedAnswerRecord) -> TracePlace:
     assert row.trace_block_id is not None  # noqa: S101  for the type checker: a scored answer has a trace
     assert row.trace_slot is not None  # noqa: S101
     return row.trace_block_id, row.trace_slot

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalboard.core.trace import Trace, Vocabulary
+from evalboard.core.trace import TokenTrace, Vocabulary
 from runs.forced.figures import deficits
 from runs.run import draw
 
@@ -17,7 +17,7 @@ class ForcedMark:
     first_choice: str
 
 
-def list_marks(trace: Trace, words: Vocabulary | None) -> tuple[ForcedMark, ...]:
+def list_marks(trace: TokenTrace, words: Vocabulary | None) -> tuple[ForcedMark, ...]:
     """List them in their order. words: of the stack that scored them."""
     positions = np.flatnonzero(deficits(trace) > 0)
     ranks = np.nanargmax(trace.alternative_logprobs[positions], axis=1) if len(positions) else []

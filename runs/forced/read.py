@@ -14,12 +14,12 @@ from evalboard.contract import forced as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
-from evalboard.core.trace import Trace, Vocabulary, unpack_selection
+from evalboard.core.trace import TokenTrace, Vocabulary, unpack_selection
 from evalboard.wording.forced import explain_forced
 from runs.forced.figures import read_figures
 from runs.forced.scored_answers import answers_of_response, read_scored, responses_at
 from runs.forced.scorings import choose_answers
-from runs.models import Bucket, Case, ForcedAnswer, ForcedScoring, Run
+from runs.models import BucketRecord, Case, ForcedAnswerRecord, ForcedScoringRecord, RunRecord
 from runs.store import imported, newest_page
 from runs.work import Serving, serving_of
 
@@ -36,7 +36,7 @@ class ForcedWork:
 
 
 def forced_work(scoring_id: int) -> ForcedWork:
-    scoring = ForcedScoring.objects.select_related("endpoint", "profile").get(pk=scoring_id)
+    scoring = ForcedScoringRecord.objects.select_related("endpoint", "profile").get(pk=scoring_id)
     assert scoring.endpoint is not None  # noqa: S101  for the type checker: what is reported is never claimed
     assert scoring.profile is not None  # noqa: S101
     return ForcedWork(
@@ -61,7 +61,7 @@ def forced_cost(
 
 def forced_row(scoring_id: int) -> contract.ForcedScoring:
     """Return a scoring, as far as it is. Raises NotFound."""
-    rows = _rows(ForcedScoring.objects.filter(pk=scoring_id))
+    rows = _rows(ForcedScoringRecord.objects.filter(pk=scoring_id))
     if not rows:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
     return rows[0]
@@ -69,13 +69,17 @@ def forced_row(scoring_id: int) -> contract.ForcedScoring:
 
 def reported_scoring(run_id: int) -> contract.ForcedScoring | None:
     """Return what a trainer gave the answers of a run, None where its log has no such thing."""
-    rows = _rows(ForcedScoring.objects.filter(run=run_id, endpoint=None).order_by("-pk")[:1])
+    rows = _rows(ForcedScoringRecord.objects.filter(run=run_id, endpoint=None).order_by("-pk")[:1])
     return rows[0] if rows else None
 
 
 def forced_state(scoring_id: int) -> str:
     """Return what `forced_row` is made of, in short: equal texts, equal rows. Raises NotFound."""
-    row = ForcedScoring.objects.filter(pk=scoring_id).values_list("status", "n_done", "error", "finished_at").first()
+    row = (
+        ForcedScoringRecord.objects.filter(pk=scoring_id)
+        .values_list("status", "n_done", "error", "finished_at")
+        .first()
+    )
     if row is None:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
     return "|".join(map(str, (scoring_id, *row)))
@@ -86,7 +90,7 @@ def forced_rows(
 ) -> tuple[contract.ForcedScoring, ...]:
     """Return up to `limit` scorings of a run, newest first: older than `after`, or the nearest newer than `before`."""
     run = _existing(run_id)
-    return newest_page(ForcedScoring.objects.filter(run=run), _rows, after=after, before=before, limit=limit)
+    return newest_page(ForcedScoringRecord.objects.filter(run=run), _rows, after=after, before=before, limit=limit)
 
 
 def forced_answers(
@@ -96,10 +100,10 @@ def forced_answers(
 
     Raises NotFound.
     """
-    scoring = ForcedScoring.objects.select_related("run").filter(pk=scoring_id).first()
+    scoring = ForcedScoringRecord.objects.select_related("run").filter(pk=scoring_id).first()
     if scoring is None:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
-    rows = ForcedAnswer.objects.filter(scoring=scoring)
+    rows = ForcedAnswerRecord.objects.filter(scoring=scoring)
     if before is not None:
         return _answers(scoring, rows.filter(pk__lt=before).order_by("-pk")[:limit])[::-1]
     later = rows if after is None else rows.filter(pk__gt=after)
@@ -108,8 +112,8 @@ def forced_answers(
 
 def worst_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer, ...]:
     """Return the answers with the tokens furthest off, the furthest first; by deficit where the run has no logprobs."""
-    scoring = ForcedScoring.objects.select_related("run").get(pk=scoring_id)
-    rows = ForcedAnswer.objects.filter(scoring=scoring, error_code="").annotate(
+    scoring = ForcedScoringRecord.objects.select_related("run").get(pk=scoring_id)
+    rows = ForcedAnswerRecord.objects.filter(scoring=scoring, error_code="").annotate(
         ratio=Abs(Cast(KeyTextTransform("worst_log_ratio", "figures"), FloatField())),
         deficit=Cast(KeyTextTransform("deficit_mean", "figures"), FloatField()),
     )
@@ -119,11 +123,13 @@ def worst_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer
 
 def failed_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer, ...]:
     """Return the first answers that could not be scored."""
-    scoring = ForcedScoring.objects.select_related("run").get(pk=scoring_id)
-    return _answers(scoring, ForcedAnswer.objects.filter(scoring=scoring).exclude(error_code="").order_by("pk")[:limit])
+    scoring = ForcedScoringRecord.objects.select_related("run").get(pk=scoring_id)
+    return _answers(
+        scoring, ForcedAnswerRecord.objects.filter(scoring=scoring).exclude(error_code="").order_by("pk")[:limit]
+    )
 
 
-def _answers(scoring: ForcedScoring, rows: "QuerySet[ForcedAnswer]") -> tuple[contract.ForcedAnswer, ...]:
+def _answers(scoring: ForcedScoringRecord, rows: "QuerySet[ForcedAnswerRecord]") -> tuple[contract.ForcedAnswer, ...]:
     answers = list(rows.select_related("repeat"))
     cases = Case.objects.filter(
         suite_version=scoring.run.suite_version_id, index__in={answer.case_index for answer in answers}
@@ -132,9 +138,9 @@ def _answers(scoring: ForcedScoring, rows: "QuerySet[ForcedAnswer]") -> tuple[co
     return tuple(_answer(answer, names[answer.case_index]) for answer in answers)
 
 
-def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
+def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[TokenTrace, Vocabulary | None]:
     """Return the trace of a response's answer on the other stack, and the words of that. Raises NotFound."""
-    scoring = ForcedScoring.objects.filter(pk=scoring_id).first()
+    scoring = ForcedScoringRecord.objects.filter(pk=scoring_id).first()
     if scoring is None:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
     response = responses_at(scoring.run_id, repeat=repeat, case_id=case_id).first()
@@ -147,22 +153,22 @@ def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[
     return read_scored(answer)
 
 
-def _existing(run_id: int) -> Run:
-    run = Run.objects.filter(pk=run_id).first()
+def _existing(run_id: int) -> RunRecord:
+    run = RunRecord.objects.filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
 
 
-def _rows(scorings: "QuerySet[ForcedScoring]") -> tuple[contract.ForcedScoring, ...]:
+def _rows(scorings: "QuerySet[ForcedScoringRecord]") -> tuple[contract.ForcedScoring, ...]:
     rows = list(scorings.select_related(*RELATED))
     ids = {part["bucket"] for row in rows for part in row.figures_by_bucket}
-    buckets = Bucket.objects.select_related("fingerprint").in_bulk(ids) if ids else {}
+    buckets = BucketRecord.objects.select_related("fingerprint").in_bulk(ids) if ids else {}
     return tuple(_row(scoring, buckets) for scoring in rows)
 
 
-def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.ForcedScoring:
-    alike = ForcedAnswer.objects.filter(scoring=scoring).values_list("error_code", "tokens", "is_rendered")
+def _row(scoring: ForcedScoringRecord, buckets: Mapping[int, BucketRecord]) -> contract.ForcedScoring:
+    alike = ForcedAnswerRecord.objects.filter(scoring=scoring).values_list("error_code", "tokens", "is_rendered")
     errors: Counter[str] = Counter()
     tokens: Counter[str] = Counter()
     n_rendered = 0
@@ -199,12 +205,12 @@ def _row(scoring: ForcedScoring, buckets: Mapping[int, Bucket]) -> contract.Forc
     return row.model_copy(update={"reading": explain_forced(row)}) if row.status == "finished" else row
 
 
-def _is_rollouts(run: Run) -> bool:
+def _is_rollouts(run: RunRecord) -> bool:
     """Whether its answers were drawn by their nature, though nothing in their log says at which temperature."""
     return run.source is not None and run.source.format == imported.ROLLOUTS
 
 
-def _bucket_figures(part: Mapping[str, Any], bucket: Bucket) -> contract.ForcedOfBucket:
+def _bucket_figures(part: Mapping[str, Any], bucket: BucketRecord) -> contract.ForcedOfBucket:
     fingerprint = bucket.fingerprint
     return contract.ForcedOfBucket(
         bucket=str(bucket.pk),
@@ -213,7 +219,7 @@ def _bucket_figures(part: Mapping[str, Any], bucket: Bucket) -> contract.ForcedO
     )
 
 
-def _answer(answer: ForcedAnswer, case_id: str) -> contract.ForcedAnswer:
+def _answer(answer: ForcedAnswerRecord, case_id: str) -> contract.ForcedAnswer:
     error = contract.ForcedError(code=answer.error_code, detail=answer.error_detail) if answer.error_code else None
     return contract.ForcedAnswer(
         id=str(answer.pk),

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalboard.core.forced import CLIP_RANGE, ForcedPositions, measure_positions
-from evalboard.core.trace import Trace, Vocabulary, join_traces, read_trace
+from evalboard.core.trace import TokenTrace, Vocabulary, join_traces, read_trace
 from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
-from runs.models import ForcedAnswer
+from runs.models import ForcedAnswerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class AnswerElsewhere:
     n_tokens: int
     marks: tuple[ForcedMark, ...]
     positions: ForcedPositions
-    trace: Trace
+    trace: TokenTrace
     words: Vocabulary | None
 
     @property
@@ -51,7 +51,7 @@ def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerEls
     response = responses_at(run_id, repeat=repeat, case_id=case_id).select_related("trace_block").first()
     if response is None or response.trace_block is None or response.trace_slot is None:
         return ()
-    newest: dict[int | None, ForcedAnswer] = {}
+    newest: dict[int | None, ForcedAnswerRecord] = {}
     for answer in in_same_tokens(answers_of_response(run_id, response)):
         newest.setdefault(answer.scoring.bucket_id, answer)
     own = read_trace(bytes(response.trace_block.data), response.trace_slot)
@@ -59,9 +59,9 @@ def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerEls
     return tuple(_elsewhere(own, answer) for answer in rows)
 
 
-def _elsewhere(own: Trace, answer: ForcedAnswer) -> AnswerElsewhere:
+def _elsewhere(own: TokenTrace, answer: ForcedAnswerRecord) -> AnswerElsewhere:
     forced, words = read_scored(answer)
-    ours = Trace(forced.token_ids, own.logprobs, forced.alternative_ids, forced.alternative_logprobs)
+    ours = TokenTrace(forced.token_ids, own.logprobs, forced.alternative_ids, forced.alternative_logprobs)
     positions = measure_positions(join_traces([ours]), join_traces([forced]))
     return AnswerElsewhere(
         scoring=str(answer.scoring_id),

@@ -12,7 +12,7 @@ from runs.forced.marks import ForcedMark, list_marks
 from runs.forced.read import forced_row
 from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
-from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run
+from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
 from runs.run import draw
 
 COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
@@ -42,7 +42,7 @@ class ForcedStrip:
     marks: tuple[ForcedMark, ...]
 
 
-def forced_sides(baseline: Run, candidate: Run) -> ForcedSides:
+def forced_sides(baseline: RunRecord, candidate: RunRecord) -> ForcedSides:
     """Return what is known of two runs on both their stacks, and what asking for the rest takes.
 
     Both with suite version, endpoint and profile.
@@ -58,7 +58,7 @@ def forced_sides(baseline: Run, candidate: Run) -> ForcedSides:
     return ForcedSides(scored, is_askable, _cost([run for run, _ in missing]) if is_askable else None)
 
 
-def _name(run: Run, other: Run, baseline: Run) -> str:
+def _name(run: RunRecord, other: RunRecord, baseline: RunRecord) -> str:
     side = "baseline" if run == baseline else "candidate"
     return f"{side}_own" if run == other else side
 
@@ -97,7 +97,7 @@ def forced_choice(stack: str, run_id: int, repeat: int, case_id: str, *, other_i
     )
 
 
-def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> ForcedAnswer | None:
+def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> ForcedAnswerRecord | None:
     run, other = _run(run_id), _run(other_id)
     if other.bucket_id is None or run.bucket_id == other.bucket_id:
         return None
@@ -109,16 +109,16 @@ def _newest_answer(run_id: int, repeat: int, case_id: str, other_id: int) -> For
 
 def has_forced(*run_ids: int) -> bool:
     """Tell whether anything was scored of these runs: most have nothing, and their pages look no further."""
-    return ForcedScoring.objects.filter(run__in=run_ids).exists()
+    return ForcedScoringRecord.objects.filter(run__in=run_ids).exists()
 
 
-def _run(run_id: int) -> Run:
-    return Run.objects.select_related("suite_version", "endpoint", "profile").get(pk=run_id)
+def _run(run_id: int) -> RunRecord:
+    return RunRecord.objects.select_related("suite_version", "endpoint", "profile").get(pk=run_id)
 
 
-def _cost(runs: list[Run]) -> contract.ForcedCost | None:
+def _cost(runs: list[RunRecord]) -> contract.ForcedCost | None:
     ended: dict[int, list[tuple[int, datetime | None]]] = {run.pk: [] for run in runs}
-    rows = Repeat.objects.filter(run__in=runs).exclude(finished_at=None).order_by("index")
+    rows = RepeatRecord.objects.filter(run__in=runs).exclude(finished_at=None).order_by("index")
     for run_id, index, finished_at in rows.values_list("run", "index", "finished_at"):
         ended[run_id].append((index, finished_at))
     if any(len(ended[run.pk]) * run.suite_version.n_cases > COUNTED_UP_TO for run in runs):

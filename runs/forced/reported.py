@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from evalboard.core.forced import measure_each_rollout, measure_rollouts
 from evalboard.core.rollouts import Rollout
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.forced.figures import count_within, store_figures
-from runs.models import ForcedAnswer, ForcedScoring, Repeat, Run
+from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
 from runs.store import traces
 
 
@@ -24,23 +24,23 @@ class ReportedAnswer:
     """
 
     case_index: int
-    repeat: Repeat
-    trace: Trace
+    repeat: RepeatRecord
+    trace: TokenTrace
     sampler: NDArray[np.float64]
     trainer: Sequence[float]
     is_sampled: Sequence[bool]
 
 
-def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) -> ForcedScoring:
+def store_reported(*, run: RunRecord, answers: Sequence[ReportedAnswer], user: Any) -> ForcedScoringRecord:
     """Store what a trainer gave the answers of a run, of each case one. Belongs in the transaction that stores them.
 
     Figures are those of the log's own numbers, of all together as `scoring_figures` has them.
     """
     rollouts = [_rollout(answer) for answer in answers]
     each = measure_each_rollout(rollouts)
-    scoring = ForcedScoring.objects.create(
+    scoring = ForcedScoringRecord.objects.create(
         run=run,
-        status=ForcedScoring.Status.FINISHED,
+        status=ForcedScoringRecord.Status.FINISHED,
         repeats=sorted({answer.repeat.index for answer in answers}),
         n_answers=len(answers),
         n_tokens=sum(len(answer.trace) for answer in answers),
@@ -50,8 +50,8 @@ def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) ->
     )
     forced = [((answer.case_index, answer.trace.digest), _forced(answer)) for answer in answers]
     places = traces.store_blocks(run.pk, forced, is_final=True)
-    rows = ForcedAnswer.objects.bulk_create(
-        ForcedAnswer(
+    rows = ForcedAnswerRecord.objects.bulk_create(
+        ForcedAnswerRecord(
             scoring=scoring,
             case_index=answer.case_index,
             trace_digest=answer.trace.digest,
@@ -59,7 +59,7 @@ def store_reported(*, run: Run, answers: Sequence[ReportedAnswer], user: Any) ->
             trace_block_id=places[key].block_id,
             trace_slot=places[key].slot,
             n_tokens=len(answer.trace),
-            tokens=ForcedAnswer.Tokens.SAME,
+            tokens=ForcedAnswerRecord.Tokens.SAME,
             figures=own.to_stored(),
         )
         for answer, (key, _), own in zip(answers, forced, each, strict=True)
@@ -81,10 +81,10 @@ def _rollout(answer: ReportedAnswer) -> Rollout:
     )
 
 
-def _forced(answer: ReportedAnswer) -> Trace:
+def _forced(answer: ReportedAnswer) -> TokenTrace:
     """The answer's tokens with the trainer's logprobs: which tokens it would have chosen, no trainer says."""
     nothing = (len(answer.trace), 0)
-    return Trace(
+    return TokenTrace(
         token_ids=answer.trace.token_ids,
         logprobs=np.array(answer.trainer, np.float32),
         alternative_ids=np.empty(nothing, np.int32),

@@ -19,13 +19,13 @@ from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_severa
 from runs.forced.figures import answer_figures, figures_by_bucket, scoring_figures
 from runs.models import (
     Case,
-    Endpoint,
+    EndpointRecord,
     EngineProcess,
-    ForcedAnswer,
-    ForcedScoring,
-    Profile,
-    Run,
-    Worker,
+    ForcedAnswerRecord,
+    ForcedScoringRecord,
+    ProfileRecord,
+    RunRecord,
+    WorkerRecord,
 )
 from runs.run import named_endpoint, newest_profile
 from runs.store import storable, traces
@@ -33,17 +33,17 @@ from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 
 DEFAULT_PROFILE = "pinned"
 
-FORCED = Requests(ForcedScoring, serving="")
+FORCED = Requests(ForcedScoringRecord, serving="")
 
-BothSides = dict[tuple[int, int], ForcedScoring]  # by whose answers and whose stack, both as ids of runs
+BothSides = dict[tuple[int, int], ForcedScoringRecord]  # by whose answers and whose stack, both as ids of runs
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """The stack that scores: an endpoint of ours under a profile, with another checkpoint where a run had one."""
 
-    endpoint: Endpoint
-    profile: Profile
+    endpoint: EndpointRecord
+    profile: ProfileRecord
     model_override: dict[str, Any] | None
 
 
@@ -83,7 +83,7 @@ def create_forced(
     tag: str | None = None,
     repeats: Sequence[int] | None = None,
     user: Any = None,
-) -> ForcedScoring:
+) -> ForcedScoringRecord:
     """Ask for the answers of a run to be scored on a stack of ours; a worker of the endpoint's pool finds the row.
 
     endpoint, profile: that stack; without a profile it is the run's own, or `pinned` where that says what a log was
@@ -126,7 +126,7 @@ def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None)
         }
 
 
-def readings_of(baseline: Run, candidate: Run) -> list[tuple[Run, Run]]:
+def readings_of(baseline: RunRecord, candidate: RunRecord) -> list[tuple[RunRecord, RunRecord]]:
     """List whose answers are scored on whose stack when both sides are: each other's first, then their own.
 
     Two runs of one stack have no other one.
@@ -136,25 +136,27 @@ def readings_of(baseline: Run, candidate: Run) -> list[tuple[Run, Run]]:
     return crossed if stack_of(baseline) == stack_of(candidate) else [*crossed, *own]
 
 
-def newest_on(run: Run, other: Run) -> ForcedScoring | None:
+def newest_on(run: RunRecord, other: RunRecord) -> ForcedScoringRecord | None:
     """Return the newest scoring of all cases and ended repeats of a run on the stack of another.
 
     Where none has ended, one under way; None without either.
     """
-    whole = ForcedScoring.objects.filter(run=run, cases=None, repeats__contains=ended_repeats(run)).order_by("-id")
+    whole = ForcedScoringRecord.objects.filter(run=run, cases=None, repeats__contains=ended_repeats(run)).order_by(
+        "-id"
+    )
     ended = None
     if other.bucket_id is not None:
-        ended = whole.filter(bucket=other.bucket_id, status=ForcedScoring.Status.FINISHED).first()
+        ended = whole.filter(bucket=other.bucket_id, status=ForcedScoringRecord.Status.FINISHED).first()
     if ended is not None:
         return ended
     target = stack_of(other)
     override = target.model_override
     same_model = Q(model_override__isnull=True) if override is None else Q(model_override=override)
     wanted = whole.filter(same_model, endpoint=target.endpoint, profile=target.profile)
-    return wanted.filter(status__in=(ForcedScoring.Status.QUEUED, ForcedScoring.Status.RUNNING)).first()
+    return wanted.filter(status__in=(ForcedScoringRecord.Status.QUEUED, ForcedScoringRecord.Status.RUNNING)).first()
 
 
-def stack_of(run: Run) -> Target:
+def stack_of(run: RunRecord) -> Target:
     """Return what served a run, as far as that was asked for."""
     return Target(run.endpoint, run.profile, run.model_override)
 
@@ -165,7 +167,7 @@ def can_score(target: Target) -> bool:
 
 
 def choose_answers(
-    run: Run, *, cases: Sequence[str] | None = None, tag: str | None = None, repeats: Sequence[int] | None = None
+    run: RunRecord, *, cases: Sequence[str] | None = None, tag: str | None = None, repeats: Sequence[int] | None = None
 ) -> ChosenAnswers:
     """Return which answers of a run these names stand for, as `create_forced` has them. Raises InvalidInput."""
     ended = ended_repeats(run)
@@ -185,14 +187,14 @@ def choose_answers(
     return ChosenAnswers(run.pk, sorted(set(repeats)) if repeats else ended, indexes)
 
 
-def ended_repeats(run: Run) -> list[int]:
+def ended_repeats(run: RunRecord) -> list[int]:
     """Return the indexes of the repeats that have ended, whose responses are all there."""
     return list(run.repeats.exclude(finished_at=None).order_by("index").values_list("index", flat=True))
 
 
-def claim_forced(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+def claim_forced(*, worker: WorkerRecord, left_alone: frozenset[int] = frozenset()) -> Lease | None:
     """Claim the oldest claimable scoring of the worker's pool, or None. `left_alone` are those it cannot serve."""
-    return FORCED.claim(ForcedScoring.objects.exclude(pk__in=left_alone), worker=worker)
+    return FORCED.claim(ForcedScoringRecord.objects.exclude(pk__in=left_alone), worker=worker)
 
 
 def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
@@ -203,7 +205,7 @@ def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
     them once more.
     """
     with FORCED.locked(lease=lease) as scoring:
-        stored = ForcedAnswer.objects.filter(
+        stored = ForcedAnswerRecord.objects.filter(
             scoring=scoring, case_index__in={each.answer.case_index for each in outcomes}
         )
         known = {(index, bytes(digest)) for index, digest in stored.values_list("case_index", "trace_digest")}
@@ -234,24 +236,26 @@ def finish_forced(*, lease: Lease) -> None:
         if scoring.answers.filter(error_code="").exists():
             FORCED.finish(
                 lease=lease,
-                status=ForcedScoring.Status.FINISHED,
+                status=ForcedScoringRecord.Status.FINISHED,
                 error="",
                 figures=figures,
                 figures_by_bucket=by_bucket,
             )
         else:
             error = scoring.answers.order_by("case_index").values_list("error_detail", flat=True).first()
-            FORCED.finish(lease=lease, status=ForcedScoring.Status.FAILED, error=error or "It has no answer to score.")
+            FORCED.finish(
+                lease=lease, status=ForcedScoringRecord.Status.FAILED, error=error or "It has no answer to score."
+            )
 
 
-def _named_run(run_id: int) -> Run:
-    run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
+def _named_run(run_id: int) -> RunRecord:
+    run = RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
 
 
-def _stack_named(run: Run, endpoint: str, profile: str | None) -> Target:
+def _stack_named(run: RunRecord, endpoint: str, profile: str | None) -> Target:
     if profile is not None:
         decoding = newest_profile(profile)
     elif run.profile.settings.get("batch_class") == OBSERVED:
@@ -264,7 +268,7 @@ def _stack_named(run: Run, endpoint: str, profile: str | None) -> Target:
 def _target_problems(target: Target) -> dict[str, str]:
     """What keeps a stack from scoring, by field: it gives logprobs of given tokens only where its engine is ours."""
     fields = {}
-    if target.endpoint.engine != Endpoint.Engine.VLLM:
+    if target.endpoint.engine != EndpointRecord.Engine.VLLM:
         fields["endpoint"] = "Others serve it, and only an engine of ours scores given tokens; choose an own endpoint."
     if target.profile.settings.get("batch_class") == OBSERVED:
         fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
@@ -272,21 +276,21 @@ def _target_problems(target: Target) -> dict[str, str]:
 
 
 def _store(
-    run: Run,
+    run: RunRecord,
     target: Target,
     *,
     cases: Sequence[str] | None = None,
     tag: str | None = None,
     repeats: Sequence[int] | None = None,
     user: Any,
-) -> ForcedScoring:
+) -> ForcedScoringRecord:
     chosen = choose_answers(run, cases=cases, tag=tag, repeats=repeats)
     cost = chosen.cost()
     if not cost.n_answers:
         raise Conflict(f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back.")
     indexes = chosen.case_indexes
     with transaction.atomic():
-        scoring = ForcedScoring.objects.create(
+        scoring = ForcedScoringRecord.objects.create(
             run=run,
             endpoint=target.endpoint,
             profile=target.profile,
@@ -301,7 +305,7 @@ def _store(
     return scoring
 
 
-def _cases_named(run: Run, cases: Sequence[str] | None, tag: str | None) -> dict[str, int]:
+def _cases_named(run: RunRecord, cases: Sequence[str] | None, tag: str | None) -> dict[str, int]:
     """Return the index of each case with one of these ids and this tag; None leaves either open."""
     chosen = Case.objects.filter(suite_version=run.suite_version)
     if cases is not None:
@@ -311,7 +315,7 @@ def _cases_named(run: Run, cases: Sequence[str] | None, tag: str | None) -> dict
     return dict(chosen.values_list("case_id", "index"))
 
 
-def _insert(scoring: ForcedScoring, outcomes: Sequence[ForcedOutcome]) -> None:
+def _insert(scoring: ForcedScoringRecord, outcomes: Sequence[ForcedOutcome]) -> None:
     scored = [
         ((each.answer.case_index, each.answer.trace_digest), each.answer.trace, each.outcome.trace, each.tokens)
         for each in outcomes
@@ -320,15 +324,15 @@ def _insert(scoring: ForcedScoring, outcomes: Sequence[ForcedOutcome]) -> None:
     places = traces.store_blocks(scoring.run_id, [(key, forced) for key, _, forced, _ in scored], is_final=True)
     figures = answer_figures([(ours, forced) for _, ours, forced, _ in scored], [kind for *_, kind in scored])
     by_key = {key: each for (key, *_), each in zip(scored, figures, strict=True)}
-    ForcedAnswer.objects.bulk_create(_row(scoring, each, places, by_key) for each in outcomes)
+    ForcedAnswerRecord.objects.bulk_create(_row(scoring, each, places, by_key) for each in outcomes)
 
 
 def _row(
-    scoring: ForcedScoring,
+    scoring: ForcedScoringRecord,
     scored: ForcedOutcome,
-    places: Mapping[traces.Key, traces.Place],
+    places: Mapping[traces.Key, traces.BlockSlot],
     figures: Mapping[traces.Key, dict[str, Any]],
-) -> ForcedAnswer:
+) -> ForcedAnswerRecord:
     answer, outcome = scored.answer, scored.outcome
     fields = {
         "scoring": scoring,
@@ -340,10 +344,10 @@ def _row(
         "is_rendered": scored.is_rendered,
     }
     if isinstance(outcome, Failed):
-        return ForcedAnswer(**fields, error_code=outcome.code, error_detail=storable(outcome.detail))
+        return ForcedAnswerRecord(**fields, error_code=outcome.code, error_detail=storable(outcome.detail))
     key = answer.case_index, answer.trace_digest
     place = places[key]
-    return ForcedAnswer(
+    return ForcedAnswerRecord(
         **fields,
         trace_block_id=place.block_id,
         trace_slot=place.slot,

@@ -12,13 +12,13 @@ from evalboard.core.forced import ForcedPositions, choose_statistic, verify_endp
 from evalboard.core.profile import is_sampled, read_sampling
 from evalboard.wording.verification import describe_verification, warn_of_verification
 from runs.forced.figures import read_positions
-from runs.models import ForcedAnswer, ForcedScoring
+from runs.models import ForcedAnswerRecord, ForcedScoringRecord
 
 # Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced-reference.md).
 MAX_ANSWERS = 2_000
 MAX_POSITIONS = 200_000
 
-Scorings = Mapping[str, ForcedScoring]  # by what they are in a verification
+Scorings = Mapping[str, ForcedScoringRecord]  # by what they are in a verification
 
 
 def verify_scoring(
@@ -56,7 +56,7 @@ def verify_scoring(
 
 
 def _read(ids: Mapping[str, int]) -> Scorings:
-    stored = ForcedScoring.objects.select_related("run__profile").in_bulk(list(ids.values()))
+    stored = ForcedScoringRecord.objects.select_related("run__profile").in_bulk(list(ids.values()))
     for scoring_id in ids.values():
         if scoring_id not in stored:
             raise NotFound(f"There is no forced scoring {scoring_id}.")
@@ -70,7 +70,7 @@ def _refuse_unlike(scorings: Scorings) -> None:
                 f"Forced scoring {scoring.pk} is what a trainer gave, and nobody knows on which stack. Score the run "
                 "on an endpoint of ours."
             )
-        if scoring.status != ForcedScoring.Status.FINISHED:
+        if scoring.status != ForcedScoringRecord.Status.FINISHED:
             raise Conflict(f"Forced scoring {scoring.pk} is {scoring.status}; only finished ones are held together.")
     control = scorings["control"]
     owners: dict[int, str] = {}
@@ -113,7 +113,7 @@ def _warnings(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> I
     control, endpoint = scorings["control"], scorings["endpoint"]
     if control.run.bucket_id != control.bucket_id:
         yield "control_of_other_bucket", 0
-    scored = ForcedAnswer.objects.filter(error_code="")
+    scored = ForcedAnswerRecord.objects.filter(error_code="")
     if n_rendered := scored.filter(scoring=endpoint, is_rendered=True).count():
         yield "rendered", n_rendered
     for name, scoring in scorings.items():
@@ -123,7 +123,7 @@ def _warnings(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> I
             return
 
 
-def _band(scoring: ForcedScoring, band: contract.Band | None) -> contract.VerificationBand | None:
+def _band(scoring: ForcedScoringRecord, band: contract.Band | None) -> contract.VerificationBand | None:
     if band is None:
         return None
     return contract.VerificationBand(**dict(band), forced=str(scoring.pk), run=str(scoring.run_id))

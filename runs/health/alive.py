@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models.functions import Now
 
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.store import own_place
 
 # The scheduler keeps no row of its own, and whoever asks stands on its machine.
@@ -38,7 +38,9 @@ def worker_is_silent() -> str | None:
     """Say why no worker of this machine seems to live; None where one has beaten within a lease."""
     host, place = socket.gethostname(), own_place()
     lately = Now() - timedelta(seconds=settings.LEASE_SECONDS)
-    mine = Worker.objects.filter(host=host, place__in={place, ""})  # another container may have this one's host name
+    mine = WorkerRecord.objects.filter(
+        host=host, place__in={place, ""}
+    )  # another container may have this one's host name
     if mine.filter(stopped_at=None, seen_at__gt=lately).exists():
         return None
     return f"No worker of {host} was seen in the last {settings.LEASE_SECONDS:.0f} seconds."

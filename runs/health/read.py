@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models.functions import Now
 
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.store import outage
 from runs.work import dispatch
 
@@ -87,7 +87,7 @@ def _missing_in_database() -> dict[str, str]:
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             return {"migrations": "Not all are applied; run `manage.py migrate`."}
         lease = timedelta(seconds=settings.LEASE_SECONDS)
-        if not Worker.objects.filter(stopped_at=None, seen_at__gt=Now() - lease).exists():
+        if not WorkerRecord.objects.filter(stopped_at=None, seen_at__gt=Now() - lease).exists():
             return {"runner": f"None was seen in the last {settings.LEASE_SECONDS:.0f} seconds; start one."}
     except DatabaseError:
         return {"database": "It does not answer."}

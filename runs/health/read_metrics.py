@@ -13,7 +13,7 @@ from django.db.models import Count, F, Max, Min, Q, Sum
 from django.db.models.functions import Coalesce, Now
 
 from runs.health.read import doorbell_problem, free_bytes
-from runs.models import Endpoint, EngineProcess, Event, Run, Shard, Worker
+from runs.models import EndpointRecord, EngineProcess, Event, RunRecord, Shard, WorkerRecord
 from runs.work import worker_rows
 
 EVENTS_LOOKED_AT = 10_000
@@ -48,13 +48,13 @@ class Metrics:
 
 
 def metrics() -> Metrics:
-    counted = dict(Run.objects.order_by().values_list("status").annotate(n=Count("pk")))
+    counted = dict(RunRecord.objects.order_by().values_list("status").annotate(n=Count("pk")))
     return Metrics(
-        runs={status: counted.get(status, 0) for status in Run.Status.values},
+        runs={status: counted.get(status, 0) for status in RunRecord.Status.values},
         pools=_pools(),
         workers=Counter((row.pool, row.state) for row in worker_rows() if row.state != "stopped"),
         n_engine_processes=_living_processes(),
-        n_fenced=Worker.objects.aggregate(n=Sum("n_fenced"))["n"] or 0,
+        n_fenced=WorkerRecord.objects.aggregate(n=Sum("n_fenced"))["n"] or 0,
         n_self_check_failures=_self_check_failures(),
         events=_events(),
         is_doorbell_heard=doorbell_problem() is None if settings.REDIS_URL else None,
@@ -64,7 +64,7 @@ def metrics() -> Metrics:
 
 def _pools() -> dict[str, PoolFigures]:
     """Every pool that an endpoint names, so that an empty one is a zero and not a gap."""
-    served = Endpoint.objects.exclude(engine=Endpoint.Engine.IMPORTED)
+    served = EndpointRecord.objects.exclude(engine=EndpointRecord.Engine.IMPORTED)
     pools = dict.fromkeys(served.order_by().values_list("pool", flat=True).distinct(), PoolFigures())
     counted = (
         Shard.objects.open()

@@ -11,7 +11,7 @@ from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.importers import calls
-from runs.importers.calls import Call
+from runs.importers.calls import LoggedCall
 from runs.importers.completions import error_words
 from runs.importers.field_values import mapping, moment, number, objects, text, whole
 from runs.importers.files import LogFile
@@ -47,7 +47,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     asking = [file for file in files if _is_request(file.first_object)]
     odd = [OddRows(file) for file in files]
     requests = _read_requests([each for each in odd if each.file in asking])
-    answered: list[Call] = []
+    answered: list[LoggedCall] = []
     is_vllm = False
     for each in odd:
         for place, row in () if each.file in asking else read_rows(each.file, each):
@@ -98,7 +98,7 @@ def _add_request(requests: dict[str, _Request], row: Mapping[str, Any], place: s
     requests[custom_id] = _Request(place, row["body"])
 
 
-def _joined(requests: Mapping[str, _Request], answered: Sequence[Call]) -> tuple[list[Call], list[str]]:
+def _joined(requests: Mapping[str, _Request], answered: Sequence[LoggedCall]) -> tuple[list[LoggedCall], list[str]]:
     """Return all calls in the order of the requests, those without a result too, and what is to be said of them."""
     if not answered:
         raise InvalidInput("holds no result of a batch")
@@ -122,7 +122,7 @@ def _custom_id(row: Mapping[str, Any]) -> str:
     return custom_id
 
 
-def _call(row: Mapping[str, Any], place: str, requests: Mapping[str, _Request]) -> Call:
+def _call(row: Mapping[str, Any], place: str, requests: Mapping[str, _Request]) -> LoggedCall:
     if not _is_result(row):
         raise InvalidInput("is no result of a batch")
     custom_id = _custom_id(row)
@@ -148,13 +148,13 @@ def _error(row: Mapping[str, Any], response: Mapping[str, Any], body: Mapping[st
     return f"HTTP {status}: {words}" if words else f"HTTP {status}"
 
 
-def _unanswered(custom_id: str, request: _Request) -> Call:
+def _unanswered(custom_id: str, request: _Request) -> LoggedCall:
     """Return a request without a result, as of a batch that expired: it has a case, and no response."""
     messages, tools = calls.prompt(request.body), tuple(objects(request.body.get("tools"), "tools"))
     model = text(request.body.get("model"))
     sampling = calls.read_sampling(request.body)
     place = request.place
-    return Call(
+    return LoggedCall(
         place=place, responses=(), case_id=custom_id, model=model, messages=messages, tools=tools, sampling=sampling
     )
 
@@ -183,7 +183,7 @@ def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
     return []
 
 
-def _with_repeats(answered: list[Call]) -> list[Call]:
+def _with_repeats(answered: list[LoggedCall]) -> list[LoggedCall]:
     """Return the calls with `case-7#2` read as repeat 2 of case-7, or as they are where the ids do not mean that.
 
     They do not where one stem has several prompts, as in `math:1` and `math:2`. Where prompts are known, a stem's
@@ -199,13 +199,13 @@ def _with_repeats(answered: list[Call]) -> list[Call]:
         replace(call, case_id=match["stem"], repeat=int(match["n"])) if match else replace(call, repeat=1)
         for call, match in zip(answered, matches, strict=True)
     ]
-    stems: dict[str, list[Call]] = {}
+    stems: dict[str, list[LoggedCall]] = {}
     for call in split:
         stems.setdefault(call.case_id, []).append(call)
     return split if not is_known or all(_is_one_case(group) for group in stems.values()) else answered
 
 
-def _is_one_case(group: Sequence[Call]) -> bool:
+def _is_one_case(group: Sequence[LoggedCall]) -> bool:
     numbers = sorted(call.repeat or 0 for call in group)
     is_row = numbers[0] <= 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     return is_row and all(call.messages == group[0].messages for call in group)

@@ -55,7 +55,7 @@ COPIES = "{n} came again with the id of an earlier response: copies of one answe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class LoggedCall:
     """One request with its answers, as a reader found it.
 
     `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
@@ -96,7 +96,7 @@ def read_call(
     started_at: datetime | None = None,
     finished_at: datetime | None = None,
     flags: Sequence[str] = (),
-) -> Call:
+) -> LoggedCall:
     """Return a request, {} where the log does not hold it, with what came back.
 
     Raises InvalidInput, without the file's name, for what is neither.
@@ -134,7 +134,7 @@ def read_call(
         )
         for answer in answers(body, error)
     )
-    return Call(
+    return LoggedCall(
         place=place,
         responses=responses,
         case_id=case_id or (prompt_id(messages, tools) if messages else ""),
@@ -150,7 +150,7 @@ def read_call(
     )
 
 
-def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = None) -> Call | None:
+def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = None) -> LoggedCall | None:
     """Return the call of a row that cannot be read, which is missing; None where nothing says of which case it is."""
     messages: tuple[Mapping[str, Any], ...] = ()
     with suppress(InvalidInput):
@@ -160,7 +160,7 @@ def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = No
         missing = LoggedResponse(case_id="", repeat=1, error=f"It cannot be read ({problem}).")
         model = text(request.get("model")) if isinstance(request, Mapping) else ""
         if case_id:
-            return Call(place=place, responses=(missing,), case_id=case_id, messages=messages, model=model)
+            return LoggedCall(place=place, responses=(missing,), case_id=case_id, messages=messages, model=model)
     return None
 
 
@@ -229,13 +229,13 @@ def title(names: Iterable[str]) -> str:
     return f"{stems[0][:150]}{more}"
 
 
-def logged_runs(calls: Sequence[Call], **facts: Any) -> list[LoggedRun]:
+def logged_runs(calls: Sequence[LoggedCall], **facts: Any) -> list[LoggedRun]:
     """Return one run for each model that was asked for, in the order of the log; `facts` as of `logged_run`.
 
     A request that failed for a model that never answered, as for a misspelt one, stays with the first model's run.
     """
     answered = list(dict.fromkeys(call.model for call in calls if call.is_answered))
-    groups: dict[str, list[Call]] = {model: [] for model in answered or [""]}
+    groups: dict[str, list[LoggedCall]] = {model: [] for model in answered or [""]}
     first = next(iter(groups))
     for call in calls:
         groups[call.model if call.model in groups else first].append(call)
@@ -243,7 +243,7 @@ def logged_runs(calls: Sequence[Call], **facts: Any) -> list[LoggedRun]:
 
 
 def logged_run(
-    calls: Sequence[Call],
+    calls: Sequence[LoggedCall],
     *,
     tool: str,
     title: str,
@@ -302,7 +302,7 @@ def logged_run(
     )
 
 
-def _without_copies(calls: Sequence[Call]) -> tuple[list[Call], int]:
+def _without_copies(calls: Sequence[LoggedCall]) -> tuple[list[LoggedCall], int]:
     """Leave out the answers whose id, text and marks an earlier answer to the same case has, and count them.
 
     An id that answers to several cases have names no answer.
@@ -342,7 +342,7 @@ def _completion_prompt(given: Any) -> tuple[Mapping[str, Any], ...]:
     return ({"role": "user", "content": given},) if isinstance(given, str) else ()
 
 
-def _named(calls: Sequence[Call]) -> tuple[list[Call], list[str]]:
+def _named(calls: Sequence[LoggedCall]) -> tuple[list[LoggedCall], list[str]]:
     """Give the cases that have neither a name nor a prompt their place in the log as a name."""
     if all(call.case_id for call in calls):
         return list(calls), []
@@ -350,7 +350,7 @@ def _named(calls: Sequence[Call]) -> tuple[list[Call], list[str]]:
     return named, ["The log neither names cases nor holds prompts: a case is called by its place in the log."]
 
 
-def _cases(calls: Sequence[Call]) -> tuple[LoggedCase, ...]:
+def _cases(calls: Sequence[LoggedCall]) -> tuple[LoggedCase, ...]:
     cases: dict[str, LoggedCase] = {}
     for call in calls:
         case = cases.get(call.case_id)
@@ -362,8 +362,8 @@ def _cases(calls: Sequence[Call]) -> tuple[LoggedCase, ...]:
     return tuple(cases.values())
 
 
-def _responses(calls: Sequence[Call]) -> tuple[LoggedResponse, ...]:
-    by_case: dict[str, list[Call]] = {}
+def _responses(calls: Sequence[LoggedCall]) -> tuple[LoggedResponse, ...]:
+    by_case: dict[str, list[LoggedCall]] = {}
     for call in calls:
         by_case.setdefault(call.case_id, []).append(call)
     responses = []
@@ -375,7 +375,7 @@ def _responses(calls: Sequence[Call]) -> tuple[LoggedResponse, ...]:
     return tuple(responses)
 
 
-def _numbered(calls: Sequence[Call], *, at_most: int) -> list[tuple[int, Call]]:
+def _numbered(calls: Sequence[LoggedCall], *, at_most: int) -> list[tuple[int, LoggedCall]]:
     """Return each call of a case with the repeat of its first answer.
 
     The log's own numbers are kept, gaps and all, where they can be: from 1, each once, one answer each. Else the calls
@@ -394,7 +394,7 @@ def _numbered(calls: Sequence[Call], *, at_most: int) -> list[tuple[int, Call]]:
     return numbered
 
 
-def _agreed_sampling(calls: Sequence[Call]) -> tuple[dict[str, Any], list[str]]:
+def _agreed_sampling(calls: Sequence[LoggedCall]) -> tuple[dict[str, Any], list[str]]:
     """Return the settings that every answered request names alike, and the names of those that differ."""
     given = [call.sampling for call in calls if call.is_answered] or [call.sampling for call in calls]
     names = {name: None for sampling in given for name in sampling}

@@ -10,7 +10,7 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from runs.importers import batch, calls
 from runs.importers.backends import read_headers
-from runs.importers.calls import Call
+from runs.importers.calls import LoggedCall
 from runs.importers.completions import error_words
 from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
 from runs.importers.field_values import mapping, moment, number, whole
@@ -73,7 +73,7 @@ def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
         return calls.logged_runs(logged, tool="chat completions", title=title, notes=notes)
 
 
-def _calls(file: LogFile, odd: OddRows) -> Iterator[Call]:
+def _calls(file: LogFile, odd: OddRows) -> Iterator[LoggedCall]:
     if is_event_stream(file.start):
         yield from _streamed(file, read_events(file))
         return
@@ -91,7 +91,7 @@ def _calls(file: LogFile, odd: OddRows) -> Iterator[Call]:
     yield from _streamed(file, chunks)
 
 
-def _streamed(file: LogFile, chunks: Any) -> Iterator[Call]:
+def _streamed(file: LogFile, chunks: Any) -> Iterator[LoggedCall]:
     with naming(file):
         bodies = joined(chunks)
     for number_of_line, body in bodies:
@@ -101,7 +101,7 @@ def _streamed(file: LogFile, chunks: Any) -> Iterator[Call]:
         yield call
 
 
-def _bare(body: Mapping[str, Any], place: str) -> Call:
+def _bare(body: Mapping[str, Any], place: str) -> LoggedCall:
     if not _is_body(body) and not error_words(body):
         raise InvalidInput("is neither a response nor an object with request and response")
     created = _created(body)
@@ -109,7 +109,7 @@ def _bare(body: Mapping[str, Any], place: str) -> Call:
     return calls.read_call(place=place, request={}, body=body, case_id=case_id, started_at=created, finished_at=created)
 
 
-def _wrapped(row: Mapping[str, Any], place: str) -> Call:
+def _wrapped(row: Mapping[str, Any], place: str) -> LoggedCall:
     body, status, headers = _response(row)
     error = "" if body.get("choices") else _error(row, body, status)
     started_at = next((at for name in _STARTS if (at := moment(row.get(name))) is not None), None)

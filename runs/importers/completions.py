@@ -25,7 +25,7 @@ REASONING_PARTS = ("reasoning", "thinking")  # types of content parts, which hol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class LoggedChoice:
     """One choice. With an `error` there is no answer. dropped: names of fields beside it that could not be read."""
 
     text: str = ""
@@ -40,7 +40,7 @@ class Answer:
     dropped: tuple[str, ...] = ()
 
 
-def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
+def answers(body: Mapping[str, Any], error: str = "") -> list[LoggedChoice]:
     """Return the choices of a response in their order, at least one: where it holds none, the one error.
 
     `error` is what the log says of the call beside the body. Raises InvalidInput, without the file's name, for a body
@@ -50,7 +50,9 @@ def answers(body: Mapping[str, Any], error: str = "") -> list[Answer]:
     failure = error or error_words(body)
     if failure or not choices:
         is_filtered = refuses_prompt(body.get("error"))
-        return [Answer(error=failure or "The log holds no answer to this request.", is_prompt_filtered=is_filtered)]
+        return [
+            LoggedChoice(error=failure or "The log holds no answer to this request.", is_prompt_filtered=is_filtered)
+        ]
     beside = SideFields()
     usage = beside.read("usage", mapping, body.get("usage"), "usage") or {}
     n_tokens = count(usage.get("completion_tokens")) if len(choices) == 1 else None
@@ -187,11 +189,11 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 def _answer(
     choice: Mapping[str, Any], prompt_ids: tuple[int, ...] | None, n_tokens: int | None, dropped: Sequence[str]
-) -> Answer:
+) -> LoggedChoice:
     message = choice["message"] if isinstance(choice.get("message"), Mapping) else {}
     failure = broken_off(choice) or (error_words(choice) if choice.get("error") else "") or content_problem(message)
     if failure:
-        return Answer(error=failure, finish_reason=text(choice.get("finish_reason")))
+        return LoggedChoice(error=failure, finish_reason=text(choice.get("finish_reason")))
     beside = SideFields()
     # A LiteLLM gateway moves what it does not know to the side.
     moved = beside.read(MOVED, mapping, choice.get(MOVED), MOVED) or {}
@@ -202,7 +204,7 @@ def _answer(
     if HALF_CHARACTER.search(words):
         beside.dropped.append("half a character")
     reasoning = read_reasoning(message)
-    return Answer(
+    return LoggedChoice(
         text=words,
         reasoning=reasoning,
         finish_reason=text(choice.get("finish_reason")),

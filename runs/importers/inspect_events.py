@@ -47,7 +47,7 @@ class Attachments:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class SampleCalls:
     """The calls that led to a sample's output: the first, the one that gave it, and how many there were.
 
     A grader's calls stand among the same events and are none of these. None and 0 where no call gave the output.
@@ -58,7 +58,7 @@ class Calls:
     n: int = 0
 
 
-def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> Calls:
+def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> SampleCalls:
     """Return the model calls behind a sample's output. Raises InvalidInput, without the file's name."""
     events = [
         event
@@ -70,8 +70,8 @@ def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> Calls:
         answer = events[index]
         if _gave(mapping(answer.get("output"), f"events: output of model call {index}"), output, attachments):
             same = [event for event in events[: index + 1] if _who(event) == _who(answer)]
-            return Calls(first=same[0], answer=answer, n=len(same))
-    return Calls()
+            return SampleCalls(first=same[0], answer=answer, n=len(same))
+    return SampleCalls()
 
 
 def final_output(sample: Mapping[str, Any]) -> Mapping[str, Any]:

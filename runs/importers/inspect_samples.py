@@ -15,7 +15,7 @@ from runs.importers.completions import ending_problem, read_reasoning
 from runs.importers.field_values import SideFields, mapping, moment, number, objects, rows, shortened, text, whole
 from runs.importers.inspect_events import (
     Attachments,
-    Calls,
+    SampleCalls,
     final_output,
     find_calls,
     first_choice,
@@ -84,7 +84,7 @@ class _Opened:
 
     sample: Mapping[str, Any]
     attachments: Attachments
-    calls: Calls
+    calls: SampleCalls
     output: Mapping[str, Any]
     choice: Mapping[str, Any]
     answer: Mapping[str, Any]

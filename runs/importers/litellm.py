@@ -7,7 +7,7 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from runs.importers import calls, chat
 from runs.importers.backends import read_headers
-from runs.importers.calls import Call
+from runs.importers.calls import LoggedCall
 from runs.importers.field_values import text
 from runs.importers.files import LogFile
 from runs.importers.json_files import OddRows, naming, read_rows
@@ -43,7 +43,7 @@ def _is_litellm(line: Mapping[str, Any]) -> bool:
 
 
 def _read_request_logs(files: Sequence[LogFile]) -> list[LoggedRun]:
-    logged: list[tuple[str, Call]] = []
+    logged: list[tuple[str, LoggedCall]] = []
     n_others = 0
     odd = [OddRows(file) for file in files]
     for each in odd:
@@ -73,14 +73,14 @@ def _tool(run: LoggedRun) -> str:
     return f"{TOOL} {versions.pop()}".strip() if len(versions) == 1 else TOOL
 
 
-def _without_superseded(logged: Sequence[tuple[str, Call]]) -> tuple[list[Call], int]:
+def _without_superseded(logged: Sequence[tuple[str, LoggedCall]]) -> tuple[list[LoggedCall], int]:
     """Leave out failed attempts that a later call of the same request answered, and flag that one as "retried".
 
     The gateway logs each attempt by itself. Attempts share their `trace_id`, which a caller may also give to several
     requests, so the prompt must be the same, and one answer takes no more failures than stand between it and the
     answer before.
     """
-    newest: list[Call] = []
+    newest: list[LoggedCall] = []
     pending: dict[tuple[str, str], list[int]] = {}
     superseded: set[int] = set()
     for n, (trace_id, call) in enumerate(logged):
@@ -95,7 +95,7 @@ def _without_superseded(logged: Sequence[tuple[str, Call]]) -> tuple[list[Call],
     return [call for n, call in enumerate(newest) if n not in superseded], len(superseded)
 
 
-def _retried(call: Call) -> Call:
+def _retried(call: LoggedCall) -> LoggedCall:
     return replace(
         call,
         responses=tuple(

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
-from runs.importers.calls import Call
+from runs.importers.calls import LoggedCall
 from runs.importers.completions import MAX_ERROR_CHARS
 from runs.importers.field_values import mapping, moment, text
 
@@ -39,7 +39,7 @@ def payload_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(row.get(_EVENT), _EVENT) or row
 
 
-def read_payload(payload: Mapping[str, Any], place: str) -> Call:
+def read_payload(payload: Mapping[str, Any], place: str) -> LoggedCall:
     """Return the call. Raises InvalidInput, without the file's name, for what cannot be read."""
     response = payload.get("response")
     body = dict(response) if isinstance(response, Mapping) else {}

@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
 from runs.importers import backends, calls
-from runs.importers.calls import Call
+from runs.importers.calls import LoggedCall
 from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
 from runs.importers.field_values import (
     SideFields,
@@ -152,11 +152,11 @@ def _run(
     return replace(run, started_at=evaluation.started_at, finished_at=evaluation.finished_at)
 
 
-def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], evaluation: _Eval) -> Call:
+def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], evaluation: _Eval) -> LoggedCall:
     response = mapping(result.get("response"), "response")
     base_url = backends.address(config.get("apiBaseUrl") or config.get("apiHost"))
     messages = calls.prompt({"messages": _messages(result)})
-    return Call(
+    return LoggedCall(
         place=place,
         responses=(_response(result, response, config, base_url),),
         case_id=_case_id(result),

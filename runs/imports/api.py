@@ -15,7 +15,7 @@ from evalboard.contract.imports import Import
 from runs.access import READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
-from runs.api.describe import JSON, Answer, describe
+from runs.api.describe import JSON, StatusAnswer, describe
 from runs.api.parsers import LogForm
 from runs.api.serializers import Strict, Text, read_body
 from runs.importers.formats import AUTO, FORMATS
@@ -57,7 +57,7 @@ class ImportIn(Strict):
     status=201,
     answer=Import,
     gives_headers={"Location": "the import"},
-    also={200: Answer("The import of this very log, or of the same eval, before", {JSON: Import})},
+    also={200: StatusAnswer("The import of this very log, or of the same eval, before", {JSON: Import})},
     refuses=[404, 409, 413],
 )
 @parser_classes([LogForm])

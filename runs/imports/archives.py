@@ -14,22 +14,22 @@ from django.db import transaction
 from evalboard.core.archive import ArchivedResponse, RunArchive
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.imports.buckets import archived_endpoint, archived_profile, imports_worker
 from runs.models import (
-    Bucket,
+    BucketRecord,
     EngineProcess,
-    Fingerprint,
-    Import,
+    FingerprintRecord,
+    ImportRecord,
     Model,
-    Repeat,
-    Response,
-    Run,
+    RepeatRecord,
+    ResponseRecord,
+    RunRecord,
     Shard,
-    SuiteVersion,
-    Vocabulary,
+    SuiteVersionRecord,
+    VocabularyRecord,
 )
-from runs.store import Key, Place, bulk, changes, history, imported, take_as_long_as_it_takes, traces
+from runs.store import BlockSlot, Key, bulk, changes, history, imported, take_as_long_as_it_takes, traces
 from runs.work import look_through, rollup
 
 Json = Mapping[str, Any]
@@ -40,7 +40,7 @@ PLAIN = (
 )
 
 
-def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user: Any) -> Run:
+def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user: Any) -> RunRecord:
     """Store the run that an archive holds, or return the one that it was stored as before.
 
     name: of its file. labels: the run's, beside those that it had. Raises ArchiveDamaged, or NotFound where its suite's
@@ -51,10 +51,10 @@ def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user:
     archive.check()
     with transaction.atomic():
         take_as_long_as_it_takes()
-        known = Run.objects.filter(source__digest=sha256).first()
+        known = RunRecord.objects.filter(source__digest=sha256).first()
         if known is not None:
             return known
-        source = Import.objects.create(
+        source = ImportRecord.objects.create(
             format=imported.EXPORT,
             tool=imported.EXPORT_TOOL,
             digest=sha256,
@@ -71,12 +71,12 @@ def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user:
     return run
 
 
-def _store_run(manifest: Json, source: Import, labels: Mapping[str, str]) -> Run:
+def _store_run(manifest: Json, source: ImportRecord, labels: Mapping[str, str]) -> RunRecord:
     of, suite = manifest["run"], manifest["suite"]
-    version = SuiteVersion.objects.filter(suite__slug=suite["slug"], digest=suite["digest"]).first()
+    version = SuiteVersionRecord.objects.filter(suite__slug=suite["slug"], digest=suite["digest"]).first()
     if version is None:
         raise NotFound(f"Suite {suite['slug']} has no version with the cases of this export; push it first.")
-    return Run.objects.create(
+    return RunRecord.objects.create(
         suite_version=version,
         endpoint=archived_endpoint(manifest["endpoint"]),
         profile=archived_profile(manifest["profile"]),
@@ -92,11 +92,11 @@ def _store_run(manifest: Json, source: Import, labels: Mapping[str, str]) -> Run
     )
 
 
-def _store_repeats(run: Run, manifest: Json) -> dict[int, Repeat]:
+def _store_repeats(run: RunRecord, manifest: Json) -> dict[int, RepeatRecord]:
     """Store the repeats that are in the archive, with a shard each; by their numbers."""
     exported = [each for each in manifest["repeats"] if each["is_exported"]]
-    repeats = Repeat.objects.bulk_create(
-        Repeat(run=run, index=each["index"], status=each["status"], finished_at=_instant(each["finished_at"]))
+    repeats = RepeatRecord.objects.bulk_create(
+        RepeatRecord(run=run, index=each["index"], status=each["status"], finished_at=_instant(each["finished_at"]))
         for each in exported
     )
     Shard.objects.bulk_create(
@@ -113,9 +113,9 @@ def _store_repeats(run: Run, manifest: Json) -> dict[int, Repeat]:
     return {repeat.index: repeat for repeat in repeats}
 
 
-def _store_responses(run: Run, repeats: Mapping[int, Repeat], archive: RunArchive) -> None:
+def _store_responses(run: RunRecord, repeats: Mapping[int, RepeatRecord], archive: RunArchive) -> None:
     processes = _store_processes(archive)
-    different: dict[Key, Trace] = {}
+    different: dict[Key, TokenTrace] = {}
     rows = list(archive.responses())
     for row in rows:
         trace = archive.trace(row)
@@ -130,12 +130,12 @@ def _store_responses(run: Run, repeats: Mapping[int, Repeat], archive: RunArchiv
 
 
 def _response(
-    repeat: Repeat, row: ArchivedResponse, processes: Mapping[str, EngineProcess], places: Mapping[Key, Place]
-) -> Response:
+    repeat: RepeatRecord, row: ArchivedResponse, processes: Mapping[str, EngineProcess], places: Mapping[Key, BlockSlot]
+) -> ResponseRecord:
     whole, by = row.row, row.row["provenance"]
     place = places[row.case_index, bytes.fromhex(row.trace_digest)] if row.trace_digest else None
     error = whole["error"] or {"code": "", "detail": ""}
-    return Response(
+    return ResponseRecord(
         repeat=repeat,
         case_index=row.case_index,
         engine_process=processes.get(by["engine_process"]),
@@ -168,11 +168,11 @@ def _store_processes(archive: RunArchive) -> dict[str, EngineProcess]:
         for each in manifest["models"]
     }
     fingerprints = {
-        each["digest"]: Fingerprint.objects.get_or_create(digest=each["digest"], defaults=_fields(each))[0]
+        each["digest"]: FingerprintRecord.objects.get_or_create(digest=each["digest"], defaults=_fields(each))[0]
         for each in manifest["fingerprints"]
     }
     buckets = {
-        each["id"]: Bucket.objects.get_or_create(
+        each["id"]: BucketRecord.objects.get_or_create(
             model=models[each["model"]],
             fingerprint=fingerprints[each["fingerprint"]],
             batch_class=each["batch_class"],
@@ -198,17 +198,17 @@ def _fields(stated: Json) -> dict[str, Any]:
     return {name: value for name, value in stated.items() if name not in ("id", "digest")}
 
 
-def _vocabulary(archive: RunArchive, digest: str | None) -> Vocabulary | None:
+def _vocabulary(archive: RunArchive, digest: str | None) -> VocabularyRecord | None:
     if digest is None:
         return None
-    known = Vocabulary.objects.filter(digest=digest).first()
+    known = VocabularyRecord.objects.filter(digest=digest).first()
     if known is not None:
         return known
     packed, n_tokens = archive.packed_vocabulary(digest)
-    return Vocabulary.objects.create(digest=digest, n_tokens=n_tokens, data=packed)
+    return VocabularyRecord.objects.create(digest=digest, n_tokens=n_tokens, data=packed)
 
 
-def _end_run(run: Run, manifest: Json) -> None:
+def _end_run(run: RunRecord, manifest: Json) -> None:
     run.bucket = rollup.largest_bucket(run)
     look_through(run)
     run.save(update_fields=["bucket", "strays", "strays_so_far", "unsteady"])

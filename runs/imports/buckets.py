@@ -12,7 +12,15 @@ from evalboard.core.profile import OBSERVED
 from runs.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import slug_of, stops_of
 from runs.imports.times import Times
-from runs.models import Endpoint, EngineProcess, Import, Model, Profile, Vocabulary, Worker
+from runs.models import (
+    EndpointRecord,
+    EngineProcess,
+    ImportRecord,
+    Model,
+    ProfileRecord,
+    VocabularyRecord,
+    WorkerRecord,
+)
 from runs.served import Known, bucket_of, known_parts, read_backend
 from runs.store import imported, storable
 
@@ -20,58 +28,60 @@ REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalt
 MAX_SETTINGS, MAX_SETTING_CHARS = 40, 200
 
 
-def endpoint_of(model: Model) -> Endpoint:
+def endpoint_of(model: Model) -> EndpointRecord:
     """Return where the model answers, according to logs: one endpoint a model. No engine is behind it."""
     slug = slug_of(f"imported {model.name}")
     named = {"model_repo": model.name, "line": model.line}
-    about = {"engine": Endpoint.Engine.IMPORTED, "pool": imported.POOL, **named}
+    about = {"engine": EndpointRecord.Engine.IMPORTED, "pool": imported.POOL, **named}
     # The second where another model's name has come to the same, or a person has an endpoint of that name.
     for name in (slug, f"{slug[:71]}-{model.digest[:8]}"):
-        endpoint, _ = Endpoint.objects.get_or_create(slug=name, defaults=about)
-        if (endpoint.engine, endpoint.model_repo) == (Endpoint.Engine.IMPORTED, model.name):
+        endpoint, _ = EndpointRecord.objects.get_or_create(slug=name, defaults=about)
+        if (endpoint.engine, endpoint.model_repo) == (EndpointRecord.Engine.IMPORTED, model.name):
             break
     return endpoint
 
 
-def archived_endpoint(stated: Mapping[str, Any]) -> Endpoint:
+def archived_endpoint(stated: Mapping[str, Any]) -> EndpointRecord:
     """Return where an archived run was decoded, as an endpoint of its name with no engine behind it."""
     model = stated["model_repo"] or stated["model_path"].rstrip("/").rsplit("/", 1)[-1]
     about = {name: stated[name] for name in ("dtype", "quantization", "line", "max_model_len")}
-    about |= {"engine": Endpoint.Engine.IMPORTED, "pool": imported.POOL, "model_repo": model}
+    about |= {"engine": EndpointRecord.Engine.IMPORTED, "pool": imported.POOL, "model_repo": model}
     for name in (stated["slug"], slug_of(f"imported {stated['slug']}")):  # the second where a person has the first
-        endpoint, _ = Endpoint.objects.get_or_create(slug=name, defaults=about)
-        if endpoint.engine == Endpoint.Engine.IMPORTED:
+        endpoint, _ = EndpointRecord.objects.get_or_create(slug=name, defaults=about)
+        if endpoint.engine == EndpointRecord.Engine.IMPORTED:
             break
     return endpoint
 
 
-def archived_profile(stated: Mapping[str, Any]) -> Profile:
+def archived_profile(stated: Mapping[str, Any]) -> ProfileRecord:
     """Return the profile of these settings; one that is not here any more becomes a version of `imported`."""
-    known = Profile.objects.filter(slug=stated["slug"], digest=stated["digest"]).first()
+    known = ProfileRecord.objects.filter(slug=stated["slug"], digest=stated["digest"]).first()
     return known or _imported_profile(stated["settings"], stated["title"])
 
 
-def profile_of(logged: LoggedRun) -> Profile:
+def profile_of(logged: LoggedRun) -> ProfileRecord:
     """Return a version of the profile `imported` with the log's sampling; the one that has it already, if any."""
     settings = {"batch_class": OBSERVED, "sampling": _sampling(logged.sampling)}
     return _imported_profile(settings, "Imported: decoded elsewhere, sampled as the log says")
 
 
-def _imported_profile(settings: dict[str, Any], title: str) -> Profile:
+def _imported_profile(settings: dict[str, Any], title: str) -> ProfileRecord:
     digest = digest_json(settings)
-    versions = Profile.objects.filter(slug=imported.PROFILE)
+    versions = ProfileRecord.objects.filter(slug=imported.PROFILE)
     if known := versions.filter(digest=digest).first():
         return known
     newest = versions.aggregate(version=Max("version"))["version"] or 0
-    return Profile.objects.create(
+    return ProfileRecord.objects.create(
         slug=imported.PROFILE, version=newest + 1, title=title, settings=settings, digest=digest
     )
 
 
-class Served:
+class LoggedServing:
     """The engine processes that stand for the backends of one run: one for each bucket."""
 
-    def __init__(self, logged: LoggedRun, model: Model, source: Import, words: Vocabulary | None, times: Times) -> None:
+    def __init__(
+        self, logged: LoggedRun, model: Model, source: ImportRecord, words: VocabularyRecord | None, times: Times
+    ) -> None:
         self._logged, self._model, self._source, self._words = logged, model, source, words
         self._times = times
         self._worker = imports_worker()
@@ -105,10 +115,10 @@ class Served:
         )
 
 
-def imports_worker() -> Worker:
+def imports_worker() -> WorkerRecord:
     """Return the worker that stands for those of logs and archives."""
     stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
-    return Worker.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
+    return WorkerRecord.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
 
 
 def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:

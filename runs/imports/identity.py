@@ -17,7 +17,7 @@ from evalboard.core.digest import digest_json, text_digest
 from evalboard.core.errors import Conflict
 from runs.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import lacks_prompts, tool_of
-from runs.models import Response, Run
+from runs.models import ResponseRecord, RunRecord
 from runs.run import delete_run
 from runs.store import NOT_IN_LOG
 
@@ -42,18 +42,18 @@ def content_of(logged: LoggedRun) -> str:
     return digest_json([logged.status, sorted(map(_row, logged.responses))])
 
 
-def find(logged: LoggedRun, *, suite: str | None) -> Run | None:
+def find(logged: LoggedRun, *, suite: str | None) -> RunRecord | None:
     """Return the newest run that is of this eval; of a named suite, where one is named."""
     ids = ids_of(logged)
     if not ids:
         return None
-    runs = Run.objects.filter(reduce(or_, (Q(log_ids__contains=[each]) for each in ids)))
+    runs = RunRecord.objects.filter(reduce(or_, (Q(log_ids__contains=[each]) for each in ids)))
     if suite is not None:
         runs = runs.filter(suite_version__suite__slug=suite)
     return runs.select_related("source", "suite_version").order_by("-id").first()
 
 
-def make_room(logged: LoggedRun, stored: Run) -> str:
+def make_room(logged: LoggedRun, stored: RunRecord) -> str:
     """Delete the run of an earlier state of this eval, all of which the log holds; say so in a sentence.
 
     Return "" where the run holds all that the log does, so that there is nothing to store. Raises Conflict where
@@ -75,7 +75,7 @@ def make_room(logged: LoggedRun, stored: Run) -> str:
     if now < before or (now == before and says_less):
         return ""
     what = f"Run {stored.pk} is of the same eval"
-    if not (before <= now and (has_prompts or before != now or stored.status != Run.Status.FINISHED)):
+    if not (before <= now and (has_prompts or before != now or stored.status != RunRecord.Status.FINISHED)):
         others = "other answers" if before != now else "other scores"
         raise Conflict(
             f"{what} and has {others} than this log. Nothing is stored; delete run {stored.pk} to import the log."
@@ -101,9 +101,9 @@ def _samples(logged: LoggedRun) -> set[tuple[int, str]]:
     return {(each.repeat, each.case_id) for each in logged.responses}
 
 
-def _stored_samples(run: Run) -> set[tuple[int, str]]:
+def _stored_samples(run: RunRecord) -> set[tuple[int, str]]:
     """Return what the run's log had, failed or not: (repeat, case id)."""
-    rows = Response.objects.filter(repeat__run=run).exclude(error_code=NOT_IN_LOG)
+    rows = ResponseRecord.objects.filter(repeat__run=run).exclude(error_code=NOT_IN_LOG)
     names = dict(run.suite_version.cases.values_list("index", "case_id"))
     return {(repeat, names[index]) for repeat, index in rows.values_list("repeat__index", "case_index")}
 
@@ -112,8 +112,8 @@ def _answers(logged: LoggedRun) -> Answers:
     return Counter((each.repeat, text_digest(each.text)) for each in logged.responses if not each.error)
 
 
-def _stored_answers(run: Run) -> Answers:
-    rows = Response.objects.filter(repeat__run=run, error_code="").values_list("repeat__index", "text_digest")
+def _stored_answers(run: RunRecord) -> Answers:
+    rows = ResponseRecord.objects.filter(repeat__run=run, error_code="").values_list("repeat__index", "text_digest")
     return Counter(_pairs(rows.iterator()))
 
 

@@ -15,7 +15,7 @@ from evalboard.core.scoring import MAX_SOURCE_CHARS
 from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite
 from evalboard.wording.numbers import counted
 from runs.importers.records import LoggedCase, LoggedRun
-from runs.models import Scorer, Suite, SuiteVersion
+from runs.models import Scorer, Suite, SuiteVersionRecord
 from runs.suites import MAX_SLUG, push_suite, store_scorer
 
 UNKNOWN_PROMPT = "(The imported log does not hold this prompt.)"
@@ -32,15 +32,15 @@ Message = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class MatchedSuite:
     """The version, where each case of the log stands in it, and what people should know of the choice."""
 
-    version: SuiteVersion
+    version: SuiteVersionRecord
     indexes: Mapping[str, int]
     notes: tuple[str, ...]
 
 
-def place(logged: LoggedRun, suite: str | None, *, source: str) -> Placed:
+def place(logged: LoggedRun, suite: str | None, *, source: str) -> MatchedSuite:
     """Find the suite version of a log, or make it.
 
     source: the digest of its import. Cases without prompts belong to it alone: equal ids are not equal questions.
@@ -62,7 +62,7 @@ def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
     return store_scorer(scoring.plan(_recorded(logged, name), {}))
 
 
-def fill_prompts(version: SuiteVersion, logged: LoggedRun, *, tool: str) -> SuiteVersion:
+def fill_prompts(version: SuiteVersionRecord, logged: LoggedRun, *, tool: str) -> SuiteVersionRecord:
     """Return a version with the same cases in the same order, with the prompts and settings that a log has of them."""
     by_id = {case.id: case for case in logged.cases}
     ordered = version.cases.order_by("index").values_list("case_id", flat=True)
@@ -82,7 +82,7 @@ def tool_of(logged: LoggedRun) -> str:
     return VERSION.sub("", logged.tool)
 
 
-def _place_alone(logged: LoggedRun, source: str) -> Placed:
+def _place_alone(logged: LoggedRun, source: str) -> MatchedSuite:
     """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
     slug = slug_of(logged.slug)
     if not all(case.messages for case in logged.cases):
@@ -103,16 +103,16 @@ def _place_alone(logged: LoggedRun, source: str) -> Placed:
     return _placed(version, logged, _notes(logged))
 
 
-def _made_of(document: Mapping[str, Any]) -> SuiteVersion | None:
+def _made_of(document: Mapping[str, Any]) -> SuiteVersionRecord | None:
     """The version that a log of these very cases made, under this name or another."""
-    alike = SuiteVersion.objects.filter(digest=parse_suite(document).digest).select_related("suite", "scorer")
+    alike = SuiteVersionRecord.objects.filter(digest=parse_suite(document).digest).select_related("suite", "scorer")
     return max(alike, key=lambda version: (version.suite.slug == document["slug"], version.pk), default=None)
 
 
-def _pushed_of(logged: LoggedRun) -> SuiteVersion | None:
+def _pushed_of(logged: LoggedRun) -> SuiteVersionRecord | None:
     """The newest version of a suite that people pushed, if it has these very cases: ids and prompts."""
-    newest = SuiteVersion.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
-    versions = SuiteVersion.objects.filter(number=Subquery(newest), n_cases=len(logged.cases))
+    newest = SuiteVersionRecord.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
+    versions = SuiteVersionRecord.objects.filter(number=Subquery(newest), n_cases=len(logged.cases))
     alike = versions.filter(cases__case_id=logged.cases[0].id).select_related("suite", "scorer").order_by("-pk")
     fit = (version for version in alike if not scoring.is_recorded(version.scorer.spec) and _is_of(version, logged))
     return next(fit, None)
@@ -132,22 +132,22 @@ def _own_slug(slug: str, logged: LoggedRun) -> str:
     raise Conflict(f"Suites named {slug}, {slug}{beside} and so on are all of other tools. Name a suite for this log.")
 
 
-def _is_of_tool(version: SuiteVersion, logged: LoggedRun) -> bool:
+def _is_of_tool(version: SuiteVersionRecord, logged: LoggedRun) -> bool:
     spec, tool = version.scorer.spec, tool_of(logged)
     return scoring.is_recorded(spec) and f"{spec['default']['source']} ".startswith(f"{tool[:MAX_SOURCE_CHARS]} ")
 
 
-def _newest(slug: str) -> SuiteVersion | None:
+def _newest(slug: str) -> SuiteVersionRecord | None:
     suite = Suite.objects.filter(slug=slug).first()
     return None if suite is None else suite.versions.select_related("suite", "scorer").order_by("-number").first()
 
 
-def _placed(version: SuiteVersion, logged: LoggedRun, notes: Sequence[str]) -> Placed:
+def _placed(version: SuiteVersionRecord, logged: LoggedRun, notes: Sequence[str]) -> MatchedSuite:
     known = dict(version.cases.values_list("case_id", "index"))
-    return Placed(version, {case.id: known[case.id] for case in logged.cases}, tuple(notes))
+    return MatchedSuite(version, {case.id: known[case.id] for case in logged.cases}, tuple(notes))
 
 
-def _refuse_other_cases(version: SuiteVersion, logged: LoggedRun) -> None:
+def _refuse_other_cases(version: SuiteVersionRecord, logged: LoggedRun) -> None:
     known = _messages(version)
     lacking = [case.id for case in logged.cases if case.id not in known]
     if lacking:
@@ -161,7 +161,7 @@ def _refuse_other_cases(version: SuiteVersion, logged: LoggedRun) -> None:
         raise InvalidInput("The log is not one of this suite.", fields={"suite": text})
 
 
-def _is_of(version: SuiteVersion, logged: LoggedRun) -> bool:
+def _is_of(version: SuiteVersionRecord, logged: LoggedRun) -> bool:
     """Whether a log has the version's cases; one that broke off has some of them."""
     known = _messages(version)
     if any(case.id not in known or not _may_be_same(case, known[case.id]) for case in logged.cases):
@@ -169,7 +169,7 @@ def _is_of(version: SuiteVersion, logged: LoggedRun) -> bool:
     return logged.status != "finished" or len(known) == len(logged.cases)
 
 
-def _messages(version: SuiteVersion) -> dict[str, list[Message]]:
+def _messages(version: SuiteVersionRecord) -> dict[str, list[Message]]:
     return dict(version.cases.values_list("case_id", "content__messages"))
 
 
@@ -180,10 +180,10 @@ def _may_be_same(case: LoggedCase, stored: Sequence[Message]) -> bool:
     return canonical_json(list(map(_message, case.messages))) == canonical_json(list(map(_message, stored)))
 
 
-def _that_holds(slug: str, document: Mapping[str, Any], logged: LoggedRun) -> SuiteVersion | None:
+def _that_holds(slug: str, document: Mapping[str, Any], logged: LoggedRun) -> SuiteVersionRecord | None:
     """The newest version made from a whole log of which this one, that broke off, has a part."""
     digests = {case.digest for case in parse_suite(document).cases}
-    versions = SuiteVersion.objects.filter(suite__slug=slug, scorer=recorded_scorer(logged, _main(logged)))
+    versions = SuiteVersionRecord.objects.filter(suite__slug=slug, scorer=recorded_scorer(logged, _main(logged)))
     for version in versions.select_related("suite", "scorer").order_by("-number"):
         if version.cases.filter(digest__in=digests).count() == len(digests):
             return version
@@ -250,7 +250,7 @@ def says_max_tokens(logged: LoggedRun) -> bool:
     return type(most) is int and 1 <= most <= MAX_TOKENS
 
 
-def lacks_prompts(version: SuiteVersion) -> bool:
+def lacks_prompts(version: SuiteVersionRecord) -> bool:
     """Tell whether a version has a case whose prompt its log did not hold."""
     return version.cases.filter(content__messages=_unknown_prompt()).exists()
 

@@ -19,13 +19,13 @@ from runs.importers import formats
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports import identity, import_reading, responses
-from runs.imports.buckets import Served, endpoint_of, profile_of
-from runs.imports.import_suites import Placed, place
+from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
+from runs.imports.import_suites import MatchedSuite, place
 from runs.imports.requests import complete_run, is_of_requests
 from runs.imports.responses import Responses
 from runs.imports.times import Times, times_of
 from runs.imports.trainers import store_trainer
-from runs.models import CaseColumns, Event, Import, Repeat, Run, Shard
+from runs.models import CaseColumns, Event, ImportRecord, RepeatRecord, RunRecord, Shard
 from runs.run import MAX_LABELS, MAX_REPEATS, label_problems
 from runs.served import Words, model_of, trace_by_ids
 from runs.store import history, imported, storable, take_as_long_as_it_takes
@@ -36,7 +36,7 @@ from runs.work.endings import settle_endings
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
 MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
-SHARD_STATUS = {Run.Status.FAILED: Shard.Status.FAILED, Run.Status.CANCELLED: Shard.Status.CANCELLED}
+SHARD_STATUS = {RunRecord.Status.FAILED: Shard.Status.FAILED, RunRecord.Status.CANCELLED: Shard.Status.CANCELLED}
 
 
 def import_logs(
@@ -47,7 +47,7 @@ def import_logs(
     scale: str = "",
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
-) -> tuple[Import, list[Run], bool]:
+) -> tuple[ImportRecord, list[RunRecord], bool]:
     """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
 
     scale: of scores beyond 0 to 1, as in 0..10. suite: whose cases the log has responses of; without a name it is found
@@ -69,7 +69,7 @@ def _store(
     suite: str | None,
     scale: str,
     user: Any,
-) -> tuple[Import, list[Run], bool]:
+) -> tuple[ImportRecord, list[RunRecord], bool]:
     if not logged:
         raise InvalidInput("The log holds no run.", fields={files[0].name: "holds no run"})
     if name == "batch" and is_of_requests(logged):
@@ -83,10 +83,10 @@ def _store(
     with transaction.atomic():
         take_as_long_as_it_takes()
         _take_turns()
-        known = Import.objects.filter(digest=digest).first()
+        known = ImportRecord.objects.filter(digest=digest).first()
         if known is not None:
             return known, list(known.runs.order_by("id")), False
-        source = Import.objects.create(
+        source = ImportRecord.objects.create(
             format=name,
             tool=storable(logged[0].tool)[:100],
             digest=digest,
@@ -97,10 +97,10 @@ def _store(
         if source.runs.exists():
             return source, runs, True
         source.delete()
-        return Import.objects.get(runs=runs[0]), runs, False
+        return ImportRecord.objects.get(runs=runs[0]), runs, False
 
 
-def _store_once(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
+def _store_once(*, logged: LoggedRun, source: ImportRecord, suite: str | None, user: Any) -> RunRecord:
     """The run of an eval: the one that is there, or one that is stored now, in place of one of an earlier state."""
     stored = identity.find(logged, suite=suite)
     if stored is None:
@@ -113,7 +113,7 @@ def _store_once(*, logged: LoggedRun, source: Import, suite: str | None, user: A
     return stored
 
 
-def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any) -> Run:
+def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, user: Any) -> RunRecord:
     """Store one run of a log as it ended there, and add to the notes of its import.
 
     Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
@@ -121,7 +121,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     _refuse_unfit(logged, suite)
     placed = place(logged, suite, source=source.digest)
     model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
-    run = Run.objects.create(
+    run = RunRecord.objects.create(
         suite_version=placed.version,
         endpoint=endpoint_of(model),
         profile=profile_of(logged),
@@ -141,7 +141,7 @@ def store_log(*, logged: LoggedRun, source: Import, suite: str | None, user: Any
     words = Words.locked(model) if logged.has_texts else None
     trace_of = trace_by_ids if words is None else words.trace
     decoded = {key: trace for key, each in answers.items() if not each.error and (trace := trace_of(each)) is not None}
-    served = Served(logged, model, source, None if words is None else words.store(), times)
+    served = LoggedServing(logged, model, source, None if words is None else words.store(), times)
     repeats = _store_repeats(run, logged, placed)
     links = responses.store_responses(run, repeats, answers, decoded, served, times)
     settle_endings(run, is_final=True)
@@ -195,7 +195,7 @@ def _labels(logged: LoggedRun) -> dict[str, str]:
     return cut if not label_problems(cut) else {}
 
 
-def _store_repeats(run: Run, logged: LoggedRun, placed: Placed) -> list[Repeat]:
+def _store_repeats(run: RunRecord, logged: LoggedRun, placed: MatchedSuite) -> list[RepeatRecord]:
     """Repeats with one shard each, which the import stored in one go; done is what the log has.
 
     A repeat that not all cases were to have is one of chosen cases.
@@ -205,12 +205,14 @@ def _store_repeats(run: Run, logged: LoggedRun, placed: Placed) -> list[Repeat]:
     n_wanted[[placed.indexes[case_id] for case_id in answers]] = list(answers.values())
     if logged.n_repeats:
         n_wanted[:] = n_wanted.max()
-    repeats = Repeat.objects.bulk_create(
-        Repeat(run=run, index=index, cases=None if (chosen := n_wanted >= index).all() else pack_selection(chosen))
+    repeats = RepeatRecord.objects.bulk_create(
+        RepeatRecord(
+            run=run, index=index, cases=None if (chosen := n_wanted >= index).all() else pack_selection(chosen)
+        )
         for index in range(1, int(n_wanted.max()) + 1)
     )
     n_logged = Counter(each.repeat for each in logged.responses)
-    status = SHARD_STATUS.get(Run.Status(logged.status), Shard.Status.FINISHED)
+    status = SHARD_STATUS.get(RunRecord.Status(logged.status), Shard.Status.FINISHED)
     Shard.objects.bulk_create(
         Shard(repeat=repeat, first=0, last=n_cases - 1, status=status, attempt=1, n_done=n_logged[repeat.index])
         for repeat in repeats
@@ -219,29 +221,29 @@ def _store_repeats(run: Run, logged: LoggedRun, placed: Placed) -> list[Repeat]:
 
 
 def _end_repeat(
-    run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses, process_ids: set[int], times: Times
+    run: RunRecord, repeat: RepeatRecord, logged: LoggedRun, answers: Responses, process_ids: set[int], times: Times
 ) -> None:
     """Pack, score and end a repeat."""
     repeat.engine_processes.set(process_ids)
     n_missing = rollup.store_columns(repeat)
     responses.store_scores(run, repeat, logged, answers)
-    ended = Run.Status.INCOMPLETE if n_missing else Run.Status.FINISHED
+    ended = RunRecord.Status.INCOMPLETE if n_missing else RunRecord.Status.FINISHED
     repeat.status = logged.status if logged.status in SHARD_STATUS else ended
     repeat.finished_at = times.ended_at
     repeat.save(update_fields=["status", "finished_at"])
 
 
-def _end_run(run: Run, repeats: Sequence[Repeat], logged: LoggedRun) -> None:
+def _end_run(run: RunRecord, repeats: Sequence[RepeatRecord], logged: LoggedRun) -> None:
     """A run that its tool ended well is incomplete all the same where responses are missing."""
-    is_whole = all(repeat.status == Run.Status.FINISHED for repeat in repeats)
-    run.status = logged.status if logged.status != "finished" or is_whole else Run.Status.INCOMPLETE
+    is_whole = all(repeat.status == RunRecord.Status.FINISHED for repeat in repeats)
+    run.status = logged.status if logged.status != "finished" or is_whole else RunRecord.Status.INCOMPLETE
     run.finished_at = repeats[0].finished_at
     run.bucket = rollup.largest_bucket(run)
     look_through(run)
     run.save(update_fields=["status", "finished_at", "bucket", "strays", "strays_so_far", "unsteady"])
 
 
-def _tell(run: Run, source: Import, logged: LoggedRun, placed: Placed, times: Times) -> None:
+def _tell(run: RunRecord, source: ImportRecord, logged: LoggedRun, placed: MatchedSuite, times: Times) -> None:
     """The run's history, and the notes of its import."""
     names = ", ".join(file["name"] for file in source.files)
     n_repeats = CaseColumns.objects.filter(repeat__run=run).count()

@@ -8,7 +8,7 @@ from runs.importers.files import LogFile
 from runs.importers.records import LoggedRun
 from runs.imports.buckets import profile_of
 from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, fill_prompts, says_max_tokens
-from runs.models import Case, Import, Response, Run
+from runs.models import Case, ImportRecord, ResponseRecord, RunRecord
 from runs.run import refuse_if_relied_on
 from runs.store import changes, history, storable
 
@@ -21,13 +21,17 @@ def is_of_requests(logged: Sequence[LoggedRun]) -> bool:
     return not any(run.responses for run in logged)
 
 
-def complete_run(files: Sequence[LogFile], logged: LoggedRun, *, suite: str | None) -> tuple[Import, list[Run], bool]:
+def complete_run(
+    files: Sequence[LogFile], logged: LoggedRun, *, suite: str | None
+) -> tuple[ImportRecord, list[RunRecord], bool]:
     """Give the one run whose cases are all among these requests their prompts and settings, and return it.
 
     False, and the run, where these requests completed it before. Raises InvalidInput naming the file where no run or
     more than one fits, and Conflict where a baseline or a release rests on the run.
     """
-    known = Import.objects.filter(files__contains=[{"sha256": file.sha256} for file in files]).order_by("-id").first()
+    known = (
+        ImportRecord.objects.filter(files__contains=[{"sha256": file.sha256} for file in files]).order_by("-id").first()
+    )
     if known is not None:
         return known, list(known.runs.order_by("id")), False
     fitting = [run for run in _fitting_runs(logged) if suite in (None, run.suite_version.suite.slug)]
@@ -55,19 +59,19 @@ def complete_run(files: Sequence[LogFile], logged: LoggedRun, *, suite: str | No
     return source, [run], True
 
 
-def _fitting_runs(logged: LoggedRun) -> list[Run]:
+def _fitting_runs(logged: LoggedRun) -> list[RunRecord]:
     """Return the imported runs that lack prompts, and whose cases are all among the requests."""
     unknown = Case.objects.filter(content__messages=[{"role": "user", "content": UNKNOWN_PROMPT}])
-    runs = Run.objects.filter(source__format="batch", suite_version__in=unknown.values("suite_version"))
+    runs = RunRecord.objects.filter(source__format="batch", suite_version__in=unknown.values("suite_version"))
     known = {case.id for case in logged.cases}
     related = runs.select_related("source", "endpoint", "suite_version__suite").order_by("id")
     return [run for run in related if known.issuperset(run.suite_version.cases.values_list("case_id", flat=True))]
 
 
-def _fill(run: Run, logged: LoggedRun, *, tool: str) -> None:
+def _fill(run: RunRecord, logged: LoggedRun, *, tool: str) -> None:
     run.suite_version = fill_prompts(run.suite_version, logged, tool=tool)
     run.profile = profile_of(logged)
-    responses = Response.objects.filter(repeat__run=run, error_code="")
+    responses = ResponseRecord.objects.filter(repeat__run=run, error_code="")
     seed = logged.sampling.get("seed")
     if isinstance(seed, int):
         responses.filter(seed_sent=None).update(seed_sent=seed)

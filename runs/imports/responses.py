@@ -7,29 +7,34 @@ from datetime import datetime
 import numpy as np
 
 from evalboard.core import scoring
-from evalboard.core.trace import Trace, unpack_selection
+from evalboard.core.trace import TokenTrace, unpack_selection
 from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from runs.importers.spelling import is_measured
-from runs.imports.buckets import Served
+from runs.imports.buckets import LoggedServing
 from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed
-from runs.models import EngineProcess, Repeat, Response, Run, Scorer
+from runs.models import EngineProcess, RepeatRecord, ResponseRecord, RunRecord, Scorer
 from runs.served import answer_fields
-from runs.store import NOT_IN_LOG, PROMPT_FILTERED, Key, Place, bulk, storable, traces
+from runs.store import NOT_IN_LOG, PROMPT_FILTERED, BlockSlot, Key, bulk, storable, traces
 from runs.work import rollup
 
 ROWS_AT_ONCE = 2000
 
 Responses = Mapping[tuple[int, int], LoggedResponse]  # (repeat, case index) → what the log has
-Traces = Mapping[tuple[int, int], Trace]
+Traces = Mapping[tuple[int, int], TokenTrace]
 
 
 def store_responses(
-    run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, served: Served, times: Times
+    run: RunRecord,
+    repeats: Sequence[RepeatRecord],
+    answers: Responses,
+    decoded: Traces,
+    served: LoggedServing,
+    times: Times,
 ) -> dict[int, set[int]]:
     """Store a response for every case and repeat, missing where the log lacks one. Repeat id → engine processes."""
     places = _store_traces(run, {key: trace for key, trace in decoded.items() if is_measured(answers[key])})
-    rows: list[Response] = []
+    rows: list[ResponseRecord] = []
     links: dict[int, set[int]] = defaultdict(set)
     for repeat in repeats:
         n_cases = run.suite_version.n_cases
@@ -51,7 +56,7 @@ def store_responses(
     return links
 
 
-def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses) -> None:
+def store_scores(run: RunRecord, repeat: RepeatRecord, logged: LoggedRun, answers: Responses) -> None:
     """Score a repeat as its suite says, and keep the tool's own scores."""
     own = run.suite_version.scorer
     n_cases = run.suite_version.n_cases
@@ -65,7 +70,7 @@ def store_scores(run: Run, repeat: Repeat, logged: LoggedRun, answers: Responses
             _keep(repeat, recorded_scorer(logged, name), given, n_cases)
 
 
-def _keep(repeat: Repeat, scorer: Scorer, given: Mapping[int, LoggedScore], n_cases: int) -> None:
+def _keep(repeat: RepeatRecord, scorer: Scorer, given: Mapping[int, LoggedScore], n_cases: int) -> None:
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
     for index, each in given.items():
@@ -75,22 +80,22 @@ def _keep(repeat: Repeat, scorer: Scorer, given: Mapping[int, LoggedScore], n_ca
     rollup.store_scores(repeat, scorer, scores, reasons)
 
 
-def _store_traces(run: Run, decoded: Traces) -> dict[Key, Place]:
+def _store_traces(run: RunRecord, decoded: Traces) -> dict[Key, BlockSlot]:
     """Final blocks of traces, equal ones of a case once."""
     different = {(index, trace.digest): trace for (_, index), trace in decoded.items()}
     return traces.store_blocks(run.pk, sorted(different.items(), key=lambda member: member[0][0]), is_final=True)
 
 
 def _row(
-    repeat: Repeat,
+    repeat: RepeatRecord,
     index: int,
     response: LoggedResponse,
     process: EngineProcess,
-    trace: Trace | None,
-    place: Place | None,
+    trace: TokenTrace | None,
+    place: BlockSlot | None,
     times: Times,
-) -> Response:
-    return Response(
+) -> ResponseRecord:
+    return ResponseRecord(
         repeat=repeat,
         case_index=index,
         engine_process=process,
@@ -100,11 +105,11 @@ def _row(
     )
 
 
-def _missing(repeat: Repeat, index: int, response: LoggedResponse | None, times: Times) -> Response:
+def _missing(repeat: RepeatRecord, index: int, response: LoggedResponse | None, times: Times) -> ResponseRecord:
     code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
     if response is not None and response.is_prompt_filtered:
         code = PROMPT_FILTERED
-    return Response(
+    return ResponseRecord(
         repeat=repeat,
         case_index=index,
         attempt=1,

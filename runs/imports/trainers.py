@@ -5,10 +5,12 @@ from typing import Any
 
 from runs.forced import ReportedAnswer, store_reported
 from runs.imports.responses import Responses, Traces
-from runs.models import Repeat, Run
+from runs.models import RepeatRecord, RunRecord
 
 
-def store_trainer(run: Run, repeats: Sequence[Repeat], answers: Responses, decoded: Traces, *, user: Any) -> None:
+def store_trainer(
+    run: RunRecord, repeats: Sequence[RepeatRecord], answers: Responses, decoded: Traces, *, user: Any
+) -> None:
     """Store the trainer's logprobs of a log, if it has any. Belongs in the transaction that stores its run."""
     by_index = {repeat.index: repeat for repeat in repeats}
     reported = [

@@ -14,10 +14,10 @@ from django.db.models.functions import Now
 from evalboard.contract.lab_kinds import LABEL
 from evalboard.core.errors import Conflict, EvalboardError
 from runs.access import RUN, may
-from runs.lab.bisect import Bisect
+from runs.lab.bisect import BisectKind
 from runs.lab.engine_time import measure_engine_time
-from runs.lab.variance import Variance
-from runs.models import Experiment, ExperimentArm, Priority, Repeat, Run
+from runs.lab.variance import VarianceKind
+from runs.models import ExperimentArm, ExperimentRecord, Priority, RepeatRecord, RunRecord
 from runs.run import cancel_run, create_run
 from runs.work import queue
 
@@ -25,43 +25,50 @@ Status = ExperimentArm.Status
 Arms = Sequence[ExperimentArm]
 
 
-class Kind(Protocol):
+class ExperimentKind(Protocol):
     """What one kind of experiment makes of arms; they are in order, and those of one experiment."""
 
-    def passes(self, run: Run) -> Sequence[Repeat]:
+    def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         """Return the repeats of an arm's run that count."""
 
-    def measure(self, experiment: Experiment, arms: Arms, run: Run) -> dict[str, Any] | None:
+    def measure(self, experiment: ExperimentRecord, arms: Arms, run: RunRecord) -> dict[str, Any] | None:
         """Return the figures of an arm whose run has ended with passes, None where they cannot be known."""
 
-    def prepare(self, experiment: Experiment, arms: Arms) -> None:
+    def prepare(self, experiment: ExperimentRecord, arms: Arms) -> None:
         """End the arms that take no run, before the next one begins."""
 
-    def order(self, experiment: Experiment, arm: ExperimentArm) -> Mapping[str, Any]:
+    def order(self, experiment: ExperimentRecord, arm: ExperimentArm) -> Mapping[str, Any]:
         """Return the run of an arm, as `create_run` takes it. Raises what keeps it from being made."""
 
     def failure(self, arms: Arms) -> str:
         """Say why nothing can come of the arms that wait, "" where something can."""
 
-    def is_settled(self, experiment: Experiment, arms: Arms) -> bool:
+    def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         """Tell whether the arms that wait could show nothing more."""
 
-    def add_arms(self, experiment: Experiment, arms: Arms) -> bool:
+    def add_arms(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         """Store further arms where those that ended ask for them; False where nothing is left."""
 
 
-KINDS: Mapping[str, Kind] = {Experiment.Kind.VARIANCE: Variance(), Experiment.Kind.BISECT: Bisect()}
+KINDS: Mapping[str, ExperimentKind] = {
+    ExperimentRecord.Kind.VARIANCE: VarianceKind(),
+    ExperimentRecord.Kind.BISECT: BisectKind(),
+}
 
 
 def open_experiments() -> list[int]:
     """Return the ids of experiments that are at work."""
-    return list(Experiment.objects.filter(status=Experiment.Status.RUNNING).order_by("pk").values_list("pk", flat=True))
+    return list(
+        ExperimentRecord.objects.filter(status=ExperimentRecord.Status.RUNNING)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    )
 
 
 def advance(experiment_id: int) -> bool:
     """Take the steps of an experiment that can be taken now; False where there is none, or another sweep takes them."""
     with transaction.atomic():
-        running = Experiment.objects.filter(pk=experiment_id, status=Experiment.Status.RUNNING)
+        running = ExperimentRecord.objects.filter(pk=experiment_id, status=ExperimentRecord.Status.RUNNING)
         experiment = running.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
         if experiment is None:
             return False
@@ -80,12 +87,12 @@ def advance(experiment_id: int) -> bool:
 
 def advance_after(run_id: int) -> None:
     """Take the next step of the experiment whose arm this run is, if it has ended: no engine then waits for a sweep."""
-    ended = ExperimentArm.objects.filter(run=run_id, run__status__in=Run.TERMINAL, status=Status.RUNNING)
+    ended = ExperimentArm.objects.filter(run=run_id, run__status__in=RunRecord.TERMINAL, status=Status.RUNNING)
     for experiment_id in ended.values_list("experiment", flat=True):
         advance(experiment_id)
 
 
-def cut_off(experiment: Experiment) -> list[int]:
+def cut_off(experiment: ExperimentRecord) -> list[int]:
     """End the arm at work with the passes that it has, leave out those that wait; return the runs to be cancelled."""
     arms, to_cancel = _arms(experiment), list[int]()
     for arm in arms:
@@ -100,7 +107,7 @@ def cut_off(experiment: Experiment) -> list[int]:
     return to_cancel
 
 
-def _cut(experiment: Experiment, arm: ExperimentArm, arms: Arms, run: Run) -> None:
+def _cut(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms, run: RunRecord) -> None:
     """Keep the whole passes of an arm whose run is about to be cancelled."""
     kind = KINDS[experiment.kind]
     passes = kind.passes(run)
@@ -112,12 +119,12 @@ def _cut(experiment: Experiment, arm: ExperimentArm, arms: Arms, run: Run) -> No
     arm.save()
 
 
-def _arms(experiment: Experiment) -> list[ExperimentArm]:
+def _arms(experiment: ExperimentRecord) -> list[ExperimentArm]:
     related = ("run__suite_version", "endpoint", "suite_version__suite")
     return list(experiment.arms.select_related(*related).order_by("position"))
 
 
-def _beyond_budget(experiment: Experiment, arms: Arms, run: Run) -> int | None:
+def _beyond_budget(experiment: ExperimentRecord, arms: Arms, run: RunRecord) -> int | None:
     """Return the run that is to be cancelled, because the budget is spent while it is at work."""
     if run.is_cancel_wanted:
         return None
@@ -133,7 +140,7 @@ def cancel_open_run(run_id: int) -> None:
         return
 
 
-def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
+def _end_arm(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms) -> None:
     """Keep what came of an arm whose run has ended, or was deleted."""
     run, kind = arm.run, KINDS[experiment.kind]
     if run is None:
@@ -141,7 +148,7 @@ def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
     else:
         passes = kind.passes(run)
         arm.spent_minutes += measure_engine_time(run).minutes  # beside what it took before it was resumed
-        if run.status == Run.Status.FINISHED:
+        if run.status == RunRecord.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:
             arm.status, arm.problem = Status.CUT, f"Run {run.pk} ended {run.status}; whole passes kept: {len(passes)}."
@@ -154,7 +161,7 @@ def _end_arm(experiment: Experiment, arm: ExperimentArm, arms: Arms) -> None:
     arm.save()
 
 
-def _begin_next(experiment: Experiment, arms: Arms) -> bool:
+def _begin_next(experiment: ExperimentRecord, arms: Arms) -> bool:
     """Start the next arm, or end the experiment; arms that cannot start are passed over, with the reason."""
     kind = KINDS[experiment.kind]
     kind.prepare(experiment, arms)
@@ -185,36 +192,36 @@ def _begin_next(experiment: Experiment, arms: Arms) -> bool:
         return _begin_next(experiment, _arms(experiment))
     spent = sum(arm.spent_minutes for arm in arms)
     if failure := kind.failure(arms):
-        _end(experiment, Experiment.Status.FAILED, failure)
+        _end(experiment, ExperimentRecord.Status.FAILED, failure)
     elif any(arm.status == Status.CUT for arm in arms) and spent >= experiment.budget_minutes:
-        _end(experiment, Experiment.Status.STOPPED, "")
+        _end(experiment, ExperimentRecord.Status.STOPPED, "")
     else:
-        _end(experiment, Experiment.Status.FINISHED, "")
+        _end(experiment, ExperimentRecord.Status.FINISHED, "")
     return True
 
 
-def _reason_to_end(experiment: Experiment, arms: Arms) -> tuple[str, str] | None:
+def _reason_to_end(experiment: ExperimentRecord, arms: Arms) -> tuple[str, str] | None:
     """Return the status and the problem with which an experiment ends before its next arm; None where it goes on."""
     person, kind = experiment.created_by, KINDS[experiment.kind]
     if person is None or not may(person, RUN):
         name = "Whoever" if person is None else person.get_username()
-        return Experiment.Status.FAILED, f"{name} who started it may not start runs any more."
+        return ExperimentRecord.Status.FAILED, f"{name} who started it may not start runs any more."
     if failure := kind.failure(arms):
-        return Experiment.Status.FAILED, failure
+        return ExperimentRecord.Status.FAILED, failure
     if kind.is_settled(experiment, arms):
-        return Experiment.Status.FINISHED, ""
+        return ExperimentRecord.Status.FINISHED, ""
     if sum(arm.spent_minutes for arm in arms) >= experiment.budget_minutes:
-        return Experiment.Status.STOPPED, ""
+        return ExperimentRecord.Status.STOPPED, ""
     return None
 
 
-def _end(experiment: Experiment, status: str, problem: str) -> None:
+def _end(experiment: ExperimentRecord, status: str, problem: str) -> None:
     experiment.arms.filter(status=Status.WAITING).update(status=Status.MISSING)
     experiment.status, experiment.problem, experiment.finished_at = status, problem, Now()
     experiment.save(update_fields=["status", "problem", "finished_at"])
 
 
-def _create_run(experiment: Experiment, arm: ExperimentArm) -> Run:
+def _create_run(experiment: ExperimentRecord, arm: ExperimentArm) -> RunRecord:
     """Start an arm's run. Raises as `create_run` does."""
     order = KINDS[experiment.kind].order(experiment, arm)
     labels = {LABEL: str(experiment.pk), "source": arm.source}

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from evalboard.contract.lab_kinds import Reach
+from evalboard.contract.lab_kinds import FieldReach
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
@@ -21,13 +21,13 @@ from evalboard.core.lab import (
     plan_steps,
 )
 from evalboard.core.profile import find_moved_fields, is_sampled, read_sampling
-from runs.compare import Inputs, inputs
+from runs.compare import ComparisonInputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.steps import StepPlanner, store_steps
 from runs.lab.telling import Telling, choose_telling
-from runs.models import EngineProcess, Experiment, Repeat, Run
+from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
 from runs.work import refuse_if_nobody_can
 from runs.work.workers import able
 
@@ -38,18 +38,18 @@ STACK = ("versions", "hardware", "env", "engine")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class BisectedRun:
     """One run of a bisect: its first whole pass, what it was decoded with, and what served it."""
 
-    run: Run
-    first: Repeat
+    run: RunRecord
+    first: RepeatRecord
     setup: Setup
     manifest: dict[str, Any]
 
 
 def plan_bisect(
     *, baseline: int, candidate: int, cases: int = DEFAULT_CASES, budget_minutes: float | None = None, user: Any
-) -> Experiment:
+) -> ExperimentRecord:
     """Store the plan of a bisect of two runs; nothing is decoded before it is started.
 
     cases: how many that tell are decoded in each step, at most. budget_minutes: None: half as much again as the
@@ -82,8 +82,8 @@ def plan_bisect(
     refuse_if_too_many_plans()
     before, after = _score(ours), _score(theirs)
     with transaction.atomic():
-        experiment = Experiment.objects.create(
-            kind=Experiment.Kind.BISECT,
+        experiment = ExperimentRecord.objects.create(
+            kind=ExperimentRecord.Kind.BISECT,
             suite_version=ours.run.suite_version,
             endpoint=ours.run.endpoint,
             profile=ours.run.profile,
@@ -107,9 +107,9 @@ def plan_bisect(
     return experiment
 
 
-def _side(run_id: int) -> Side:
+def _side(run_id: int) -> BisectedRun:
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__fingerprint")
-    run = Run.objects.select_related(*related).filter(pk=run_id).first()
+    run = RunRecord.objects.select_related(*related).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     if run.source_id is not None or run.is_reported:
@@ -118,10 +118,10 @@ def _side(run_id: int) -> Side:
     passes = whole_passes(run)
     if not passes or run.bucket is None:
         raise Conflict(f"Run {run_id} has no whole pass over its suite yet; bisect it when one has ended.")
-    return Side(run, passes[0], _setup(run), dict(run.bucket.fingerprint.manifest))
+    return BisectedRun(run, passes[0], _setup(run), dict(run.bucket.fingerprint.manifest))
 
 
-def _setup(run: Run) -> Setup:
+def _setup(run: RunRecord) -> Setup:
     endpoint, model = run.endpoint, run.model_override
     serving = {
         "model_path": model.get("path", "") if model else endpoint.model_path,
@@ -137,7 +137,7 @@ def _setup(run: Run) -> Setup:
     return Setup(serving, settings, limits)
 
 
-def _in_living_pool(ours: Side, theirs: Side, *, is_worker_settable: bool) -> tuple[Setup, Setup]:
+def _in_living_pool(ours: BisectedRun, theirs: BisectedRun, *, is_worker_settable: bool) -> tuple[Setup, Setup]:
     """Return both setups; in one pool that has a worker alive where nothing can be decoded in both."""
     if is_worker_settable:
         return ours.setup, theirs.setup
@@ -147,7 +147,7 @@ def _in_living_pool(ours: Side, theirs: Side, *, is_worker_settable: bool) -> tu
     return first, second
 
 
-def _find_moved(ours: Side, theirs: Side, loaded: Inputs, *, kind: str) -> list[Field]:
+def _find_moved(ours: BisectedRun, theirs: BisectedRun, loaded: ComparisonInputs, *, kind: str) -> list[Field]:
     """Return every field that differs: those that can be set, those of the stack that served, and the scorer."""
     settings = find_fields(ours.setup, theirs.setup, kind=kind)
     fields = [_by_worker(each, ours, theirs) for each in settings if _is_in_effect(each, ours, theirs)]
@@ -159,19 +159,19 @@ def _find_moved(ours: Side, theirs: Side, loaded: Inputs, *, kind: str) -> list[
             ("chat_template", [each.template_digest for each in served]),
         ):
             if digests[0] != digests[1]:
-                fields.append(Field(name, digests[0][:8], digests[1][:8], Reach.NOT_REACHABLE, "same_path"))
+                fields.append(Field(name, digests[0][:8], digests[1][:8], FieldReach.NOT_REACHABLE, "same_path"))
     stacks = [{part: side.manifest.get(part, {}) for part in STACK} for side in (ours, theirs)]
     for each in find_unreachable(find_moved_fields(*stacks), [field for field in fields if field.is_settable]):
         fields.append(_without_worker(each, ours))
     scorers = [side.run.suite_version.scorer for side in (ours, theirs)]
     if scorers[0] != scorers[1]:
         code = next((reason for reason in map(_scorer_problem, (ours, theirs)) if reason), "")
-        reach = Reach.NOT_REACHABLE if code else Reach.SCORER
+        reach = FieldReach.NOT_REACHABLE if code else FieldReach.SCORER
         fields.append(Field(SCORER, scorers[0].digest[:8], scorers[1].digest[:8], reach, code))
     return fields
 
 
-def _is_in_effect(field: Field, ours: Side, theirs: Side) -> bool:
+def _is_in_effect(field: Field, ours: BisectedRun, theirs: BisectedRun) -> bool:
     """Tell whether a setting differs in what either engine said of itself: a default that is written out does not."""
     section, _, leaf = field.name.partition(".")
     if section not in ("engine", "env"):
@@ -180,7 +180,7 @@ def _is_in_effect(field: Field, ours: Side, theirs: Side) -> bool:
     return one is None or one != other
 
 
-def _by_worker(field: Field, ours: Side, theirs: Side) -> Field:
+def _by_worker(field: Field, ours: BisectedRun, theirs: BisectedRun) -> Field:
     """Return the field of the pools; where a pool has no worker alive with its run's stack it cannot be reached."""
     if field.name != WORKER:
         return field
@@ -189,11 +189,11 @@ def _by_worker(field: Field, ours: Side, theirs: Side) -> Field:
         wanted = {part: side.manifest.get(part) for part in ("versions", "hardware")}
         if not living or not any({part: each.get(part) for part in wanted} == wanted for each in living):
             facts = {"pool": side.run.endpoint.pool}
-            return Field(field.name, field.baseline, field.candidate, Reach.NOT_REACHABLE, "no_worker", facts)
+            return Field(field.name, field.baseline, field.candidate, FieldReach.NOT_REACHABLE, "no_worker", facts)
     return field
 
 
-def _without_worker(field: Field, ours: Side) -> Field:
+def _without_worker(field: Field, ours: BisectedRun) -> Field:
     """Say of a field of the stack which of its values no living worker has."""
     living = living_stacks(ours.run.endpoint.pool)
     lacking = [
@@ -204,7 +204,7 @@ def _without_worker(field: Field, ours: Side) -> Field:
     if not lacking:
         return field
     return Field(
-        field.name, field.baseline, field.candidate, Reach.NOT_REACHABLE, "no_worker_has", {"value": lacking[0]}
+        field.name, field.baseline, field.candidate, FieldReach.NOT_REACHABLE, "no_worker_has", {"value": lacking[0]}
     )
 
 
@@ -226,7 +226,7 @@ def living_stacks(pool: str) -> list[dict[str, Any]]:
 def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telling) -> None:
     if not moved:
         raise Conflict("Nothing that is known of these two runs differs, so there is nothing to bisect.")
-    if not telling.cases and not any(each.reach is Reach.SCORER for each in moved):
+    if not telling.cases and not any(each.reach is FieldReach.SCORER for each in moved):
         raise Conflict("Every answer of the two runs is the same, so there is nothing to bisect.")
     if len(settable) > MAX_FIELDS:
         raise Conflict(
@@ -235,20 +235,20 @@ def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telli
         )
 
 
-def _score(side: Side) -> float | None:
+def _score(side: BisectedRun) -> float | None:
     """Return what the pass scored, in points; None where it has no score."""
     scored = side.first.scores.filter(scorer=side.run.suite_version.scorer)
     return scored.values_list("points", flat=True).first()
 
 
-def _scorer_problem(side: Side) -> str:
+def _scorer_problem(side: BisectedRun) -> str:
     version = side.run.suite_version
     if scoring.is_recorded(version.scorer.spec):
         return "recorded"
     return "too_large" if version.n_cases > MAX_SCORED else ""
 
 
-def _score_again(ours: Side, theirs: Side) -> float | None:
+def _score_again(ours: BisectedRun, theirs: BisectedRun) -> float | None:
     """Return by how many points the candidate's scorer moves the score of the baseline's own texts; None: by none."""
     version, other = ours.run.suite_version, theirs.run.suite_version
     if version.scorer_id == other.scorer_id or any(map(_scorer_problem, (ours, theirs))):

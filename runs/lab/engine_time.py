@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.db.models import OuterRef, Subquery
 
-from runs.models import EngineProcess, Repeat, Run
+from runs.models import EngineProcess, RepeatRecord, RunRecord
 
 # From the first request of a process in a repeat to its last answer; several workers count side by side.
 TIME = """
@@ -34,7 +34,7 @@ class EngineTime:
         return (self.seconds + self.start_seconds) / 60
 
 
-def measure_engine_time(run: Run) -> EngineTime:
+def measure_engine_time(run: RunRecord) -> EngineTime:
     """Measure a run, as far as it is. Calls to a server of others start no engine."""
     with connection.cursor() as cursor:
         cursor.execute(TIME, [run.pk])
@@ -43,9 +43,9 @@ def measure_engine_time(run: Run) -> EngineTime:
     return EngineTime(seconds, n_tokens, len(starts), sum(starts))
 
 
-def _list_starts(run: Run) -> list[float]:
+def _list_starts(run: RunRecord) -> list[float]:
     """Return the seconds that each engine took to start for this run; one that was warm had started for another."""
-    served = Repeat.engine_processes.through.objects.order_by("pk")
+    served = RepeatRecord.engine_processes.through.objects.order_by("pk")
     first = served.filter(engineprocess=OuterRef("pk")).values("repeat__run")[:1]
     processes = EngineProcess.objects.filter(pk__in=served.filter(repeat__run=run).values("engineprocess"))
     own = processes.annotate(started_for=Subquery(first)).filter(started_for=run.pk)

@@ -23,7 +23,7 @@ from evalboard.core.lab import (
 from evalboard.core.profile import is_sampled, read_sampling
 from runs.lab.arms import cancel_open_run, cut_off
 from runs.lab.surroundings import read_pace, read_surroundings
-from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Run, SuiteVersion
+from runs.models import EndpointRecord, ExperimentArm, ExperimentRecord, ProfileRecord, RunRecord, SuiteVersionRecord
 from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile
 from runs.work import refuse_if_nobody_can
 
@@ -47,7 +47,7 @@ def plan_experiment(
     temperature: float | None = None,
     budget_minutes: float | None = None,
     user: Any,
-) -> Experiment:
+) -> ExperimentRecord:
     """Store the plan of a variance experiment; nothing is decoded before it is started.
 
     endpoint: None: that of the suite's newest run. runs: passes over the suite in each arm. sources: those to measure,
@@ -70,8 +70,8 @@ def plan_experiment(
     costs = [_estimate(version, around, arm) for arm in arms]
     refuse_if_too_many_plans()
     with transaction.atomic():
-        experiment = Experiment.objects.create(
-            kind=Experiment.Kind.VARIANCE,
+        experiment = ExperimentRecord.objects.create(
+            kind=ExperimentRecord.Kind.VARIANCE,
             suite_version=version,
             endpoint=base,
             profile=pinned,
@@ -80,7 +80,7 @@ def plan_experiment(
             budget_minutes=budget_minutes or default_budget(add_costs(costs)),
             created_by=user,
         )
-        endpoints = {each.slug: each for each in Endpoint.objects.filter(slug__in={arm.endpoint for arm in arms})}
+        endpoints = {each.slug: each for each in EndpointRecord.objects.filter(slug__in={arm.endpoint for arm in arms})}
         ExperimentArm.objects.bulk_create(
             ExperimentArm(
                 experiment=experiment,
@@ -99,9 +99,9 @@ def plan_experiment(
     return experiment
 
 
-def _newest_endpoint(version: SuiteVersion) -> Endpoint:
+def _newest_endpoint(version: SuiteVersionRecord) -> EndpointRecord:
     """Return the endpoint that a suite was last asked of, logs apart. Raises InvalidInput where there is none."""
-    runs = Run.objects.filter(suite_version__suite=version.suite_id, source=None).select_related("endpoint")
+    runs = RunRecord.objects.filter(suite_version__suite=version.suite_id, source=None).select_related("endpoint")
     newest = runs.order_by("-pk").first()
     if newest is None:
         words = f"Name one: the suite {version.suite} was never run."
@@ -111,7 +111,7 @@ def _newest_endpoint(version: SuiteVersion) -> Endpoint:
 
 def refuse_if_too_many_plans() -> None:
     """Raise Conflict where as many plans wait to be confirmed as may."""
-    if Experiment.objects.filter(status=Experiment.Status.PLANNED).count() >= MAX_PLANNED:
+    if ExperimentRecord.objects.filter(status=ExperimentRecord.Status.PLANNED).count() >= MAX_PLANNED:
         raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
 
 
@@ -126,7 +126,7 @@ def default_budget(cost: ArmCost) -> float:
 def start_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
     """Confirm a plan: its arms are run from now on, the control first. Raises NotFound, InvalidInput, Conflict."""
     experiment = _locked(experiment_id)
-    if experiment.status != Experiment.Status.PLANNED:
+    if experiment.status != ExperimentRecord.Status.PLANNED:
         raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it was confirmed before.")
     _set_to_work(experiment, budget_minutes)
 
@@ -138,7 +138,7 @@ def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None
     budget_minutes: of all that it takes, what it has spent included. Raises NotFound, InvalidInput, Conflict.
     """
     experiment = _locked(experiment_id)
-    over = (Experiment.Status.STOPPED, Experiment.Status.CANCELLED, Experiment.Status.FAILED)
+    over = (ExperimentRecord.Status.STOPPED, ExperimentRecord.Status.CANCELLED, ExperimentRecord.Status.FAILED)
     if experiment.status not in over:
         raise Conflict(f"Experiment {experiment_id} is {experiment.status}; nothing of it is left to go on with.")
     left = experiment.arms.exclude(status=ExperimentArm.Status.FINISHED)
@@ -150,12 +150,12 @@ def cancel_experiment(*, experiment_id: int) -> None:
     """Stop an experiment, with the run that it is at; passes that have ended stay. Raises NotFound, Conflict."""
     with transaction.atomic():
         experiment = _locked(experiment_id)
-        if experiment.status == Experiment.Status.CANCELLED:
+        if experiment.status == ExperimentRecord.Status.CANCELLED:
             return
-        if experiment.status != Experiment.Status.RUNNING:
+        if experiment.status != ExperimentRecord.Status.RUNNING:
             raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
         run_ids = cut_off(experiment)
-        experiment.status, experiment.finished_at = Experiment.Status.CANCELLED, Now()
+        experiment.status, experiment.finished_at = ExperimentRecord.Status.CANCELLED, Now()
         experiment.save(update_fields=["status", "finished_at"])
     for run_id in run_ids:  # not while a row is locked: workers lock theirs in another order
         cancel_open_run(run_id)
@@ -165,23 +165,23 @@ def cancel_experiment(*, experiment_id: int) -> None:
 def delete_experiment(*, experiment_id: int) -> None:
     """Delete a plan, or an experiment that has ended; its runs stay. Raises NotFound, Conflict while it is at work."""
     experiment = _locked(experiment_id)
-    if experiment.status == Experiment.Status.RUNNING:
+    if experiment.status == ExperimentRecord.Status.RUNNING:
         raise Conflict(f"Experiment {experiment_id} is at work; cancel it first.")
     experiment.delete()
 
 
-def _set_to_work(experiment: Experiment, budget_minutes: float | None) -> None:
+def _set_to_work(experiment: ExperimentRecord, budget_minutes: float | None) -> None:
     if problem := budget_problem(budget_minutes):
         raise InvalidInput("The budget is not valid.", fields={"budget_minutes": problem})
     experiment.budget_minutes = budget_minutes or experiment.budget_minutes
-    experiment.status, experiment.problem, experiment.finished_at = Experiment.Status.RUNNING, "", None
+    experiment.status, experiment.problem, experiment.finished_at = ExperimentRecord.Status.RUNNING, "", None
     experiment.started_at = experiment.started_at or Now()
     experiment.save()
 
 
 def _problems(
-    target: Endpoint,
-    pinned: Profile,
+    target: EndpointRecord,
+    pinned: ProfileRecord,
     *,
     runs: int,
     sources: Sequence[str] | None,
@@ -189,7 +189,7 @@ def _problems(
     budget: float | None,
 ) -> dict[str, str]:
     fields: dict[str, str] = {}
-    if target.engine == Endpoint.Engine.IMPORTED:
+    if target.engine == EndpointRecord.Engine.IMPORTED:
         fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
     if pinned.settings.get("batch_class") != "alone":
         fields["profile"] = "Must decode cases alone, as pinned does: all else is held against it."
@@ -213,20 +213,20 @@ def budget_problem(minutes: float | None) -> str | None:
     return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."
 
 
-def _estimate(version: SuiteVersion, around: Surroundings, arm: PlannedArm) -> ArmCost:
+def _estimate(version: SuiteVersionRecord, around: Surroundings, arm: PlannedArm) -> ArmCost:
     if not arm.n_runs:
         return NO_COST
-    endpoint = Endpoint.objects.get(slug=arm.endpoint)
+    endpoint = EndpointRecord.objects.get(slug=arm.endpoint)
     settings = around.settings if arm.settings is None else arm.settings
     pace = read_pace(version, endpoint, batch_class=settings["batch_class"])
     if pace.pass_seconds is None and arm.endpoint != around.endpoint:
-        pace = read_pace(version, Endpoint.objects.get(slug=around.endpoint), batch_class=settings["batch_class"])
+        pace = read_pace(version, EndpointRecord.objects.get(slug=around.endpoint), batch_class=settings["batch_class"])
     has_engine = not endpoint.is_remote
     return estimate_cost(arm.n_runs, pace=pace, is_restarted=arm.is_restarted, has_engine=has_engine)
 
 
-def _locked(experiment_id: int) -> Experiment:
-    experiment = Experiment.objects.select_for_update().filter(pk=experiment_id).first()
+def _locked(experiment_id: int) -> ExperimentRecord:
+    experiment = ExperimentRecord.objects.select_for_update().filter(pk=experiment_id).first()
     if experiment is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     return experiment

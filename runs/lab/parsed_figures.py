@@ -7,13 +7,13 @@ from evalboard.core import scoring
 from evalboard.core.lab import SPACINGS, ArmFigures, respace
 from evalboard.core.stats import run_points
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
-from runs.models import Repeat, Scorer
-from runs.work import Reply
+from runs.models import RepeatRecord, Scorer
+from runs.work import ReplyToScore
 
 SCORERS_READ = 8
 
 
-def measure_parser(first: Repeat) -> ArmFigures:
+def measure_parser(first: RepeatRecord) -> ArmFigures:
     """Return one point for each other scorer and for each spacing, by name; nothing is stored or decoded."""
     version = first.run.suite_version
     cases = read_scored_cases(version)
@@ -32,6 +32,6 @@ def measure_parser(first: Repeat) -> ArmFigures:
     return ArmFigures(points=tuple(points.values()), names=tuple(points))
 
 
-def _change(reply: Reply, change: Callable[[str], str]) -> Reply:
+def _change(reply: ReplyToScore, change: Callable[[str], str]) -> ReplyToScore:
     thinking = None if reply.thinking is None else change(reply.thinking)
     return reply._replace(text=change(reply.text), thinking=thinking)

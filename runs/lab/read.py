@@ -8,7 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
-from evalboard.contract.lab_kinds import CHOICES, Finding, Source, State
+from evalboard.contract.lab_kinds import CHOICES, Source, SourceFinding, State
 from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.errors import NotFound
@@ -18,7 +18,7 @@ from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
-from runs.models import Experiment, ExperimentArm, Repeat
+from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord
 from runs.store import newest_page
 from runs.work import paused_until, read_pause
 
@@ -39,7 +39,7 @@ class TableRow:
     arms: tuple[ExperimentArm, ...]
     parts: tuple[ArmFigures, ...]
     figures: Figures | None
-    finding: Finding
+    finding: SourceFinding
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         not_measured=tuple(_not_measured(left) for left in experiment.left_out),
         control=control,
         bisect=bisect,
-        pause=read_pause(experiment.endpoint_id) if experiment.status == Experiment.Status.RUNNING else None,
+        pause=read_pause(experiment.endpoint_id) if experiment.status == ExperimentRecord.Status.RUNNING else None,
         case_points=100 / experiment.suite_version.n_cases,
     )
 
@@ -83,7 +83,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
 def experiment_state(experiment_id: int) -> str:
     """Return what `experiment_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     ended = Count("arms__run__repeats", filter=Q(arms__run__repeats__finished_at__isnull=False))
-    rows = Experiment.objects.filter(pk=experiment_id).annotate(n=ended, paused=paused_until("endpoint"))
+    rows = ExperimentRecord.objects.filter(pk=experiment_id).annotate(n=ended, paused=paused_until("endpoint"))
     row = rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n", "paused").first()
     if row is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
@@ -91,7 +91,7 @@ def experiment_state(experiment_id: int) -> str:
     return "|".join(map(str, (experiment_id, *row, *arms)))
 
 
-def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ...]:
+def _rows(experiments: Iterable[ExperimentRecord]) -> tuple[contract.ExperimentRow, ...]:
     shown = list(experiments)
     by_experiment: dict[int, list[ExperimentArm]] = {each.pk: [] for each in shown}
     for arm in _arms(shown):
@@ -103,14 +103,16 @@ def _rows(experiments: Iterable[Experiment]) -> tuple[contract.ExperimentRow, ..
     )
 
 
-def _arms(experiments: Sequence[Experiment]) -> list[ExperimentArm]:
+def _arms(experiments: Sequence[ExperimentRecord]) -> list[ExperimentArm]:
     arms: QuerySet[ExperimentArm] = ExperimentArm.objects.filter(experiment__in=experiments)
     arms = arms.select_related("endpoint", "run__profile", *_of(("run",), BUCKET)).defer(*_of(("run",), NOT_NAMED))
     return list(arms.order_by("experiment", "position"))
 
 
-def _experiments() -> QuerySet[Experiment]:
-    experiments: QuerySet[Experiment] = Experiment.objects.select_related(*RELATED, *_of(SIDES, (*ASKED, *BUCKET)))
+def _experiments() -> QuerySet[ExperimentRecord]:
+    experiments: QuerySet[ExperimentRecord] = ExperimentRecord.objects.select_related(
+        *RELATED, *_of(SIDES, (*ASKED, *BUCKET))
+    )
     return experiments.defer(*_of(SIDES, NOT_NAMED))
 
 
@@ -119,15 +121,15 @@ def _of(owners: Iterable[str], fields: Sequence[str]) -> list[str]:
 
 
 def _rows_or_bisect(
-    experiment: Experiment, arms: Sequence[ExperimentArm]
+    experiment: ExperimentRecord, arms: Sequence[ExperimentArm]
 ) -> tuple[list[TableRow], contract.Bisect | None]:
     """Return what the kind of an experiment makes of its arms: rows of the table, or a bisect."""
-    if experiment.kind == Experiment.Kind.BISECT:
+    if experiment.kind == ExperimentRecord.Kind.BISECT:
         return [], read_bisect(experiment, arms)
     return _table(experiment, arms), None
 
 
-def _table(experiment: Experiment, arms: Sequence[ExperimentArm]) -> list[TableRow]:
+def _table(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> list[TableRow]:
     """Group arms into rows and judge them: the control first, then by size, what is not measured last."""
     control, step = _control_points(arms), 100 / experiment.suite_version.n_cases
     groups: dict[tuple[str, str], list[ExperimentArm]] = {}
@@ -159,12 +161,12 @@ def _control_points(arms: Sequence[ExperimentArm]) -> float | None:
 def _ended_passes(arms: Sequence[ExperimentArm]) -> dict[int, int]:
     """run → its passes that have come to their end."""
     run_ids = [arm.run_id for arm in arms if arm.run_id is not None]
-    ended = Repeat.objects.filter(run__in=run_ids, status=Repeat.Status.FINISHED)
+    ended = RepeatRecord.objects.filter(run__in=run_ids, status=RepeatRecord.Status.FINISHED)
     return dict(ended.order_by().values_list("run").annotate(n=Count("pk")))
 
 
 def _common_fields(
-    experiment: Experiment,
+    experiment: ExperimentRecord,
     arms: Sequence[ExperimentArm],
     rows: Sequence[TableRow],
     bisect: contract.Bisect | None,
@@ -209,7 +211,7 @@ def _sentence_row(row: TableRow) -> wording.SentenceRow:
     )
 
 
-def _arm(experiment: Experiment, arm: ExperimentArm, n_ended: int) -> contract.LabArm:
+def _arm(experiment: ExperimentRecord, arm: ExperimentArm, n_ended: int) -> contract.LabArm:
     at_work = arm.status == Status.RUNNING and arm.run is not None
     spent = arm.spent_minutes + (measure_engine_time(arm.run).minutes if at_work and arm.run is not None else 0.0)
     return contract.LabArm(
@@ -235,7 +237,7 @@ def _cost(cost: contract.ArmCost) -> contract.LabCost:
     )
 
 
-def _row(experiment: Experiment, row: TableRow, rows: Sequence[TableRow]) -> contract.LabRow:
+def _row(experiment: ExperimentRecord, row: TableRow, rows: Sequence[TableRow]) -> contract.LabRow:
     figures, finding = row.figures, row.finding
     words = _words(experiment, row)
     spread = figures.spread if figures else None
@@ -264,7 +266,7 @@ def _row(experiment: Experiment, row: TableRow, rows: Sequence[TableRow]) -> con
     )
 
 
-def _words(experiment: Experiment, row: TableRow) -> wording.SourceWords:
+def _words(experiment: ExperimentRecord, row: TableRow) -> wording.SourceWords:
     temperature = _temperature(row.arms[0]) if row.source is Source.SAMPLER else None
     name = listed([arm.name for arm in row.arms]) if row.source is Source.DTYPE else row.name
     is_remote = experiment.endpoint.is_remote

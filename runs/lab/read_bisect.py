@@ -6,20 +6,20 @@ from typing import Any
 from django.urls import reverse
 
 from evalboard.contract import lab as contract
-from evalboard.contract.lab_kinds import FieldState, Reach, Shown
+from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
 from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
 from evalboard.core.lab import Bisected, StepFigures, judge_steps
 from evalboard.wording import bisect as wording
 from runs.lab.bisect import answers
 from runs.lab.steps import settable_fields
-from runs.models import Experiment, ExperimentArm, Run
+from runs.models import ExperimentArm, ExperimentRecord, RunRecord
 
 Status = ExperimentArm.Status
 ORDER = tuple(FieldState)  # what is blamed comes first, what is not reachable last
 Step = frozenset[str]
 
 
-def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contract.Bisect:
+def read_bisect(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> contract.Bisect:
     """Return what a bisect has come to, from its plan and the figures of its steps."""
     plan, names = experiment.plan, settable_fields(experiment)
     bisected = judge_steps(names, answers(arms))
@@ -48,7 +48,7 @@ def read_bisect(experiment: Experiment, arms: Sequence[ExperimentArm]) -> contra
     )
 
 
-def _sides(experiment: Experiment) -> Iterator[contract.BisectSide]:
+def _sides(experiment: ExperimentRecord) -> Iterator[contract.BisectSide]:
     scores = experiment.plan.get("scores", (None, None))  # earlier plans do not say it
     runs = {"baseline": experiment.baseline, "candidate": experiment.candidate}
     for (side, run), score in zip(runs.items(), scores, strict=True):
@@ -64,7 +64,7 @@ def _sides(experiment: Experiment) -> Iterator[contract.BisectSide]:
             )
 
 
-def name_bucket(run: Run | None) -> BucketNamed | None:
+def name_bucket(run: RunRecord | None) -> BucketNamed | None:
     """Return the bucket that served a run, or most of it; None before one did."""
     if run is None or run.bucket is None:
         return None
@@ -94,7 +94,7 @@ def _from_both_ends(arms: Sequence[ExperimentArm], fields: Sequence[str]) -> lis
     return sorted(arms, key=place)
 
 
-def step_label(experiment: Experiment, arm: ExperimentArm) -> str:
+def step_label(experiment: ExperimentRecord, arm: ExperimentArm) -> str:
     """Return what a step is called."""
     return wording.describe_step(sorted(arm.turned or ()), settable_fields(experiment), _values(experiment.plan))
 
@@ -107,7 +107,7 @@ def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _scores(experiment: Experiment, arms: Sequence[ExperimentArm]) -> dict[Step, float]:
+def _scores(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> dict[Step, float]:
     """Step → points of the suite by which the telling cases' score is another one than in the baseline's run."""
     n_cases, before = experiment.suite_version.n_cases, [each["score_baseline"] for each in experiment.plan["cases"]]
     moved = {}
@@ -127,18 +127,21 @@ def _field(
     plan: Mapping[str, Any],
     status: str,
 ) -> contract.BisectField:
-    name, reach = planned["name"], Reach(planned["reach"])
+    name, reach = planned["name"], FieldReach(planned["reach"])
     finding = next((each for each in bisected.fields if each.name == name), None)
     state = _state(reach, finding)
     blamed = [each for each in bisected.blamed if name in each.fields]
     own = next((each for each in blamed if len(each.fields) == 1), None)
     others = sorted({other for each in blamed for other in each.fields if other != name})
     points = scores.get(frozenset({name}))
-    if reach is Reach.SCORER:
+    if reach is FieldReach.SCORER:
         points = plan["scorer_points"]
     n_of = (len(own.cases) if own else 0, len(bisected.reproduced or ()))
     reason = wording.describe_reach(planned["code"], planned["facts"])
-    is_open = state is FieldState.NOT_TRIED and status in (Experiment.Status.PLANNED, Experiment.Status.RUNNING)
+    is_open = state is FieldState.NOT_TRIED and status in (
+        ExperimentRecord.Status.PLANNED,
+        ExperimentRecord.Status.RUNNING,
+    )
     turned = {} if finding is None else finding.to_stored()
     return contract.BisectField.from_stored(
         {"name": name, **turned},
@@ -154,8 +157,8 @@ def _field(
     )
 
 
-def _state(reach: Reach, finding: contract.FieldFinding | None) -> FieldState:
-    if reach is Reach.SCORER:
+def _state(reach: FieldReach, finding: contract.FieldFinding | None) -> FieldState:
+    if reach is FieldReach.SCORER:
         return FieldState.SCORER_ONLY
     return FieldState.NOT_REACHABLE if finding is None else FieldState(finding.state)
 
@@ -195,7 +198,7 @@ def _step(
         shown=() if figures is None else figures.shown,
         n_candidate=None
         if figures is None or cases is None
-        else sum(figures.shown[case] is Shown.CANDIDATE for case in cases),
+        else sum(figures.shown[case] is StepAnswer.CANDIDATE for case in cases),
         points=scores.get(turned),
         n_beside_moved=None if figures is None else figures.n_beside_moved,
     )

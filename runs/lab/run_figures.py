@@ -5,18 +5,18 @@ from numpy.typing import NDArray
 
 from evalboard.core.lab import ArmFigures
 from runs.lab.engine_time import measure_engine_time
-from runs.models import Repeat, RepeatScore, Response, Run
+from runs.models import RepeatRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.store import stored_columns, stored_traces
 
 FLIPS_READ = 100  # of an arm, spread evenly: enough for the middle of where they part
 
 
-def whole_passes(run: Run) -> list[Repeat]:
+def whole_passes(run: RunRecord) -> list[RepeatRecord]:
     """Return the repeats of all cases that came to their end, in order."""
-    return list(run.repeats.filter(cases=None, status=Run.Status.FINISHED).order_by("index"))
+    return list(run.repeats.filter(cases=None, status=RunRecord.Status.FINISHED).order_by("index"))
 
 
-def measure_run(run: Run, first: Repeat) -> ArmFigures:
+def measure_run(run: RunRecord, first: RepeatRecord) -> ArmFigures:
     """Return the figures of a run's whole passes; first: the control's first pass, which may be one of its own."""
     passes = whole_passes(run)
     scores = RepeatScore.objects.filter(repeat__in=passes, scorer=run.suite_version.scorer_id)
@@ -48,10 +48,12 @@ def measure_run(run: Run, first: Repeat) -> ArmFigures:
     )
 
 
-def _first_flips(flipped: list[tuple[int, int]], first: Repeat) -> tuple[int, ...]:
+def _first_flips(flipped: list[tuple[int, int]], first: RepeatRecord) -> tuple[int, ...]:
     """Return where responses leave the control's, in tokens from 0; those without tokens are left out."""
     repeats, cases = {repeat for repeat, _ in flipped}, {index for _, index in flipped}
-    rows = Response.objects.filter(repeat__in={first.pk, *repeats}, case_index__in=cases, trace_block__isnull=False)
+    rows = ResponseRecord.objects.filter(
+        repeat__in={first.pk, *repeats}, case_index__in=cases, trace_block__isnull=False
+    )
     fields = ("repeat_id", "case_index", "trace_block_id", "trace_slot")
     places = {(repeat, index): (block, slot) for repeat, index, block, slot in rows.values_list(*fields)}
     pairs = [

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core import scoring
-from runs.models import Case, Repeat, Response, Scorer, SuiteVersion
-from runs.work import Reply, read_replies
+from runs.models import Case, RepeatRecord, ResponseRecord, Scorer, SuiteVersionRecord
+from runs.work import ReplyToScore, read_replies
 
 SCORED_BY = ("index", "case_id", "content__target", "content__tools")
 
 ScoredCase = tuple[int, str, Any, Any]
 
 
-def read_scored_cases(version: SuiteVersion, indexes: Iterable[int] | None = None) -> list[ScoredCase]:
+def read_scored_cases(version: SuiteVersionRecord, indexes: Iterable[int] | None = None) -> list[ScoredCase]:
     """Return what a scorer reads of a version's cases: of those with these indexes, None: of all."""
     cases = Case.objects.filter(suite_version=version)
     if indexes is not None:
@@ -23,16 +23,16 @@ def read_scored_cases(version: SuiteVersion, indexes: Iterable[int] | None = Non
     return list(cases.order_by("index").values_list(*SCORED_BY))
 
 
-def read_texts(repeat: Repeat, scorer: Scorer, indexes: Iterable[int] | None = None) -> dict[int, Reply]:
+def read_texts(repeat: RepeatRecord, scorer: Scorer, indexes: Iterable[int] | None = None) -> dict[int, ReplyToScore]:
     """Return by case what a scorer reads of a repeat; responses that are missing are left out."""
-    rows = Response.objects.filter(repeat=repeat, error_code="")
+    rows = ResponseRecord.objects.filter(repeat=repeat, error_code="")
     if indexes is not None:
         rows = rows.filter(case_index__in=set(indexes))
     return read_replies(rows, scorer.spec)
 
 
 def score_texts(
-    scorer: Scorer, cases: Sequence[ScoredCase], texts: Mapping[int, Reply], *, n_cases: int
+    scorer: Scorer, cases: Sequence[ScoredCase], texts: Mapping[int, ReplyToScore], *, n_cases: int
 ) -> NDArray[np.float64]:
     """Return float64[n_cases], from 0 to 1, NaN where there is no text."""
     scores = np.full(n_cases, np.nan)

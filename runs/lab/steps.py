@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evalboard.contract.lab import ArmCost
-from evalboard.contract.lab_kinds import STEP, Reach, Shown
+from evalboard.contract.lab_kinds import STEP, FieldReach, StepAnswer
 from evalboard.core import digest
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import Conflict
@@ -22,7 +22,15 @@ from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.surroundings import read_pace
 from runs.lab.telling import read_answers
-from runs.models import Endpoint, Experiment, ExperimentArm, Profile, Response, Run, SuiteVersion
+from runs.models import (
+    EndpointRecord,
+    ExperimentArm,
+    ExperimentRecord,
+    ProfileRecord,
+    ResponseRecord,
+    RunRecord,
+    SuiteVersionRecord,
+)
 from runs.run import newest_profile
 
 Step = frozenset[str]
@@ -37,7 +45,7 @@ class StepPlanner:
 
     def __init__(
         self,
-        runs: tuple[Run, Run],
+        runs: tuple[RunRecord, RunRecord],
         setups: tuple[Setup, Setup],
         *,
         settable: Iterable[str],
@@ -88,7 +96,7 @@ class StepPlanner:
         if is_whole or first is None:
             return seconds, tokens, start
         rows = [each["index_candidate" if side else "index"] for each in self._chosen]
-        counted = Response.objects.filter(repeat=first, case_index__in=rows).values_list("n_tokens", flat=True)
+        counted = ResponseRecord.objects.filter(repeat=first, case_index__in=rows).values_list("n_tokens", flat=True)
         n_own = float(sum(each or 0 for each in counted))
         return seconds * n_own / tokens if tokens else 0.0, n_own, start
 
@@ -97,7 +105,9 @@ def _engine(step: Step) -> Step:
     return frozenset(name for name in step if needs_engine(name))
 
 
-def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]) -> None:
+def store_steps(
+    experiment: ExperimentRecord, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]
+) -> None:
     """Store steps as arms that wait, behind those that are there."""
     n_arms = experiment.arms.count()
     ExperimentArm.objects.bulk_create(
@@ -117,7 +127,7 @@ def store_steps(experiment: Experiment, planner: StepPlanner, steps: Sequence[St
     )
 
 
-def planner_of(experiment: Experiment) -> StepPlanner:
+def planner_of(experiment: ExperimentRecord) -> StepPlanner:
     """Return the planner of a bisect that was stored. Raises Conflict where one of its runs was deleted."""
     if experiment.baseline is None or experiment.candidate is None:
         raise Conflict("One of the two runs was deleted, so no further step can be planned.")
@@ -127,13 +137,13 @@ def planner_of(experiment: Experiment) -> StepPlanner:
     return StepPlanner(runs, (ours, theirs), settable=settable_fields(experiment), kind=plan["kind"], plan=plan)
 
 
-def settable_fields(experiment: Experiment) -> tuple[str, ...]:
+def settable_fields(experiment: ExperimentRecord) -> tuple[str, ...]:
     """Return the names of a bisect's fields that can be set."""
-    names = (Reach.HERE, Reach.WORKER)
+    names = (FieldReach.HERE, FieldReach.WORKER)
     return tuple(each["name"] for each in experiment.plan["fields"] if each["reach"] in names)
 
 
-def order_step(experiment: Experiment, arm: ExperimentArm) -> dict[str, Any]:
+def order_step(experiment: ExperimentRecord, arm: ExperimentArm) -> dict[str, Any]:
     """Return what the run of a step is to be, as `create_run` takes it; its endpoint and profile are stored.
 
     Raises what `create_endpoint` and `create_profile` raise.
@@ -155,7 +165,7 @@ def order_step(experiment: Experiment, arm: ExperimentArm) -> dict[str, Any]:
     }
 
 
-def measure_step(experiment: Experiment, run: Run) -> StepFigures:
+def measure_step(experiment: ExperimentRecord, run: RunRecord) -> StepFigures:
     """Return what the run of a step gave for the telling cases, and for those beside them."""
     plan, version = experiment.plan, run.suite_version
     own = _index_name(experiment, version)
@@ -182,25 +192,25 @@ def measure_step(experiment: Experiment, run: Run) -> StepFigures:
     )
 
 
-def _compare(answer: TracedText | None, case: dict[str, Any]) -> Shown:
+def _compare(answer: TracedText | None, case: dict[str, Any]) -> StepAnswer:
     """Tell which side's answer this is, up to where the two part."""
     if answer is None or (case["unit"] == "token" and answer.trace is None):
-        return Shown.MISSING
+        return StepAnswer.MISSING
     is_token = case["unit"] == "token" and answer.trace is not None
     whole = answer.trace.token_ids.tolist() if is_token and answer.trace is not None else answer.text
     head = digest_head(whole, case["at"])
-    sides = {case["baseline"]: Shown.BASELINE, case["candidate"]: Shown.CANDIDATE}
-    return sides.get(head, Shown.OTHER)
+    sides = {case["baseline"]: StepAnswer.BASELINE, case["candidate"]: StepAnswer.CANDIDATE}
+    return sides.get(head, StepAnswer.OTHER)
 
 
-def _index_name(experiment: Experiment, version: SuiteVersion) -> str:
+def _index_name(experiment: ExperimentRecord, version: SuiteVersionRecord) -> str:
     """Return which of a telling case's indexes is that in a version: the baseline's, or the candidate's."""
     return "index" if version.pk == experiment.suite_version_id else "index_candidate"
 
 
-def _endpoint(experiment: Experiment, serving: dict[str, Any]) -> Endpoint:
+def _endpoint(experiment: ExperimentRecord, serving: dict[str, Any]) -> EndpointRecord:
     """Return the endpoint that serves so: one of the two runs', another that is there, or a new one."""
-    like = Endpoint.objects.filter(engine=Endpoint.Engine.VLLM, **serving)
+    like = EndpointRecord.objects.filter(engine=EndpointRecord.Engine.VLLM, **serving)
     own = [run.endpoint_id for run in (experiment.baseline, experiment.candidate) if run is not None]
     known = like.filter(pk__in=own).first() or like.order_by("pk").first()
     if known is not None:
@@ -209,7 +219,7 @@ def _endpoint(experiment: Experiment, serving: dict[str, Any]) -> Endpoint:
     return create_endpoint(slug=name, line=experiment.endpoint.line, **serving)
 
 
-def _profile(experiment: Experiment, settings: dict[str, Any]) -> Profile:
+def _profile(experiment: ExperimentRecord, settings: dict[str, Any]) -> ProfileRecord:
     """Return the profile of these settings: one of the two runs' where it is its newest version, or one of its own."""
     content = digest.digest_json(settings)
     for run in (experiment.baseline, experiment.candidate):

@@ -8,7 +8,7 @@ from evalboard.core import scoring
 from evalboard.core.lab import Choice, Pace, Surroundings
 from evalboard.core.profile import NO_ENGINE, read_temperature
 from runs.lab.engine_time import measure_engine_time
-from runs.models import Endpoint, EngineProcess, Profile, Run, SuiteVersion, Worker
+from runs.models import EndpointRecord, EngineProcess, ProfileRecord, RunRecord, SuiteVersionRecord, WorkerRecord
 from runs.work.workers import able
 
 STARTS_READ = 10
@@ -18,7 +18,7 @@ AVX512 = "avx512f"  # as Linux names the flag
 
 
 def read_surroundings(
-    version: SuiteVersion, endpoint: Endpoint, profile: Profile, *, temperature: float | None
+    version: SuiteVersionRecord, endpoint: EndpointRecord, profile: ProfileRecord, *, temperature: float | None
 ) -> Surroundings:
     """Read what there is beside an endpoint. A gateway that names its bypass is held against that, as routing.
 
@@ -42,13 +42,13 @@ def read_surroundings(
     )
 
 
-def read_pace(version: SuiteVersion, endpoint: Endpoint, *, batch_class: str) -> Pace:
+def read_pace(version: SuiteVersionRecord, endpoint: EndpointRecord, *, batch_class: str) -> Pace:
     """Read how long a pass took in the newest run of this suite version on the endpoint, in this batch class.
 
     Where none was decoded in the class, a run decoded alone stands for it: nothing is slower.
     """
-    ended = Run.objects.filter(
-        suite_version=version, endpoint=endpoint, status=Run.Status.FINISHED, source=None
+    ended = RunRecord.objects.filter(
+        suite_version=version, endpoint=endpoint, status=RunRecord.Status.FINISHED, source=None
     ).select_related("profile")
     starts = EngineProcess.objects.filter(repeats__run__endpoint=endpoint).order_by("-id")[:STARTS_READ]
     start = EngineProcess.objects.filter(pk__in=[each.pk for each in starts]).aggregate(at=Avg("start_seconds"))["at"]
@@ -56,35 +56,37 @@ def read_pace(version: SuiteVersion, endpoint: Endpoint, *, batch_class: str) ->
         in_class = ended.filter(profile__settings__batch_class=wanted).order_by("-id")[:RUNS_LOOKED_AT]
         for run in in_class:
             time = measure_engine_time(run)
-            n_passes = run.repeats.filter(cases=None, status=Run.Status.FINISHED).count()
+            n_passes = run.repeats.filter(cases=None, status=RunRecord.Status.FINISHED).count()
             if n_passes and time.seconds:
                 return Pace(time.seconds / n_passes, time.n_tokens / n_passes, start)
     return Pace(start_seconds=start)
 
 
-def _workers(pool: str) -> list[Worker]:
+def _workers(pool: str) -> list[WorkerRecord]:
     """The pool's living workers that have an engine; while there are none, the one that was seen last."""
-    with_engine = Worker.objects.filter(pool=pool).exclude(hardware__contains={"kind": NO_ENGINE})
+    with_engine = WorkerRecord.objects.filter(pool=pool).exclude(hardware__contains={"kind": NO_ENGINE})
     return list(able(pool)) or list(with_engine.order_by("-seen_at")[:1])
 
 
-def _same_weights(base: Endpoint) -> QuerySet[Endpoint]:
+def _same_weights(base: EndpointRecord) -> QuerySet[EndpointRecord]:
     names = ("engine", "model_path", "model_repo", "model_revision", "quantization", "max_model_len", "pool")
     same = {name: getattr(base, name) for name in names}
-    return Endpoint.objects.filter(**same).exclude(dtype=base.dtype).order_by("dtype", "id").distinct("dtype")
+    return EndpointRecord.objects.filter(**same).exclude(dtype=base.dtype).order_by("dtype", "id").distinct("dtype")
 
 
-def _gateways(endpoint: Endpoint, base: Endpoint) -> tuple[str, ...]:
+def _gateways(endpoint: EndpointRecord, base: EndpointRecord) -> tuple[str, ...]:
     """Endpoints that lead to the base: the one that was named, or all that name it as their bypass or reference."""
     if endpoint != base:
         return (endpoint.slug,)
-    leading: Iterable[Endpoint] = Endpoint.objects.filter(bypass=base) | Endpoint.objects.filter(reference=base)
+    leading: Iterable[EndpointRecord] = EndpointRecord.objects.filter(bypass=base) | EndpointRecord.objects.filter(
+        reference=base
+    )
     return tuple(sorted(each.slug for each in leading))[:GATEWAYS_READ]
 
 
-def _drawn_at(version: SuiteVersion) -> float | None:
+def _drawn_at(version: SuiteVersionRecord) -> float | None:
     newest = (
-        Run.objects.filter(suite_version__suite=version.suite_id, profile__settings__sampling__temperature__gt=0)
+        RunRecord.objects.filter(suite_version__suite=version.suite_id, profile__settings__sampling__temperature__gt=0)
         .select_related("profile")
         .order_by("-id")
         .first()

@@ -9,8 +9,8 @@ import numpy as np
 
 from evalboard.core.compare import TracedText, find_divergence
 from evalboard.core.lab import digest_head, find_parting
-from runs.compare import Inputs
-from runs.models import Case, Repeat, Response
+from runs.compare import ComparisonInputs
+from runs.models import Case, RepeatRecord, ResponseRecord
 from runs.pairs import stored_words
 from runs.store import stored_traces
 
@@ -55,7 +55,7 @@ class Telling:
         return {"cases": [asdict(each) for each in self.cases], "beside": list(self.beside), "n_flips": self.n_flips}
 
 
-def choose_telling(inputs: Inputs, *, limit: int) -> Telling:
+def choose_telling(inputs: ComparisonInputs, *, limit: int) -> Telling:
     """Choose the cases of two runs, of which `inputs` has one repeat each, that a bisect decodes.
 
     Those whose score moved come first, then those whose logits moved furthest at the flip; of the cases that parted on
@@ -75,9 +75,9 @@ def choose_telling(inputs: Inputs, *, limit: int) -> Telling:
     return Telling(tuple(_spread(cases)[:limit]), tuple(_read_beside(inputs, chosen.tolist())), n_flips)
 
 
-def read_answers(repeat: Repeat, indexes: Iterable[int]) -> dict[int, TracedText]:
+def read_answers(repeat: RepeatRecord, indexes: Iterable[int]) -> dict[int, TracedText]:
     """Return a repeat's answers to these cases, without those that are missing."""
-    rows = Response.objects.filter(repeat=repeat, case_index__in=set(indexes), error_code="")
+    rows = ResponseRecord.objects.filter(repeat=repeat, case_index__in=set(indexes), error_code="")
     fields = ("case_index", "text", "trace_block", "trace_slot", "engine_process__vocabulary")
     stored = list(rows.order_by("case_index").values_list(*fields))
     traced = [(block, slot) for _, _, block, slot, _ in stored if block is not None and slot is not None]
@@ -88,12 +88,12 @@ def read_answers(repeat: Repeat, indexes: Iterable[int]) -> dict[int, TracedText
     }
 
 
-def _read_cases(inputs: Inputs, rows: Sequence[int]) -> list[TellingCase]:
+def _read_cases(inputs: ComparisonInputs, rows: Sequence[int]) -> list[TellingCase]:
     """Return the cases of these rows whose answers part, in tokens or in characters."""
     sides = (inputs.baseline, inputs.candidate)
     indexes = [side.case_indexes[rows].tolist() for side in sides]
     answers = [
-        read_answers(Repeat.objects.get(pk=side.key.repeat_ids[0]), own)
+        read_answers(RepeatRecord.objects.get(pk=side.key.repeat_ids[0]), own)
         for side, own in zip(sides, indexes, strict=True)
     ]
     names = _case_names(inputs, indexes[0])
@@ -160,7 +160,7 @@ def _spread(cases: Sequence[TellingCase]) -> list[TellingCase]:
     return [case for _, case in sorted(placed, key=lambda row: row[0])]
 
 
-def _read_beside(inputs: Inputs, rows: Sequence[int]) -> Iterable[dict[str, Any]]:
+def _read_beside(inputs: ComparisonInputs, rows: Sequence[int]) -> Iterable[dict[str, Any]]:
     ours, theirs = inputs.baseline, inputs.candidate
     names = _case_names(inputs, ours.case_indexes[rows].tolist())
     for row in rows:
@@ -173,6 +173,6 @@ def _read_beside(inputs: Inputs, rows: Sequence[int]) -> Iterable[dict[str, Any]
         }
 
 
-def _case_names(inputs: Inputs, indexes: Sequence[int]) -> dict[int, str]:
+def _case_names(inputs: ComparisonInputs, indexes: Sequence[int]) -> dict[int, str]:
     version = inputs.baseline.key.run.suite_version_id
     return dict(Case.objects.filter(suite_version=version, index__in=indexes).values_list("index", "case_id"))

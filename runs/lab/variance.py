@@ -9,31 +9,31 @@ from evalboard.core.errors import Conflict
 from runs.catalogue import create_profile
 from runs.lab.parsed_figures import measure_parser
 from runs.lab.run_figures import measure_run, whole_passes
-from runs.models import Experiment, ExperimentArm, Profile, Repeat, Run
+from runs.models import ExperimentArm, ExperimentRecord, ProfileRecord, RepeatRecord, RunRecord
 from runs.run import newest_profile
 
 Status = ExperimentArm.Status
 Arms = Sequence[ExperimentArm]
 
 
-class Variance:
-    """A kind of experiment (`arms.Kind`)."""
+class VarianceKind:
+    """A kind of experiment (`arms.ExperimentKind`)."""
 
-    def passes(self, run: Run) -> Sequence[Repeat]:
+    def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         return whole_passes(run)
 
-    def measure(self, experiment: Experiment, arms: Arms, run: Run) -> dict[str, Any] | None:
+    def measure(self, experiment: ExperimentRecord, arms: Arms, run: RunRecord) -> dict[str, Any] | None:
         first = _first_pass(arms)
         return None if first is None else asdict(measure_run(run, first))
 
-    def prepare(self, experiment: Experiment, arms: Arms) -> None:
+    def prepare(self, experiment: ExperimentRecord, arms: Arms) -> None:
         first = _first_pass(arms)
         for arm in arms:
             if arm.status == Status.WAITING and arm.source == Source.PARSER and first is not None:
                 arm.figures, arm.status = asdict(measure_parser(first)), Status.FINISHED  # it costs nothing
                 arm.save()
 
-    def order(self, experiment: Experiment, arm: ExperimentArm) -> Mapping[str, Any]:
+    def order(self, experiment: ExperimentRecord, arm: ExperimentArm) -> Mapping[str, Any]:
         version = experiment.suite_version
         return {
             "suite": version.suite.slug,
@@ -53,10 +53,10 @@ class Variance:
             return "The control has no whole pass, and everything is held against it."
         return ""
 
-    def is_settled(self, experiment: Experiment, arms: Arms) -> bool:
+    def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         return False
 
-    def add_arms(self, experiment: Experiment, arms: Arms) -> bool:
+    def add_arms(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         return False
 
 
@@ -64,14 +64,14 @@ def _control(arms: Arms) -> ExperimentArm:
     return next(arm for arm in arms if arm.source == Source.CONTROL)
 
 
-def _first_pass(arms: Arms) -> Repeat | None:
+def _first_pass(arms: Arms) -> RepeatRecord | None:
     """Return the control's first whole pass, which everything is held against; None where it has none."""
     run = _control(arms).run
     passes = [] if run is None else whole_passes(run)
     return passes[0] if passes else None
 
 
-def _profile(pinned: Profile, arm: ExperimentArm) -> Profile:
+def _profile(pinned: ProfileRecord, arm: ExperimentArm) -> ProfileRecord:
     if arm.settings is None:
         if newest_profile(pinned.slug) != pinned:
             raise Conflict(f"The profile {pinned.slug} was changed since the plan; plan the experiment again.")

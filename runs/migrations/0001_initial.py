@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(CASE_WORDS, "DROP FUNCTION case_words(text, jsonb)"),
         migrations.CreateModel(
-            name='Fingerprint',
+            name='FingerprintRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(max_length=64, unique=True)),
@@ -69,11 +69,11 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Bucket',
+            name='BucketRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('batch_class', models.CharField(max_length=40)),
-                ('fingerprint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.fingerprint')),
+                ('fingerprint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.fingerprintrecord')),
                 ('model', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='buckets', to='runs.model')),
             ],
             options={
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Endpoint',
+            name='EndpointRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=80, unique=True)),
@@ -112,8 +112,8 @@ class Migration(migrations.Migration):
                 ('rests_until', models.DateTimeField(help_text='no call is made before; null: it is not resting', null=True)),
                 ('rest_reason', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('bypass', models.ForeignKey(help_text='the same model without the gateway', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpoint')),
-                ('reference', models.ForeignKey(help_text='ours, which serves the same weights', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpoint')),
+                ('bypass', models.ForeignKey(help_text='the same model without the gateway', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpointrecord')),
+                ('reference', models.ForeignKey(help_text='ours, which serves the same weights', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpointrecord')),
             ],
             options={
                 'db_table': 'runs_endpoint',
@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Import',
+            name='ImportRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('format', models.CharField(help_text='a name of `runs.importers.FORMATS`', max_length=40)),
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Profile',
+            name='ProfileRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=80)),
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Policy',
+            name='PolicyRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=80)),
@@ -193,14 +193,14 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=80, unique=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('policy', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='suites', to='runs.policy')),
+                ('policy', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='suites', to='runs.policyrecord')),
             ],
             options={
                 'ordering': ['slug'],
             },
         ),
         migrations.CreateModel(
-            name='SuiteVersion',
+            name='SuiteVersionRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveIntegerField()),
@@ -223,7 +223,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Run',
+            name='RunRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('model_override', models.JSONField(help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}', null=True)),
@@ -247,12 +247,12 @@ class Migration(migrations.Migration):
                 ('ran_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='where it stands in time: when it was asked for; of a log, when that says that it ran, if it does')),
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('bucket', models.ForeignKey(help_text='the serving stack that the run keeps to, bound by the first shard started', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.bucket')),
+                ('bucket', models.ForeignKey(help_text='the serving stack that the run keeps to, bound by the first shard started', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.bucketrecord')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.endpoint')),
-                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.profile')),
-                ('source', models.ForeignKey(help_text='the log that it was read from', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.import')),
-                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.suiteversion')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.endpointrecord')),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.profilerecord')),
+                ('source', models.ForeignKey(help_text='the log that it was read from', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.importrecord')),
+                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='runs.suiteversionrecord')),
             ],
             options={
                 'db_table': 'runs_run',
@@ -268,7 +268,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Comparison',
+            name='ComparisonRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('baseline_repeat', models.PositiveIntegerField(help_text='one repeat only; null: all that have ended', null=True)),
@@ -282,8 +282,8 @@ class Migration(migrations.Migration):
                 ('error', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('baseline', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_baseline', to='runs.run')),
-                ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_candidate', to='runs.run')),
+                ('baseline', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_baseline', to='runs.runrecord')),
+                ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comparisons_as_candidate', to='runs.runrecord')),
             ],
             options={
                 'db_table': 'runs_comparison',
@@ -303,7 +303,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Vocabulary',
+            name='VocabularyRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(max_length=64, unique=True)),
@@ -317,7 +317,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='SelfTest',
+            name='SelfTestRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('host', models.CharField(max_length=200)),
@@ -332,7 +332,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name='WorkerRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=200, unique=True)),
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('seen_at', models.DateTimeField(db_index=True)),
                 ('stopped_at', models.DateTimeField(null=True)),
-                ('self_test', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='workers', to='runs.selftest')),
+                ('self_test', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='workers', to='runs.selftestrecord')),
             ],
             options={
                 'db_table': 'runs_worker',
@@ -370,9 +370,9 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('stopped_at', models.DateTimeField(null=True)),
                 ('last_words', models.TextField(blank=True, help_text="the end of the engine's stderr, where it says why it died")),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.bucket')),
-                ('vocabulary', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='runs.vocabulary')),
-                ('worker', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.worker')),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.bucketrecord')),
+                ('vocabulary', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, to='runs.vocabularyrecord')),
+                ('worker', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='engine_processes', to='runs.workerrecord')),
             ],
             options={
                 'verbose_name_plural': 'engine processes',
@@ -399,7 +399,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('first', models.PositiveIntegerField()),
                 ('data', models.BinaryField()),
-                ('comparison', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='listed_frames', to='runs.comparison')),
+                ('comparison', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='listed_frames', to='runs.comparisonrecord')),
             ],
             options={
                 'constraints': [
@@ -408,7 +408,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Probe',
+            name='ProbeRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
@@ -425,12 +425,12 @@ class Migration(migrations.Migration):
                 ('finding', models.JSONField(null=True)),
                 ('waits_for', models.JSONField(default=list)),
                 ('n_rests', models.PositiveIntegerField(db_default=0, default=0, help_text='of its endpoint, since calls of it were answered')),
-                ('bucket', models.ForeignKey(help_text='gave most of its answers; null: none has ended it, or nobody knows who did', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.bucket')),
-                ('bypass_of', models.ForeignKey(help_text='the probe of the gateway that this one goes around', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='bypass_probes', to='runs.probe')),
+                ('bucket', models.ForeignKey(help_text='gave most of its answers; null: none has ended it, or nobody knows who did', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.bucketrecord')),
+                ('bypass_of', models.ForeignKey(help_text='the probe of the gateway that this one goes around', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='bypass_probes', to='runs.proberecord')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.endpoint')),
-                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.profile')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.endpointrecord')),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='probes', to='runs.profilerecord')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
             ],
             options={
                 'db_table': 'runs_probe',
@@ -444,14 +444,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Release',
+            name='ReleaseRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('treatment', models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought')], default='model', max_length=20)),
                 ('labels', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='releases', to='runs.policy')),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='releases', to='runs.policyrecord')),
             ],
             options={
                 'db_table': 'runs_release',
@@ -459,14 +459,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Repeat',
+            name='RepeatRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('index', models.PositiveIntegerField()),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('cases', models.BinaryField(help_text='a bit a case, of those that it decodes (core.trace.pack_selection); null: all of them', null=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='repeats', to='runs.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='repeats', to='runs.runrecord')),
             ],
             options={
                 'db_table': 'runs_repeat',
@@ -490,7 +490,7 @@ class Migration(migrations.Migration):
                 ('batch_sizes', models.JSONField(default=dict, help_text='the largest batch of each response: size → responses')),
                 ('calls_in_flight', models.JSONField(help_text='the most of our calls at once during each response: calls → responses; null where not counted', null=True)),
                 ('flip_chances', models.BinaryField(help_text='a little-endian float32 a case, NaN where unknown; see core.fragility', null=True)),
-                ('repeat', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='columns', to='runs.repeat')),
+                ('repeat', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='columns', to='runs.repeatrecord')),
             ],
             options={
                 'verbose_name_plural': 'case columns',
@@ -504,11 +504,11 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('attended_at', models.DateTimeField(help_text='when the reference sets of its baselines were started; null: not yet, or not wanted', null=True)),
                 ('problem', models.TextField(blank=True, db_default='', help_text='why reference sets could not be started, a line each')),
-                ('after', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_here', to='runs.fingerprint')),
-                ('before', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_away', to='runs.fingerprint')),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rotations', to='runs.endpoint')),
-                ('probe', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.probe')),
-                ('run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.run')),
+                ('after', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_here', to='runs.fingerprintrecord')),
+                ('before', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='rotations_away', to='runs.fingerprintrecord')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rotations', to='runs.endpointrecord')),
+                ('probe', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.proberecord')),
+                ('run', models.OneToOneField(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rotation', to='runs.runrecord')),
             ],
             options={
                 'indexes': [
@@ -528,8 +528,8 @@ class Migration(migrations.Migration):
                 ('body_digest', models.CharField(max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to=settings.AUTH_USER_MODEL)),
-                ('candidate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.run')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to='runs.run')),
+                ('candidate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.runrecord')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idempotency_keys', to='runs.runrecord')),
             ],
             options={
                 'constraints': [
@@ -538,7 +538,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ForcedScoring',
+            name='ForcedScoringRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
@@ -557,12 +557,12 @@ class Migration(migrations.Migration):
                 ('n_done', models.PositiveIntegerField(default=0)),
                 ('figures', models.JSONField(help_text='of all its answers (runs.forced.figures.store_figures), once it has ended', null=True)),
                 ('figures_by_bucket', models.JSONField(db_default=[], default=list, help_text='where several buckets gave the answers: {"bucket", "figures"} of each')),
-                ('bucket', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.bucket')),
+                ('bucket', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.bucketrecord')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('endpoint', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.endpoint')),
-                ('profile', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.profile')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='forced_scorings', to='runs.run')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
+                ('endpoint', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.endpointrecord')),
+                ('profile', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='forced_scorings', to='runs.profilerecord')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='forced_scorings', to='runs.runrecord')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
             ],
             options={
                 'db_table': 'runs_forcedscoring',
@@ -579,7 +579,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Experiment',
+            name='ExperimentRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(choices=[('variance', 'Variance'), ('bisect', 'Bisect')], max_length=20)),
@@ -593,11 +593,11 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.endpoint')),
-                ('profile', models.ForeignKey(help_text='what all else is pinned by', on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.profile')),
-                ('baseline', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.run')),
-                ('candidate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.run')),
-                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.suiteversion')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.endpointrecord')),
+                ('profile', models.ForeignKey(help_text='what all else is pinned by', on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.profilerecord')),
+                ('baseline', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
+                ('candidate', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
+                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='runs.suiteversionrecord')),
             ],
             options={
                 'db_table': 'runs_experiment',
@@ -616,7 +616,7 @@ class Migration(migrations.Migration):
                 ('code', models.CharField(max_length=40)),
                 ('text', models.TextField()),
                 ('what', models.TextField(db_default='', default='', help_text='the text without the place that it begins with')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runs.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='runs.runrecord')),
             ],
             options={
                 'ordering': ['id'],
@@ -629,7 +629,7 @@ class Migration(migrations.Migration):
                 ('digest', models.CharField(max_length=64)),
                 ('first', models.PositiveIntegerField()),
                 ('data', models.BinaryField()),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='case_frames', to='runs.run')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='case_frames', to='runs.runrecord')),
             ],
             options={
                 'constraints': [
@@ -638,7 +638,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Baseline',
+            name='BaselineRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('line', models.CharField(max_length=80)),
@@ -647,7 +647,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('set_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('rotation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='expired_baselines', to='runs.rotation')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='baselines', to='runs.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='baselines', to='runs.runrecord')),
                 ('suite', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='baselines', to='runs.suite')),
             ],
             options={
@@ -663,9 +663,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('role', models.CharField(choices=[('endpoint', 'Endpoint'), ('control', 'Control'), ('numerics', 'Numerics'), ('planted', 'Planted')], max_length=20)),
-                ('scoring', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.forcedscoring')),
-                ('probe', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sets', to='runs.probe')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.run')),
+                ('scoring', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.forcedscoringrecord')),
+                ('probe', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='sets', to='runs.proberecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
             ],
             options={
                 'constraints': [
@@ -675,7 +675,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='RunFigures',
+            name='RunFiguresRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(max_length=64)),
@@ -683,7 +683,7 @@ class Migration(migrations.Migration):
                 ('cases', models.BinaryField()),
                 ('twin', models.JSONField(null=True)),
                 ('twin_digest', models.CharField(blank=True, max_length=64)),
-                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='figures', to='runs.run')),
+                ('run', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='figures', to='runs.runrecord')),
             ],
             options={
                 'db_table': 'runs_runfigures',
@@ -691,7 +691,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='SameModel',
+            name='SameModelRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=200)),
@@ -711,7 +711,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Schedule',
+            name='ScheduleRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=80, unique=True)),
@@ -740,9 +740,9 @@ class Migration(migrations.Migration):
                 ('missed_since', models.DateTimeField(null=True)),
                 ('started_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('problem', models.TextField(blank=True)),
-                ('probe', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.probe')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.run')),
-                ('schedule', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='starts', to='runs.schedule')),
+                ('probe', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.proberecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
+                ('schedule', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='starts', to='runs.schedulerecord')),
             ],
             options={
                 'constraints': [
@@ -763,7 +763,7 @@ class Migration(migrations.Migration):
                 ('points', models.FloatField(help_text='percent of the suite; null unless every case is scored and one bucket served them all', null=True)),
                 ('digest', models.CharField(blank=True, help_text='of scores and reasons', max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='runs.repeat')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='scores', to='runs.repeatrecord')),
                 ('scorer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='repeat_scores', to='runs.scorer')),
             ],
             options={
@@ -781,7 +781,7 @@ class Migration(migrations.Migration):
                 ('estimated_minutes', models.FloatField(null=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='settlings', to='runs.release')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='settlings', to='runs.releaserecord')),
             ],
             options={
                 'ordering': ['id'],
@@ -794,8 +794,8 @@ class Migration(migrations.Migration):
                 ('case_index', models.PositiveIntegerField()),
                 ('repeat', models.PositiveIntegerField(help_text='its index')),
                 ('is_listed', models.BooleanField(default=True, help_text='false: of cases read since the run ended, until all of them are read')),
-                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.bucket')),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='stray_responses', to='runs.run')),
+                ('bucket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.bucketrecord')),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='stray_responses', to='runs.runrecord')),
             ],
             options={
                 'indexes': [
@@ -804,15 +804,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Gate',
+            name='GateRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('position', models.PositiveIntegerField(help_text='0-based, as asked for')),
                 ('tier', models.CharField(choices=[('critical', 'Critical'), ('advisory', 'Advisory')], default='critical', max_length=20)),
-                ('baseline', models.ForeignKey(help_text='asked for as "current"', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='gates', to='runs.baseline')),
-                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gates', to='runs.release')),
-                ('baseline_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_baseline', to='runs.run')),
-                ('candidate_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_candidate', to='runs.run')),
+                ('baseline', models.ForeignKey(help_text='asked for as "current"', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='gates', to='runs.baselinerecord')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='gates', to='runs.releaserecord')),
+                ('baseline_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_baseline', to='runs.runrecord')),
+                ('candidate_run', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates_as_candidate', to='runs.runrecord')),
                 ('suite', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='gates', to='runs.suite')),
             ],
             options={
@@ -829,8 +829,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('digest', models.CharField(max_length=64)),
                 ('noise', models.JSONField(null=True)),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.bucket')),
-                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='noises', to='runs.suiteversion')),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.bucketrecord')),
+                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='noises', to='runs.suiteversionrecord')),
             ],
             options={
                 'constraints': [
@@ -856,10 +856,10 @@ class Migration(migrations.Migration):
                 ('problem', models.TextField(blank=True)),
                 ('figures', models.JSONField(null=True)),
                 ('spent_minutes', models.FloatField(default=0.0)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpoint')),
-                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='arms', to='runs.experiment')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='experiment_arms', to='runs.run')),
-                ('suite_version', models.ForeignKey(help_text="null: the experiment's", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.suiteversion')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.endpointrecord')),
+                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='arms', to='runs.experimentrecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='experiment_arms', to='runs.runrecord')),
+                ('suite_version', models.ForeignKey(help_text="null: the experiment's", null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.suiteversionrecord')),
             ],
             options={
                 'constraints': [
@@ -879,7 +879,7 @@ class Migration(migrations.Migration):
                 ('tags', models.JSONField(default=list)),
                 ('group', models.CharField(blank=True, max_length=200)),
                 ('is_reference', models.BooleanField(default=False)),
-                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='runs.suiteversion')),
+                ('suite_version', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='runs.suiteversionrecord')),
             ],
             options={
                 'indexes': [
@@ -917,11 +917,11 @@ class Migration(migrations.Migration):
                 ('data', models.BinaryField()),
                 ('n_traces', models.PositiveIntegerField()),
                 ('is_packed', models.BooleanField(default=False, help_text='final; until then the shard that wrote it may repack it')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='trace_blocks', to='runs.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='trace_blocks', to='runs.runrecord')),
             ],
         ),
         migrations.CreateModel(
-            name='Response',
+            name='ResponseRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('case_index', models.PositiveIntegerField()),
@@ -956,7 +956,7 @@ class Migration(migrations.Migration):
                 ('call', models.JSONField(help_text='how the call to a server of others went (contract.call.CallFacts); null: none was made', null=True)),
                 ('recorded_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('engine_process', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='responses', to='runs.engineprocess')),
-                ('repeat', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.repeat')),
+                ('repeat', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.repeatrecord')),
                 ('trace_block', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='responses', to='runs.traceblock')),
             ],
             options={
@@ -975,7 +975,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ForcedAnswer',
+            name='ForcedAnswerRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('case_index', models.PositiveIntegerField()),
@@ -988,8 +988,8 @@ class Migration(migrations.Migration):
                 ('figures', models.JSONField(help_text='contract.forced.AnswerFigures; null without a trace', null=True)),
                 ('is_rendered', models.BooleanField(default=False, help_text="the prompt's tokens are those of the target's chat template")),
                 ('engine_process', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='runs.engineprocess')),
-                ('scoring', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='answers', to='runs.forcedscoring')),
-                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.repeat')),
+                ('scoring', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='answers', to='runs.forcedscoringrecord')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.repeatrecord')),
                 ('trace_block', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.traceblock')),
             ],
             options={
@@ -1001,7 +1001,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Upload',
+            name='UploadRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.CharField(max_length=80)),
@@ -1017,7 +1017,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('touched_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='uploads', to='runs.suiteversion')),
+                ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='uploads', to='runs.suiteversionrecord')),
             ],
             options={
                 'db_table': 'runs_upload',
@@ -1036,7 +1036,7 @@ class Migration(migrations.Migration):
                 ('group', models.CharField(max_length=200)),
                 ('is_reference', models.BooleanField()),
                 ('scorer', models.JSONField(null=True)),
-                ('upload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='runs.upload')),
+                ('upload', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='cases', to='runs.uploadrecord')),
             ],
             options={
                 'constraints': [
@@ -1047,14 +1047,14 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='UploadPart',
+            name='UploadPartRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('offset', models.BigIntegerField()),
                 ('n_bytes', models.PositiveIntegerField()),
                 ('sha256', models.CharField(help_text='of the lines', max_length=64)),
                 ('data', models.BinaryField()),
-                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='runs.upload')),
+                ('upload', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='runs.uploadrecord')),
             ],
             options={
                 'db_table': 'runs_uploadpart',
@@ -1072,8 +1072,8 @@ class Migration(migrations.Migration):
                 ('document', models.JSONField()),
                 ('input_digest', models.CharField(max_length=64)),
                 ('decided_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='runs.policy')),
-                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='runs.release')),
+                ('policy', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='verdicts', to='runs.policyrecord')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='runs.releaserecord')),
             ],
             options={
                 'constraints': [
@@ -1083,7 +1083,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='SignOff',
+            name='SignOffRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('person_name', models.CharField(help_text='as it was then', max_length=150)),
@@ -1098,7 +1098,7 @@ class Migration(migrations.Migration):
                 ('previous_digest', models.CharField(blank=True, max_length=64)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to=settings.AUTH_USER_MODEL)),
-                ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.release')),
+                ('release', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.releaserecord')),
                 ('verdict', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to='runs.verdict')),
             ],
             options={
@@ -1107,7 +1107,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Webhook',
+            name='WebhookRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('url', models.URLField(max_length=500)),
@@ -1138,7 +1138,7 @@ class Migration(migrations.Migration):
                 ('last_error', models.CharField(blank=True, max_length=500)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('delivered_at', models.DateTimeField(null=True)),
-                ('webhook', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runs.webhook')),
+                ('webhook', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='runs.webhookrecord')),
             ],
             options={
                 'indexes': [
@@ -1165,8 +1165,8 @@ class Migration(migrations.Migration):
                 ('in_flight', models.PositiveIntegerField(null=True)),
                 ('n_done', models.PositiveIntegerField(default=0)),
                 ('lane', models.ForeignKey(db_index=False, help_text='where it waits; null: it never was in a lane, as those of logs', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='shards', to='runs.lane')),
-                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shards', to='runs.repeat')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='shards', to='runs.repeatrecord')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
             ],
             options={
                 'indexes': [
@@ -1182,7 +1182,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Replay',
+            name='ReplayRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
@@ -1198,11 +1198,11 @@ class Migration(migrations.Migration):
                 ('variants', models.JSONField()),
                 ('results', models.JSONField(default=list)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='runs.endpoint')),
-                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='runs.profile')),
-                ('repeat', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.repeat')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.run')),
-                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='runs.endpointrecord')),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='replays', to='runs.profilerecord')),
+                ('repeat', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.repeatrecord')),
+                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='replays', to='runs.runrecord')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
             ],
             options={
                 'db_table': 'runs_replay',
@@ -1223,8 +1223,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('number', models.PositiveSmallIntegerField(help_text='from 0; under the class alone a call has the first')),
                 ('until', models.DateTimeField(null=True)),
-                ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='slots', to='runs.endpoint')),
-                ('worker', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.worker')),
+                ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='slots', to='runs.endpointrecord')),
+                ('worker', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
             ],
             options={
                 'constraints': [
@@ -1233,7 +1233,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Divergence',
+            name='DivergenceRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('case_index', models.PositiveIntegerField()),
@@ -1252,7 +1252,7 @@ class Migration(migrations.Migration):
                 ('token_baseline', models.IntegerField(help_text='chosen at the flip', null=True)),
                 ('token_candidate', models.IntegerField(null=True)),
                 ('evidence', models.JSONField(default=dict)),
-                ('comparison', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='divergences', to='runs.comparison')),
+                ('comparison', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='divergences', to='runs.comparisonrecord')),
             ],
             options={
                 'db_table': 'runs_divergence',
@@ -1264,10 +1264,10 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='suite',
             name='reference_of',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='reference_suites', to='runs.suiteversion'),
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='reference_suites', to='runs.suiteversionrecord'),
         ),
         migrations.AddField(
-            model_name='release',
+            model_name='releaserecord',
             name='verdict',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.verdict'),
         ),
@@ -1275,8 +1275,8 @@ class Migration(migrations.Migration):
             name='ProbeBucket',
             fields=[
                 ('id', models.AutoField(primary_key=True, serialize=False)),
-                ('probe', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.probe')),
-                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.bucket')),
+                ('probe', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.proberecord')),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.bucketrecord')),
             ],
             options={
                 'db_table': 'runs_probe_buckets',
@@ -1284,15 +1284,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddField(
-            model_name='probe',
+            model_name='proberecord',
             name='buckets',
-            field=models.ManyToManyField(help_text='each that gave one of its answers, as far as anything names it', related_name='+', through='runs.ProbeBucket', to='runs.bucket'),
+            field=models.ManyToManyField(help_text='each that gave one of its answers, as far as anything names it', related_name='+', through='runs.ProbeBucket', to='runs.bucketrecord'),
         ),
         migrations.CreateModel(
             name='RepeatEngineProcess',
             fields=[
                 ('id', models.AutoField(primary_key=True, serialize=False)),
-                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.repeat')),
+                ('repeat', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.repeatrecord')),
                 ('engineprocess', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.engineprocess')),
             ],
             options={
@@ -1301,7 +1301,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddField(
-            model_name='repeat',
+            model_name='repeatrecord',
             name='engine_processes',
             field=models.ManyToManyField(help_text='those that decoded some of it; kept here so that no page asks the responses', related_name='repeats', through='runs.RepeatEngineProcess', to='runs.engineprocess'),
         ),
@@ -1310,7 +1310,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.AutoField(primary_key=True, serialize=False)),
                 ('rotation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.rotation')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.run')),
+                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.runrecord')),
             ],
             options={
                 'db_table': 'runs_rotation_reference_runs',
@@ -1320,7 +1320,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='rotation',
             name='reference_runs',
-            field=models.ManyToManyField(help_text='started by themselves after it', related_name='+', through='runs.RotationRun', to='runs.run'),
+            field=models.ManyToManyField(help_text='started by themselves after it', related_name='+', through='runs.RotationRun', to='runs.runrecord'),
         ),
         migrations.RunSQL(APPEND_ONLY, "DROP FUNCTION runs_refuse_change() CASCADE"),
     ]

@@ -1,82 +1,91 @@
 """The records. Each state change is a function of the slice that it is about."""
 
 from runs.models.access import IdempotencyKey, Token, TourEnd
-from runs.models.baseline import Baseline, Rotation
-from runs.models.comparison import Comparison, Divergence, ListedFrame
-from runs.models.endpoint import CallSlot, Endpoint, Profile
-from runs.models.experiment import Experiment, ExperimentArm
-from runs.models.forced import ForcedAnswer, ForcedScoring
-from runs.models.identity import Bucket, EngineProcess, Fingerprint, Model, SameModel, SelfTest, Vocabulary, Worker
-from runs.models.imported import Import
+from runs.models.baseline import BaselineRecord, Rotation
+from runs.models.comparison import ComparisonRecord, DivergenceRecord, ListedFrame
+from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
+from runs.models.experiment import ExperimentArm, ExperimentRecord
+from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
+from runs.models.identity import (
+    BucketRecord,
+    EngineProcess,
+    FingerprintRecord,
+    Model,
+    SameModelRecord,
+    SelfTestRecord,
+    VocabularyRecord,
+    WorkerRecord,
+)
+from runs.models.imported import ImportRecord
 from runs.models.lane import Lane, Priority
-from runs.models.policy import Policy
-from runs.models.probe import AnswerSet, Probe
-from runs.models.release import Gate, Release, Settling, SignOff, Verdict
-from runs.models.replay import Replay
-from runs.models.response import CaseColumns, CaseFrame, RepeatScore, Response, RunFigures, TraceBlock
-from runs.models.run import Event, Repeat, Run, Shard, Stray
-from runs.models.schedule import Schedule, ScheduledStart
-from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersion
-from runs.models.upload import Upload, UploadedCase, UploadPart
-from runs.models.webhook import OutboxMessage, Webhook
+from runs.models.policy import PolicyRecord
+from runs.models.probe import AnswerSet, ProbeRecord
+from runs.models.release import GateRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
+from runs.models.replay import ReplayRecord
+from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
+from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
+from runs.models.schedule import ScheduledStart, ScheduleRecord
+from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
+from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
+from runs.models.webhook import OutboxMessage, WebhookRecord
 
 __all__ = [
     "AnswerSet",
-    "Baseline",
-    "Bucket",
+    "BaselineRecord",
+    "BucketRecord",
     "CallSlot",
     "Case",
     "CaseColumns",
     "CaseFrame",
-    "Comparison",
-    "Divergence",
-    "Endpoint",
+    "ComparisonRecord",
+    "DivergenceRecord",
+    "EndpointRecord",
     "EngineProcess",
     "Event",
-    "Experiment",
     "ExperimentArm",
-    "Fingerprint",
-    "ForcedAnswer",
-    "ForcedScoring",
-    "Gate",
+    "ExperimentRecord",
+    "FingerprintRecord",
+    "ForcedAnswerRecord",
+    "ForcedScoringRecord",
+    "GateRecord",
     "IdempotencyKey",
-    "Import",
+    "ImportRecord",
     "Lane",
     "ListedFrame",
     "Model",
     "OutboxMessage",
-    "Policy",
+    "PolicyRecord",
     "Priority",
-    "Probe",
-    "Profile",
-    "Release",
-    "Repeat",
+    "ProbeRecord",
+    "ProfileRecord",
+    "ReleaseRecord",
+    "RepeatRecord",
     "RepeatScore",
-    "Replay",
-    "Response",
+    "ReplayRecord",
+    "ResponseRecord",
     "Rotation",
-    "Run",
-    "RunFigures",
-    "SameModel",
-    "Schedule",
+    "RunFiguresRecord",
+    "RunRecord",
+    "SameModelRecord",
+    "ScheduleRecord",
     "ScheduledStart",
     "Scorer",
-    "SelfTest",
+    "SelfTestRecord",
     "Settling",
     "Shard",
-    "SignOff",
+    "SignOffRecord",
     "Stray",
     "Suite",
     "SuiteNoise",
-    "SuiteVersion",
+    "SuiteVersionRecord",
     "Token",
     "TourEnd",
     "TraceBlock",
-    "Upload",
-    "UploadPart",
+    "UploadPartRecord",
+    "UploadRecord",
     "UploadedCase",
     "Verdict",
-    "Vocabulary",
-    "Webhook",
-    "Worker",
+    "VocabularyRecord",
+    "WebhookRecord",
+    "WorkerRecord",
 ]

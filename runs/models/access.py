@@ -51,8 +51,8 @@ class IdempotencyKey(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")
     key = models.CharField(max_length=255)
     body_digest = models.CharField(max_length=64)
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="idempotency_keys")
-    candidate = models.ForeignKey("runs.Run", on_delete=models.CASCADE, null=True, related_name="+")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="idempotency_keys")
+    candidate = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

@@ -11,18 +11,18 @@ class Rotation(models.Model):
     profile_slug: the profile under which it does; "" where others serve, to whom our profiles are nothing.
     """
 
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.CASCADE, related_name="rotations")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.CASCADE, related_name="rotations")
     profile_slug = models.SlugField(max_length=80, blank=True)
-    before = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_away")
-    after = models.ForeignKey("runs.Fingerprint", on_delete=models.PROTECT, related_name="rotations_here")
-    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, null=True, related_name="rotation")
-    probe = models.OneToOneField("runs.Probe", on_delete=models.CASCADE, null=True, related_name="rotation")
+    before = models.ForeignKey("runs.FingerprintRecord", on_delete=models.PROTECT, related_name="rotations_away")
+    after = models.ForeignKey("runs.FingerprintRecord", on_delete=models.PROTECT, related_name="rotations_here")
+    run = models.OneToOneField("runs.RunRecord", on_delete=models.CASCADE, null=True, related_name="rotation")
+    probe = models.OneToOneField("runs.ProbeRecord", on_delete=models.CASCADE, null=True, related_name="rotation")
     at = models.DateTimeField(db_default=Now())
     attended_at = models.DateTimeField(
         null=True, help_text="when the reference sets of its baselines were started; null: not yet, or not wanted"
     )
     reference_runs = models.ManyToManyField(
-        "runs.Run", through="runs.RotationRun", related_name="+", help_text="started by themselves after it"
+        "runs.RunRecord", through="runs.RotationRun", related_name="+", help_text="started by themselves after it"
     )
     problem = models.TextField(
         blank=True, db_default="", help_text="why reference sets could not be started, a line each"
@@ -47,14 +47,14 @@ class RotationRun(models.Model):
 
     id = models.AutoField(primary_key=True)
     rotation = models.ForeignKey(Rotation, on_delete=models.CASCADE, related_name="+")
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="+")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="+")
 
     class Meta:
         db_table = "runs_rotation_reference_runs"
         unique_together = [("rotation", "run")]
 
 
-class Baseline(models.Model):
+class BaselineRecord(models.Model):
     """The run that candidates of a model line are held against, for one suite and profile; history, never changed.
 
     The newest row of (suite, line, profile) is the current one. `rotation` is the one that made it expire.
@@ -63,7 +63,7 @@ class Baseline(models.Model):
     suite = models.ForeignKey("runs.Suite", on_delete=models.CASCADE, related_name="baselines")
     line = models.CharField(max_length=80)
     profile_slug = models.SlugField(max_length=80)
-    run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="baselines")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.PROTECT, related_name="baselines")
     reason = models.TextField()
     set_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())

@@ -24,7 +24,7 @@ class Claimed(models.Model):
 
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     attempt = models.PositiveIntegerField(default=0)
-    owner = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="+")
+    owner = models.ForeignKey("runs.WorkerRecord", on_delete=models.SET_NULL, null=True, related_name="+")
     lease_until = models.DateTimeField(null=True)
     next_at = models.DateTimeField(db_default=Now(), help_text="not before; by the database's clock")
     error = models.TextField(blank=True)

@@ -4,7 +4,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 
-class Comparison(models.Model):
+class ComparisonRecord(models.Model):
     """Two runs, or one repeat of each, and everything computed from them.
 
     Kept by the digest of what it was computed from: the same inputs are never compared twice, and new ones (a further
@@ -17,8 +17,8 @@ class Comparison(models.Model):
         FINISHED = "finished"
         FAILED = "failed"
 
-    baseline = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="comparisons_as_baseline")
-    candidate = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="comparisons_as_candidate")
+    baseline = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="comparisons_as_baseline")
+    candidate = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="comparisons_as_candidate")
     baseline_repeat = models.PositiveIntegerField(null=True, help_text="one repeat only; null: all that have ended")
     candidate_repeat = models.PositiveIntegerField(null=True)
     input_digest = models.CharField(max_length=64, unique=True)
@@ -54,11 +54,13 @@ class Comparison(models.Model):
         return f"run {self.baseline_id} against run {self.candidate_id}"
 
 
-class Divergence(models.Model):
+class DivergenceRecord(models.Model):
     """How one pair of responses of a comparison parted; `evidence` is what its cause rests on."""
 
     # The constraint below begins with it, and serves as its index.
-    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="divergences", db_index=False)
+    comparison = models.ForeignKey(
+        ComparisonRecord, on_delete=models.CASCADE, related_name="divergences", db_index=False
+    )
     case_index = models.PositiveIntegerField()
     repeat_baseline = models.PositiveIntegerField()
     repeat_candidate = models.PositiveIntegerField()
@@ -101,7 +103,9 @@ class ListedFrame(models.Model):
     `first`: `compare.case_lists` has the bytes.
     """
 
-    comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="listed_frames", db_index=False)
+    comparison = models.ForeignKey(
+        ComparisonRecord, on_delete=models.CASCADE, related_name="listed_frames", db_index=False
+    )
     first = models.PositiveIntegerField()
     data = models.BinaryField()
 

@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class Endpoint(models.Model):
+class EndpointRecord(models.Model):
     """A place where a model answers. Dtype and quantisation belong here, never to the profile."""
 
     class Engine(models.TextChoices):
@@ -82,9 +82,9 @@ class CallSlot(models.Model):
     Free where nobody has it, where its time is over, and where its worker is gone.
     """
 
-    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="slots", db_index=False)
+    endpoint = models.ForeignKey(EndpointRecord, on_delete=models.CASCADE, related_name="slots", db_index=False)
     number = models.PositiveSmallIntegerField(help_text="from 0; under the class alone a call has the first")
-    worker = models.ForeignKey("runs.Worker", on_delete=models.SET_NULL, null=True, related_name="+")
+    worker = models.ForeignKey("runs.WorkerRecord", on_delete=models.SET_NULL, null=True, related_name="+")
     until = models.DateTimeField(null=True)
 
     class Meta:
@@ -94,7 +94,7 @@ class CallSlot(models.Model):
         return f"slot {self.number} of {self.endpoint}"
 
 
-class Profile(models.Model):
+class ProfileRecord(models.Model):
     """Sampling settings and engine pins. A change makes a new version; runs keep theirs.
 
     `settings` has the shape that `core.profile.parse_profile` checks; see docs/profiles.md.

@@ -4,12 +4,12 @@ from django.conf import settings
 from django.db import models
 
 
-class Experiment(models.Model):
+class ExperimentRecord(models.Model):
     """A plan that a person confirms, and how far it is. Its arms are run one after another, by whoever sweeps.
 
-    `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.LeftOut`). `problem` says why it
-    does not go on, or ended early. A bisect has two runs, and its `plan`: fields, telling cases, and those beside them
-    (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
+    `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.UnmeasuredSource`). `problem` says
+    why it does not go on, or ended early. A bisect has two runs, and its `plan`: fields, telling cases, and those
+    beside them (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
     """
 
     class Kind(models.TextChoices):
@@ -25,15 +25,18 @@ class Experiment(models.Model):
         FAILED = "failed"
 
     kind = models.CharField(max_length=20, choices=Kind.choices)
-    suite_version = models.ForeignKey("runs.SuiteVersion", on_delete=models.PROTECT, related_name="experiments")
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="experiments")
+    suite_version = models.ForeignKey("runs.SuiteVersionRecord", on_delete=models.PROTECT, related_name="experiments")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="experiments")
     profile = models.ForeignKey(
-        "runs.Profile", on_delete=models.PROTECT, related_name="experiments", help_text="what all else is pinned by"
+        "runs.ProfileRecord",
+        on_delete=models.PROTECT,
+        related_name="experiments",
+        help_text="what all else is pinned by",
     )
     n_runs = models.PositiveIntegerField(help_text="passes over the suite in an arm")
     left_out = models.JSONField(default=list)
-    baseline = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
-    candidate = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
+    baseline = models.ForeignKey("runs.RunRecord", on_delete=models.SET_NULL, null=True, related_name="+")
+    candidate = models.ForeignKey("runs.RunRecord", on_delete=models.SET_NULL, null=True, related_name="+")
     plan = models.JSONField(default=dict, db_default={})
     budget_minutes = models.FloatField(help_text="of engines; nothing is begun once it is spent")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.PLANNED)
@@ -71,23 +74,27 @@ class ExperimentArm(models.Model):
         FAILED = "failed"
         MISSING = "missing"
 
-    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="arms")
+    experiment = models.ForeignKey(ExperimentRecord, on_delete=models.CASCADE, related_name="arms")
     position = models.PositiveIntegerField()
     source = models.CharField(max_length=20)
     name = models.CharField(max_length=80, blank=True, help_text="what tells it from other arms of its source")
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="+")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="+")
     settings = models.JSONField(null=True)
     turned = models.JSONField(null=True)
     serving = models.JSONField(null=True)
     suite_version = models.ForeignKey(
-        "runs.SuiteVersion", on_delete=models.PROTECT, null=True, related_name="+", help_text="null: the experiment's"
+        "runs.SuiteVersionRecord",
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="null: the experiment's",
     )
     n_runs = models.PositiveIntegerField()
     is_shuffled = models.BooleanField(default=False)
     is_restarted = models.BooleanField(default=False)
     cost = models.JSONField()
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.WAITING)
-    run = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="experiment_arms")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.SET_NULL, null=True, related_name="experiment_arms")
     problem = models.TextField(blank=True)
     figures = models.JSONField(null=True)
     spent_minutes = models.FloatField(default=0.0)

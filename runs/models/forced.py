@@ -5,7 +5,7 @@ from django.db import models
 from runs.models.claimed import Requested, claim_indexes
 
 
-class ForcedScoring(Requested):
+class ForcedScoringRecord(Requested):
     """A request to score a run's answers on a stack of ours, and how far it is; or what a trainer gave them elsewhere.
 
     The latter was read from the run's own log: it has neither endpoint, profile nor bucket, for nobody says what the
@@ -14,13 +14,17 @@ class ForcedScoring(Requested):
     which the first answers that are stored bind it to. docs/forced-reference.md has the rest.
     """
 
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="forced_scorings")
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
-    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="forced_scorings")
+    endpoint = models.ForeignKey(
+        "runs.EndpointRecord", on_delete=models.PROTECT, null=True, related_name="forced_scorings"
+    )
+    profile = models.ForeignKey(
+        "runs.ProfileRecord", on_delete=models.PROTECT, null=True, related_name="forced_scorings"
+    )
     model_override = models.JSONField(null=True, help_text="another checkpoint of the endpoint's line, as a run has it")
     cases = models.BinaryField(null=True, help_text="a bit a case (core.trace.pack_selection); null: all of them")
     repeats = models.JSONField(help_text="their indexes")
-    bucket = models.ForeignKey("runs.Bucket", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
+    bucket = models.ForeignKey("runs.BucketRecord", on_delete=models.PROTECT, null=True, related_name="forced_scorings")
     n_answers = models.PositiveIntegerField(help_text="different ones, to be scored")
     n_tokens = models.PositiveIntegerField(help_text="of these answers, as far as their run counted them")
     n_done = models.PositiveIntegerField(default=0)
@@ -56,7 +60,7 @@ class ForcedScoring(Requested):
         return self.endpoint_id is None
 
 
-class ForcedAnswer(models.Model):
+class ForcedAnswerRecord(models.Model):
     """One answer of a case, scored: a trace whose chosen tokens are the answer's, or why there is none.
 
     It stands for every response of the case with this trace digest, `repeat` being the first. One with an `error_code`
@@ -70,10 +74,10 @@ class ForcedAnswer(models.Model):
         RETOKENISED = "retokenised", "the text of the response, in tokens of the target's tokenizer"
 
     # Without an index of its own: the one over all three serves.
-    scoring = models.ForeignKey(ForcedScoring, on_delete=models.CASCADE, related_name="answers", db_index=False)
+    scoring = models.ForeignKey(ForcedScoringRecord, on_delete=models.CASCADE, related_name="answers", db_index=False)
     case_index = models.PositiveIntegerField()
     trace_digest = models.BinaryField(max_length=16, help_text="of the response's own trace")
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="+")
+    repeat = models.ForeignKey("runs.RepeatRecord", on_delete=models.CASCADE, related_name="+")
     engine_process = models.ForeignKey("runs.EngineProcess", on_delete=models.PROTECT, null=True, related_name="+")
     error_code = models.CharField(max_length=40, blank=True)
     error_detail = models.TextField(blank=True)

@@ -25,7 +25,7 @@ class Model(models.Model):
         return self.name
 
 
-class SameModel(models.Model):
+class SameModelRecord(models.Model):
     """A person's word that two names are one model: where nobody knows the weights, they then count as one.
 
     The names stand in alphabetical order. Once taken back, the row stays, with who did that and when.
@@ -54,7 +54,7 @@ class SameModel(models.Model):
         return f"{self.name} is {self.other_name}"
 
 
-class Vocabulary(models.Model):
+class VocabularyRecord(models.Model):
     """Token id → bytes, once per tokenizer. `data` is packed by `core.trace.vocabulary`."""
 
     digest = models.CharField(max_length=64, unique=True)
@@ -70,7 +70,7 @@ class Vocabulary(models.Model):
         return self.digest[:8]
 
 
-class Fingerprint(models.Model):
+class FingerprintRecord(models.Model):
     """What served a response, apart from the model. `manifest` is exactly what the digest covers."""
 
     digest = models.CharField(max_length=64, unique=True)
@@ -85,11 +85,11 @@ class Fingerprint(models.Model):
         return self.digest[:4]
 
 
-class Bucket(models.Model):
+class BucketRecord(models.Model):
     """(model, fingerprint, batch class): the unit of comparison. Scores are never pooled across buckets."""
 
     model = models.ForeignKey(Model, on_delete=models.PROTECT, related_name="buckets")
-    fingerprint = models.ForeignKey(Fingerprint, on_delete=models.PROTECT, related_name="buckets")
+    fingerprint = models.ForeignKey(FingerprintRecord, on_delete=models.PROTECT, related_name="buckets")
     batch_class = models.CharField(max_length=40)
 
     class Meta:
@@ -102,7 +102,7 @@ class Bucket(models.Model):
         return f"{self.model.name} · {self.fingerprint} · {self.batch_class}"
 
 
-class SelfTest(models.Model):
+class SelfTestRecord(models.Model):
     """What a node's arithmetic did when it was tested (`evalboard worker --self-test`); the newest of a node counts.
 
     `node_digest` covers hardware and versions, so that a test never vouches for a node that has changed since.
@@ -125,7 +125,7 @@ class SelfTest(models.Model):
         return f"self-test of {self.host}"
 
 
-class Worker(models.Model):
+class WorkerRecord(models.Model):
     """One process that claims shards. `note` says what it does; `left_alone` which work it leaves to others, and why.
 
     A worker has one of the two: what it wrote last.
@@ -141,7 +141,7 @@ class Worker(models.Model):
     pool = models.CharField(max_length=40)
     hardware = models.JSONField(default=dict)
     versions = models.JSONField(default=dict)
-    self_test = models.ForeignKey(SelfTest, on_delete=models.SET_NULL, null=True, related_name="workers")
+    self_test = models.ForeignKey(SelfTestRecord, on_delete=models.SET_NULL, null=True, related_name="workers")
     note = models.CharField(max_length=500, blank=True)
     left_alone = models.JSONField(null=True, help_text='{"noun": "run", "probe" or "forced scoring", "id", "why"}')
     n_engine_failures = models.PositiveIntegerField(default=0)
@@ -172,9 +172,9 @@ class EngineProcess(models.Model):
     `{"name", "wanted", "found", "held"}`; `self_checks` a list of `{"at", "digest", "same"}`.
     """
 
-    worker = models.ForeignKey(Worker, on_delete=models.PROTECT, related_name="engine_processes")
-    bucket = models.ForeignKey(Bucket, on_delete=models.PROTECT, related_name="engine_processes")
-    vocabulary = models.ForeignKey(Vocabulary, on_delete=models.PROTECT, null=True)
+    worker = models.ForeignKey(WorkerRecord, on_delete=models.PROTECT, related_name="engine_processes")
+    bucket = models.ForeignKey(BucketRecord, on_delete=models.PROTECT, related_name="engine_processes")
+    vocabulary = models.ForeignKey(VocabularyRecord, on_delete=models.PROTECT, null=True)
     manifest = models.JSONField()
     pins = models.JSONField(default=list)
     self_checks = models.JSONField(default=list)

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 
-class Import(models.Model):
+class ImportRecord(models.Model):
     """One reading of a log's files. The files are not kept; `files` is a list of `{"name", "size", "sha256"}`.
 
     `digest` covers the files' content, the format and the suite asked for, so that the same log is stored once.

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.db import models
 
 
-class Policy(models.Model):
+class PolicyRecord(models.Model):
     """Versioned thresholds. A change makes a new version; a verdict keeps the one it was taken under.
 
     `settings` has the shape that `core.suite.parse_policy` checks; see docs/verdict.md.

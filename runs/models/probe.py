@@ -6,7 +6,7 @@ from evalboard.contract.probe_kinds import ProbeKind
 from runs.models.claimed import Requested, claim_indexes
 
 
-class Probe(Requested):
+class ProbeRecord(Requested):
     """One check of an endpoint under a profile, and what it found; docs/probes.md has the shapes.
 
     `parameters` are complete (`core.probes.parameters`). `answers` has one entry for each call (`core.probes.call`), of
@@ -16,8 +16,8 @@ class Probe(Requested):
 
     Kind = ProbeKind
 
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="probes")
-    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="probes")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="probes")
+    profile = models.ForeignKey("runs.ProfileRecord", on_delete=models.PROTECT, related_name="probes")
     kind = models.CharField(max_length=20, choices=[(kind.value, kind.value.capitalize()) for kind in ProbeKind])
     parameters = models.JSONField()
     answers = models.JSONField(default=list)
@@ -27,14 +27,14 @@ class Probe(Requested):
         default=0, db_default=0, help_text="of its endpoint, since calls of it were answered"
     )
     bucket = models.ForeignKey(
-        "runs.Bucket",
+        "runs.BucketRecord",
         on_delete=models.PROTECT,
         null=True,
         related_name="probes",
         help_text="gave most of its answers; null: none has ended it, or nobody knows who did",
     )
     buckets = models.ManyToManyField(
-        "runs.Bucket",
+        "runs.BucketRecord",
         through="runs.ProbeBucket",
         related_name="+",
         help_text="each that gave one of its answers, as far as anything names it",
@@ -59,11 +59,11 @@ class Probe(Requested):
 
 
 class ProbeBucket(models.Model):
-    """A bucket of `Probe.buckets`. Spelt out, so that its columns keep their names."""
+    """A bucket of `ProbeRecord.buckets`. Spelt out, so that its columns keep their names."""
 
     id = models.AutoField(primary_key=True)
-    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="+")
-    bucket = models.ForeignKey("runs.Bucket", on_delete=models.CASCADE, related_name="+")
+    probe = models.ForeignKey(ProbeRecord, on_delete=models.CASCADE, related_name="+")
+    bucket = models.ForeignKey("runs.BucketRecord", on_delete=models.CASCADE, related_name="+")
 
     class Meta:
         db_table = "runs_probe_buckets"
@@ -82,10 +82,10 @@ class AnswerSet(models.Model):
         NUMERICS = "numerics"
         PLANTED = "planted"
 
-    probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="sets", db_index=False)
+    probe = models.ForeignKey(ProbeRecord, on_delete=models.CASCADE, related_name="sets", db_index=False)
     role = models.CharField(max_length=20, choices=Role.choices)
-    run = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
-    scoring = models.ForeignKey("runs.ForcedScoring", on_delete=models.SET_NULL, null=True, related_name="+")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.SET_NULL, null=True, related_name="+")
+    scoring = models.ForeignKey("runs.ForcedScoringRecord", on_delete=models.SET_NULL, null=True, related_name="+")
 
     class Meta:
         ordering = ["id"]

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 
 
-class Release(models.Model):
+class ReleaseRecord(models.Model):
     """What the ship/no-ship page shows. `verdict` is the one on the present inputs; earlier ones stay beside it."""
 
     class Treatment(models.TextChoices):
@@ -15,7 +15,7 @@ class Release(models.Model):
         STACK = STACK_TREATMENT, "the serving stack: an engine upgrade or a quantisation of one model"
         SERVICE = SERVICE_TREATMENT, "the service: model and stack together, as a hosted model is bought"
 
-    policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="releases")
+    policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)
     labels = models.JSONField(default=dict)
     verdict = models.ForeignKey("runs.Verdict", on_delete=models.SET_NULL, null=True, related_name="+")
@@ -30,21 +30,25 @@ class Release(models.Model):
         return f"release {self.pk}"
 
 
-class Gate(models.Model):
+class GateRecord(models.Model):
     """One suite of a release: two runs to be compared. An advisory one never changes the verdict."""
 
     class Tier(models.TextChoices):
         CRITICAL = "critical"
         ADVISORY = "advisory"
 
-    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="gates")
+    release = models.ForeignKey(ReleaseRecord, on_delete=models.CASCADE, related_name="gates")
     position = models.PositiveIntegerField(help_text="0-based, as asked for")
     suite = models.ForeignKey("runs.Suite", on_delete=models.PROTECT, related_name="gates")
     tier = models.CharField(max_length=20, choices=Tier.choices, default=Tier.CRITICAL)
-    baseline_run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="gates_as_baseline")
-    candidate_run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="gates_as_candidate")
+    baseline_run = models.ForeignKey("runs.RunRecord", on_delete=models.PROTECT, related_name="gates_as_baseline")
+    candidate_run = models.ForeignKey("runs.RunRecord", on_delete=models.PROTECT, related_name="gates_as_candidate")
     baseline = models.ForeignKey(
-        "runs.Baseline", on_delete=models.SET_NULL, null=True, related_name="gates", help_text='asked for as "current"'
+        "runs.BaselineRecord",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="gates",
+        help_text='asked for as "current"',
     )
 
     class Meta:
@@ -65,9 +69,9 @@ class Verdict(models.Model):
         INCONCLUSIVE = "inconclusive"
         NOT_COMPARABLE = "not_comparable"
 
-    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="verdicts")
+    release = models.ForeignKey(ReleaseRecord, on_delete=models.CASCADE, related_name="verdicts")
     word = models.CharField(max_length=20, choices=Word.choices)
-    policy = models.ForeignKey("runs.Policy", on_delete=models.PROTECT, related_name="verdicts")
+    policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="verdicts")
     document = models.JSONField()
     input_digest = models.CharField(max_length=64)
     decided_at = models.DateTimeField(db_default=Now())
@@ -80,7 +84,7 @@ class Verdict(models.Model):
         return self.word
 
 
-class SignOff(models.Model):
+class SignOffRecord(models.Model):
     """A person's decision on a verdict. Append-only: triggers of the database refuse any change (see the migrations).
 
     `digest` covers the row and the digest of the row before it, so that an export shows a change made past the trigger.
@@ -91,7 +95,7 @@ class SignOff(models.Model):
         REJECT = "reject"
         WAIVE = "waive"
 
-    release = models.ForeignKey(Release, on_delete=models.PROTECT, related_name="sign_offs")
+    release = models.ForeignKey(ReleaseRecord, on_delete=models.PROTECT, related_name="sign_offs")
     verdict = models.ForeignKey(Verdict, on_delete=models.PROTECT, related_name="sign_offs")
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="sign_offs")
     person_name = models.CharField(max_length=150, help_text="as it was then")
@@ -127,7 +131,7 @@ class Settling(models.Model):
     `plan`: a list of {"run", "n_before", "n_more"}, each run once.
     """
 
-    release = models.ForeignKey(Release, on_delete=models.CASCADE, related_name="settlings")
+    release = models.ForeignKey(ReleaseRecord, on_delete=models.CASCADE, related_name="settlings")
     look = models.PositiveIntegerField()
     plan = models.JSONField()
     estimated_minutes = models.FloatField(null=True)

@@ -5,7 +5,7 @@ from django.db import models
 from runs.models.claimed import Requested, claim_indexes
 
 
-class Replay(Requested):
+class ReplayRecord(Requested):
     """A request to decode one case of a run again, or one body of a chat completion, and what came of it.
 
     `variants` is a list such as `[{}]` (as it was), `[{"batch_size": 1}, {"batch_size": 2}]`, `[{"dtype": "float16"}]`
@@ -13,10 +13,10 @@ class Replay(Requested):
     `endpoint` and `profile` say what decodes it: the run's own, or another profile for the settings of production.
     """
 
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="replays")
-    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="replays")
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, null=True, related_name="replays")
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, null=True, related_name="replays")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="replays")
+    profile = models.ForeignKey("runs.ProfileRecord", on_delete=models.PROTECT, related_name="replays")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, null=True, related_name="replays")
+    repeat = models.ForeignKey("runs.RepeatRecord", on_delete=models.CASCADE, null=True, related_name="replays")
     case_index = models.PositiveIntegerField(null=True)
     body = models.JSONField(null=True, help_text="of a chat completion, as it came; null: a case of the run")
     variants = models.JSONField()

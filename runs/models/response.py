@@ -14,7 +14,7 @@ IS_REQUEST_OF_OTHERS = ~models.Q(request_id="") & ~models.Q(request_id__regex=OW
 class TraceBlock(models.Model):
     """A few dozen packed traces; docs/trace-format.md says every byte."""
 
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="trace_blocks")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="trace_blocks")
     data = models.BinaryField()
     n_traces = models.PositiveIntegerField()
     is_packed = models.BooleanField(default=False, help_text="final; until then the shard that wrote it may repack it")
@@ -23,7 +23,7 @@ class TraceBlock(models.Model):
         return f"trace block {self.pk}"
 
 
-class Response(models.Model):
+class ResponseRecord(models.Model):
     """What came back for (repeat, case index), with its provenance.
 
     A response with an `error_code` is missing: it has no text, no trace and no score, and the
@@ -37,7 +37,7 @@ class Response(models.Model):
     """
 
     # Without an index of its own: the one over (repeat, case index) serves.
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="responses", db_index=False)
+    repeat = models.ForeignKey("runs.RepeatRecord", on_delete=models.CASCADE, related_name="responses", db_index=False)
     case_index = models.PositiveIntegerField()
     engine_process = models.ForeignKey(
         "runs.EngineProcess", on_delete=models.PROTECT, null=True, related_name="responses"
@@ -117,7 +117,7 @@ class CaseColumns(models.Model):
     byte a case, as `core.stats.live_answers` has marks.
     """
 
-    repeat = models.OneToOneField("runs.Repeat", on_delete=models.CASCADE, related_name="columns")
+    repeat = models.OneToOneField("runs.RepeatRecord", on_delete=models.CASCADE, related_name="columns")
     text_digests = models.BinaryField()
     trace_digests = models.BinaryField()
     buckets = models.BinaryField()
@@ -146,7 +146,7 @@ class RepeatScore(models.Model):
     the same where two responses gave one answer.
     """
 
-    repeat = models.ForeignKey("runs.Repeat", on_delete=models.CASCADE, related_name="scores")
+    repeat = models.ForeignKey("runs.RepeatRecord", on_delete=models.CASCADE, related_name="scores")
     scorer = models.ForeignKey("runs.Scorer", on_delete=models.PROTECT, related_name="repeat_scores")
     scores = models.BinaryField()
     reasons = models.BinaryField()
@@ -168,7 +168,7 @@ class RepeatScore(models.Model):
         return f"score of {self.repeat}"
 
 
-class RunFigures(models.Model):
+class RunFiguresRecord(models.Model):
     """What the columns of a run's repeats come to, kept so that nobody who reads the run reads them again.
 
     `digest` stands for all that `figures` (`contract.figures.RunFigures`) and `cases` were computed from, `twin_digest`
@@ -176,7 +176,7 @@ class RunFigures(models.Model):
     its bits as `run.case_table` has them.
     """
 
-    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="figures")
+    run = models.OneToOneField("runs.RunRecord", on_delete=models.CASCADE, related_name="figures")
     digest = models.CharField(max_length=64)
     figures = models.JSONField()
     cases = models.BinaryField()
@@ -197,7 +197,7 @@ class CaseFrame(models.Model):
     It belongs to the figures of its digest; those of other figures are not read.
     """
 
-    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="case_frames", db_index=False)
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="case_frames", db_index=False)
     digest = models.CharField(max_length=64)
     first = models.PositiveIntegerField()
     data = models.BinaryField()

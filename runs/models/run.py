@@ -10,7 +10,7 @@ from runs.models.claimed import Claimed, claim_indexes
 from runs.models.lane import Lane, Priority
 
 
-class Run(models.Model):
+class RunRecord(models.Model):
     """One request to evaluate one suite version on one endpoint under one profile, k repeats."""
 
     class Status(models.TextChoices):
@@ -23,9 +23,9 @@ class Run(models.Model):
 
     TERMINAL = (Status.FINISHED, Status.INCOMPLETE, Status.FAILED, Status.CANCELLED)
 
-    suite_version = models.ForeignKey("runs.SuiteVersion", on_delete=models.PROTECT, related_name="runs")
-    endpoint = models.ForeignKey("runs.Endpoint", on_delete=models.PROTECT, related_name="runs")
-    profile = models.ForeignKey("runs.Profile", on_delete=models.PROTECT, related_name="runs")
+    suite_version = models.ForeignKey("runs.SuiteVersionRecord", on_delete=models.PROTECT, related_name="runs")
+    endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.PROTECT, related_name="runs")
+    profile = models.ForeignKey("runs.ProfileRecord", on_delete=models.PROTECT, related_name="runs")
     model_override = models.JSONField(
         null=True, help_text='another checkpoint of the endpoint\'s line: {"path"} or {"repo", "revision"}'
     )
@@ -46,7 +46,7 @@ class Run(models.Model):
         max_length=10, choices=Priority.choices, default=Priority.NORMAL, db_default=Priority.NORMAL
     )
     source = models.ForeignKey(
-        "runs.Import",
+        "runs.ImportRecord",
         on_delete=models.PROTECT,
         null=True,
         related_name="runs",
@@ -62,7 +62,7 @@ class Run(models.Model):
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     is_cancel_wanted = models.BooleanField(default=False)
     bucket = models.ForeignKey(
-        "runs.Bucket",
+        "runs.BucketRecord",
         on_delete=models.PROTECT,
         null=True,
         related_name="runs",
@@ -126,17 +126,17 @@ class Run(models.Model):
         return self.source_id is not None and self.is_reported
 
 
-class Repeat(models.Model):
+class RepeatRecord(models.Model):
     """The n-th pass over the suite within a run, from 1.
 
     One with chosen `cases` is targeted: no score, range or noise of the run is made of it, and what it was not to
     decode is not missing. `cases=None` are the others.
     """
 
-    Status = Run.Status  # a repeat ends in the same ways as its run
+    Status = RunRecord.Status  # a repeat ends in the same ways as its run
     WITHOUT_SCORE = (Status.CANCELLED, Status.FAILED)  # ended, and left out of every judgement
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats")
+    run = models.ForeignKey(RunRecord, on_delete=models.CASCADE, related_name="repeats")
     index = models.PositiveIntegerField()
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     finished_at = models.DateTimeField(null=True)
@@ -160,10 +160,10 @@ class Repeat(models.Model):
 
 
 class RepeatEngineProcess(models.Model):
-    """An engine process of `Repeat.engine_processes`. Spelt out, so that its columns keep their names."""
+    """An engine process of `RepeatRecord.engine_processes`. Spelt out, so that its columns keep their names."""
 
     id = models.AutoField(primary_key=True)
-    repeat = models.ForeignKey(Repeat, on_delete=models.CASCADE, related_name="+")
+    repeat = models.ForeignKey(RepeatRecord, on_delete=models.CASCADE, related_name="+")
     engineprocess = models.ForeignKey("runs.EngineProcess", on_delete=models.CASCADE, related_name="+")
 
     class Meta:
@@ -173,19 +173,19 @@ class RepeatEngineProcess(models.Model):
 
 class StrayQuerySet(models.QuerySet["Stray"]):
     def listed(self) -> Self:
-        """Those that `Run.strays` counts, in the order of their buckets, cases and repeats."""
+        """Those that `RunRecord.strays` counts, in the order of their buckets, cases and repeats."""
         return self.filter(is_listed=True).order_by("id")
 
 
 class Stray(models.Model):
     """A response that another computation gave than the one that served the others of its case.
 
-    Apart from `Run.strays`, which only counts them, so that no page or list of runs grows with their number. Rows are
-    stored bucket by bucket in the order of the cases.
+    Apart from `RunRecord.strays`, which only counts them, so that no page or list of runs grows with their number. Rows
+    are stored bucket by bucket in the order of the cases.
     """
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="stray_responses", db_index=False)
-    bucket = models.ForeignKey("runs.Bucket", on_delete=models.PROTECT, related_name="+", db_index=False)
+    run = models.ForeignKey(RunRecord, on_delete=models.CASCADE, related_name="stray_responses", db_index=False)
+    bucket = models.ForeignKey("runs.BucketRecord", on_delete=models.PROTECT, related_name="+", db_index=False)
     case_index = models.PositiveIntegerField()
     repeat = models.PositiveIntegerField(help_text="its index")
     is_listed = models.BooleanField(
@@ -209,7 +209,8 @@ class ShardQuerySet(models.QuerySet["Shard"]):
     def wanted(self) -> Self:
         """Shards of runs that go on: neither ended nor being cancelled."""
         return self.filter(
-            repeat__run__is_cancel_wanted=False, repeat__run__status__in=(Run.Status.QUEUED, Run.Status.RUNNING)
+            repeat__run__is_cancel_wanted=False,
+            repeat__run__status__in=(RunRecord.Status.QUEUED, RunRecord.Status.RUNNING),
         )
 
     def claimable(self) -> Self:
@@ -237,7 +238,7 @@ class Shard(Claimed):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
-    repeat = models.ForeignKey(Repeat, on_delete=models.CASCADE, related_name="shards")
+    repeat = models.ForeignKey(RepeatRecord, on_delete=models.CASCADE, related_name="shards")
     # Without an index of its own: nobody looks for a lane's shards but for those in the queue.
     lane = models.ForeignKey(
         Lane,
@@ -285,7 +286,7 @@ class Event(models.Model):
         WARNING = "warning"
         ERROR = "error"
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    run = models.ForeignKey(RunRecord, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField(db_default=Now())
     level = models.CharField(max_length=10, choices=Level.choices, default=Level.INFO)
     code = models.CharField(max_length=40)

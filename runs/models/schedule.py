@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 
-class Schedule(models.Model):
+class ScheduleRecord(models.Model):
     """Runs or probes that one person wants started at set times, by a clock of a time zone.
 
     `order` holds what `create_run` or `create_probe` takes. `next_at` is the next time it is due, null while it pauses.
@@ -41,12 +41,12 @@ class ScheduledStart(models.Model):
     `missed_since` is the first due time that nobody was there for, where this start stands for several.
     """
 
-    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="starts")
+    schedule = models.ForeignKey(ScheduleRecord, on_delete=models.CASCADE, related_name="starts")
     due_at = models.DateTimeField()
     missed_since = models.DateTimeField(null=True)
     started_at = models.DateTimeField(db_default=Now())
-    run = models.ForeignKey("runs.Run", on_delete=models.SET_NULL, null=True, related_name="+")
-    probe = models.ForeignKey("runs.Probe", on_delete=models.SET_NULL, null=True, related_name="+")
+    run = models.ForeignKey("runs.RunRecord", on_delete=models.SET_NULL, null=True, related_name="+")
+    probe = models.ForeignKey("runs.ProbeRecord", on_delete=models.SET_NULL, null=True, related_name="+")
     problem = models.TextField(blank=True)
 
     class Meta:

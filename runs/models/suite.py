@@ -11,9 +11,9 @@ class Suite(models.Model):
     """
 
     slug = models.SlugField(max_length=80, unique=True)
-    policy = models.ForeignKey("runs.Policy", on_delete=models.SET_NULL, null=True, related_name="suites")
+    policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.SET_NULL, null=True, related_name="suites")
     reference_of = models.ForeignKey(
-        "runs.SuiteVersion", on_delete=models.SET_NULL, null=True, related_name="reference_suites"
+        "runs.SuiteVersionRecord", on_delete=models.SET_NULL, null=True, related_name="reference_suites"
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -39,7 +39,7 @@ class Scorer(models.Model):
         return self.digest[:8]
 
 
-class SuiteVersion(models.Model):
+class SuiteVersionRecord(models.Model):
     """One content of a suite, never changed once stored. Numbers count from 1 in order of arrival."""
 
     suite = models.ForeignKey(Suite, on_delete=models.PROTECT, related_name="versions")
@@ -70,7 +70,7 @@ class Case(models.Model):
     `content` holds `messages`, `target`, and where given `tools`; see docs/suites.md.
     """
 
-    suite_version = models.ForeignKey(SuiteVersion, on_delete=models.CASCADE, related_name="cases")
+    suite_version = models.ForeignKey(SuiteVersionRecord, on_delete=models.CASCADE, related_name="cases")
     index = models.PositiveIntegerField()
     case_id = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)
@@ -103,8 +103,8 @@ class SuiteNoise(models.Model):
     It stands for the scores that `noise` was measured from; null where they say nothing.
     """
 
-    suite_version = models.ForeignKey(SuiteVersion, on_delete=models.CASCADE, related_name="noises")
-    bucket = models.ForeignKey("runs.Bucket", on_delete=models.CASCADE, related_name="+")
+    suite_version = models.ForeignKey(SuiteVersionRecord, on_delete=models.CASCADE, related_name="noises")
+    bucket = models.ForeignKey("runs.BucketRecord", on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64)
     noise = models.JSONField(null=True)
 

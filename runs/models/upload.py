@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 
-class Upload(models.Model):
+class UploadRecord(models.Model):
     """The cases of a suite version that is sent in parts. The row is the job: `n_read` says how far it was read.
 
     `fields` is what is wrong, as in a refused request, by line. Rows that nobody touches for a day are swept.
@@ -26,7 +26,7 @@ class Upload(models.Model):
     n_cases = models.PositiveIntegerField(default=0, help_text="of what was read")
     header = models.JSONField(default=dict, help_text="what the first line says of the suite")
     fields = models.JSONField(default=dict)
-    version = models.ForeignKey("runs.SuiteVersion", on_delete=models.SET_NULL, null=True, related_name="uploads")
+    version = models.ForeignKey("runs.SuiteVersionRecord", on_delete=models.SET_NULL, null=True, related_name="uploads")
     is_new = models.BooleanField(null=True, help_text="false where that content was stored before")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -40,10 +40,10 @@ class Upload(models.Model):
         return f"upload {self.pk}"
 
 
-class UploadPart(models.Model):
+class UploadPartRecord(models.Model):
     """Whole lines of JSONL, in one zstd frame, until they are read. `offset` and `n_bytes` are of the lines."""
 
-    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="parts")
+    upload = models.ForeignKey(UploadRecord, on_delete=models.CASCADE, related_name="parts")
     offset = models.BigIntegerField()
     n_bytes = models.PositiveIntegerField()
     sha256 = models.CharField(max_length=64, help_text="of the lines")
@@ -62,7 +62,7 @@ class UploadedCase(models.Model):
     """A case that was read of an upload: what `Case` holds, and its scorer. Gone once the version is stored."""
 
     # Without an index of its own: the one over (upload, index) serves.
-    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="cases", db_index=False)
+    upload = models.ForeignKey(UploadRecord, on_delete=models.CASCADE, related_name="cases", db_index=False)
     index = models.PositiveIntegerField()
     case_id = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)

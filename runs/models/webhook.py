@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 
-class Webhook(models.Model):
+class WebhookRecord(models.Model):
     """An address that is told of events. The secret signs each message, so it is kept as it is; it is shown once."""
 
     url = models.URLField(max_length=500)
@@ -34,7 +34,7 @@ class OutboxMessage(models.Model):
         DELIVERED = "delivered"
         FAILED = "failed"
 
-    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="messages")
+    webhook = models.ForeignKey(WebhookRecord, on_delete=models.CASCADE, related_name="messages")
     message_id = models.CharField(max_length=64, unique=True)
     event = models.CharField(max_length=40)
     payload = models.JSONField()

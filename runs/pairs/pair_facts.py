@@ -22,8 +22,7 @@ from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
-from runs.models import Bucket, Model, Run
-from runs.models import Vocabulary as VocabularyRow
+from runs.models import BucketRecord, Model, RunRecord, VocabularyRecord
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -39,7 +38,7 @@ FREE = {
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
 
 
-def request_settings(run: Run) -> RequestSettings:
+def request_settings(run: RunRecord) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
@@ -59,25 +58,25 @@ def _plain(value: Any) -> float | str | bool:
     return value if isinstance(value, float | int | str) else canonical_json(value).decode()
 
 
-def draws_of(run: Run, repeats: Iterable[int] = ()) -> Draws:
+def draws_of(run: RunRecord, repeats: Iterable[int] = ()) -> Draws:
     """Return what the run's repeats are, those of these indexes. Reads the run's profile."""
     temperature = find_temperature(setting_facts(run))
     return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats), is_external=run.is_reported)
 
 
-def setting_facts(run: Run) -> tuple[SettingFact, ...]:
+def setting_facts(run: RunRecord) -> tuple[SettingFact, ...]:
     """Return what is known of the settings that decide the run's tokens. Reads its profile."""
     seen = None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
     wanted = run.profile.settings["sampling"]
     return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=seen)
 
 
-def compared_settings(run: Run) -> dict[str, Any]:
+def compared_settings(run: RunRecord) -> dict[str, Any]:
     """Return the settings that a run must share with another to be compared, those that are not known left out."""
     return select_compared(setting_facts(run))
 
 
-def limits_of(run: Run) -> dict[str, Any]:
+def limits_of(run: RunRecord) -> dict[str, Any]:
     """Return {"max_tokens", "stop"} of the run's responses: the suite's, or what a log says was sent."""
     if not run.is_log:
         return {"max_tokens": run.suite_version.max_tokens, "stop": list(run.suite_version.stop)}
@@ -85,7 +84,7 @@ def limits_of(run: Run) -> dict[str, Any]:
     return {"max_tokens": sent.get("max_tokens"), "stop": sent.get("stop", [])}
 
 
-def stack_of(bucket: Bucket) -> str | None:
+def stack_of(bucket: BucketRecord) -> str | None:
     """Return what served, as one digest, None where nobody knows. The model that a log reports is no part of it."""
     manifest = bucket.fingerprint.manifest
     if not is_serving_known(manifest):
@@ -96,12 +95,12 @@ def stack_of(bucket: Bucket) -> str | None:
     return digest_json(select_stack(manifest))
 
 
-def fingerprint_of(bucket: Bucket) -> str | None:
+def fingerprint_of(bucket: BucketRecord) -> str | None:
     """Return the fingerprint's digest, None where nobody knows what served."""
     return bucket.fingerprint.digest if is_serving_known(bucket.fingerprint.manifest) else None
 
 
-def served_beside(run: Run, other: Run, buckets: Iterable[Bucket]) -> dict[int, ServingFacts]:
+def served_beside(run: RunRecord, other: RunRecord, buckets: Iterable[BucketRecord]) -> dict[int, ServingFacts]:
     """Return bucket id → what these buckets of two runs say of their responses. Reads model and fingerprint of each.
 
     Where only one of them is reported, by a log or a server of others, nothing is known of it: its names say nothing
@@ -117,7 +116,7 @@ def served_beside(run: Run, other: Run, buckets: Iterable[Bucket]) -> dict[int, 
     }
 
 
-def _served_by(bucket: Bucket, names: OneNames) -> ServingFacts:
+def _served_by(bucket: BucketRecord, names: OneNames) -> ServingFacts:
     model = bucket.model
     is_named = is_all_that_is_known(model)
     return ServingFacts(
@@ -136,14 +135,14 @@ def _weights_digest(model: Model) -> str:
     return digest_json(sorted(weights)) if weights else model.digest
 
 
-def logits_of(bucket: Bucket) -> str | None:
+def logits_of(bucket: BucketRecord) -> str | None:
     """Return the name of the logits, as a floor of noise has it, None where it is not known. Reads the fingerprint."""
     manifest = bucket.fingerprint.manifest
     return name_logits(manifest.get("engine", {}).get("dtype"), manifest.get("hardware", {}).get("kind"))
 
 
 def _read_vocabulary(pk: int) -> Vocabulary:
-    return Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=pk)))
+    return Vocabulary.unpack(bytes(VocabularyRecord.objects.values_list("data", flat=True).get(pk=pk)))
 
 
 WORDS = WordsById(_read_vocabulary)

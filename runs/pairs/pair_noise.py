@@ -12,7 +12,7 @@ import numpy as np
 
 from evalboard.core.compare import EndedRepeats, Measured, PairNoise
 from evalboard.core.stats import is_left_out
-from runs.models import Bucket, CaseColumns, Response, Run, Stray
+from runs.models import BucketRecord, CaseColumns, ResponseRecord, RunRecord, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, TracePlace, stored_columns, stored_traces
 
@@ -21,7 +21,7 @@ StrayPlaces = frozenset[tuple[int, int]]  # (case index, repeat id) of each resp
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeats:
+class _NoiseRepeats:
     """The repeats of one run that have ended, its strays, and whether its numbers are decimals.
 
     columns: by repeat, those that are in memory already; they say nothing that the digests do not.
@@ -33,7 +33,9 @@ class _Repeats:
     columns: dict[int, stored_columns.Columns] = field(compare=False)
 
 
-def measure_pair_noise(baseline: Run, candidate: Run, columns: Iterable[stored_columns.Columns] = ()) -> PairNoise:
+def measure_pair_noise(
+    baseline: RunRecord, candidate: RunRecord, columns: Iterable[stored_columns.Columns] = ()
+) -> PairNoise:
     """Measure the noise of two runs' pairs over all of their repeats that have ended.
 
     columns: of repeats of theirs, which then are not read for it.
@@ -41,7 +43,8 @@ def measure_pair_noise(baseline: Run, candidate: Run, columns: Iterable[stored_c
     loaded = {each.repeat_id: each for each in columns}
     ended = _ended((baseline, candidate))
     ours, theirs = (
-        _measure(_Repeats(ended[run.pk], _strays(run), run.is_reported, dict(loaded))) for run in (baseline, candidate)
+        _measure(_NoiseRepeats(ended[run.pk], _strays(run), run.is_reported, dict(loaded)))
+        for run in (baseline, candidate)
     )
     are_batches_equal = baseline.suite_version_id == candidate.suite_version_id and not any(
         pair_facts.draws_of(run).may_sample for run in (baseline, candidate)
@@ -49,7 +52,7 @@ def measure_pair_noise(baseline: Run, candidate: Run, columns: Iterable[stored_c
     return PairNoise(ours, theirs, are_batches_equal=are_batches_equal)
 
 
-def _ended(runs: tuple[Run, ...]) -> dict[int, Ended]:
+def _ended(runs: tuple[RunRecord, ...]) -> dict[int, Ended]:
     """Return the repeats of each run that have ended, by its id."""
     packed = CaseColumns.objects.filter(repeat__run__in=runs, repeat__cases=None, repeat__finished_at__isnull=False)
     rows = packed.order_by("repeat__index").values_list("repeat__run", "repeat_id", "digest")
@@ -59,7 +62,7 @@ def _ended(runs: tuple[Run, ...]) -> dict[int, Ended]:
     return {run_id: tuple(repeats) for run_id, repeats in by_run.items()}
 
 
-def _strays(run: Run) -> StrayPlaces:
+def _strays(run: RunRecord) -> StrayPlaces:
     if not run.strays:
         return frozenset()
     repeats = dict(run.repeats.values_list("index", "pk"))
@@ -68,7 +71,7 @@ def _strays(run: Run) -> StrayPlaces:
 
 
 @functools.lru_cache(maxsize=64)  # a repeat that has ended never changes, and pages of one run's pairs ask again
-def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
+def _measure(repeats: _NoiseRepeats) -> dict[int | None, Measured]:
     """Return bucket id → what these repeats of one run show of it, without its strays: they are another computation."""
     repeat_ids = [repeat_id for repeat_id, _ in repeats.ended]
     unread = [repeat_id for repeat_id in repeat_ids if repeat_id not in repeats.columns]
@@ -80,7 +83,7 @@ def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
         if repeat_id in served:
             served[repeat_id][case] = NO_BUCKET
     ids = {int(bucket) for buckets in served.values() for bucket in np.unique(buckets)} - {NO_BUCKET}
-    known = Bucket.objects.filter(pk__in=ids).select_related("fingerprint")
+    known = BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint")
     rows = EndedRepeats(
         traces=[columns[each].traces for each in repeat_ids],
         served=list(served.values()),
@@ -96,6 +99,6 @@ def _measure(repeats: _Repeats) -> dict[int | None, Measured]:
 
 def _places(repeat_id: int, cases: Sequence[int]) -> dict[int, TracePlace]:
     """Return case index → where the trace of its response is kept, for those that have one, by case."""
-    rows = Response.objects.filter(repeat=repeat_id, case_index__in=cases)
+    rows = ResponseRecord.objects.filter(repeat=repeat_id, case_index__in=cases)
     places = rows.order_by("case_index").values_list("case_index", "trace_block_id", "trace_slot")
     return {case: (block, slot) for case, block, slot in places if block is not None and slot is not None}

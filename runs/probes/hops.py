@@ -7,11 +7,11 @@ from django.db.models import Q
 
 from evalboard.contract.probe import ProbeHop
 from evalboard.wording import probe_states
-from evalboard.wording.hop import Side, describe_hop, find_losses
-from runs.models import Endpoint, Probe
+from evalboard.wording.hop import HopSide, describe_hop, find_losses
+from runs.models import EndpointRecord, ProbeRecord
 
 
-def hop_of(probe: Probe) -> ProbeHop | None:
+def hop_of(probe: ProbeRecord) -> ProbeHop | None:
     """Return the pair that a probe is one of, with what both say together; None where it stands alone."""
     other = _other(probe)
     if other is None:
@@ -23,7 +23,7 @@ def hops_of(probe_ids: Collection[int]) -> dict[str, ProbeHop]:
     """Return by the id of a probe the pair that it is one of; none of those that stand alone."""
     if not probe_ids:
         return {}
-    asked_around = Probe.objects.filter(Q(pk__in=probe_ids) | Q(bypass_of__in=probe_ids), bypass_of__isnull=False)
+    asked_around = ProbeRecord.objects.filter(Q(pk__in=probe_ids) | Q(bypass_of__in=probe_ids), bypass_of__isnull=False)
     both = asked_around.select_related("endpoint", "bypass_of__endpoint").defer("answers", "bypass_of__answers")
     hops: dict[str, ProbeHop] = {}
     for direct in both.order_by("-pk"):
@@ -33,7 +33,7 @@ def hops_of(probe_ids: Collection[int]) -> dict[str, ProbeHop]:
     return hops
 
 
-def _pair(gateway: Probe, direct: Probe) -> ProbeHop:
+def _pair(gateway: ProbeRecord, direct: ProbeRecord) -> ProbeHop:
     have_found = gateway.finding is not None and direct.finding is not None
     sides = (_side(direct), _side(gateway)) if have_found else None
     return ProbeHop(
@@ -46,9 +46,9 @@ def _pair(gateway: Probe, direct: Probe) -> ProbeHop:
     )
 
 
-def describe_control(probe: Probe) -> str | None:
+def describe_control(probe: ProbeRecord) -> str | None:
     """Name the known-good endpoint that a probe is held against, or say that it had none; None of an engine of ours."""
-    if probe.kind == Probe.Kind.VERIFY:
+    if probe.kind == ProbeRecord.Kind.VERIFY:
         return None  # it has answers of known origin beside it
     other, endpoint = _other(probe), probe.endpoint
     if other is not None and not probe.bypass_of_id:
@@ -63,24 +63,26 @@ def describe_control(probe: Probe) -> str | None:
     return f"{endpoint.reference.slug}, the endpoint's reference: probe {known.pk}, {_outcome(known)}."
 
 
-def _other(probe: Probe) -> Probe | None:
+def _other(probe: ProbeRecord) -> ProbeRecord | None:
     if probe.bypass_of_id:
-        return Probe.objects.defer("answers").select_related("endpoint").get(pk=probe.bypass_of_id)
+        return ProbeRecord.objects.defer("answers").select_related("endpoint").get(pk=probe.bypass_of_id)
     return probe.bypass_probes.defer("answers").select_related("endpoint").order_by("pk").first()
 
 
-def _newest(reference: Endpoint, probe: Probe) -> Probe | None:
+def _newest(reference: EndpointRecord, probe: ProbeRecord) -> ProbeRecord | None:
     """The newest probe of the reference and this kind before this one that has found something."""
-    same = Probe.objects.filter(endpoint=reference, kind=probe.kind, status=Probe.Status.FINISHED, pk__lt=probe.pk)
+    same = ProbeRecord.objects.filter(
+        endpoint=reference, kind=probe.kind, status=ProbeRecord.Status.FINISHED, pk__lt=probe.pk
+    )
     return same.defer("answers").order_by("-pk").first()
 
 
-def _outcome(probe: Probe) -> str:
+def _outcome(probe: ProbeRecord) -> str:
     if probe.finding is None:
         return str(probe.status)
     return probe_states.describe_state(probe.kind, probe.finding["state"]).word.lower()
 
 
-def _side(probe: Probe) -> Side:
+def _side(probe: ProbeRecord) -> HopSide:
     finding: dict[str, Any] = probe.finding or {}
-    return Side(probe.endpoint.slug, finding["state"], finding["numbers"])
+    return HopSide(probe.endpoint.slug, finding["state"], finding["numbers"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from runs.forced import MAX_VERIFIED
-from runs.models import AnswerSet, Endpoint, Probe, Run
+from runs.models import AnswerSet, EndpointRecord, ProbeRecord, RunRecord
 from runs.run import create_run, named_endpoint, named_suite_version
 
 LABEL = "probe"  # of a run that one started
@@ -16,7 +16,7 @@ Role = AnswerSet.Role
 KNOWN = (Role.CONTROL, Role.NUMERICS, Role.PLANTED)
 
 
-def name_known_answers(target: Endpoint, given: Mapping[str, Any]) -> dict[str, Any]:
+def name_known_answers(target: EndpointRecord, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a verification's parameters with all named that was not, and the suite's version.
 
     The suite is that of the endpoint's newest run, the reference the endpoint's own, and numerics another endpoint of
@@ -24,7 +24,7 @@ def name_known_answers(target: Endpoint, given: Mapping[str, Any]) -> dict[str, 
     with fields.
     """
     reference = target.reference if given["reference"] is None else named_endpoint(given["reference"])
-    if reference is not None and reference.engine != Endpoint.Engine.VLLM:
+    if reference is not None and reference.engine != EndpointRecord.Engine.VLLM:
         words = "Others serve it, and only an engine of ours scores given tokens; name an own endpoint."
         raise InvalidInput("The probe is not valid.", fields={"parameters.reference": words})
     slugs: dict[str, str | None] = {
@@ -46,7 +46,7 @@ def name_known_answers(target: Endpoint, given: Mapping[str, Any]) -> dict[str, 
     return {**slugs, "suite_version": version.number}
 
 
-def begin_verification(probe: Probe) -> None:
+def begin_verification(probe: ProbeRecord) -> None:
     """Ask for the runs that are not there, the endpoint's first. Raises what `create_run` raises."""
     slugs = {Role.CONTROL: "reference", Role.NUMERICS: "numerics", Role.PLANTED: "planted"}
     AnswerSet.objects.create(probe=probe, role=Role.ENDPOINT, run=ask_run(probe, probe.endpoint.slug))
@@ -56,7 +56,7 @@ def begin_verification(probe: Probe) -> None:
             AnswerSet.objects.create(probe=probe, role=role, run=run)
 
 
-def ask_run(probe: Probe, endpoint: str) -> Run:
+def ask_run(probe: ProbeRecord, endpoint: str) -> RunRecord:
     """Ask an endpoint for its answers to the probe's suite. Raises what `create_run` raises."""
     return create_run(
         suite=probe.parameters["suite"],
@@ -69,32 +69,32 @@ def ask_run(probe: Probe, endpoint: str) -> Run:
     )
 
 
-def _ended_run(probe: Probe, endpoint: str) -> Run | None:
+def _ended_run(probe: ProbeRecord, endpoint: str) -> RunRecord | None:
     """The newest run that answered the same before, whole."""
-    same = Run.objects.filter(
+    same = RunRecord.objects.filter(
         endpoint__slug=endpoint,
         profile=probe.profile_id,
         suite_version__suite__slug=probe.parameters["suite"],
         suite_version__number=probe.parameters["suite_version"],
-        status=Run.Status.FINISHED,
+        status=RunRecord.Status.FINISHED,
         model_override__isnull=True,
         source=None,
     )
     return same.order_by("-pk").first()
 
 
-def _newest_suite(target: Endpoint) -> str | None:
+def _newest_suite(target: EndpointRecord) -> str | None:
     """The slug of the suite that an endpoint answered last."""
-    runs = Run.objects.filter(endpoint=target, source=None).order_by("-pk")
+    runs = RunRecord.objects.filter(endpoint=target, source=None).order_by("-pk")
     return runs.values_list("suite_version__suite__slug", flat=True).first()
 
 
-def _in_second_dtype(reference: Endpoint | None, *, apart_from: Endpoint) -> str | None:
+def _in_second_dtype(reference: EndpointRecord | None, *, apart_from: EndpointRecord) -> str | None:
     """The slug of another endpoint of ours with the same model in another dtype."""
     if reference is None:
         return None
-    same = Endpoint.objects.filter(
-        engine=Endpoint.Engine.VLLM,
+    same = EndpointRecord.objects.filter(
+        engine=EndpointRecord.Engine.VLLM,
         model_path=reference.model_path,
         model_repo=reference.model_repo,
         model_revision=reference.model_revision,
@@ -104,7 +104,7 @@ def _in_second_dtype(reference: Endpoint | None, *, apart_from: Endpoint) -> str
     return others.values_list("slug", flat=True).first()
 
 
-def _unnamed(target: Endpoint, slugs: Mapping[str, str | None]) -> dict[str, str]:
+def _unnamed(target: EndpointRecord, slugs: Mapping[str, str | None]) -> dict[str, str]:
     """What is missing or comes twice, by parameter."""
     fields = {}
     if slugs["suite"] is None:

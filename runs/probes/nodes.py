@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalboard.core.probes import ProbeCall
+from evalboard.core.probes import ProbeExchange
 from evalboard.core.profile import digest_node
-from runs.models import EngineProcess, Worker
+from runs.models import EngineProcess, WorkerRecord
 
 
-def describe_nodes(numbers: Mapping[str, Any], calls: Sequence[ProbeCall]) -> dict[str, Any]:
+def describe_nodes(numbers: Mapping[str, Any], calls: Sequence[ProbeExchange]) -> dict[str, Any]:
     """Return the numbers that name each worker with its node, and what the first engine process decoded with.
 
     `node_digest` is that of a self-test: where hardware or versions, driver included, are others, it is another one.
     """
-    known = Worker.objects.in_bulk([row["worker"] for row in numbers["workers"]])
+    known = WorkerRecord.objects.in_bulk([row["worker"] for row in numbers["workers"]])
     rows = [{**row, **_name(known[row["worker"]])} for row in numbers["workers"] if row["worker"] in known]
     ids = {call.engine_process for call in calls if call.engine_process is not None}
     processes = EngineProcess.objects.filter(pk__in=ids).select_related("bucket__model").order_by("pk")
@@ -27,7 +27,7 @@ def name_incidents(numbers: Mapping[str, Any], case_ids: Sequence[str], tokens: 
     case_ids: by prompt; none where texts are asked.
     """
     rows = [*numbers["workers"], *numbers["incidents"], *(row["against"] for row in numbers["incidents"])]
-    known = Worker.objects.in_bulk({row["worker"] for row in rows})
+    known = WorkerRecord.objects.in_bulk({row["worker"] for row in rows})
 
     def named(row: Mapping[str, Any]) -> dict[str, Any]:
         worker = known.get(row["worker"])
@@ -46,7 +46,7 @@ def name_incidents(numbers: Mapping[str, Any], case_ids: Sequence[str], tokens: 
     return {"workers": [named(row) for row in numbers["workers"]], "incidents": incidents}
 
 
-def _name(worker: Worker) -> dict[str, Any]:
+def _name(worker: WorkerRecord) -> dict[str, Any]:
     digest = digest_node(worker.hardware, worker.versions)
     return {"name": worker.name, "host": worker.host, "node_digest": digest}
 

@@ -19,8 +19,8 @@ from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import (
     CANARY_CHANGES,
-    ProbeCall,
-    ProbeFinding,
+    ProbeExchange,
+    ProbeResult,
     choose_sampling,
     complete_parameters,
     dump_call,
@@ -37,7 +37,15 @@ from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seat
 from evalboard.core.trace import combine_clocks
 from evalboard.wording.probe import describe_finding
 from runs.catalogue import rotations
-from runs.models import Bucket, Endpoint, Fingerprint, Probe, Profile, SuiteVersion, Worker
+from runs.models import (
+    BucketRecord,
+    EndpointRecord,
+    FingerprintRecord,
+    ProbeRecord,
+    ProfileRecord,
+    SuiteVersionRecord,
+    WorkerRecord,
+)
 from runs.probes.known_answers import begin_verification, name_known_answers
 from runs.probes.nodes import describe_nodes, name_incidents
 from runs.probes.read import asked_cases, probe_tokens
@@ -57,7 +65,7 @@ from runs.work import (
 )
 
 # A batch probe looks at what batching does, so requests must share steps.
-DEFAULT_PROFILES = {Probe.Kind.BATCH: "fast"}
+DEFAULT_PROFILES = {ProbeRecord.Kind.BATCH: "fast"}
 DEFAULT_PROFILE = "pinned"
 EARLIER_CANARIES = 60  # more than a canary is held against
 INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are told of
@@ -66,7 +74,7 @@ REMOTE_ROUTING_CALLS = 60  # where something stands between the worker and who a
 
 def create_probe(
     *, endpoint: str, kind: str, profile: str | None = None, parameters: Mapping[str, Any], user: Any = None
-) -> Probe:
+) -> ProbeRecord:
     """Ask for a check of an endpoint; a worker of its pool claims the row.
 
     Where the endpoint is a gateway with a bypass, the same is asked of the bypass, in a probe of its own whose
@@ -77,8 +85,8 @@ def create_probe(
     """
     target = named_endpoint(endpoint)
     complete = complete_parameters(kind, parameters)
-    decoding = newest_profile(profile or DEFAULT_PROFILES.get(Probe.Kind(kind), DEFAULT_PROFILE))
-    if kind == Probe.Kind.VERIFY:
+    decoding = newest_profile(profile or DEFAULT_PROFILES.get(ProbeRecord.Kind(kind), DEFAULT_PROFILE))
+    if kind == ProbeRecord.Kind.VERIFY:
         complete = name_known_answers(target, complete)
     elif "suite" in complete:
         version = named_suite_version(complete["suite"], None)
@@ -86,15 +94,15 @@ def create_probe(
         _refuse_unknown_cases(version, complete.get("cases", ()))
     if fields := _problems(target, decoding, kind, complete):
         raise InvalidInput("The probe is not valid.", fields=fields)
-    if kind in (Probe.Kind.BATCH, Probe.Kind.DETERMINISM) and "seats" not in parameters:
+    if kind in (ProbeRecord.Kind.BATCH, ProbeRecord.Kind.DETERMINISM) and "seats" not in parameters:
         complete["seats"] = _seats(decoding, target)
-    if kind == Probe.Kind.ROUTING and target.is_remote and "calls" not in parameters:
+    if kind == ProbeRecord.Kind.ROUTING and target.is_remote and "calls" not in parameters:
         complete["calls"] = REMOTE_ROUTING_CALLS
     refuse_if_nobody_can(target, decoding)
     shared: dict[str, Any] = {"profile": decoding, "kind": kind, "parameters": complete, "created_by": user}
     with transaction.atomic():
         probe = _store(target, shared)
-        if kind == Probe.Kind.VERIFY:
+        if kind == ProbeRecord.Kind.VERIFY:
             begin_verification(probe)
             return probe  # the reference says more than a bypass would
         around = target.bypass
@@ -103,23 +111,23 @@ def create_probe(
     return probe
 
 
-def _store(target: Endpoint, shared: Mapping[str, Any]) -> Probe:
+def _store(target: EndpointRecord, shared: Mapping[str, Any]) -> ProbeRecord:
     """Queue a probe of an endpoint. Some kinds wait for each worker of the pool, unless others serve it."""
     is_for_each = shared["kind"] in OF_EACH_WORKER and not target.is_remote
     waits_for = list(workers.able(target.pool).values_list("pk", flat=True)) if is_for_each else []
-    probe = Probe.objects.create(endpoint=target, waits_for=waits_for, **shared)
+    probe = ProbeRecord.objects.create(endpoint=target, waits_for=waits_for, **shared)
     requests.ring_after_commit(target.pool, n_workers=max(1, len(waits_for)))
     return probe
 
 
-def claim_probe(*, worker: Worker, left_alone: frozenset[int] = frozenset()) -> Lease | None:
+def claim_probe(*, worker: WorkerRecord, left_alone: frozenset[int] = frozenset()) -> Lease | None:
     """Claim the oldest claimable probe of the worker's pool, or None. `left_alone` are probes it cannot serve."""
-    mine = Probe.objects.filter(Q(waits_for=[]) | Q(waits_for__contains=worker.pk)).exclude(pk__in=left_alone)
+    mine = ProbeRecord.objects.filter(Q(waits_for=[]) | Q(waits_for__contains=worker.pk)).exclude(pk__in=left_alone)
     mine = mine.exclude(endpoint__rests_until__gt=Now())
     return PROBES.claim(mine, worker=worker)
 
 
-def record_calls(*, lease: Lease, calls: Sequence[ProbeCall]) -> None:
+def record_calls(*, lease: Lease, calls: Sequence[ProbeExchange]) -> None:
     """Store the answers of one round, after those before it; that renews the lease. Raises LeaseLost.
 
     Called again with the same round of the same worker it stores nothing: a worker whose connection went away after the
@@ -153,13 +161,13 @@ def finish_probe(*, lease: Lease) -> None:
         probe.buckets.set(_buckets(probe))
         probe.bucket = ending.get("bucket")
         rotations.note_rotation(shown_by=probe)
-        if probe.kind == Probe.Kind.AUDIT and (ending.get("finding") or {}).get("state") in INCIDENTS:
+        if probe.kind == ProbeRecord.Kind.AUDIT and (ending.get("finding") or {}).get("state") in INCIDENTS:
             news.tell_of_incident(probe, ending["finding"])
 
 
 def fail_probe(*, lease: Lease, reason: str) -> None:
     """End a probe that the endpoint takes no call of. Raises LeaseLost."""
-    PROBES.finish(lease=lease, status=Probe.Status.FAILED, error=storable(reason))
+    PROBES.finish(lease=lease, status=ProbeRecord.Status.FAILED, error=storable(reason))
 
 
 def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
@@ -173,20 +181,20 @@ def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int
         n_rests = probe.n_rests + 1
         if n_rests >= RESTS_BEFORE_GIVING_UP:
             words = f"Its endpoint rested {n_rests} times, and no round of calls was answered between. {reason}"
-            PROBES.finish(lease=lease, status=Probe.Status.FAILED, error=storable(words), n_rests=n_rests)
+            PROBES.finish(lease=lease, status=ProbeRecord.Status.FAILED, error=storable(words), n_rests=n_rests)
             return
-        waiting = {"status": Probe.Status.QUEUED, "owner": None, "lease_until": None, "error": storable(reason)}
+        waiting = {"status": ProbeRecord.Status.QUEUED, "owner": None, "lease_until": None, "error": storable(reason)}
         until = Now() + timedelta(seconds=seconds)
         PROBES.write(lease=lease, **waiting, next_at=until, n_rests=n_rests)
 
 
 def go_on_without_the_gone() -> bool:
     """Let probes wait no longer for workers that can take no work; whether there were any such."""
-    waiting = Probe.objects.filter(status=Probe.Status.QUEUED).exclude(waits_for=[])
+    waiting = ProbeRecord.objects.filter(status=ProbeRecord.Status.QUEUED).exclude(waits_for=[])
     return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
 
 
-def _seats(decoding: Profile, endpoint: Endpoint) -> int:
+def _seats(decoding: ProfileRecord, endpoint: EndpointRecord) -> int:
     """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger.
 
     Of a server of others nothing is known but how many calls are in flight.
@@ -197,7 +205,7 @@ def _seats(decoding: Profile, endpoint: Endpoint) -> int:
     return min(wanted or MAX_TESTED_BATCH, MAX_TESTED_BATCH)
 
 
-def _refuse_unknown_cases(version: SuiteVersion, ids: Sequence[str]) -> None:
+def _refuse_unknown_cases(version: SuiteVersionRecord, ids: Sequence[str]) -> None:
     """Raise InvalidInput where a suite version has no case of one of these ids."""
     known = set(version.cases.filter(case_id__in=ids).values_list("case_id", flat=True))
     unknown = [case_id for case_id in ids if case_id not in known]
@@ -206,20 +214,22 @@ def _refuse_unknown_cases(version: SuiteVersion, ids: Sequence[str]) -> None:
         raise InvalidInput("The probe is not valid.", fields={"parameters.cases": words})
 
 
-def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapping[str, Any]) -> dict[str, str]:
-    if endpoint.engine == Endpoint.Engine.IMPORTED:
+def _problems(
+    endpoint: EndpointRecord, decoding: ProfileRecord, kind: str, parameters: Mapping[str, Any]
+) -> dict[str, str]:
+    if endpoint.engine == EndpointRecord.Engine.IMPORTED:
         return {"endpoint": "It stands for what answered according to logs, and nothing here decodes it."}
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
-    if kind == Probe.Kind.CAPABILITY and not endpoint.is_remote:
+    if kind == ProbeRecord.Kind.CAPABILITY and not endpoint.is_remote:
         return {"kind": "It asks what a server of others honours; what this endpoint's engine runs under is attested."}
-    if kind == Probe.Kind.AUDIT and endpoint.is_remote:
+    if kind == ProbeRecord.Kind.AUDIT and endpoint.is_remote:
         return {"kind": "It holds workers of ours against each other; a canary tells whether a server of others moved."}
-    if kind == Probe.Kind.DETERMINISM and endpoint.is_remote:
+    if kind == ProbeRecord.Kind.DETERMINISM and endpoint.is_remote:
         return {"kind": "It certifies nodes of ours, and others run this server; a batch probe says what it gives."}
-    if kind == Probe.Kind.DETERMINISM and decoding.settings.get("batch_class") == "fixed":
+    if kind == ProbeRecord.Kind.DETERMINISM and decoding.settings.get("batch_class") == "fixed":
         return {"profile": "It promises the same bits to the same group of cases alone; choose another one."}
-    if kind == Probe.Kind.VERIFY:
+    if kind == ProbeRecord.Kind.VERIFY:
         return {}
     longest = choose_sampling(kind, parameters, "")["max_tokens"]
     if endpoint.max_model_len is None or longest < endpoint.max_model_len:
@@ -228,13 +238,13 @@ def _problems(endpoint: Endpoint, decoding: Profile, kind: str, parameters: Mapp
     return {"parameters.max_tokens": f"{words} {endpoint.max_model_len}."}
 
 
-def _go_on(rows: QuerySet[Probe], reason: str) -> tuple[int, QuerySet[Probe]]:
+def _go_on(rows: QuerySet[ProbeRecord], reason: str) -> tuple[int, QuerySet[ProbeRecord]]:
     """Let those probes go on without their owners that ask each worker; how many they were, and the others."""
     asks_each = list(rows.exclude(waits_for=[]).values_list("pk", flat=True))
     return sum(_go_on_without_owner(rows.filter(pk=probe), reason) for probe in asks_each), rows.filter(waits_for=[])
 
 
-def _go_on_without_owner(one: QuerySet[Probe], reason: str) -> int:
+def _go_on_without_owner(one: QuerySet[ProbeRecord], reason: str) -> int:
     with transaction.atomic():
         probe = one.select_for_update(skip_locked=True).first()
         if probe is None or probe.owner_id is None:
@@ -244,52 +254,54 @@ def _go_on_without_owner(one: QuerySet[Probe], reason: str) -> int:
 
 
 def _strike_off_gone(probe_id: int) -> bool:
-    queued = Probe.objects.filter(pk=probe_id, status=Probe.Status.QUEUED).select_related("endpoint")
+    queued = ProbeRecord.objects.filter(pk=probe_id, status=ProbeRecord.Status.QUEUED).select_related("endpoint")
     with transaction.atomic():
         probe = queued.select_for_update(skip_locked=True, of=("self",)).first()
         if probe is None:
             return False
         pool = probe.endpoint.pool
         rests = ExpressionWrapper(Q(rests_until__gt=Now()), output_field=BooleanField())
-        gone = Worker.objects.filter(pk__in=probe.waits_for).exclude(pk__in=workers.able(pool)).annotate(rests=rests)
+        gone = (
+            WorkerRecord.objects.filter(pk__in=probe.waits_for).exclude(pk__in=workers.able(pool)).annotate(rests=rests)
+        )
         if why := {worker.pk: _why_gone(worker, rests=bool(worker.rests)) for worker in gone}:
             _strike_off(probe, why)
             requests.ring_after_commit(pool)
         return bool(why)
 
 
-def _why_gone(worker: Worker, *, rests: bool) -> str:
+def _why_gone(worker: WorkerRecord, *, rests: bool) -> str:
     if worker.stopped_at is not None:
         return "It has stopped."
     return "It rests, for its engine failed too often." if rests else "It was not heard of for the length of a lease."
 
 
-def _strike_off(probe: Probe, why: Mapping[int, str]) -> None:
+def _strike_off(probe: ProbeRecord, why: Mapping[int, str]) -> None:
     """Wait for these workers no longer. Among the answers each stands as a call that no engine has seen."""
-    left_out = [ProbeCall(prompt=0, group="ask", worker=worker, error=words) for worker, words in why.items()]
+    left_out = [ProbeExchange(prompt=0, group="ask", worker=worker, error=words) for worker, words in why.items()]
     probe.answers = [*probe.answers, *map(_stored, left_out)]
     probe.waits_for = [worker for worker in probe.waits_for if worker not in why]
     probe.save(update_fields=["answers", "waits_for"])
 
 
-def _stored(call: ProbeCall) -> dict[str, Any]:
+def _stored(call: ProbeExchange) -> dict[str, Any]:
     return {**dump_call(call), "text": storable(call.text), "error": storable(call.error)}
 
 
-def _end(probe: Probe) -> dict[str, Any]:
+def _end(probe: ProbeRecord) -> dict[str, Any]:
     """How a probe ends, by field: with its finding, or as failed where no engine gave an answer."""
     calls = [parse_call(stored) for stored in probe.answers]
     if all(call.error for call in calls):
-        return {"status": Probe.Status.FAILED, "error": calls[-1].error if calls else "No call was answered."}
+        return {"status": ProbeRecord.Status.FAILED, "error": calls[-1].error if calls else "No call was answered."}
     finding = _judge(probe, calls)
     numbers = dict(finding.numbers)
     if probe.kind in OF_EACH_WORKER:
         numbers["left_out"] = _left_out(calls)
-    if probe.kind == Probe.Kind.DETERMINISM and finding.state != "incomplete":
+    if probe.kind == ProbeRecord.Kind.DETERMINISM and finding.state != "incomplete":
         numbers |= describe_nodes(numbers, calls)
-    if probe.kind == Probe.Kind.AUDIT and finding.state != "incomplete":
+    if probe.kind == ProbeRecord.Kind.AUDIT and finding.state != "incomplete":
         numbers |= _describe_audit(probe, numbers)
-    if probe.kind == Probe.Kind.CAPABILITY:
+    if probe.kind == ProbeRecord.Kind.CAPABILITY:
         numbers["seed_probe"] = _newest_seed_probe(probe)
     if (ahead := combine_clocks(call.clock_ahead for call in calls)) is not None:
         numbers["clock_ahead"] = ahead
@@ -298,92 +310,92 @@ def _end(probe: Probe) -> dict[str, Any]:
         "sentence": describe_finding(probe.kind, finding.state, numbers),
         "numbers": numbers,
     }
-    return {"status": Probe.Status.FINISHED, "finding": document, "error": "", "bucket": _largest_bucket(calls)}
+    return {"status": ProbeRecord.Status.FINISHED, "finding": document, "error": "", "bucket": _largest_bucket(calls)}
 
 
-def _largest_bucket(calls: Sequence[ProbeCall]) -> Bucket | None:
+def _largest_bucket(calls: Sequence[ProbeExchange]) -> BucketRecord | None:
     """Return the bucket that gave most of the answers, as of a run; None where that is one which nothing names."""
     gave = Counter(call.bucket for call in calls if not call.error)
     largest = min(gave, key=lambda bucket: (-gave[bucket], bucket or 0))
-    return None if largest is None else Bucket.objects.select_related("fingerprint").get(pk=largest)
+    return None if largest is None else BucketRecord.objects.select_related("fingerprint").get(pk=largest)
 
 
-def _buckets(probe: Probe) -> set[int]:
+def _buckets(probe: ProbeRecord) -> set[int]:
     """Return the ids of the buckets that gave its answers; those that nothing names are none."""
     calls = map(parse_call, probe.answers)
     return {call.bucket for call in calls if call.bucket is not None and not call.error}
 
 
-def _describe_audit(probe: Probe, numbers: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_audit(probe: ProbeRecord, numbers: Mapping[str, Any]) -> dict[str, Any]:
     before = _asked_before(probe).values_list("pk", flat=True).first()
     ids = {row[name] for row in numbers["incidents"] for name in ("token", "token_against")} - {None}
     named = name_incidents(numbers, [case.case_id for case in asked_cases(probe)], probe_tokens(probe.pk, sorted(ids)))
     return {**named, "earlier_probe": None if before is None else str(before)}
 
 
-def _judge(probe: Probe, calls: Sequence[ProbeCall]) -> ProbeFinding:
-    match Probe.Kind(probe.kind):
-        case Probe.Kind.SEED:
+def _judge(probe: ProbeRecord, calls: Sequence[ProbeExchange]) -> ProbeResult:
+    match ProbeRecord.Kind(probe.kind):
+        case ProbeRecord.Kind.SEED:
             return judge_seed_probe(calls, random_seed=probe.parameters["random_seed"])
-        case Probe.Kind.BATCH:
+        case ProbeRecord.Kind.BATCH:
             return judge_batch_probe(calls)
-        case Probe.Kind.ROUTING:
+        case ProbeRecord.Kind.ROUTING:
             return judge_routing_probe(calls, last_fingerprint=_last_fingerprint(probe))
-        case Probe.Kind.CANARY:
+        case ProbeRecord.Kind.CANARY:
             return judge_canary_probe(calls, _earlier(probe), random_seed=probe.parameters["random_seed"])
-        case Probe.Kind.CAPABILITY:
+        case ProbeRecord.Kind.CAPABILITY:
             return judge_capability_probe(calls)
-        case Probe.Kind.DETERMINISM:
+        case ProbeRecord.Kind.DETERMINISM:
             return judge_determinism_probe(calls, parameters=probe.parameters)
-        case Probe.Kind.AUDIT:
+        case ProbeRecord.Kind.AUDIT:
             before = _asked_before(probe).first()
             return judge_audit_probe(calls, map(parse_call, before.answers if before is not None else ()))
-        case Probe.Kind.VERIFY:
+        case ProbeRecord.Kind.VERIFY:
             raise ValueError("A verification is judged by what was scored, not by calls.")
 
 
-def _left_out(calls: Sequence[ProbeCall]) -> list[dict[str, str]]:
+def _left_out(calls: Sequence[ProbeExchange]) -> list[dict[str, str]]:
     why = {call.worker: call.error for call in calls if not call.was_sent and call.worker is not None}
-    names = dict(Worker.objects.filter(pk__in=why).values_list("pk", "name"))
+    names = dict(WorkerRecord.objects.filter(pk__in=why).values_list("pk", "name"))
     return [{"worker": names[worker], "why": words} for worker, words in why.items() if worker in names]
 
 
-def _last_fingerprint(probe: Probe) -> str | None:
+def _last_fingerprint(probe: ProbeRecord) -> str | None:
     """What serves the endpoint as far as its runs and probes before have shown; as this probe's answers name it."""
     now = rotations.serving_now(probe)
-    fingerprint = None if now is None else Fingerprint.objects.get(pk=now.fingerprint_id)
+    fingerprint = None if now is None else FingerprintRecord.objects.get(pk=now.fingerprint_id)
     if fingerprint is None or not probe.endpoint.is_remote:
         return None if fingerprint is None else fingerprint.digest
     source: dict[str, str] = fingerprint.manifest.get("source", {})
     return source.get("backend") or source.get("system_fingerprint")
 
 
-def _newest_seed_probe(probe: Probe) -> dict[str, Any] | None:
+def _newest_seed_probe(probe: ProbeRecord) -> dict[str, Any] | None:
     """The newest seed probe of the same endpoint, whose many calls say more than a capability's three."""
-    newest = _ended_before(probe, Probe.Kind.SEED).values("pk", "finding__state", "finished_at").first()
+    newest = _ended_before(probe, ProbeRecord.Kind.SEED).values("pk", "finding__state", "finished_at").first()
     if newest is None or newest["finished_at"] is None:
         return None
     at = write_instant(newest["finished_at"])
     return {"id": str(newest["pk"]), "state": newest["finding__state"], "at": at}
 
 
-def _ended_before(probe: Probe, kind: str) -> QuerySet[Probe]:
+def _ended_before(probe: ProbeRecord, kind: str) -> QuerySet[ProbeRecord]:
     """Return probes of one kind of the same endpoint that have found something, newest first."""
-    same = Probe.objects.filter(endpoint=probe.endpoint_id, kind=kind, status=Probe.Status.FINISHED)
+    same = ProbeRecord.objects.filter(endpoint=probe.endpoint_id, kind=kind, status=ProbeRecord.Status.FINISHED)
     return same.filter(pk__lt=probe.pk).order_by("-pk")
 
 
-def _asked_before(probe: Probe) -> QuerySet[Probe]:
+def _asked_before(probe: ProbeRecord) -> QuerySet[ProbeRecord]:
     """Return those of them that were asked the same in every way, under the same profile."""
     return _ended_before(probe, probe.kind).filter(profile=probe.profile_id, parameters=probe.parameters)
 
 
-def _earlier(probe: Probe) -> list[list[ProbeCall]]:
+def _earlier(probe: ProbeRecord) -> list[list[ProbeExchange]]:
     """The answers of the canaries before this one, oldest first: of the same endpoint, asked the same in every way.
 
     They begin with the last that found a change, for what was there before it is no longer there.
     """
-    newest_first: list[list[ProbeCall]] = []
+    newest_first: list[list[ProbeExchange]] = []
     for answers, finding in _asked_before(probe).values_list("answers", "finding")[:EARLIER_CANARIES]:
         newest_first.append([parse_call(stored) for stored in answers])
         if finding is not None and finding["state"] in CANARY_CHANGES:
@@ -391,4 +403,4 @@ def _earlier(probe: Probe) -> list[list[ProbeCall]]:
     return newest_first[::-1]
 
 
-PROBES = Requests(Probe, serving="", go_on=_go_on)
+PROBES = Requests(ProbeRecord, serving="", go_on=_go_on)

@@ -13,11 +13,19 @@ from evalboard.contract import probe as contract
 from evalboard.contract.parts import Done
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.errors import NotFound
-from evalboard.core.probes import ProbeCall, choose_sampling, list_prompt_texts, parse_call, plan_calls
+from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
-from runs.models import AnswerSet, Case, EngineProcess, ForcedScoring, Probe, Run, Worker
-from runs.models import Vocabulary as Stored
+from runs.models import (
+    AnswerSet,
+    Case,
+    EngineProcess,
+    ForcedScoringRecord,
+    ProbeRecord,
+    RunRecord,
+    VocabularyRecord,
+    WorkerRecord,
+)
 from runs.probes import hops
 from runs.store import newest_page
 from runs.work import Serving, paused_until, read_pause
@@ -42,8 +50,8 @@ class ProbeWork:
     kind: str
     parameters: dict[str, Any]
     prompts: tuple[list[Message], ...]
-    rounds: tuple[tuple[ProbeCall, ...], ...]
-    answered: tuple[ProbeCall, ...] = ()
+    rounds: tuple[tuple[ProbeExchange, ...], ...]
+    answered: tuple[ProbeExchange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ def probe_rows(
 
     endpoint, kind: only those of it.
     """
-    probes = Probe.objects.defer("answers").select_related("endpoint", "profile", "created_by")
+    probes = ProbeRecord.objects.defer("answers").select_related("endpoint", "profile", "created_by")
     if endpoint:
         probes = probes.filter(endpoint__slug=endpoint)
     if kind:
@@ -74,7 +82,9 @@ def probe_rows(
 
 def newest_probes(*, endpoint: str) -> tuple[contract.ProbeRow, ...]:
     """List of each profile and kind the newest probe of an endpoint that ended, newest first."""
-    ended = Probe.objects.filter(endpoint__slug=endpoint, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))
+    ended = ProbeRecord.objects.filter(
+        endpoint__slug=endpoint, status__in=(ProbeRecord.Status.FINISHED, ProbeRecord.Status.FAILED)
+    )
     newest = ended.order_by("profile_id", "kind", "-id").distinct("profile_id", "kind")
     rows = map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by"))
     return tuple(sorted(rows, key=lambda row: -int(row.id)))
@@ -82,7 +92,9 @@ def newest_probes(*, endpoint: str) -> tuple[contract.ProbeRow, ...]:
 
 def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
     """List what somebody must act on, newest first: of each endpoint, profile and kind the newest probe that ended."""
-    ended = Probe.objects.filter(created_at__gt=since, status__in=(Probe.Status.FINISHED, Probe.Status.FAILED))
+    ended = ProbeRecord.objects.filter(
+        created_at__gt=since, status__in=(ProbeRecord.Status.FINISHED, ProbeRecord.Status.FAILED)
+    )
     alike = ("endpoint_id", "profile_id", "kind")
     newest = ended.order_by(*alike, "-id").distinct(*alike)
     rows = map(_row, newest.defer("answers").select_related("endpoint", "profile", "created_by"))
@@ -95,8 +107,8 @@ def probes_before(endpoints: Collection[str], *, until: datetime) -> tuple[contr
     Those that ended by then; a determinism probe of any age, as time alone changes no bit. In the order of the
     endpoints' names, then of the kinds'.
     """
-    ended = Probe.objects.filter(
-        Q(finished_at__gt=until - KNOWN_FOR) | Q(kind=Probe.Kind.DETERMINISM),
+    ended = ProbeRecord.objects.filter(
+        Q(finished_at__gt=until - KNOWN_FOR) | Q(kind=ProbeRecord.Kind.DETERMINISM),
         endpoint__slug__in=endpoints,
         finished_at__lte=until,
     )
@@ -117,10 +129,10 @@ def probe_detail(probe_id: int) -> contract.Probe:
     n_planned = len(plan_calls(probe.kind, probe.parameters, prompts))
     names = _names(worker_ids)
     n_total = n_planned * (max(1, len(worker_ids)) if _asks_each_worker(probe) else 1)
-    if probe.kind == Probe.Kind.CAPABILITY and probe.status == Probe.Status.FINISHED:
+    if probe.kind == ProbeRecord.Kind.CAPABILITY and probe.status == ProbeRecord.Status.FINISHED:
         n_total = len(calls)  # what was answered before made the others needless
     sets = _sets(probe)
-    pause = read_pause(probe.endpoint_id) if probe.status == Probe.Status.QUEUED else None
+    pause = read_pause(probe.endpoint_id) if probe.status == ProbeRecord.Status.QUEUED else None
     return contract.Probe(
         **_common_fields(probe),
         parameters=probe.parameters,
@@ -160,7 +172,7 @@ def probe_calls(probe_id: int) -> tuple[contract.ProbeCall, ...]:
 def probe_state(probe_id: int) -> str:
     """Return what `probe_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     n_answers = Func("answers", function="jsonb_array_length", output_field=IntegerField())
-    rows = Probe.objects.filter(pk=probe_id).annotate(n=n_answers, paused=paused_until("endpoint"))
+    rows = ProbeRecord.objects.filter(pk=probe_id).annotate(n=n_answers, paused=paused_until("endpoint"))
     others = ("bypass_of__status", "bypass_probes__status")
     row = rows.values_list("status", "n", "waits_for", "error", "finished_at", "paused", *others).first()
     if row is None:
@@ -171,7 +183,7 @@ def probe_state(probe_id: int) -> str:
 
 def probe_tokens(probe_id: int, token_ids: Collection[int]) -> dict[int, str]:
     """Return tokens by their ids, as people see them; empty where no engine process of the probe has a vocabulary."""
-    answers = Probe.objects.values_list("answers", flat=True).get(pk=probe_id) if token_ids else []
+    answers = ProbeRecord.objects.values_list("answers", flat=True).get(pk=probe_id) if token_ids else []
     processes = {call["engine_process"] for call in answers}
     process = EngineProcess.objects.filter(pk__in=processes - {None}, vocabulary__isnull=False).first()
     if process is None or process.vocabulary is None:
@@ -182,13 +194,13 @@ def probe_tokens(probe_id: int, token_ids: Collection[int]) -> dict[int, str]:
 
 def canaries(probe_id: int) -> tuple[CanaryLine, ...]:
     """List the last canaries up to this one with its endpoint, profile and parameters, oldest first."""
-    one = Probe.objects.only("endpoint", "profile", "parameters").get(pk=probe_id)
-    same = Probe.objects.filter(
+    one = ProbeRecord.objects.only("endpoint", "profile", "parameters").get(pk=probe_id)
+    same = ProbeRecord.objects.filter(
         endpoint=one.endpoint_id,
         profile=one.profile_id,
-        kind=Probe.Kind.CANARY,
+        kind=ProbeRecord.Kind.CANARY,
         parameters=one.parameters,
-        status=Probe.Status.FINISHED,
+        status=ProbeRecord.Status.FINISHED,
         pk__lte=probe_id,
     )
     return tuple(_canary_line(each) for each in reversed(same.defer("answers").order_by("-pk")[:CANARIES_SHOWN]))
@@ -209,7 +221,9 @@ def probe_work(probe_id: int, *, worker_id: int) -> ProbeWork:
     )
 
 
-def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> tuple[tuple[ProbeCall, ...], ...]:
+def _rounds_left(
+    probe: ProbeRecord, planned: Iterable[ProbeExchange], worker_id: int
+) -> tuple[tuple[ProbeExchange, ...], ...]:
     answered = _answered(probe)
     if _asks_each_worker(probe):
         others = [call for call in answered if call.worker != worker_id]
@@ -221,16 +235,16 @@ def _rounds_left(probe: Probe, planned: Iterable[ProbeCall], worker_id: int) -> 
     return tuple(tuple(calls) for index, calls in rounds if index not in done)
 
 
-def _asks_each_worker(probe: Probe) -> bool:
+def _asks_each_worker(probe: ProbeRecord) -> bool:
     return probe.kind in OF_EACH_WORKER and not probe.endpoint.is_remote
 
 
-def _answered(probe: Probe) -> list[ProbeCall]:
+def _answered(probe: ProbeRecord) -> list[ProbeExchange]:
     """The calls that were sent, without those that stand for a worker that is gone."""
     return [call for call in map(parse_call, probe.answers) if call.was_sent]
 
 
-def _serving(probe: Probe) -> Serving:
+def _serving(probe: ProbeRecord) -> Serving:
     endpoint = probe.endpoint
     return Serving(
         endpoint=endpoint,
@@ -243,21 +257,21 @@ def _serving(probe: Probe) -> Serving:
     )
 
 
-def _probe(probe_id: int) -> Probe:
-    probe = Probe.objects.select_related("endpoint", "profile", "created_by").filter(pk=probe_id).first()
+def _probe(probe_id: int) -> ProbeRecord:
+    probe = ProbeRecord.objects.select_related("endpoint", "profile", "created_by").filter(pk=probe_id).first()
     if probe is None:
         raise NotFound(f"There is no probe {probe_id}.")
     return probe
 
 
-def _prompts(probe: Probe) -> tuple[list[Message], ...]:
+def _prompts(probe: ProbeRecord) -> tuple[list[Message], ...]:
     texts = list_prompt_texts(probe.kind, probe.parameters)
     if texts is not None:
         return tuple([{"role": "user", "content": text}] for text in texts)
     return tuple(case.content["messages"] for case in asked_cases(probe))
 
 
-def asked_cases(probe: Probe) -> list[Case]:
+def asked_cases(probe: ProbeRecord) -> list[Case]:
     """Return the cases of a suite that a probe asks, in their order; none where it has texts of its own."""
     if "suite" not in probe.parameters:
         return []
@@ -269,8 +283,8 @@ def asked_cases(probe: Probe) -> list[Case]:
     return reference or list(version_cases[:MAX_SUITE_CASES])
 
 
-def _sets(probe: Probe) -> tuple[contract.ProbeSet, ...]:
-    if probe.kind != Probe.Kind.VERIFY:
+def _sets(probe: ProbeRecord) -> tuple[contract.ProbeSet, ...]:
+    if probe.kind != ProbeRecord.Kind.VERIFY:
         return ()
     slugs = {Role.ENDPOINT: probe.endpoint.slug, Role.CONTROL: probe.parameters["reference"]}
     return tuple(
@@ -287,22 +301,22 @@ def _sets(probe: Probe) -> tuple[contract.ProbeSet, ...]:
 
 
 def _progress_of(sets: Sequence[contract.ProbeSet]) -> Done:
-    n_runs = sum(each.run_status in Run.TERMINAL for each in sets)
-    n_scored = sum(each.forced_status == ForcedScoring.Status.FINISHED for each in sets)
+    n_runs = sum(each.run_status in RunRecord.TERMINAL for each in sets)
+    n_scored = sum(each.forced_status == ForcedScoringRecord.Status.FINISHED for each in sets)
     return Done(n_done=n_runs + n_scored, n_total=2 * len(sets))
 
 
-def _rows(probes: Iterable[Probe]) -> tuple[contract.ProbeRow, ...]:
+def _rows(probes: Iterable[ProbeRecord]) -> tuple[contract.ProbeRow, ...]:
     return tuple(map(_row, probes))
 
 
-def _row(probe: Probe) -> contract.ProbeRow:
+def _row(probe: ProbeRecord) -> contract.ProbeRow:
     document = probe.finding
     finding = contract.ProbeFound(state=document["state"], sentence=document["sentence"]) if document else None
     return contract.ProbeRow(**_common_fields(probe), finding=finding)
 
 
-def _common_fields(probe: Probe) -> dict[str, Any]:
+def _common_fields(probe: ProbeRecord) -> dict[str, Any]:
     """Return the fields of `ProbeAsked`."""
     return {
         "id": str(probe.pk),
@@ -318,7 +332,7 @@ def _common_fields(probe: Probe) -> dict[str, Any]:
     }
 
 
-def _canary_line(canary: Probe) -> CanaryLine:
+def _canary_line(canary: ProbeRecord) -> CanaryLine:
     finding: dict[str, Any] = canary.finding or {}
     numbers = finding["numbers"]
     return CanaryLine(canary.pk, canary.created_at, finding["state"], numbers.get("statistic"), numbers.get("noise"))
@@ -326,18 +340,18 @@ def _canary_line(canary: Probe) -> CanaryLine:
 
 def _names(worker_ids: Iterable[int | None]) -> dict[int | None, str]:
     known = {worker for worker in worker_ids if worker is not None}
-    return dict(Worker.objects.filter(pk__in=known).values_list("pk", "name"))
+    return dict(WorkerRecord.objects.filter(pk__in=known).values_list("pk", "name"))
 
 
 def _vocabularies(process_ids: Iterable[int | None]) -> dict[int | None, Vocabulary]:
     """The words that each engine process chooses among, where they are stored; each tokenizer's read once."""
     processes = EngineProcess.objects.filter(pk__in=set(process_ids), vocabulary__isnull=False)
     stored_as = dict(processes.values_list("pk", "vocabulary"))
-    stored = Stored.objects.filter(pk__in=set(stored_as.values()))
+    stored = VocabularyRecord.objects.filter(pk__in=set(stored_as.values()))
     read = {each.pk: Vocabulary.unpack(bytes(each.data)) for each in stored}
     return {process: read[vocabulary] for process, vocabulary in stored_as.items() if vocabulary in read}
 
 
-def _drawn(call: ProbeCall, words: Vocabulary | None) -> tuple[str, ...]:
+def _drawn(call: ProbeExchange, words: Vocabulary | None) -> tuple[str, ...]:
     ids = call.token_ids[:TOKENS_SHOWN]
     return tuple(f"⟨token {token}⟩" for token in ids) if words is None else tuple(words.draw(ids))

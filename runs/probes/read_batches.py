@@ -9,7 +9,7 @@ from evalboard.contract.probe import ProbesHeld
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.probes import compare_batch_probes, parse_call
 from evalboard.wording.probe import describe_batch_comparison
-from runs.models import Probe
+from runs.models import ProbeRecord
 
 OFFERED = 20
 
@@ -53,17 +53,17 @@ def compare_batches(probe_id: int, other_id: int) -> ProbesHeld:
     )
 
 
-def _like(probe: Probe) -> QuerySet[Probe]:
-    return Probe.objects.filter(
-        kind=Probe.Kind.BATCH,
+def _like(probe: ProbeRecord) -> QuerySet[ProbeRecord]:
+    return ProbeRecord.objects.filter(
+        kind=ProbeRecord.Kind.BATCH,
         endpoint=probe.endpoint_id,
         parameters__prompts=probe.parameters.get("prompts"),
-        status=Probe.Status.FINISHED,
+        status=ProbeRecord.Status.FINISHED,
     )
 
 
-def _probe(probe_id: int) -> Probe:
-    probe = Probe.objects.filter(pk=probe_id).first()
+def _probe(probe_id: int) -> ProbeRecord:
+    probe = ProbeRecord.objects.filter(pk=probe_id).first()
     if probe is None:
         raise NotFound(f"There is no probe {probe_id}.")
     return probe

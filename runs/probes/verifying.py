@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, LeaseLost
 from runs.forced import create_forced, verify_scoring
-from runs.models import AnswerSet, ForcedScoring, Probe, Run
+from runs.models import AnswerSet, ForcedScoringRecord, ProbeRecord, RunRecord
 from runs.probes.known_answers import KNOWN, ask_run
 from runs.probes.probes import PROBES
 from runs.store import storable
@@ -22,7 +22,7 @@ Sets = dict[str, AnswerSet]  # by role
 
 def makes_no_calls(probe_id: int) -> bool:
     """Tell whether a probe is a verification, which `go_on_verifying` works on."""
-    return Probe.objects.filter(pk=probe_id, kind=Probe.Kind.VERIFY).exists()
+    return ProbeRecord.objects.filter(pk=probe_id, kind=ProbeRecord.Kind.VERIFY).exists()
 
 
 def go_on_verifying(*, lease: Lease) -> None:
@@ -34,7 +34,7 @@ def go_on_verifying(*, lease: Lease) -> None:
         with PROBES.locked(lease=lease) as probe:
             sets = {each.role: each for each in probe.sets.select_related("run", "scoring")}
             if not _are_scored(probe, sets):
-                waits = {"status": Probe.Status.QUEUED, "owner": None, "lease_until": None, "error": ""}
+                waits = {"status": ProbeRecord.Status.QUEUED, "owner": None, "lease_until": None, "error": ""}
                 PROBES.write(lease=lease, **waits, next_at=Now() + LOOKS_AGAIN)
                 return
         ids = {role: each.scoring_id for role, each in sets.items() if each.scoring_id is not None}
@@ -44,14 +44,14 @@ def go_on_verifying(*, lease: Lease) -> None:
         raise
     except EvalboardError as problem:
         words = " ".join([problem.detail, *problem.fields.values()])
-        PROBES.finish(lease=lease, status=Probe.Status.FAILED, error=storable(words))
+        PROBES.finish(lease=lease, status=ProbeRecord.Status.FAILED, error=storable(words))
         return
     numbers = judged.model_dump(mode="json", exclude={"state", "sentence"})
     finding = {"state": judged.state, "sentence": judged.sentence, "numbers": numbers}
-    PROBES.finish(lease=lease, status=Probe.Status.FINISHED, finding=finding, error="")
+    PROBES.finish(lease=lease, status=ProbeRecord.Status.FINISHED, finding=finding, error="")
 
 
-def _are_scored(probe: Probe, sets: Sets) -> bool:
+def _are_scored(probe: ProbeRecord, sets: Sets) -> bool:
     """Ask for the next that each set of answers needs; True where nothing is left to ask or to wait for.
 
     The endpoint's answers are scored first: what that is bound to is the stack that all are to be scored on.
@@ -63,16 +63,16 @@ def _are_scored(probe: Probe, sets: Sets) -> bool:
         return False
     if own.scoring is None:
         _score(probe, own)
-    if own.scoring is None or own.scoring.status != ForcedScoring.Status.FINISHED:
+    if own.scoring is None or own.scoring.status != ForcedScoringRecord.Status.FINISHED:
         return False
     for role in KNOWN:
         if role in sets:
             _score_known(probe, sets[role], own.scoring)
     scorings = [each.scoring for each in sets.values()]
-    return all(each is not None and each.status == ForcedScoring.Status.FINISHED for each in scorings)
+    return all(each is not None and each.status == ForcedScoringRecord.Status.FINISHED for each in scorings)
 
 
-def _score_known(probe: Probe, known: AnswerSet, own: ForcedScoring) -> None:
+def _score_known(probe: ProbeRecord, known: AnswerSet, own: ForcedScoringRecord) -> None:
     run = known.run
     if run is None or not _has_run(known) or known.scoring is not None:
         return
@@ -80,7 +80,7 @@ def _score_known(probe: Probe, known: AnswerSet, own: ForcedScoring) -> None:
         known.run = ask_run(probe, probe.parameters["reference"])  # its stack is another one since
         known.save(update_fields=["run"])
         return
-    scored = ForcedScoring.objects.filter(run=run, cases=None, status=ForcedScoring.Status.FINISHED)
+    scored = ForcedScoringRecord.objects.filter(run=run, cases=None, status=ForcedScoringRecord.Status.FINISHED)
     same = scored.filter(bucket=own.bucket_id, endpoint=own.endpoint_id, profile=own.profile_id)
     known.scoring = same.order_by("-pk").first()
     if known.scoring is None:
@@ -89,7 +89,7 @@ def _score_known(probe: Probe, known: AnswerSet, own: ForcedScoring) -> None:
         known.save(update_fields=["scoring"])
 
 
-def _score(probe: Probe, answers: AnswerSet) -> None:
+def _score(probe: ProbeRecord, answers: AnswerSet) -> None:
     reference, profile = probe.parameters["reference"], probe.profile.slug
     answers.scoring = create_forced(
         run_id=answers.run_id or 0, endpoint=reference, profile=profile, user=probe.created_by
@@ -106,7 +106,7 @@ def _refuse_ended_badly(answers: AnswerSet) -> None:
     run, scoring = answers.run, answers.scoring
     if run is None:
         raise Conflict(f"The run of its {answers.role} was deleted.")
-    if run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
+    if run.status in (RunRecord.Status.FAILED, RunRecord.Status.CANCELLED):
         raise Conflict(f"Run {run.pk}, of its {answers.role}, is {run.status}. {run.failure}".strip())
-    if scoring is not None and scoring.status == ForcedScoring.Status.FAILED:
+    if scoring is not None and scoring.status == ForcedScoringRecord.Status.FAILED:
         raise Conflict(f"Forced scoring {scoring.pk}, of its {answers.role}, has failed. {scoring.error}".strip())

@@ -11,7 +11,7 @@ import numpy as np
 from django.db import connection
 
 from evalboard.core.stats import BATCHES, CALLS, SizeCounts, count_in_flight
-from runs.models import CaseColumns, Gate, Run
+from runs.models import CaseColumns, GateRecord, RunRecord
 from runs.store import stored_columns
 
 
@@ -27,7 +27,7 @@ class Loads:
     counted: str
 
 
-def read_loads(gate: Gate, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Loads:
+def read_loads(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Loads:
     """Return the loads of these repeats; a repeat of which nothing is known has an empty one, as those of logs have."""
     runs = (gate.baseline_run, gate.candidate_run)
     are_called = {run.endpoint.is_remote and run.source_id is None for run in runs}
@@ -40,7 +40,7 @@ def read_loads(gate: Gate, baseline_ids: Sequence[int], candidate_ids: Sequence[
     return Loads([sizes[each] for each in baseline_ids], [sizes[each] for each in candidate_ids], BATCHES)
 
 
-def _read_calls(run: Run, repeat_ids: Sequence[int]) -> list[SizeCounts]:
+def _read_calls(run: RunRecord, repeat_ids: Sequence[int]) -> list[SizeCounts]:
     """Return the calls in flight of each repeat, counted and stored where nobody has counted them."""
     rows = {row.repeat_id: row for row in CaseColumns.objects.filter(repeat__in=repeat_ids).only("calls_in_flight")}
     uncounted = [row for row in rows.values() if row.calls_in_flight is None]
@@ -65,7 +65,7 @@ WHERE run.endpoint_id = %(endpoint)s AND run.source_id IS NULL AND response.call
 """
 
 
-def _count_calls(run: Run) -> Mapping[int, SizeCounts]:
+def _count_calls(run: RunRecord) -> Mapping[int, SizeCounts]:
     """Return by repeat how many answers had how many of our calls in flight, those of all runs on its endpoint."""
     known = {"run": run.pk, "endpoint": run.endpoint_id, "began": run.started_at, "ended": run.finished_at}
     with connection.cursor() as cursor:

@@ -23,19 +23,19 @@ from evalboard.wording.release_warnings import warning, weigh
 from evalboard.wording.verdict_names import verdict_name
 from runs.catalogue import expiry
 from runs.compare import read_computations
-from runs.models import Gate, Policy, Release, Run, Settling, SignOff, Verdict
+from runs.models import GateRecord, PolicyRecord, ReleaseRecord, RunRecord, Settling, SignOffRecord, Verdict
 from runs.release import verdict_inputs
 from runs.release.read_gates import read_gates
 from runs.release.read_list import with_outcome
 from runs.release.settling import NO_PLANS, SettlePlans
 from runs.release.verdicts import Decided
 
-OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
+OPEN = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 RUN_FACTS = ("run", "side", "candidates")  # facts of a warning that differ where the same holds for another run
 DECIDED = {
-    SignOff.Decision.APPROVE: "Approved",
-    SignOff.Decision.REJECT: "Rejected",
-    SignOff.Decision.WAIVE: "Waived",
+    SignOffRecord.Decision.APPROVE: "Approved",
+    SignOffRecord.Decision.REJECT: "Rejected",
+    SignOffRecord.Decision.WAIVE: "Waived",
 }
 
 
@@ -46,7 +46,7 @@ def release_report(
 
     decided: what `verdicts.decide` returned, where it was just called; its gates are then not read again.
     """
-    releases = with_outcome(Release.objects.filter(pk=release_id))
+    releases = with_outcome(ReleaseRecord.objects.filter(pk=release_id))
     release = releases.select_related("policy", "verdict__policy", "created_by").annotate(now=Now()).first()
     if release is None:
         raise NotFound(f"There is no release {release_id}.")
@@ -64,7 +64,7 @@ def release_report(
         tolerance=policy.settings["tolerance_points"],
         word=word,
     )
-    sign_offs = list(SignOff.objects.filter(release=release).order_by("id"))
+    sign_offs = list(SignOffRecord.objects.filter(release=release).order_by("id"))
     settlings = list(Settling.objects.filter(release=release).select_related("asked_by").order_by("id"))
     return contract.Release(
         id=str(release.pk),
@@ -93,7 +93,7 @@ def release_report(
     )
 
 
-def _expired(gates: Sequence[Gate], decided: Decided | None) -> Container[int]:
+def _expired(gates: Sequence[GateRecord], decided: Decided | None) -> Container[int]:
     """Return the ids of the gates whose baseline has expired."""
     if decided is None or decided.inputs is None:
         return expiry.expired(gates)
@@ -127,7 +127,7 @@ def _warnings(
         yield contract.ReleaseWarning.from_stored(line, run=run, alike=alike, **weight)
 
 
-def _policy(policy: Policy) -> contract.PolicyOfRelease:
+def _policy(policy: PolicyRecord) -> contract.PolicyOfRelease:
     settings = policy.settings
     return contract.PolicyOfRelease(
         name=policy.slug,
@@ -141,11 +141,11 @@ def _policy(policy: Policy) -> contract.PolicyOfRelease:
 
 def _candidates_tried(release_id: int, gate: contract.Gate) -> int:
     """Count the runs that were judged against the headline gate's baseline, up to this release and with it."""
-    same = Gate.objects.filter(suite__slug=gate.suite, baseline_run=gate.baseline.run_id, release__lte=release_id)
+    same = GateRecord.objects.filter(suite__slug=gate.suite, baseline_run=gate.baseline.run_id, release__lte=release_id)
     return int(same.aggregate(n=Count("candidate_run", distinct=True))["n"])
 
 
-def _sign_off(row: SignOff, verdict: Verdict | None, now: datetime) -> contract.SignOff:
+def _sign_off(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> contract.SignOff:
     return contract.SignOff.from_record(
         row,
         id=str(row.pk),
@@ -155,7 +155,7 @@ def _sign_off(row: SignOff, verdict: Verdict | None, now: datetime) -> contract.
     )
 
 
-def _void(row: SignOff, verdict: Verdict | None, now: datetime) -> str | None:
+def _void(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> str | None:
     if verdict is None or row.input_digest != verdict.input_digest:
         return "What it was signed on has changed since; it says nothing of the present verdict."
     if row.expires_at is not None and row.expires_at <= now:
@@ -163,7 +163,7 @@ def _void(row: SignOff, verdict: Verdict | None, now: datetime) -> str | None:
     return None
 
 
-def _run_statuses(gates: Sequence[Gate]) -> dict[int, str]:
+def _run_statuses(gates: Sequence[GateRecord]) -> dict[int, str]:
     """Return run id → its status, baseline before candidate, gate by gate."""
     return {run.pk: run.status for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
 
@@ -186,7 +186,9 @@ def _settling_name(settling: Settling) -> str:
     return f"Repeats of the {counted(n_cases, 'case')} most likely to flip"
 
 
-def _story(release: Release, settlings: list[Settling], sign_offs: list[SignOff]) -> Iterator[contract.StoryLine]:
+def _story(
+    release: ReleaseRecord, settlings: list[Settling], sign_offs: list[SignOffRecord]
+) -> Iterator[contract.StoryLine]:
     text = f"Created under {release.policy}."
     yield contract.StoryLine(at=release.created_at, code="created", text=text, person=_name(release.created_by))
     verdicts = Verdict.objects.filter(release=release).select_related("policy").defer("document").order_by("id")
@@ -206,7 +208,7 @@ def _story(release: Release, settlings: list[Settling], sign_offs: list[SignOff]
         )
     for row in sign_offs:
         until = f" until {row.expires_at:%Y-%m-%d}" if row.expires_at else ""
-        text = f"{DECIDED[SignOff.Decision(row.decision)]}{until}{f': {row.note}' if row.note else '.'}"
+        text = f"{DECIDED[SignOffRecord.Decision(row.decision)]}{until}{f': {row.note}' if row.note else '.'}"
         yield contract.StoryLine(at=row.created_at, code="signed", text=text, person=row.person_name)
 
 
@@ -248,7 +250,7 @@ def release_stage(decided: Decided) -> ReleaseStage:
     statuses = _run_statuses(decided.gates)
     is_at_work = any(status in OPEN for status in statuses.values())
     settlings = Settling.objects.filter(release=release_id).order_by("id") if is_at_work else ()
-    releases = with_outcome(Release.objects.filter(pk=release_id))
+    releases = with_outcome(ReleaseRecord.objects.filter(pk=release_id))
     headline_gate = KeyTextTransform("headline_gate", "verdict__document")
     release = releases.values("outcome", headline_gate=headline_gate).get()
     return ReleaseStage(

@@ -9,7 +9,7 @@ from evalboard.contract import release as contract
 from evalboard.contract.comparison import Computation
 from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
-from runs.models import Gate, Repeat, Run
+from runs.models import GateRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
 from runs.run import model_name
 
@@ -25,7 +25,7 @@ UNKNOWN: Document = {
 
 
 @dataclass(slots=True)
-class _Repeats:
+class _GateRepeats:
     """How many repeats a run has, what served them, and when those that can be judged ended."""
 
     n: int = 0
@@ -34,7 +34,7 @@ class _Repeats:
 
 
 def read_gates(
-    gates: Sequence[Gate],
+    gates: Sequence[GateRecord],
     expired: Container[int],
     documents: Sequence[Document],
     computations: Mapping[tuple[int, int], Computation],
@@ -66,21 +66,21 @@ def _known(document: Document) -> Document:
     return {name: value for name, value in document.items() if value is not None}
 
 
-def _count_repeats(gates: Sequence[Gate]) -> Mapping[int, _Repeats]:
+def _count_repeats(gates: Sequence[GateRecord]) -> Mapping[int, _GateRepeats]:
     """Return by run how many repeats it has, and the buckets that they are bound to."""
-    counts = {run.pk: _Repeats() for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
-    rows = Repeat.objects.filter(run__in=counts, cases=None).values_list(
+    counts = {run.pk: _GateRepeats() for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
+    rows = RepeatRecord.objects.filter(run__in=counts, cases=None).values_list(
         "run", "columns__bucket_ids", "status", "finished_at"
     )
     for run_id, bucket_ids, status, finished_at in rows:
         counts[run_id].n += 1
         counts[run_id].bucket_ids.update(bucket_ids or ())
-        if finished_at is not None and status not in Repeat.WITHOUT_SCORE:
+        if finished_at is not None and status not in RepeatRecord.WITHOUT_SCORE:
             counts[run_id].ends.append(finished_at)
     return counts
 
 
-def _find_order(gate: Gate, repeats: Mapping[int, _Repeats]) -> tuple[str, ...]:
+def _find_order(gate: GateRecord, repeats: Mapping[int, _GateRepeats]) -> tuple[str, ...]:
     """Return whose repeats ended when; none where a log says only when it was read."""
     if gate.baseline_run.source_id is not None or gate.candidate_run.source_id is not None:
         return ()
@@ -89,9 +89,9 @@ def _find_order(gate: Gate, repeats: Mapping[int, _Repeats]) -> tuple[str, ...]:
 
 
 def _gate(
-    gate: Gate,
+    gate: GateRecord,
     document: Document,
-    repeats: Mapping[int, _Repeats],
+    repeats: Mapping[int, _GateRepeats],
     computation: Computation | None,
     *,
     is_expired: bool,
@@ -119,7 +119,9 @@ def _gate(
     return made.model_copy(update={"warnings": warnings})
 
 
-def _side(run: Run, repeats: _Repeats, side: str, document: Document, *, is_expired: bool) -> contract.GateSide:
+def _side(
+    run: RunRecord, repeats: _GateRepeats, side: str, document: Document, *, is_expired: bool
+) -> contract.GateSide:
     noise = document.get("noise", {}).get(side) or {}
     bound = set() if run.bucket_id is None else {run.bucket_id}
     return contract.GateSide.from_stored(

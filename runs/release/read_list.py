@@ -13,16 +13,16 @@ from django.urls import reverse
 from evalboard.contract.release import ReleaseRow, SideNamed
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
-from runs.models import Gate, Release, Run, SignOff, Suite, Verdict
+from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite, Verdict
 from runs.run import NEWEST_FIRST, model_name
 from runs.run import rows_of as run_rows_of
 from runs.store import newest_page
 
 UNSIGNED, VOID, EXPIRED = "unsigned", "void", "expired"
 DECIDED = {
-    SignOff.Decision.APPROVE: "approved",
-    SignOff.Decision.REJECT: "rejected",
-    SignOff.Decision.WAIVE: "waived",
+    SignOffRecord.Decision.APPROVE: "approved",
+    SignOffRecord.Decision.REJECT: "rejected",
+    SignOffRecord.Decision.WAIVE: "waived",
 }
 SIDES = ("baseline_run", "candidate_run")
 RUNS = tuple(f"{side}__{name}" for side in SIDES for name in ("endpoint", "bucket__model"))
@@ -39,9 +39,9 @@ class ReleaseFilter:
 
     def releases(self) -> Any:
         """Return them `with_outcome`, in no order."""
-        releases = with_outcome(Release.objects.all())
+        releases = with_outcome(ReleaseRecord.objects.all())
         if self.suite:
-            releases = releases.filter(pk__in=Gate.objects.filter(suite__slug=self.suite).values("release"))
+            releases = releases.filter(pk__in=GateRecord.objects.filter(suite__slug=self.suite).values("release"))
         if self.verdict:
             releases = releases.filter(verdict__word=self.verdict)
         return releases.filter(outcome=self.outcome) if self.outcome else releases
@@ -54,12 +54,12 @@ def release_rows(
     return newest_page(wanted.releases(), rows_of, after=after, before=before, limit=limit)
 
 
-def with_outcome(releases: "QuerySet[Release]") -> Any:
+def with_outcome(releases: "QuerySet[ReleaseRecord]") -> Any:
     """Add `outcome`, which the newest sign-off decides.
 
     It is void once the inputs are others than it was signed on, and a waiver holds until its end.
     """
-    newest = SignOff.objects.filter(release=OuterRef("pk")).order_by("-id")
+    newest = SignOffRecord.objects.filter(release=OuterRef("pk")).order_by("-id")
     signed = releases.annotate(
         decision=Subquery(newest.values("decision")[:1]),
         signed_digest=Subquery(newest.values("input_digest")[:1]),
@@ -85,8 +85,8 @@ def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
         headline_at=KeyTextTransform("headline_gate", "verdict__document"),
     )
     stored = list(light.select_related("verdict__policy", "policy", "created_by").defer("verdict__document"))
-    gates: dict[int, list[Gate]] = defaultdict(list)
-    in_order = Gate.objects.filter(release__in=[release.pk for release in stored]).order_by("position")
+    gates: dict[int, list[GateRecord]] = defaultdict(list)
+    in_order = GateRecord.objects.filter(release__in=[release.pk for release in stored]).order_by("position")
     for gate in in_order.select_related("suite", *RUNS).defer(*HEAVY):
         gates[gate.release_id].append(gate)
     return tuple(_row(release, gates[release.pk]) for release in stored)
@@ -99,7 +99,7 @@ class HeadlineGate(Func):
     output_field = JSONField()
 
 
-def _row(release: Any, gates: Sequence[Gate]) -> ReleaseRow:
+def _row(release: Any, gates: Sequence[GateRecord]) -> ReleaseRow:
     verdict: Verdict | None = release.verdict
     headline = release.headline or {}
     shown = gates[min(int(release.headline_at or 0), len(gates) - 1)]
@@ -139,9 +139,9 @@ def suite_badge(slug: str) -> SuiteBadge:
     suite = Suite.objects.filter(slug=slug).first()
     if suite is None:
         raise NotFound(f"There is no suite {slug}.")
-    judged = Gate.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
+    judged = GateRecord.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
     gate = judged.order_by("-release_id", "position").first()
     if gate is not None and gate.release.verdict is not None:
         return SuiteBadge(slug, str(gate.release.verdict.document["gates"][gate.position]["verdict"]), None)
-    newest = run_rows_of(Run.objects.filter(suite_version__suite=suite).order_by(*NEWEST_FIRST)[:1])
+    newest = run_rows_of(RunRecord.objects.filter(suite_version__suite=suite).order_by(*NEWEST_FIRST)[:1])
     return SuiteBadge(slug, "", newest[0] if newest else None)

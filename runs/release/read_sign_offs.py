@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from evalboard.contract.release import PolicyNamed, SignOffLine
 from runs import sign_off_chain
-from runs.models import SignOff
+from runs.models import SignOffRecord
 
 CHUNK = 500  # rows read at a time, so that an export costs no memory
 CHANGED = "The row does not match its own digest: it was changed after it was signed."
@@ -15,7 +15,7 @@ PARTED = "It does not follow the sign-off before it: that one was changed, or on
 def sign_off_lines(change: Callable[[int], str]) -> Iterator[SignOffLine]:
     """Yield every sign-off, oldest first, read in pieces. change: says how a verdict, by its id, was changed since."""
     before = ""
-    rows = SignOff.objects.select_related("verdict__policy").order_by("id")
+    rows = SignOffRecord.objects.select_related("verdict__policy").order_by("id")
     for row in rows.iterator(chunk_size=CHUNK):
         problem = _problem(row, before) or change(row.verdict_id)
         policy = row.verdict.policy
@@ -34,7 +34,7 @@ def sign_off_lines(change: Callable[[int], str]) -> Iterator[SignOffLine]:
         before = row.digest
 
 
-def _problem(row: SignOff, before: str) -> str:
+def _problem(row: SignOffRecord, before: str) -> str:
     if sign_off_chain.digest_of(row) != row.digest:
         return CHANGED
     if row.previous_digest != before:

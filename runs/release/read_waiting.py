@@ -7,7 +7,7 @@ from django.db.models import Func, JSONField
 from django.db.models.expressions import RawSQL
 
 from evalboard.contract.release import ReleaseRow
-from runs.models import Release
+from runs.models import ReleaseRecord
 from runs.release.read_list import rows_of
 
 WORST_FIRST = ("no_ship", "inconclusive", "not_comparable", "ship", None)
@@ -105,6 +105,6 @@ class _Values(Func):
 def _read_facts(release_ids: list[int]) -> dict[int, dict[str, list[Any]]]:
     """Return by release the values at each of FACTS; one that nobody has decided yet is not there."""
     paths = {name: _Values(path) for name, path in FACTS.items()}
-    rows = Release.objects.filter(pk__in=release_ids, verdict__isnull=False).order_by()
+    rows = ReleaseRecord.objects.filter(pk__in=release_ids, verdict__isnull=False).order_by()
     names = list(paths)
     return {pk: dict(zip(names, values, strict=True)) for pk, *values in rows.values_list("pk", *paths.values())}

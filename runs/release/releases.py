@@ -10,7 +10,7 @@ from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.suite import default_policy
 from runs.baselines import current_baseline
 from runs.catalogue import OneNames, is_all_that_is_known, newest_policy
-from runs.models import Baseline, Gate, Policy, Release, Repeat, Run
+from runs.models import BaselineRecord, GateRecord, PolicyRecord, ReleaseRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
 from runs.release import verdict_inputs, verdicts
 from runs.run import label_problems
@@ -24,9 +24,9 @@ CURRENT = "current"
 class NewGate:
     """A gate to be made: the runs and the baseline that its names stand for."""
 
-    candidate: Run
-    baseline: Run
-    current: Baseline | None
+    candidate: RunRecord
+    baseline: RunRecord
+    current: BaselineRecord | None
     tier: str
 
 
@@ -34,10 +34,10 @@ def create_release(
     *,
     gates: Sequence[Mapping[str, Any]],
     policy: str | None = None,
-    treatment: str = Release.Treatment.MODEL,
+    treatment: str = ReleaseRecord.Treatment.MODEL,
     labels: Mapping[str, Any] | None = None,
     user: Any = None,
-) -> Release:
+) -> ReleaseRecord:
     """Judge a candidate on one or more suites; the release comes back decided.
 
     A gate is {"suite", "candidate": run id, "baseline": run id or "current", "tier"?}. Without a policy it is the
@@ -47,21 +47,21 @@ def create_release(
     baseline; then nothing is stored.
     """
     fields = label_problems(labels or {}) | _shape_problems(gates)
-    if treatment not in Release.Treatment.values:
-        fields["treatment"] = f"Must be one of: {', '.join(Release.Treatment.values)}."
+    if treatment not in ReleaseRecord.Treatment.values:
+        fields["treatment"] = f"Must be one of: {', '.join(ReleaseRecord.Treatment.values)}."
     if fields:
         raise InvalidInput("The release is not valid.", fields=fields)
     with transaction.atomic():
         # Locked in one order: a deletion of one of them waits, and finds the gate.
         wanted = {gate[side] for gate in gates for side in ("candidate", "baseline") if gate[side] != CURRENT}
-        list(Run.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk").values_list("pk"))
+        list(RunRecord.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk").values_list("pk"))
         new = [_find_gate(gate, f"gates[{place}]") for place, gate in enumerate(gates)]
         _refuse_unfit(new)
-        release = Release.objects.create(
+        release = ReleaseRecord.objects.create(
             policy=_policy(policy, new), treatment=treatment, labels=dict(labels or {}), created_by=user
         )
-        Gate.objects.bulk_create(
-            Gate(
+        GateRecord.objects.bulk_create(
+            GateRecord(
                 release=release,
                 position=position,
                 suite=gate.candidate.suite_version.suite,
@@ -89,9 +89,9 @@ def _shape_problems(gates: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             fields[f"{at}.candidate"] = "Must be the id of a run."
         if not _is_id(gate.get("baseline")) and gate.get("baseline") != CURRENT:
             fields[f"{at}.baseline"] = f'Must be the id of a run, or "{CURRENT}".'
-        if gate.get("tier", Gate.Tier.CRITICAL) not in Gate.Tier.values:
-            fields[f"{at}.tier"] = f"Must be one of: {', '.join(Gate.Tier.values)}."
-    if not fields and all(gate.get("tier") == Gate.Tier.ADVISORY for gate in gates):
+        if gate.get("tier", GateRecord.Tier.CRITICAL) not in GateRecord.Tier.values:
+            fields[f"{at}.tier"] = f"Must be one of: {', '.join(GateRecord.Tier.values)}."
+    if not fields and all(gate.get("tier") == GateRecord.Tier.ADVISORY for gate in gates):
         fields["gates"] = "Advisory gates decide nothing; at least one must be critical."
     return fields
 
@@ -121,11 +121,11 @@ def _find_gate(gate: Mapping[str, Any], at: str) -> NewGate:
         fields[f"{at}.baseline"] = f"Must be a run of suite {suite.slug}."
     if fields:
         raise InvalidInput("The release is not valid.", fields=fields)
-    return NewGate(candidate, baseline, current, gate.get("tier", Gate.Tier.CRITICAL))
+    return NewGate(candidate, baseline, current, gate.get("tier", GateRecord.Tier.CRITICAL))
 
 
-def _run(run_id: int) -> Run:
-    run = Run.objects.select_related(*verdict_inputs.RUN).filter(pk=run_id).first()
+def _run(run_id: int) -> RunRecord:
+    run = RunRecord.objects.select_related(*verdict_inputs.RUN).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
@@ -140,7 +140,7 @@ def _refuse_unfit(gates: Sequence[NewGate]) -> None:
     for run in runs.values():
         if not run.is_terminal:
             raise Conflict(f"Run {run.pk} is {run.status}; a release judges runs that have ended.")
-    judged = Repeat.objects.filter(run__in=runs, cases=None).exclude(status__in=Repeat.WITHOUT_SCORE)
+    judged = RepeatRecord.objects.filter(run__in=runs, cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
     empty = set(runs) - set(judged.values_list("run", flat=True))
     if empty:
         run = runs[min(empty)]
@@ -163,10 +163,10 @@ def _refuse_unfit(gates: Sequence[NewGate]) -> None:
         raise InvalidInput("The release is not valid.", fields=fields)
 
 
-def _policy(slug: str | None, gates: Sequence[NewGate]) -> Policy:
+def _policy(slug: str | None, gates: Sequence[NewGate]) -> PolicyRecord:
     if slug:
         return newest_policy(slug)
-    first = next(gate for gate in gates if gate.tier == Gate.Tier.CRITICAL)
+    first = next(gate for gate in gates if gate.tier == GateRecord.Tier.CRITICAL)
     own = first.candidate.suite_version.suite.policy
     if own is not None:
         return newest_policy(own.slug)

@@ -18,7 +18,7 @@ from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.trace import pack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import newer_stacks
-from runs.models import Gate, Release, Repeat, Run, Settling, Verdict
+from runs.models import GateRecord, ReleaseRecord, RepeatRecord, RunRecord, Settling, Verdict
 from runs.release import verdict_inputs, verdicts
 from runs.release.targeted import choose_cases
 from runs.run import MAX_REPEATS, one_draw_refusal, put_to_work, store_in_turn
@@ -39,14 +39,14 @@ class SettlePlans:
 NO_PLANS = SettlePlans()
 
 
-def settle_plans(*, release_id: int, gates: Sequence[Gate] | None = None) -> SettlePlans:
+def settle_plans(*, release_id: int, gates: Sequence[GateRecord] | None = None) -> SettlePlans:
     """Return what settling would take, of the gates that keep the verdict open.
 
     `minutes`: by the speed that these runs had, None where it is not known. `refused` says why it cannot be done as
     things are. There is no plan while a run is at work: its end decides anew. `gates`: of the release, where they were
     just read. Raises NotFound.
     """
-    release = Release.objects.select_related("verdict", "policy").filter(pk=release_id).first()
+    release = ReleaseRecord.objects.select_related("verdict", "policy").filter(pk=release_id).first()
     if release is None:
         raise NotFound(f"There is no release {release_id}.")
     return _plans(release, gates)
@@ -60,11 +60,11 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
     """
     verdicts.decide_release(release_id=release_id)
     with transaction.atomic():
-        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related("verdict", "policy")
+        locked = ReleaseRecord.objects.select_for_update(no_key=True, of=("self",)).select_related("verdict", "policy")
         release = locked.get(pk=release_id)
         gates = verdict_inputs.read_release_gates(release)
         ids = {run for gate in gates for run in (gate.baseline_run_id, gate.candidate_run_id)}
-        list(Run.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
+        list(RunRecord.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
         plan = _plans(release).of(cases)
         if plan is None:
             raise Conflict("Repeats would not settle this release as it stands now; look at its page again.")
@@ -93,18 +93,18 @@ class _Lacking:
     n_cases: int | None = None
 
 
-def _plans(release: Release, gates: Sequence[Gate] | None = None) -> SettlePlans:
+def _plans(release: ReleaseRecord, gates: Sequence[GateRecord] | None = None) -> SettlePlans:
     if release.verdict is None or release.verdict.word != Verdict.Word.INCONCLUSIVE:
         return NO_PLANS
     gates = verdict_inputs.read_release_gates(release) if gates is None else gates
     runs = {run.pk: run for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
     if not all(run.is_terminal for run in runs.values()):
         return NO_PLANS
-    repeats = list(Repeat.objects.filter(run__in=runs).order_by("index"))
+    repeats = list(RepeatRecord.objects.filter(run__in=runs).order_by("index"))
     judged = [
         (gate, known)
         for gate, known in zip(gates, release.verdict.document["gates"], strict=True)
-        if gate.tier == Gate.Tier.CRITICAL and known["verdict"] == Verdict.Word.INCONCLUSIVE
+        if gate.tier == GateRecord.Tier.CRITICAL and known["verdict"] == Verdict.Word.INCONCLUSIVE
     ]
     whole = [known for _, known in judged if known["repeats_needed"] is not None]
     targeted = [known.get("targeted_settling") for _, known in judged]
@@ -124,8 +124,8 @@ def _plans(release: Release, gates: Sequence[Gate] | None = None) -> SettlePlans
 
 def _plan(
     lacking: Mapping[int, _Lacking],
-    runs: Mapping[int, Run],
-    repeats: Sequence[Repeat],
+    runs: Mapping[int, RunRecord],
+    repeats: Sequence[RepeatRecord],
     *,
     chances: Sequence[float | None],
 ) -> SettlePlan | None:
@@ -154,13 +154,17 @@ def _plan(
     )
 
 
-def _n_cases(each: RepeatsToAdd, run: Run) -> int:
+def _n_cases(each: RepeatsToAdd, run: RunRecord) -> int:
     return run.suite_version.n_cases if each.n_chosen is None else each.n_chosen
 
 
-def _count_lacking(judged: Sequence[tuple[Gate, Mapping[str, Any]]], repeats: Sequence[Repeat]) -> dict[int, _Lacking]:
+def _count_lacking(
+    judged: Sequence[tuple[GateRecord, Mapping[str, Any]]], repeats: Sequence[RepeatRecord]
+) -> dict[int, _Lacking]:
     """Return by run the repeats of all cases that it lacks for its gate's look. judged: open gates, as they were."""
-    counts = Counter(each.run_id for each in repeats if each.cases is None and each.status not in Repeat.WITHOUT_SCORE)
+    counts = Counter(
+        each.run_id for each in repeats if each.cases is None and each.status not in RepeatRecord.WITHOUT_SCORE
+    )
     lacking: dict[int, _Lacking] = {}
     for gate, known in judged:
         if known["repeats_needed"] is None:
@@ -173,7 +177,7 @@ def _count_lacking(judged: Sequence[tuple[Gate, Mapping[str, Any]]], repeats: Se
 
 
 def _count_targeted_lacking(
-    judged: Sequence[tuple[Gate, Mapping[str, Any]]], repeats: Sequence[Repeat]
+    judged: Sequence[tuple[GateRecord, Mapping[str, Any]]], repeats: Sequence[RepeatRecord]
 ) -> dict[int, _Lacking]:
     """Return the same of the noisiest cases. The first look that counts them is the one that was taken last."""
     chosen = _choose([gate for gate, _ in judged])
@@ -181,7 +185,7 @@ def _count_targeted_lacking(
         each.run_id
         for each in repeats
         if each.cases is not None
-        and each.status not in Repeat.WITHOUT_SCORE
+        and each.status not in RepeatRecord.WITHOUT_SCORE
         and bytes(each.cases) == chosen.get(each.run_id)
     )
     lacking: dict[int, _Lacking] = {}
@@ -192,7 +196,7 @@ def _count_targeted_lacking(
     return lacking
 
 
-def _choose(gates: Sequence[Gate]) -> dict[int, bytes]:
+def _choose(gates: Sequence[GateRecord]) -> dict[int, bytes]:
     """Return by run the cases that targeted repeats of its gate are of, packed."""
     chosen: dict[int, bytes] = {}
     for gate in gates:
@@ -202,14 +206,14 @@ def _choose(gates: Sequence[Gate]) -> dict[int, bytes]:
     return chosen
 
 
-def _refusal(runs: Sequence[Run], planned: Sequence[RepeatsToAdd]) -> str | None:
+def _refusal(runs: Sequence[RunRecord], planned: Sequence[RepeatsToAdd]) -> str | None:
     newer = newer_stacks(runs)
     for run, each in zip(runs, planned, strict=True):
         if run.source_id is not None:
             return f"Run {run.pk} was read from a log, and nothing here decodes it; it can have no more repeats."
         if run.is_one_draw:
             return one_draw_refusal(run)
-        if run.status != Run.Status.FINISHED:
+        if run.status != RunRecord.Status.FINISHED:
             return f"Run {run.pk} is {run.status}; repeats are added to runs that have finished."
         if run.pk in newer:
             text = (
@@ -221,7 +225,9 @@ def _refusal(runs: Sequence[Run], planned: Sequence[RepeatsToAdd]) -> str | None
     return None
 
 
-def _minutes(planned: Sequence[RepeatsToAdd], runs: Mapping[int, Run], repeats: Sequence[Repeat]) -> float | None:
+def _minutes(
+    planned: Sequence[RepeatsToAdd], runs: Mapping[int, RunRecord], repeats: Sequence[RepeatRecord]
+) -> float | None:
     """Return the time it takes: pools work side by side, a pool's runs in turn; None where a speed is not known."""
     seconds: dict[str, float] = {}
     for each in planned:
@@ -235,7 +241,7 @@ def _minutes(planned: Sequence[RepeatsToAdd], runs: Mapping[int, Run], repeats: 
     return max(seconds.values()) / 60
 
 
-def _seconds_a_repeat(run: Run, ended: Sequence[datetime]) -> float | None:
+def _seconds_a_repeat(run: RunRecord, ended: Sequence[datetime]) -> float | None:
     """Return the median time between the ends of two repeats, so that one long pause says nothing."""
     if run.started_at is None or not ended:
         return None
@@ -249,7 +255,9 @@ def _add(planned: Sequence[RepeatsToAdd], why: str, cases: Mapping[int, bytes]) 
     ids = [each.run_id for each in planned]
     runs = {
         run.pk: run
-        for run in Run.objects.filter(pk__in=ids).select_related("suite_version", "profile", "endpoint", "created_by")
+        for run in RunRecord.objects.filter(pk__in=ids).select_related(
+            "suite_version", "profile", "endpoint", "created_by"
+        )
     }
     for run in runs.values():
         refuse_if_nobody_can(run.endpoint, run.profile)

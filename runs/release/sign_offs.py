@@ -10,7 +10,7 @@ from evalboard.core.errors import Conflict, InvalidInput, Refused
 from evalboard.wording.verdict_names import verdict_name
 from runs import sign_off_chain
 from runs.access import roles
-from runs.models import Gate, Release, Run, SignOff, Verdict
+from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdicts
 from runs.release.verdict_check import verdict_change
 
@@ -31,7 +31,7 @@ def sign_release(
     expires_at: datetime | None = None,
     user: Any,
     made_with: str = "",
-) -> SignOff:
+) -> SignOffRecord:
     """Approve a `ship`, reject anything, or waive what is no `ship` for a reason and until a day.
 
     `input_digest` is that of the verdict that the person saw, `made_with` what access.credential says of the request.
@@ -44,7 +44,7 @@ def sign_release(
     if change := verdict_change(seen):
         raise Conflict(f"Nothing was signed. {change}")
     with transaction.atomic():
-        locked = Release.objects.select_for_update(no_key=True, of=("self",)).select_related(
+        locked = ReleaseRecord.objects.select_for_update(no_key=True, of=("self",)).select_related(
             "policy", "verdict__policy"
         )
         release = locked.get(pk=release_id)
@@ -58,8 +58,8 @@ def sign_release(
         _refuse_own_release(decision, release, user)
         with connection.cursor() as cursor:
             cursor.execute(ONE_WRITER)
-        last = SignOff.objects.order_by("-id").values_list("digest", flat=True).first()
-        row = SignOff(
+        last = SignOffRecord.objects.order_by("-id").values_list("digest", flat=True).first()
+        row = SignOffRecord(
             release=release,
             verdict=verdict,
             person=user,
@@ -89,15 +89,15 @@ def _now() -> datetime:
 
 def _refuse_wrong_input(decision: str, note: str, expires_at: datetime | None, now: datetime) -> None:
     fields: dict[str, str] = {}
-    if decision not in SignOff.Decision.values:
-        fields["decision"] = f"Must be one of: {', '.join(SignOff.Decision.values)}."
+    if decision not in SignOffRecord.Decision.values:
+        fields["decision"] = f"Must be one of: {', '.join(SignOffRecord.Decision.values)}."
     if len(note) > MAX_NOTE or "\0" in note:
         fields["note"] = f"Use at most {MAX_NOTE:,} characters."
-    elif decision in (SignOff.Decision.REJECT, SignOff.Decision.WAIVE) and not note.strip():
+    elif decision in (SignOffRecord.Decision.REJECT, SignOffRecord.Decision.WAIVE) and not note.strip():
         fields["note"] = "Say why."
-    if decision != SignOff.Decision.WAIVE and expires_at is not None:
+    if decision != SignOffRecord.Decision.WAIVE and expires_at is not None:
         fields["expires_at"] = "Only a waiver ends."
-    elif decision == SignOff.Decision.WAIVE and not _is_within_a_year(expires_at, now):
+    elif decision == SignOffRecord.Decision.WAIVE and not _is_within_a_year(expires_at, now):
         fields["expires_at"] = f"Must lie within the next {MAX_WAIVER.days} days, with its offset from UTC."
     if fields:
         raise InvalidInput("The sign-off is not valid.", fields=fields)
@@ -107,11 +107,11 @@ def _is_within_a_year(expires_at: datetime | None, now: datetime) -> bool:
     return expires_at is not None and expires_at.tzinfo is not None and now < expires_at <= now + MAX_WAIVER
 
 
-def _present_verdict(release: Release, input_digest: str) -> Verdict:
+def _present_verdict(release: ReleaseRecord, input_digest: str) -> Verdict:
     """Return the verdict that is signed on: the one that was seen, while nothing that it rests on moves."""
-    sides = Gate.objects.filter(release=release).values_list("baseline_run", "candidate_run")
+    sides = GateRecord.objects.filter(release=release).values_list("baseline_run", "candidate_run")
     ids = {run for pair in sides for run in pair}
-    at_work = Run.objects.filter(pk__in=ids).exclude(status__in=Run.TERMINAL).order_by("pk").first()
+    at_work = RunRecord.objects.filter(pk__in=ids).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
     if at_work is not None:
         raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign when the verdict rests on what has ended.")
     verdict = release.verdict
@@ -122,15 +122,15 @@ def _present_verdict(release: Release, input_digest: str) -> Verdict:
 
 def _refuse_wrong_kind(decision: str, verdict: Verdict) -> None:
     is_ship = verdict.word == Verdict.Word.SHIP
-    if decision == SignOff.Decision.APPROVE and not is_ship:
+    if decision == SignOffRecord.Decision.APPROVE and not is_ship:
         raise Conflict(f"Only ship can be approved, and this is {verdict_name(verdict.word)}; waive it, or reject it.")
-    if decision == SignOff.Decision.WAIVE and is_ship:
+    if decision == SignOffRecord.Decision.WAIVE and is_ship:
         raise Conflict("A ship needs no waiver; approve it, or reject it.")
 
 
-def _refuse_own_release(decision: str, release: Release, user: Any) -> None:
+def _refuse_own_release(decision: str, release: ReleaseRecord, user: Any) -> None:
     """Raise Refused: where the installation asks for two people, its maker may stop a release only."""
-    if settings.FOUR_EYES and decision != SignOff.Decision.REJECT and release.created_by_id == user.pk:
+    if settings.FOUR_EYES and decision != SignOffRecord.Decision.REJECT and release.created_by_id == user.pk:
         raise Refused(
             "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
             "You may reject it."

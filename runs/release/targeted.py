@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evalboard.core.stats import choose_noisiest
 from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
 from evalboard.core.verdict import TargetedScores
-from runs.models import CaseColumns, Gate, Repeat, RepeatScore, Run
+from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,14 @@ class TargetedInputs:
         return TargetedScores(is_chosen=chosen, baseline=sides[0], candidate=sides[1], n_before=self.n_before)
 
 
-def find_targeted(gates: Sequence[Gate]) -> Mapping[int, TargetedInputs]:
+def find_targeted(gates: Sequence[GateRecord]) -> Mapping[int, TargetedInputs]:
     """Return by gate the targeted repeats that have ended and enter its verdict, of gates that have some."""
     runs = {run for gate in gates for run in (gate.baseline_run_id, gate.candidate_run_id)}
     own = RepeatScore.objects.filter(repeat__run__in=runs, scorer=F("repeat__run__suite_version__scorer"))
     ended = own.filter(repeat__finished_at__isnull=False).exclude(repeat__cases=None)
-    ended = ended.exclude(repeat__status__in=Repeat.WITHOUT_SCORE).select_related("repeat").order_by("repeat__index")
+    ended = (
+        ended.exclude(repeat__status__in=RepeatRecord.WITHOUT_SCORE).select_related("repeat").order_by("repeat__index")
+    )
     by_run: dict[int, dict[bytes, list[RepeatScore]]] = defaultdict(lambda: defaultdict(list))
     for score in ended.defer("reasons", "answers"):
         by_run[score.repeat.run_id][bytes(score.repeat.cases or b"")].append(score)
@@ -64,7 +66,7 @@ def find_targeted(gates: Sequence[Gate]) -> Mapping[int, TargetedInputs]:
     return {gate: targeted for gate, targeted in known if targeted is not None}
 
 
-def choose_cases(baseline: Run, candidate: Run) -> NDArray[np.bool_] | None:
+def choose_cases(baseline: RunRecord, candidate: RunRecord) -> NDArray[np.bool_] | None:
     """Return bool[n_cases], the cases that further repeats of both runs may be confined to; None where nothing
     foretells them, or the runs have no cases in common by their places, or one was read from a log.
     """
@@ -77,15 +79,15 @@ def choose_cases(baseline: Run, candidate: Run) -> NDArray[np.bool_] | None:
 
 def _read_whole(runs: Mapping[int, object]) -> Mapping[int, list[int]]:
     """Return by run the ids of the repeats of all cases that are judged."""
-    rows = Repeat.objects.filter(cases=None, run__in=runs, finished_at__isnull=False)
+    rows = RepeatRecord.objects.filter(cases=None, run__in=runs, finished_at__isnull=False)
     ids: dict[int, list[int]] = defaultdict(list)
-    for run_id, repeat_id in rows.exclude(status__in=Repeat.WITHOUT_SCORE).values_list("run", "pk"):
+    for run_id, repeat_id in rows.exclude(status__in=RepeatRecord.WITHOUT_SCORE).values_list("run", "pk"):
         ids[run_id].append(repeat_id)
     return ids
 
 
 def _shared(
-    gate: Gate, by_run: Mapping[int, Mapping[bytes, list[RepeatScore]]], whole: Mapping[int, list[int]]
+    gate: GateRecord, by_run: Mapping[int, Mapping[bytes, list[RepeatScore]]], whole: Mapping[int, list[int]]
 ) -> TargetedInputs | None:
     """Return what both runs have of one selection, the baseline's first where there are several."""
     if gate.baseline_run.suite_version_id != gate.candidate_run.suite_version_id:

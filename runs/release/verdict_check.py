@@ -13,7 +13,7 @@ from typing import Any
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.verdict import FIRST_VERDICT_RULES
 from runs import sign_off_chain
-from runs.models import Release, SignOff, Verdict
+from runs.models import ReleaseRecord, SignOffRecord, Verdict
 from runs.release import verdict_inputs, verdicts
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def verdict_change(verdict: Verdict) -> str:
     Where the inputs have moved since, or it was taken by earlier rules, nobody can take it again: then it is held
     against what was signed. Raises Conflict where a run of the release has nothing left to judge.
     """
-    release = Release.objects.select_related("policy").get(pk=verdict.release_id)
+    release = ReleaseRecord.objects.select_related("policy").get(pk=verdict.release_id)
     inputs = verdict_inputs.find(release, verdict_inputs.read_release_gates(release))
     change = _change_since_signed(verdict)
     if not change and inputs.input_digest == verdict.input_digest:
@@ -43,13 +43,13 @@ def verdict_change(verdict: Verdict) -> str:
 
 
 def _change_since_signed(verdict: Verdict) -> str:
-    signed = SignOff.objects.filter(verdict=verdict, version__gte=2)
+    signed = SignOffRecord.objects.filter(verdict=verdict, version__gte=2)
     if signed.exclude(verdict_digest=sign_off_chain.verdict_digest(verdict)).exists():
         return "it is not the one that was signed before."
     return ""
 
 
-def _policy_change(release: Release, verdict: Verdict) -> str:
+def _policy_change(release: ReleaseRecord, verdict: Verdict) -> str:
     policy = release.policy
     if verdict.policy_id != policy.pk:
         return f"it stands under another policy than {policy}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalboard.core.suite import parse_policy
 from evalboard.core.verdict import VerdictLine
-from runs.models import Gate, Policy, Release, SignOff, Verdict
+from runs.models import GateRecord, PolicyRecord, ReleaseRecord, SignOffRecord, Verdict
 from runs.release.verdict_inputs import ReleaseInputs
 
 POLICIES_NAMED = 3
@@ -19,7 +19,7 @@ Facts = dict[str, Any]
 def list_history_warnings(release: ReleaseInputs) -> list[tuple[VerdictLine, ...]]:
     """Return by gate what was judged before on the same runs, as things are now. Takes a fixed number of queries."""
     baselines = {each.gate.baseline_run_id for each in release.gates}
-    earlier = Gate.objects.filter(baseline_run__in=baselines, release__lt=release.release.pk)
+    earlier = GateRecord.objects.filter(baseline_run__in=baselines, release__lt=release.release.pk)
     rows = list(earlier.order_by("release_id").values_list("baseline_run", "candidate_run", "release"))
     tried: dict[int, set[int]] = defaultdict(set)
     pairs: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -41,7 +41,7 @@ def list_history_warnings(release: ReleaseInputs) -> list[tuple[VerdictLine, ...
     return by_gate
 
 
-def _tried(candidates: Sequence[int], gate: Gate) -> Facts | None:
+def _tried(candidates: Sequence[int], gate: GateRecord) -> Facts | None:
     n = len(candidates)
     return {"run": gate.baseline_run_id, "n": n, "candidates": [*candidates[-RUNS_NAMED:]]} if n > 1 else None
 
@@ -53,7 +53,7 @@ def _judged_otherwise(release: ReleaseInputs, releases: set[int]) -> dict[int, V
     return {row.release_id: row for row in rows}
 
 
-def _policies(release: Release, before: Sequence[Verdict]) -> Facts | None:
+def _policies(release: ReleaseRecord, before: Sequence[Verdict]) -> Facts | None:
     """Tell whoever reads that the thresholds were chosen after it was known what others had said of these two runs."""
     if not before:
         return None
@@ -64,13 +64,13 @@ def _policies(release: Release, before: Sequence[Verdict]) -> Facts | None:
     }
 
 
-def _tolerance(policy: Policy) -> float:
+def _tolerance(policy: PolicyRecord) -> float:
     return parse_policy(policy.settings).tolerance_points
 
 
 def _waivers(run_ids: set[int]) -> dict[int, Facts]:
     """Return the runs that were let through by a waiver when they were candidates, and until when."""
-    signed = SignOff.objects.filter(release__gates__candidate_run__in=run_ids)
+    signed = SignOffRecord.objects.filter(release__gates__candidate_run__in=run_ids)
     rows = signed.order_by("id").values_list(
         "release__gates__candidate_run", "decision", "release", "person_name", "expires_at"
     )
@@ -83,5 +83,5 @@ def _waivers(run_ids: set[int]) -> dict[int, Facts]:
             "release": release,
         }
         for run, decision, release, person, expires_at in newest.values()
-        if decision == SignOff.Decision.WAIVE and expires_at is not None
+        if decision == SignOffRecord.Decision.WAIVE and expires_at is not None
     }

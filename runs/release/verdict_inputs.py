@@ -19,9 +19,9 @@ from evalboard.core import digest
 from evalboard.core.trace import NOTABLE
 from evalboard.core.verdict import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from runs.catalogue import expiry
-from runs.compare import Inputs, SideKey, StoredSide
+from runs.compare import ComparisonInputs, SideKey, StoredSide
 from runs.compare import inputs as comparison_inputs
-from runs.models import Case, Gate, Release, Repeat, Response, Rotation, Run
+from runs.models import Case, GateRecord, ReleaseRecord, RepeatRecord, ResponseRecord, Rotation, RunRecord
 from runs.pairs import pair_facts
 from runs.release.loads import read_loads
 from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
@@ -39,7 +39,7 @@ class SideInputs:
     certified: hosts that decoded under batch-invariant kernels and have a certificate. served: without its buckets.
     """
 
-    run: Run
+    run: RunRecord
     key: SideKey
     places: tuple[int, ...]
     certified: tuple[str, ...]
@@ -59,7 +59,7 @@ class GateInputs:
     probes saw of servers of others while both sides ran.
     """
 
-    gate: Gate
+    gate: GateRecord
     baseline: SideInputs
     candidate: SideInputs
     expired: Rotation | None
@@ -72,7 +72,7 @@ class GateInputs:
 class ReleaseInputs:
     """A release's gates in their order."""
 
-    release: Release
+    release: ReleaseRecord
     gates: tuple[GateInputs, ...]
 
     @property
@@ -103,21 +103,21 @@ class ReleaseInputs:
         )
 
 
-def read_release_gates(release: Release) -> list[Gate]:
+def read_release_gates(release: ReleaseRecord) -> list[GateRecord]:
     """Return its gates in the order asked for, with all that is read of their runs, each of which is there once.
 
     The runs come by a query of their own: PostgreSQL plans a query that joins everything of both sides for longer
     than it executes it.
     """
-    gates = list(Gate.objects.filter(release=release).select_related("suite").order_by("position"))
+    gates = list(GateRecord.objects.filter(release=release).select_related("suite").order_by("position"))
     wanted = {run_id for gate in gates for run_id in (gate.baseline_run_id, gate.candidate_run_id)}
-    runs = Run.objects.select_related(*RUN).defer("bucket__model__files").in_bulk(wanted)
+    runs = RunRecord.objects.select_related(*RUN).defer("bucket__model__files").in_bulk(wanted)
     for gate in gates:
         gate.baseline_run, gate.candidate_run = runs[gate.baseline_run_id], runs[gate.candidate_run_id]
     return gates
 
 
-def find(release: Release, gates: Sequence[Gate]) -> ReleaseInputs:
+def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
     """Return what a verdict on these gates rests on now.
 
     Raises Conflict where a run has no repeat that has ended, InvalidInput where two runs are of two suites.
@@ -187,7 +187,11 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
 
 
 def _served(
-    side: SideInputs, columns: StoredSide, inputs: Inputs, filtered: NDArray[np.bool_], others: NDArray[np.bool_]
+    side: SideInputs,
+    columns: StoredSide,
+    inputs: ComparisonInputs,
+    filtered: NDArray[np.bool_],
+    others: NDArray[np.bool_],
 ) -> DecodedSide:
     """Return how a side was decoded. filtered, others: bool[n_cases], its refused prompts and the other side's."""
     return replace(
@@ -199,7 +203,7 @@ def _served(
     )
 
 
-def _buckets(side: StoredSide, inputs: Inputs) -> list[list[Any]]:
+def _buckets(side: StoredSide, inputs: ComparisonInputs) -> list[list[Any]]:
     """Return the buckets that served a side as DecodedSide has them."""
     rows = []
     for bucket_id, _, share in side.shares:
@@ -212,7 +216,7 @@ def _buckets(side: StoredSide, inputs: Inputs) -> list[list[Any]]:
 
 def _find_filtered(side: SideInputs, columns: StoredSide) -> NDArray[np.bool_]:
     """Return bool[n_cases], by the rows of the columns: the prompts that the provider's filter refused."""
-    filtered = Response.objects.filter(repeat__in=side.judged_ids, error_code=PROMPT_FILTERED).order_by()
+    filtered = ResponseRecord.objects.filter(repeat__in=side.judged_ids, error_code=PROMPT_FILTERED).order_by()
     indexes = list(filtered.values_list("case_index", flat=True).distinct())
     return np.asarray(np.isin(columns.case_indexes, indexes))
 
@@ -223,10 +227,10 @@ class _Facts:
     def __init__(self, repeat_ids: set[int]) -> None:
         self._n_unvouched, self._n_truncated = Counter[int](), Counter[int]()
         self._n_by_ending: dict[int, Counter[str]] = defaultdict(Counter)
-        ended = Response.objects.filter(ending__in=NOTABLE, repeat__in=repeat_ids).order_by()
+        ended = ResponseRecord.objects.filter(ending__in=NOTABLE, repeat__in=repeat_ids).order_by()
         for repeat, ending, n in ended.values_list("repeat", "ending").annotate(n=Count("pk")):
             self._n_by_ending[repeat][ending] = n
-        marked = Response.objects.filter(Q(is_vouched=False) | Q(is_truncated=True), repeat__in=repeat_ids)
+        marked = ResponseRecord.objects.filter(Q(is_vouched=False) | Q(is_truncated=True), repeat__in=repeat_ids)
         counts = {
             "unvouched": Count("pk", filter=Q(is_vouched=False)),
             "truncated": Count("pk", filter=Q(is_truncated=True)),
@@ -235,7 +239,7 @@ class _Facts:
             marked.order_by().values("repeat").annotate(**counts).values_list("repeat", *counts)
         ):
             self._n_unvouched[repeat], self._n_truncated[repeat] = n_unvouched, n_truncated
-        links = Repeat.engine_processes.through.objects.filter(repeat__in=repeat_ids)
+        links = RepeatRecord.engine_processes.through.objects.filter(repeat__in=repeat_ids)
         self._processes: dict[int, dict[int, Any]] = defaultdict(dict)
         self._invariant: dict[int, Served] = {}
         names = ("pins", "worker__host", "bucket", "bucket__batch_class")
@@ -246,7 +250,7 @@ class _Facts:
                 self._invariant[process] = (host, bucket)
         self._certified = find_certified(set(self._invariant.values()))
 
-    def side(self, run: Run, key: SideKey) -> SideInputs:
+    def side(self, run: RunRecord, key: SideKey) -> SideInputs:
         places = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
         judged = [key.repeat_ids[at] for at in places]
         processes = {process: pins for repeat in judged for process, pins in self._processes[repeat].items()}

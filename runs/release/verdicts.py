@@ -20,7 +20,7 @@ from evalboard.core.suite import parse_policy
 from evalboard.core.verdict import FIRST_VERDICT_RULES, judge_release
 from evalboard.wording.release import write_verdict
 from runs.compare import comparisons
-from runs.models import Comparison, Gate, Release, Run, SignOff, Verdict
+from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdict_inputs
 from runs.release.verdict_history import list_history_warnings
 from runs.release.verdict_inputs import ReleaseInputs
@@ -37,11 +37,11 @@ class Decided:
     """A release's present verdict and its gates. `inputs`: what it rests on; None while a run is at work."""
 
     verdict: Verdict
-    gates: Sequence[Gate]
+    gates: Sequence[GateRecord]
     inputs: ReleaseInputs | None
 
 
-def compare_gate(decided: Decided, position: int) -> Comparison:
+def compare_gate(decided: Decided, position: int) -> ComparisonRecord:
     """Return the comparison of a gate's two runs, stored or made. Raises InvalidInput or Conflict if it cannot be."""
     if decided.inputs is None:
         gate = decided.gates[position]
@@ -90,14 +90,14 @@ def judge(inputs: ReleaseInputs) -> dict[str, Any]:
 def undecided() -> list[int]:
     """Return the releases with a run that ended lately, after their verdict: whoever was to decide them has died."""
     lately = Q(finished_at__gt=Now() - LOOKED_BACK)
-    ended = Run.objects.filter(lately, status__in=Run.TERMINAL).values("pk")
+    ended = RunRecord.objects.filter(lately, status__in=RunRecord.TERMINAL).values("pk")
     decided_at = F("release__verdict__decided_at")
     missed = Q(baseline_run__in=ended, baseline_run__finished_at__gt=decided_at)
     missed |= Q(candidate_run__in=ended, candidate_run__finished_at__gt=decided_at)
-    return list(Gate.objects.filter(missed).order_by("release_id").values_list("release", flat=True).distinct())
+    return list(GateRecord.objects.filter(missed).order_by("release_id").values_list("release", flat=True).distinct())
 
 
-def present_digest(release: Release) -> str:
+def present_digest(release: ReleaseRecord) -> str:
     """Return the digest of what the release's verdict rests on as things are now."""
     inputs = verdict_inputs.find(release, verdict_inputs.read_release_gates(release))
     verdict = release.verdict
@@ -114,28 +114,28 @@ def _holds(verdict: Verdict, inputs: ReleaseInputs) -> bool:
 
 def _is_signed(verdict: Verdict) -> bool:
     ended = Q(expires_at__lte=Now())
-    return SignOff.objects.filter(verdict=verdict, input_digest=verdict.input_digest).exclude(ended).exists()
+    return SignOffRecord.objects.filter(verdict=verdict, input_digest=verdict.input_digest).exclude(ended).exists()
 
 
-def _release(release_id: int) -> Release:
-    rows = Release.objects.select_related("policy", "verdict__policy").defer("verdict__document")
+def _release(release_id: int) -> ReleaseRecord:
+    rows = ReleaseRecord.objects.select_related("policy", "verdict__policy").defer("verdict__document")
     release = rows.filter(pk=release_id).first()
     if release is None:
         raise NotFound(f"There is no release {release_id}.")
     return release
 
 
-def _have_ended(gate: Gate) -> bool:
+def _have_ended(gate: GateRecord) -> bool:
     return gate.baseline_run.is_terminal and gate.candidate_run.is_terminal
 
 
-def _locked(release_id: int) -> Release:
+def _locked(release_id: int) -> ReleaseRecord:
     """Return the release, its row locked until the transaction ends."""
-    rows = Release.objects.select_for_update(no_key=True, of=("self",)).select_related("policy", "verdict")
+    rows = ReleaseRecord.objects.select_for_update(no_key=True, of=("self",)).select_related("policy", "verdict")
     return rows.get(pk=release_id)
 
 
-def _store(release: Release, inputs: ReleaseInputs, document: dict[str, Any]) -> Verdict:
+def _store(release: ReleaseRecord, inputs: ReleaseInputs, document: dict[str, Any]) -> Verdict:
     """Store the verdict as the locked release's present one; return the one of these very inputs where there is one."""
     if release.verdict is not None and release.verdict.input_digest == inputs.input_digest:
         return release.verdict  # somebody else was faster
@@ -144,14 +144,14 @@ def _store(release: Release, inputs: ReleaseInputs, document: dict[str, Any]) ->
         input_digest=inputs.input_digest,
         defaults={"word": document["verdict"], "policy": release.policy, "document": document},
     )
-    Release.objects.filter(pk=release.pk).update(verdict=taken)
+    ReleaseRecord.objects.filter(pk=release.pk).update(verdict=taken)
     news.tell_of_verdict(release, taken)
     return taken
 
 
 def decide_resting_on(run_id: int) -> None:
     """Decide the releases that rest on a run, each by itself."""
-    gates = Gate.objects.filter(Q(baseline_run=run_id) | Q(candidate_run=run_id))
+    gates = GateRecord.objects.filter(Q(baseline_run=run_id) | Q(candidate_run=run_id))
     for release_id in gates.order_by("release_id").values_list("release", flat=True).distinct():
         try:
             decide_release(release_id=release_id)

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from evalboard.core.stats import is_in_turn, order_by_end
-from runs.models import Endpoint, Gate, Probe, Repeat, Run
+from runs.models import EndpointRecord, GateRecord, ProbeRecord, RepeatRecord, RunRecord
 
 Canaries = tuple[dict[str, str], ...]  # {"endpoint", "state"}, by endpoint
 
@@ -23,14 +23,14 @@ class Window:
     hours: float | None
 
 
-def read_window(gate: Gate, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Window:
+def read_window(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Window:
     """Return when the repeats of these ids ran; of a log nobody knows."""
     runs = (gate.baseline_run, gate.candidate_run)
     if any(run.source_id is not None for run in runs):
         return Window(is_in_turn=False, hours=None)
     sides = {"baseline": set(baseline_ids), "candidate": set(candidate_ids)}
     ends: dict[str, list[datetime]] = {name: [] for name in sides}
-    rows = Repeat.objects.filter(pk__in=set().union(*sides.values()), finished_at__isnull=False)
+    rows = RepeatRecord.objects.filter(pk__in=set().union(*sides.values()), finished_at__isnull=False)
     for repeat_id, end in rows.values_list("pk", "finished_at"):
         for name, ids in sides.items():
             if repeat_id in ids and end is not None:
@@ -40,7 +40,7 @@ def read_window(gate: Gate, baseline_ids: Sequence[int], candidate_ids: Sequence
     return Window(is_in_turn=is_in_turn(order_by_end(ends)), hours=hours)
 
 
-def find_canaries(gates: Sequence[Gate]) -> dict[int, Canaries]:
+def find_canaries(gates: Sequence[GateRecord]) -> dict[int, Canaries]:
     """Return gate id → the newest finding of a canary on each endpoint while both sides ran, where others run these.
 
     One query, and none where no gate has a run on a server of others.
@@ -51,7 +51,7 @@ def find_canaries(gates: Sequence[Gate]) -> dict[int, Canaries]:
     wanted = Q()
     for gate, (begin, end) in spans.values():
         wanted |= Q(endpoint__in=_endpoints(gate), finished_at__range=(begin, end))
-    done = Probe.objects.filter(wanted, kind=Probe.Kind.CANARY, status=Probe.Status.FINISHED)
+    done = ProbeRecord.objects.filter(wanted, kind=ProbeRecord.Kind.CANARY, status=ProbeRecord.Status.FINISHED)
     seen = list(done.order_by("finished_at", "pk").values_list("endpoint", "endpoint__slug", "finished_at", "finding"))
     canaries: dict[int, Canaries] = {}
     for gate, (begin, end) in spans.values():
@@ -64,19 +64,19 @@ def find_canaries(gates: Sequence[Gate]) -> dict[int, Canaries]:
     return canaries
 
 
-def _runs(gate: Gate) -> tuple[Run, Run]:
+def _runs(gate: GateRecord) -> tuple[RunRecord, RunRecord]:
     return gate.baseline_run, gate.candidate_run
 
 
-def _endpoints(gate: Gate) -> set[int]:
+def _endpoints(gate: GateRecord) -> set[int]:
     return {run.endpoint_id for run in _runs(gate)}
 
 
-def _is_remote(gate: Gate) -> bool:
-    return any(run.endpoint.engine == Endpoint.Engine.OPENAI for run in _runs(gate))
+def _is_remote(gate: GateRecord) -> bool:
+    return any(run.endpoint.engine == EndpointRecord.Engine.OPENAI for run in _runs(gate))
 
 
-def _span(runs: Sequence[Run]) -> tuple[datetime, datetime] | None:
+def _span(runs: Sequence[RunRecord]) -> tuple[datetime, datetime] | None:
     """Return from the first start to the last end; None where some run has no such time yet."""
     begins = [run.started_at for run in runs if run.started_at is not None]
     ends = [run.finished_at for run in runs if run.finished_at is not None]

@@ -85,7 +85,7 @@ def production_list(request: Request) -> Response:
     return pages.answer(request, replays.production_rows)
 
 
-def _made(replay: models.Replay, request: Request) -> Response:
+def _made(replay: models.ReplayRecord, request: Request) -> Response:
     location = request.build_absolute_uri(reverse("api:replay", args=[replay.pk]))
     return wire.answer(replays.replay_row(replay.pk), request, status=201, headers={"Location": location})
 

@@ -9,10 +9,10 @@ from django.urls import reverse
 from evalboard.contract import replay as contract
 from evalboard.core.errors import NotFound
 from evalboard.core.suite import ChatBody, read_chat_body
-from evalboard.core.trace import Trace, Vocabulary
+from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.wording.production import explain_production
 from evalboard.wording.replay import explain_replay, explain_result
-from runs.models import Case, EngineProcess, Replay, Response, Run, Shard
+from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
 from runs.replays.read_production import chat_of, describe_production, describe_request
 from runs.replays.recorded import RunResponse, read_run_response
 from runs.store import newest_page
@@ -50,7 +50,7 @@ class ReplayWork:
         return None if self.case is None else self.case.response
 
     @property
-    def response_trace(self) -> Trace | None:
+    def response_trace(self) -> TokenTrace | None:
         return None if self.response is None else self.response.trace
 
     @property
@@ -64,7 +64,7 @@ class ReplayWork:
 
 def replay_row(replay_id: int) -> contract.Replay:
     """Return a replay, as far as it is. Raises NotFound."""
-    rows = _rows(Replay.objects.filter(pk=replay_id), has_traces=True)
+    rows = _rows(ReplayRecord.objects.filter(pk=replay_id), has_traces=True)
     if not rows:
         raise NotFound(f"There is no replay {replay_id}.")
     return rows[0]
@@ -73,7 +73,7 @@ def replay_row(replay_id: int) -> contract.Replay:
 def replay_state(replay_id: int) -> str:
     """Return what `replay_row` is made of, in short: equal texts, equal rows. Raises NotFound."""
     n_results = Func("results", function="jsonb_array_length", output_field=IntegerField())
-    rows = Replay.objects.filter(pk=replay_id).annotate(n=n_results)
+    rows = ReplayRecord.objects.filter(pk=replay_id).annotate(n=n_results)
     row = rows.values_list("status", "n", "error", "finished_at").first()
     if row is None:
         raise NotFound(f"There is no replay {replay_id}.")
@@ -82,13 +82,13 @@ def replay_state(replay_id: int) -> str:
 
 def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple[contract.Replay, ...]:
     """List the newest replays of one case of a run."""
-    return _rows_if_any(Replay.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
+    return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
     """Read the newest replay of a case of a run under its own profile, None where it was never decoded again."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
-    own = Replay.objects.filter(run=run_id, case_index=index, profile=F("run__profile"))
+    own = ReplayRecord.objects.filter(run=run_id, case_index=index, profile=F("run__profile"))
     return next(iter(_rows_if_any(own.order_by("-id")[:1])), None)
 
 
@@ -96,21 +96,21 @@ def replay_rows(
     run_id: int, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.Replay, ...]:
     """Return up to `limit` replays of a run, newest first: older than `after`, or the nearest newer than `before`."""
-    if not Run.objects.filter(pk=run_id).exists():
+    if not RunRecord.objects.filter(pk=run_id).exists():
         raise NotFound(f"There is no run {run_id}.")
-    return newest_page(Replay.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
+    return newest_page(ReplayRecord.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
 
 
 def production_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Replay, ...]:
     """Return up to `limit` replays under the settings of production, newest first, as `replay_rows` does."""
-    others = Replay.objects.filter(Q(run=None) | ~Q(profile=F("run__profile")))
+    others = ReplayRecord.objects.filter(Q(run=None) | ~Q(profile=F("run__profile")))
     return newest_page(others, _rows, after=after, before=before, limit=limit)
 
 
 def replay_work(replay_id: int) -> ReplayWork:
     """Return what a worker needs of a replay that it has claimed."""
     related = ("endpoint", "profile", "run__suite_version")
-    replay = Replay.objects.select_related(*related).get(pk=replay_id)
+    replay = ReplayRecord.objects.select_related(*related).get(pk=replay_id)
     case, chat = None, chat_of(replay)
     if replay.run is not None and replay.case_index is not None:
         case = _case_work(replay, replay.run, replay.case_index)
@@ -125,7 +125,7 @@ def replay_work(replay_id: int) -> ReplayWork:
     )
 
 
-def _case_work(replay: Replay, run: Run, index: int) -> CaseWork:
+def _case_work(replay: ReplayRecord, run: RunRecord, index: int) -> CaseWork:
     shard = Shard.objects.get(repeat=replay.repeat_id, first__lte=index, last__gte=index)
     return CaseWork(
         shard=shard_work(shard.pk, decoding=replay.profile),
@@ -136,7 +136,7 @@ def _case_work(replay: Replay, run: Run, index: int) -> CaseWork:
     )
 
 
-def _serving_of_body(replay: Replay) -> Serving:
+def _serving_of_body(replay: ReplayRecord) -> Serving:
     """Return what serves a body: the profile with the sampling that the body says in place of its own."""
     chat, settings = read_chat_body(replay.body), replay.profile.settings
     # Without a limit an answer may fill the context, as a server of production would let it.
@@ -147,7 +147,7 @@ def _serving_of_body(replay: Replay) -> Serving:
 
 def cases_to_decode(replay_id: int, indexes: list[int]) -> list[CaseToDecode]:
     """Return the cases at these indexes as a replay decodes them, in that order; an index given twice comes twice."""
-    replay = Replay.objects.select_related("repeat__run", "profile").get(pk=replay_id)
+    replay = ReplayRecord.objects.select_related("repeat__run", "profile").get(pk=replay_id)
     repeat = replay.repeat
     assert repeat is not None  # noqa: S101  for the type checker: only cases have neighbours
     cases = Case.objects.filter(suite_version=repeat.run.suite_version_id, index__in=set(indexes))
@@ -157,7 +157,9 @@ def cases_to_decode(replay_id: int, indexes: list[int]) -> list[CaseToDecode]:
 
 def count_prompt_tokens(run_id: int, indexes: list[int]) -> int | None:
     """Count the tokens that the prompts of these cases have together, by the run; None where it did not count them."""
-    counted = Response.objects.filter(repeat__run=run_id, case_index__in=set(indexes), n_prompt_tokens__isnull=False)
+    counted = ResponseRecord.objects.filter(
+        repeat__run=run_id, case_index__in=set(indexes), n_prompt_tokens__isnull=False
+    )
     by_case = dict(counted.values("case_index").annotate(n=Max("n_prompt_tokens")).values_list("case_index", "n"))
     return sum(by_case[index] for index in indexes) if set(indexes) <= by_case.keys() else None
 
@@ -177,13 +179,13 @@ def variant_name(variant: dict[str, Any]) -> str:
     return ", ".join(parts) or "as in the run"
 
 
-def _rows_if_any(replays: QuerySet[Replay]) -> tuple[contract.Replay, ...]:
+def _rows_if_any(replays: QuerySet[ReplayRecord]) -> tuple[contract.Replay, ...]:
     """Return them newest first. Most cases were never decoded again, and to see that needs none of the joins."""
     ids = list(replays.values_list("pk", flat=True))
-    return _rows(Replay.objects.filter(pk__in=ids).order_by("-id")) if ids else ()
+    return _rows(ReplayRecord.objects.filter(pk__in=ids).order_by("-id")) if ids else ()
 
 
-def _rows(replays: QuerySet[Replay], *, has_traces: bool = False) -> tuple[contract.Replay, ...]:
+def _rows(replays: QuerySet[ReplayRecord], *, has_traces: bool = False) -> tuple[contract.Replay, ...]:
     related = ("repeat", "run__profile", "endpoint", "profile", "created_by")
     rows = list(replays.select_related(*related))
     cases = [
@@ -202,8 +204,8 @@ def _rows(replays: QuerySet[Replay], *, has_traces: bool = False) -> tuple[contr
     return tuple(_row(each, case_ids.get(each.pk), has_trace=has_traces) for each in rows)
 
 
-def _row(replay: Replay, case_id: str | None, *, has_trace: bool) -> contract.Replay:
-    has_ended = replay.status == Replay.Status.FINISHED
+def _row(replay: ReplayRecord, case_id: str | None, *, has_trace: bool) -> contract.Replay:
+    has_ended = replay.status == ReplayRecord.Status.FINISHED
     return contract.Replay(
         id=str(replay.pk),
         run=None if replay.run_id is None else str(replay.run_id),
@@ -222,12 +224,12 @@ def _row(replay: Replay, case_id: str | None, *, has_trace: bool) -> contract.Re
     )
 
 
-def _read_out(replay: Replay) -> tuple[str, ...]:
+def _read_out(replay: ReplayRecord) -> tuple[str, ...]:
     request = describe_request(replay)
     return explain_replay(replay.results) if request is None else explain_production(replay.results, request)
 
 
-def _url(replay: Replay, case_id: str | None) -> str:
+def _url(replay: ReplayRecord, case_id: str | None) -> str:
     """Where it is shown: among the replays of its response, or under settings of production by itself."""
     if replay.is_production or replay.repeat is None:
         return reverse("replay", args=[replay.pk])

@@ -7,9 +7,9 @@ from evalboard.contract import replay as contract
 from evalboard.core.compare import list_result_traces
 from evalboard.core.fields import SAMPLING_FIELDS
 from evalboard.core.suite import ChatBody, read_chat_body
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from evalboard.wording.production import ProductionRequest
-from runs.models import Case, EngineProcess, Replay
+from runs.models import Case, EngineProcess, ReplayRecord
 from runs.pairs import stored_words
 from runs.replays.recorded import read_run_response
 from runs.run import TraceWindow, show_trace, window_of
@@ -28,7 +28,7 @@ class DecodedPage:
     messages: tuple[dict[str, Any], ...]
 
 
-def describe_production(replay: Replay, *, has_trace: bool) -> contract.Production | None:
+def describe_production(replay: ReplayRecord, *, has_trace: bool) -> contract.Production | None:
     """Return the settings of production with what came out; None of a replay under its run's own.
 
     has_trace: with every token, which lists leave out.
@@ -47,7 +47,7 @@ def describe_production(replay: Replay, *, has_trace: bool) -> contract.Producti
     )
 
 
-def describe_request(replay: Replay) -> ProductionRequest | None:
+def describe_request(replay: ReplayRecord) -> ProductionRequest | None:
     """Return what a replay's sentences say of how it was asked for; None under its run's own settings."""
     if not replay.is_production:
         return None
@@ -69,7 +69,7 @@ def describe_request(replay: Replay) -> ProductionRequest | None:
 
 def replay_page(replay_id: int, *, at: int | None = None) -> DecodedPage:
     """Read what came out of a replay, its tokens around position `at`; the narrowest margin's if not given."""
-    replay = Replay.objects.select_related("run__profile", "profile").get(pk=replay_id)
+    replay = ReplayRecord.objects.select_related("run__profile", "profile").get(pk=replay_id)
     first = _first_answer(replay)
     chat = chat_of(replay)
     if chat is not None:
@@ -86,7 +86,7 @@ def replay_page(replay_id: int, *, at: int | None = None) -> DecodedPage:
     return DecodedPage(result, process, window_of(trace, words, at) if len(trace) else None, messages)
 
 
-def chat_of(replay: Replay) -> ChatBody | None:
+def chat_of(replay: ReplayRecord) -> ChatBody | None:
     """Return the request of production that a replay decodes, None where it decodes a case of a run."""
     return None if replay.body is None else read_chat_body(replay.body)
 
@@ -97,7 +97,7 @@ def _from_profile(chat: ChatBody | None) -> tuple[str, ...]:
     return tuple(name for name in SAMPLING_FIELDS if name not in chat.sampling and name != "logprobs")
 
 
-def _answer(replay: Replay, *, has_trace: bool) -> contract.ProductionAnswer | None:
+def _answer(replay: ReplayRecord, *, has_trace: bool) -> contract.ProductionAnswer | None:
     result = next((each for each in replay.results if not each["error"]), None)
     if result is None:
         return None
@@ -112,7 +112,7 @@ def _answer(replay: Replay, *, has_trace: bool) -> contract.ProductionAnswer | N
     )
 
 
-def _first_answer(replay: Replay) -> tuple[dict[str, Any], Trace] | None:
+def _first_answer(replay: ReplayRecord) -> tuple[dict[str, Any], TokenTrace] | None:
     """Return the first result with an answer, and its trace, which may be that of the run's response."""
     at, result = next(((at, each) for at, each in enumerate(replay.results) if not each["error"]), (0, None))
     if result is None:

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from evalboard.core.trace import Trace, read_trace
-from runs.models import Response
+from evalboard.core.trace import TokenTrace, read_trace
+from runs.models import ResponseRecord
 
 
 @dataclass(frozen=True, slots=True)
 class RunResponse:
     """The run's response to the case, and who gave it; no trace where it is missing."""
 
-    trace: Trace
+    trace: TokenTrace
     prompt_digest: bytes | None
     bucket_id: int | None
     fingerprint_id: int | None
@@ -20,7 +20,7 @@ class RunResponse:
 def read_run_response(repeat_id: int, case_index: int) -> RunResponse | None:
     """Read a repeat's response to a case; None where it is missing, or has no tokens."""
     response = (
-        Response.objects.filter(repeat=repeat_id, case_index=case_index)
+        ResponseRecord.objects.filter(repeat=repeat_id, case_index=case_index)
         .select_related("engine_process__bucket", "trace_block")
         .first()
     )

@@ -14,14 +14,14 @@ from evalboard.core.compare import choose_shifts
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE, OBSERVED
 from evalboard.core.suite import read_chat_body
-from runs.models import Case, Endpoint, Profile, Replay, Run, Worker
+from runs.models import Case, EndpointRecord, ProfileRecord, ReplayRecord, RunRecord, WorkerRecord
 from runs.run import named_endpoint, newest_profile
 from runs.store import storable
 from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 
 MAX_VARIANTS = 32  # each may be a start of the engine, and a worker does nothing else meanwhile
 
-REPLAYS = Requests(Replay, serving="")
+REPLAYS = Requests(ReplayRecord, serving="")
 
 
 def create_replay(
@@ -34,7 +34,7 @@ def create_replay(
     neighbours: int = 1,
     profile: str | None = None,
     user: Any = None,
-) -> Replay:
+) -> ReplayRecord:
     """Ask for one case of a run to be decoded again; a worker of the endpoint's pool finds the row.
 
     repeat: of the run, whose response the answers are held against; where it has none, that is said.
@@ -45,7 +45,7 @@ def create_replay(
     from a log or that others served, and ProfileRefused when every worker seen lately says that its hardware cannot
     honour the profile.
     """
-    run = Run.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
+    run = RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     if run.source_id is not None:
@@ -73,7 +73,7 @@ def create_replay(
     return _store(run.endpoint, decoding, variants=variants, created_by=user, **place)
 
 
-def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = None) -> Replay:
+def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = None) -> ReplayRecord:
     """Ask for one request of production to be decoded, on an endpoint of ours under the settings of production.
 
     body: of a chat completion, as an OpenAI client sends it; what it does not say of sampling, the profile says. Raises
@@ -81,7 +81,7 @@ def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = No
     """
     target, decoding = named_endpoint(endpoint), newest_profile(profile)
     fields = _profile_problems(decoding)
-    if target.engine != Endpoint.Engine.VLLM:
+    if target.engine != EndpointRecord.Engine.VLLM:
         fields["endpoint"] = "No engine here decodes what it serves; name an endpoint of ours that has the weights."
     chat = read_chat_body(body)
     longest = target.max_model_len or 0
@@ -94,21 +94,21 @@ def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = No
     return _store(target, decoding, variants=[{}], created_by=user, body=body)
 
 
-def _store(target: Endpoint, decoding: Profile, **fields: Any) -> Replay:
+def _store(target: EndpointRecord, decoding: ProfileRecord, **fields: Any) -> ReplayRecord:
     with transaction.atomic():
-        replay = Replay.objects.create(endpoint=target, profile=decoding, **fields)
+        replay = ReplayRecord.objects.create(endpoint=target, profile=decoding, **fields)
         requests.ring_after_commit(target.pool)
     return replay
 
 
 def claim_replay(
-    *, worker: Worker, left_alone: frozenset[int] = frozenset(), left_replays: frozenset[int] = frozenset()
+    *, worker: WorkerRecord, left_alone: frozenset[int] = frozenset(), left_replays: frozenset[int] = frozenset()
 ) -> Lease | None:
     """Claim the oldest claimable replay of the worker's pool, or None.
 
     left_alone: runs that the worker cannot serve under their own profiles; left_replays: those under others.
     """
-    mine = Replay.objects.exclude(run__in=left_alone, profile=F("run__profile")).exclude(pk__in=left_replays)
+    mine = ReplayRecord.objects.exclude(run__in=left_alone, profile=F("run__profile")).exclude(pk__in=left_replays)
     return REPLAYS.claim(mine, worker=worker)
 
 
@@ -129,13 +129,13 @@ def finish_replay(*, lease: Lease) -> None:
     with REPLAYS.locked(lease=lease) as replay:
         errors = [result["error"]["detail"] for result in replay.results if result["error"]]
         if len(errors) < len(replay.results):
-            REPLAYS.finish(lease=lease, status=Replay.Status.FINISHED, error="")
+            REPLAYS.finish(lease=lease, status=ReplayRecord.Status.FINISHED, error="")
         else:
             error = errors[0] if errors else "No variant was decoded."
-            REPLAYS.finish(lease=lease, status=Replay.Status.FAILED, error=error)
+            REPLAYS.finish(lease=lease, status=ReplayRecord.Status.FAILED, error=error)
 
 
-def _profile_problems(decoding: Profile) -> dict[str, str]:
+def _profile_problems(decoding: ProfileRecord) -> dict[str, str]:
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
     return {}

@@ -36,7 +36,7 @@ DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 FILTERS = {
     "suite": text("its slug"),
     "endpoint": text("its slug"),
-    "status": one_of(models.Run.Status.values),
+    "status": one_of(models.RunRecord.Status.values),
     "bucket": whole("its id"),
     "label": text("branch, or branch=main"),
     "date": text("a day, or two as 2026-11-01..2026-11-20, in UTC", pattern=rf"^{DAY}(\.\.{DAY})?$"),
@@ -91,7 +91,7 @@ def run_list(request: Request) -> Response:
     wanted = RunFilter(
         suite=sent.get("suite", ""),
         endpoint=sent.get("endpoint", ""),
-        status=query.choice(sent, "status", models.Run.Status.values),
+        status=query.choice(sent, "status", models.RunRecord.Status.values),
         bucket=query.number(sent, "bucket"),
         label=sent.get("label", ""),
         since=since,

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from runs.models import Response, Run
+from runs.models import ResponseRecord, RunRecord
 
 ANSWER_SHOWN = 200  # characters; the response's own page has the whole
 # Responses; the texts of more are not read for a list of cases.
 MAX_SEARCHED = 50_000
 
 
-def read_answers(run: Run, shown: Mapping[int, int]) -> dict[int, str]:
+def read_answers(run: RunRecord, shown: Mapping[int, int]) -> dict[int, str]:
     """Return case index → the start of an answer, by `shown`: case index → its repeat's index.
 
     A case whose response is missing is not there.
@@ -23,7 +23,7 @@ def read_answers(run: Run, shown: Mapping[int, int]) -> dict[int, str]:
     wanted = Q(pk=None)
     for repeat, indexes in by_repeat.items():
         wanted |= Q(repeat__index=repeat, case_index__in=indexes)
-    stored = Response.objects.filter(wanted, repeat__run=run, error_code="")
+    stored = ResponseRecord.objects.filter(wanted, repeat__run=run, error_code="")
     return dict(stored.annotate(start=Left("text", ANSWER_SHOWN)).values_list("case_index", "start"))
 
 
@@ -32,9 +32,9 @@ def is_searched(n_cases: int, n_repeats: int) -> bool:
     return n_cases * n_repeats <= MAX_SEARCHED
 
 
-def search_answers(run: Run, query: str) -> frozenset[int]:
+def search_answers(run: RunRecord, query: str) -> frozenset[int]:
     """Return the indexes of cases of which some answer holds the words, in capitals or not."""
-    matches = Response.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=words_of_query(query))
+    matches = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=words_of_query(query))
     return frozenset(matches.order_by().values_list("case_index", flat=True).distinct())
 
 

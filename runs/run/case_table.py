@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.stats import UNKNOWN_CHANCE, is_left_out, is_likely_flip, select_draws
 from evalboard.core.trace import NOTABLE, unpack_reasons
-from runs.models import RepeatScore, Response
+from runs.models import RepeatScore, ResponseRecord
 from runs.run.read_columns import RunColumns
 from runs.store import Digests
 
@@ -112,7 +112,7 @@ def make_table(columns: RunColumns) -> CaseTable:
     bits = np.zeros(n_cases, np.uint16)
     for bit, is_so in flags.items():
         bits[is_so] |= bit
-    ended = Response.objects.filter(repeat__run=columns.run, repeat__cases=None, ending__in=NOTABLE).order_by()
+    ended = ResponseRecord.objects.filter(repeat__run=columns.run, repeat__cases=None, ending__in=NOTABLE).order_by()
     for index, ending in ended.values_list("case_index", "ending").distinct():
         bits[index] |= BY_ENDING[ending]
     texts = [repeat.texts for repeat in repeats if repeat.texts is not None]

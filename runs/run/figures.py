@@ -18,7 +18,7 @@ from evalboard.contract.run import Twin
 from evalboard.core.digest import digest_json
 from evalboard.core.stats import run_points
 from runs import models
-from runs.models import Bucket, CaseColumns, CaseFrame, Repeat, RepeatScore, Run
+from runs.models import BucketRecord, CaseColumns, CaseFrame, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import pair_facts
 from runs.run.case_table import CaseTable, make_table
 from runs.run.read_columns import RepeatColumns, RunColumns, read_columns, read_traces
@@ -43,33 +43,35 @@ class Packed:
 
 def keep_figures(run_id: int) -> None:
     """Compute a run's figures if what they rest on has changed; `runs.apps` has it follow each repeat that ends."""
-    run = Run.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
+    run = RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
     if run is not None:
         kept_rows({run: read_packed(run)})
 
 
-def kept_rows(runs: Mapping[Run, Sequence[Packed]], *, with_cases: bool = False) -> dict[int, models.RunFigures]:
+def kept_rows(
+    runs: Mapping[RunRecord, Sequence[Packed]], *, with_cases: bool = False
+) -> dict[int, models.RunFiguresRecord]:
     """Return the figures of runs by id, computed now where none are kept that rest on the same.
 
     The runs came with their suite's policy and their profile. with_cases: whether `cases` is needed.
     """
     digests = {run.pk: _digest(run, repeats) for run, repeats in runs.items()}
-    stored = models.RunFigures.objects.filter(run__in=digests)
+    stored = models.RunFiguresRecord.objects.filter(run__in=digests)
     rows = {row.run_id: row for row in (stored if with_cases else stored.defer("cases"))}
     is_kept = {run_id for run_id, row in rows.items() if row.digest == digests[run_id]}
     return {run.pk: rows[run.pk] if run.pk in is_kept else _keep(run, digests[run.pk]) for run in runs}
 
 
-def read_packed(run: Run) -> tuple[Packed, ...]:
+def read_packed(run: RunRecord) -> tuple[Packed, ...]:
     """Read how the repeats of all cases of a run are known."""
     own = RepeatScore.objects.filter(repeat=OuterRef("pk"), scorer=run.suite_version.scorer_id).values("digest")
-    repeats = Repeat.objects.filter(run=run, cases=None).annotate(scored_as=Subquery(own)).order_by("index")
+    repeats = RepeatRecord.objects.filter(run=run, cases=None).annotate(scored_as=Subquery(own)).order_by("index")
     names = ("pk", "index", "columns__digest", "scored_as", "columns__bucket_ids")
     rows = repeats.values_list(*names)
     return tuple(Packed(pk, index, packed, scored, ids or ()) for pk, index, packed, scored, ids in rows)
 
 
-def read_twin(run: Run, row: models.RunFigures) -> Twin | None:
+def read_twin(run: RunRecord, row: models.RunFiguresRecord) -> Twin | None:
     """Compare a run with the newest earlier finished one of the same suite version, endpoint, profile, seed and bucket.
 
     Where nothing is drawn the seed is the profile's, whether the run has it or not. A log, or a server of others, says
@@ -77,9 +79,9 @@ def read_twin(run: Run, row: models.RunFigures) -> Twin | None:
     """
     if run.bucket_id is None or run.is_reported:
         return None
-    earlier = Run.objects.filter(
+    earlier = RunRecord.objects.filter(
         pk__lt=run.pk,
-        status=Run.Status.FINISHED,
+        status=RunRecord.Status.FINISHED,
         suite_version=run.suite_version_id,
         endpoint=run.endpoint_id,
         profile=run.profile_id,
@@ -96,11 +98,11 @@ def read_twin(run: Run, row: models.RunFigures) -> Twin | None:
     of = digest_json([row.digest, twin_id, [known for _, known in theirs]])
     if row.twin_digest != of:
         row.twin, row.twin_digest = _compared(run, twin_id), of
-        models.RunFigures.objects.filter(run=run, digest=row.digest).update(twin=row.twin, twin_digest=of)
+        models.RunFiguresRecord.objects.filter(run=run, digest=row.digest).update(twin=row.twin, twin_digest=of)
     return None if row.twin is None else Twin.from_stored(row.twin)
 
 
-def _compared(run: Run, twin_id: int) -> dict[str, Any] | None:
+def _compared(run: RunRecord, twin_id: int) -> dict[str, Any] | None:
     own = dict(read_traces(run.pk))
     n_equal = n_compared = 0
     for index, theirs in read_traces(twin_id):
@@ -112,7 +114,7 @@ def _compared(run: Run, twin_id: int) -> dict[str, Any] | None:
     return {"run": str(twin_id), "n_equal": n_equal, "n_compared": n_compared} if n_compared else None
 
 
-def _digest(run: Run, repeats: Sequence[Packed]) -> str:
+def _digest(run: RunRecord, repeats: Sequence[Packed]) -> str:
     """Return the digest of all that a run's figures rest on."""
     bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
     bucket_ids |= set() if run.bucket_id is None else {run.bucket_id}
@@ -130,7 +132,7 @@ def _digest(run: Run, repeats: Sequence[Packed]) -> str:
     return digest_json(rests_on)
 
 
-def _read_answered(run: Run) -> list[int]:
+def _read_answered(run: RunRecord) -> list[int]:
     """Return the repeats whose answers are stored, which metrics of draws rest on; no digest of scores tells it."""
     if not pair_facts.draws_of(run).is_sampled:
         return []
@@ -139,10 +141,10 @@ def _read_answered(run: Run) -> list[int]:
     return list(own.order_by("repeat__index").values_list("repeat__index", flat=True))
 
 
-def _keep(run: Run, digest: str) -> models.RunFigures:
+def _keep(run: RunRecord, digest: str) -> models.RunFiguresRecord:
     columns = read_columns(run)
     table = make_table(columns)
-    row = models.RunFigures(
+    row = models.RunFiguresRecord(
         run=run, digest=digest, figures=_figures(run, columns).to_json(), cases=table.pack_bits(), twin=None
     )
     if any(repeat.texts is not None for repeat in columns.repeats):  # else there is little to read, and less to keep
@@ -150,12 +152,12 @@ def _keep(run: Run, digest: str) -> models.RunFigures:
     return row
 
 
-def _store(row: models.RunFigures, table: CaseTable) -> None:
+def _store(row: models.RunFiguresRecord, table: CaseTable) -> None:
     names = {name: getattr(row, name) for name in ("digest", "figures", "cases", "twin", "twin_digest")}
     with transaction.atomic():
-        if not Run.objects.select_for_update(no_key=True, of=("self",)).filter(pk=row.run_id).exists():
+        if not RunRecord.objects.select_for_update(no_key=True, of=("self",)).filter(pk=row.run_id).exists():
             return  # deleted meanwhile
-        models.RunFigures.objects.update_or_create(run_id=row.run_id, defaults=names)
+        models.RunFiguresRecord.objects.update_or_create(run_id=row.run_id, defaults=names)
         CaseFrame.objects.filter(run=row.run_id).exclude(digest=row.digest).delete()
         frames = (
             CaseFrame(run_id=row.run_id, digest=row.digest, first=first, data=data)
@@ -164,10 +166,10 @@ def _store(row: models.RunFigures, table: CaseTable) -> None:
         CaseFrame.objects.bulk_create(frames, batch_size=500, ignore_conflicts=True)
 
 
-def _figures(run: Run, columns: RunColumns) -> RunFigures:
+def _figures(run: RunRecord, columns: RunColumns) -> RunFigures:
     ids = {pk for repeat in columns.repeats for pk in _buckets_of(repeat)}
     ids |= set() if run.bucket_id is None else {run.bucket_id}
-    buckets = Bucket.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk")
+    buckets = BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk")
     n_buckets = len(buckets)
     return RunFigures(
         buckets=tuple(_bucket(columns, bucket, n_buckets) for bucket in buckets),
@@ -182,7 +184,7 @@ def _buckets_of(repeat: RepeatColumns) -> list[int]:
     return [pk for pk in ids if pk != NO_BUCKET]
 
 
-def _bucket(columns: RunColumns, bucket: Bucket, n_buckets: int) -> BucketFigures:
+def _bucket(columns: RunColumns, bucket: BucketRecord, n_buckets: int) -> BucketFigures:
     run, lines, served, left_out = columns.run, [], [], []
     for repeat in columns.repeats:
         if repeat.served_by is None or not (mine := repeat.served_by == bucket.pk).any():
@@ -194,7 +196,7 @@ def _bucket(columns: RunColumns, bucket: Bucket, n_buckets: int) -> BucketFigure
     is_alike = bool(served) and all(np.array_equal(served[0], other) for other in served[1:])
     points = drawn_points([line.points for line in lines], left_out)
     is_scored = is_alike and run_range(status=run.status, points=points, n_buckets=1) is not None
-    is_final = run.status == Run.Status.FINISHED
+    is_final = run.status == RunRecord.Status.FINISHED
     metrics, metrics_left_out = metrics_of(columns, bucket) if is_final else (None, None)
     return BucketFigures(
         bucket=bucket.pk,

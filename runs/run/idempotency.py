@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput
-from runs.models import IdempotencyKey, Run
+from runs.models import IdempotencyKey, RunRecord
 from runs.run.in_turn import create_pair
 from runs.run.runs import create_run
 
@@ -31,7 +31,7 @@ class KeyReused(EvalboardError):
     status = 422
 
 
-def create_run_once(*, key: str, body: Any, user: Any, **order: Any) -> tuple[Run, bool]:
+def create_run_once(*, key: str, body: Any, user: Any, **order: Any) -> tuple[RunRecord, bool]:
     """Return the run that this person's key stands for, made if it stands for none, and whether it was made before.
 
     `body` is the request as JSON, by which the same request is known again; `order` goes to `create_run`, whose
@@ -42,7 +42,7 @@ def create_run_once(*, key: str, body: Any, user: Any, **order: Any) -> tuple[Ru
     return run, was_made_before
 
 
-def create_pair_once(*, key: str, body: Any, user: Any, **sides: Any) -> tuple[tuple[Run, Run], bool]:
+def create_pair_once(*, key: str, body: Any, user: Any, **sides: Any) -> tuple[tuple[RunRecord, RunRecord], bool]:
     """Return the two runs that this person's key stands for, as `create_run_once` does; `sides` go to `create_pair`."""
     [baseline, candidate], was_made_before = _make_once(key, body, user, lambda: create_pair(**sides, user=user))
     return (baseline, candidate), was_made_before
@@ -53,7 +53,9 @@ def forget_old_keys(**of: Any) -> None:
     IdempotencyKey.objects.filter(**of, created_at__lt=Now() - KEPT).delete()
 
 
-def _make_once(key: str, body: Any, user: Any, make: Callable[[], tuple[Run, ...]]) -> tuple[tuple[Run, ...], bool]:
+def _make_once(
+    key: str, body: Any, user: Any, make: Callable[[], tuple[RunRecord, ...]]
+) -> tuple[tuple[RunRecord, ...], bool]:
     """Return the runs that the key stands for, one or the two of a pair, and whether they were made before."""
     if not VISIBLE_ASCII.fullmatch(key):
         raise InvalidInput("The key is not valid.", fields={HEADER: "Must be 1 to 255 visible ASCII characters."})

@@ -8,14 +8,16 @@ from django.db import transaction
 
 from evalboard.core.errors import EvalboardError, InvalidInput
 from evalboard.core.stats import order_in_turn
-from runs.models import Priority, Run
+from runs.models import Priority, RunRecord
 from runs.run.runs import Order, announce, find_order, store_order, store_repeats
 from runs.work import queue
 
 SIDES = ("baseline", "candidate")
 
 
-def create_pair(*, baseline: Mapping[str, Any], candidate: Mapping[str, Any], user: Any = None) -> tuple[Run, Run]:
+def create_pair(
+    *, baseline: Mapping[str, Any], candidate: Mapping[str, Any], user: Any = None
+) -> tuple[RunRecord, RunRecord]:
     """Ask for two runs of one suite at once, whose repeats workers claim in turn (`core.stats.order_in_turn`).
 
     They are the sides of a release, and have its priority unless they name another.
@@ -37,7 +39,7 @@ def create_pair(*, baseline: Mapping[str, Any], candidate: Mapping[str, Any], us
 
 
 def store_in_turn(
-    planned: Sequence[tuple[Run, Sequence[int]]], cases: Mapping[int, bytes] = MappingProxyType({})
+    planned: Sequence[tuple[RunRecord, Sequence[int]]], cases: Mapping[int, bytes] = MappingProxyType({})
 ) -> None:
     """Store repeats of several runs, by their indexes, in the order in which they are to be claimed.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.wording.numbers import letter
-from runs.models import Run
+from runs.models import RunRecord
 from runs.run.case_table import FAILED, PASSED, UNSTABLE, Bits, find_unstable
 from runs.run.read_columns import read_columns
 from runs.store import NO_BUCKET
@@ -59,7 +59,7 @@ class MixedCases:
         return np.asarray(high - low > 1e-9)
 
 
-def read_mixed_cases(run: Run) -> MixedCases:
+def read_mixed_cases(run: RunRecord) -> MixedCases:
     """Read the columns of a run's repeats of all cases that have ended."""
     columns = read_columns(run)
     shape = (columns.n_cases, len(columns.repeats))

@@ -13,7 +13,7 @@ from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
-from runs.models import EngineProcess, Event, Priority, Run
+from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
@@ -150,7 +150,7 @@ def _self_checks_differ(facts: RunFacts) -> bool:
 def _shares_one_process(facts: RunFacts) -> bool:
     """Return whether one engine process served all repeats. Of an external server that is not known."""
     decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
-    is_finished = facts.run.status == Run.Status.FINISHED and not facts.run.is_reported
+    is_finished = facts.run.status == RunRecord.Status.FINISHED and not facts.run.is_reported
     return is_finished and len(facts.repeats) > 1 and len(decoded) == 1
 
 
@@ -198,7 +198,7 @@ def _errors(facts: RunFacts) -> contract.Errors:
     )
 
 
-def _source(run: Run) -> contract.LogOfRun | None:
+def _source(run: RunRecord) -> contract.LogOfRun | None:
     if run.source is None:
         return None
     return contract.LogOfRun(
@@ -210,13 +210,13 @@ def _source(run: Run) -> contract.LogOfRun | None:
     )
 
 
-def _sampling(run: Run) -> dict[str, Any]:
+def _sampling(run: RunRecord) -> dict[str, Any]:
     """What the profile says and the suite limits; the seed is the run's where those of its calls follow from it."""
     own = {"seed": run.seed} if pair_facts.draws_of(run).has_call_seeds else {}
     return {**run.profile.settings["sampling"], **own, **pair_facts.limits_of(run)}
 
 
-def _request_body(run: Run, *, n_repeats: int) -> dict[str, Any]:
+def _request_body(run: RunRecord, *, n_repeats: int) -> dict[str, Any]:
     version = run.suite_version
     body: dict[str, Any] = {"suite": version.suite.slug, "suite_version": version.number}
     body |= {"endpoint": run.endpoint.slug, "profile": run.profile.slug, "repeats": n_repeats}
@@ -302,7 +302,7 @@ def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
     return n_never + repeat.errors.total()
 
 
-def _bucket(facts: ServedFacts, bucket: models.Bucket) -> Bucket:
+def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
     known = next((each for each in facts.figures.buckets if each.bucket == bucket.pk), None)
     lines = _bucket_repeats(facts, bucket, known)
     n_responses = sum(line.n_responses for line in lines)
@@ -312,7 +312,7 @@ def _bucket(facts: ServedFacts, bucket: models.Bucket) -> Bucket:
     # Repeats with different cases in this bucket answer different questions.
     span = run_range(status=facts.run.status, points=points, n_buckets=1) if known and known.is_alike else None
     noise = known.noise if known else Noise.partly_known()
-    is_final = facts.run.status == Run.Status.FINISHED
+    is_final = facts.run.status == RunRecord.Status.FINISHED
     fingerprint = bucket.fingerprint
     return Bucket(
         id=str(bucket.pk),
@@ -332,7 +332,9 @@ def _bucket(facts: ServedFacts, bucket: models.Bucket) -> Bucket:
     )
 
 
-def _bucket_repeats(facts: ServedFacts, bucket: models.Bucket, known: BucketFigures | None) -> tuple[BucketRepeat, ...]:
+def _bucket_repeats(
+    facts: ServedFacts, bucket: models.BucketRecord, known: BucketFigures | None
+) -> tuple[BucketRepeat, ...]:
     """Return what the bucket gave of each repeat; one at work keeps to the one bucket that the run is bound to."""
     packed = {line.index: line for line in known.repeats} if known else {}
     lines = []
@@ -345,7 +347,7 @@ def _bucket_repeats(facts: ServedFacts, bucket: models.Bucket, known: BucketFigu
     return tuple(lines)
 
 
-def _strays(facts: ServedFacts, bucket: models.Bucket) -> Strays | None:
+def _strays(facts: ServedFacts, bucket: models.BucketRecord) -> Strays | None:
     for known in facts.run.strays or ():
         if known["bucket"] == bucket.pk:
             return Strays.from_stored(known, responses=facts.strays[facts.run.pk, bucket.pk])
@@ -392,7 +394,7 @@ def _scores(facts: RunFacts, *, n_buckets: int) -> tuple[contract.ScoresUnderSco
             contract.ScoresUnderScorer(
                 scorer=contract.ScorerOfRun(id=str(scorer_id), digest=digest, is_own=scorer_id == own_id),
                 repeats=points,
-                range=span if status == Run.Status.FINISHED else None,
+                range=span if status == RunRecord.Status.FINISHED else None,
                 range_so_far=span,
             )
         )

@@ -14,7 +14,7 @@ from evalboard.contract.response import CaseOfRun
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
-from runs.models import Case, CaseColumns, CaseFrame, Response, Run, RunFigures
+from runs.models import Case, CaseColumns, CaseFrame, ResponseRecord, RunFiguresRecord, RunRecord
 from runs.run import figures
 from runs.run.case_answers import is_searched, read_answers, search_answers
 from runs.run.case_table import (
@@ -79,7 +79,7 @@ class CaseLists:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredCases:
     """What is kept of a run's cases: the digest of its figures, the bits of each case, and how many repeats it has.
 
     error_codes: by index, of cases that some repeat has no answer of. mixed: None where one bucket served the run.
@@ -119,7 +119,7 @@ def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> CaseLists:
     )
 
 
-def _count(run: Run, stored: _Stored, pick: Pick) -> dict[str, int]:
+def _count(run: RunRecord, stored: _StoredCases, pick: Pick) -> dict[str, int]:
     listed = _match(run, stored, pick)
     counts = {name: int((listed & _is(stored, replace(pick, only=name))).sum()) for name in ("", *KINDS, *ONLY)}
     if stored.mixed is not None:
@@ -128,7 +128,7 @@ def _count(run: Run, stored: _Stored, pick: Pick) -> dict[str, int]:
 
 
 def _picked(
-    run: Run, stored: _Stored, picks: Sequence[Pick], *, with_answers: bool = False
+    run: RunRecord, stored: _StoredCases, picks: Sequence[Pick], *, with_answers: bool = False
 ) -> tuple[tuple[CaseOfRun, ...], ...]:
     wanted = [_wanted(run, stored, each)[each.offset : each.offset + each.limit] for each in picks]
     lists = [indexes.tolist() for indexes in wanted]
@@ -160,36 +160,38 @@ def case_page(
     return _rows(run, stored, shown.tolist())
 
 
-def case_indexes(run: Run, *, query: str = "", only: str = "") -> list[int]:
+def case_indexes(run: RunRecord, *, query: str = "", only: str = "") -> list[int]:
     """Return the indexes of the cases that `case_rows` has for the same filters, in its order."""
     run = _run(run.pk)
     indexes: list[int] = _wanted(run, _read(run), Pick(query, only)).tolist()
     return indexes
 
 
-def _run(run_id: int) -> Run:
-    run = Run.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
+def _run(run_id: int) -> RunRecord:
+    run = RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
 
 
-def _read(run: Run) -> _Stored:
+def _read(run: RunRecord) -> _StoredCases:
     repeats = figures.read_packed(run)
     row = figures.kept_rows({run: repeats}, with_cases=True)[run.pk]
     return _from_row(run, row, n_repeats=len(repeats))
 
 
-def _from_row(run: Run, row: RunFigures, *, n_repeats: int, mixed: MixedCases | None = None) -> _Stored:
+def _from_row(
+    run: RunRecord, row: RunFiguresRecord, *, n_repeats: int, mixed: MixedCases | None = None
+) -> _StoredCases:
     error_codes, bits = _error_codes(run), unpack_bits(bytes(row.cases)).copy()
     bits[list(error_codes)] |= MISSING
-    return _Stored(row.digest, bits, n_repeats, error_codes, mixed)
+    return _StoredCases(row.digest, bits, n_repeats, error_codes, mixed)
 
 
-def _error_codes(run: Run) -> dict[int, tuple[str, ...]]:
+def _error_codes(run: RunRecord) -> dict[int, tuple[str, ...]]:
     codes: dict[int, list[str]] = defaultdict(list)
     failed = (
-        Response.objects.filter(repeat__run=run, repeat__cases=None)
+        ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None)
         .exclude(error_code="")
         .order_by("case_index", "error_code")
     )
@@ -198,7 +200,7 @@ def _error_codes(run: Run) -> dict[int, tuple[str, ...]]:
     return {index: tuple(names) for index, names in codes.items()}
 
 
-def _wanted(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.int64]:
+def _wanted(run: RunRecord, stored: _StoredCases, pick: Pick) -> NDArray[np.int64]:
     """Return the indexes of the cases to show, in the order in which they are shown."""
     bits = stored.bits_of(pick)
     shown = np.flatnonzero(_match(run, stored, pick) & _is(stored, pick))
@@ -212,7 +214,7 @@ def _wanted(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.int64]:
     return np.asarray(shown[np.argsort(rank, kind="stable")])
 
 
-def _match(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
+def _match(run: RunRecord, stored: _StoredCases, pick: Pick) -> NDArray[np.bool_]:
     """Return bool[n_cases]: what the search holds, of the cases that the bucket answered."""
     n_cases = len(stored.bits)
     keep = np.ones(n_cases, bool)
@@ -225,7 +227,7 @@ def _match(run: Run, stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
     return keep
 
 
-def _is(stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
+def _is(stored: _StoredCases, pick: Pick) -> NDArray[np.bool_]:
     """Return bool[n_cases]: whether each case is what `pick.only` names."""
     bits = stored.bits_of(pick)
     if pick.only == "differ":
@@ -237,7 +239,7 @@ def _is(stored: _Stored, pick: Pick) -> NDArray[np.bool_]:
     return np.asarray((bits & ONLY[pick.only]) != 0) if pick.only in ONLY else np.ones(len(bits), bool)
 
 
-def _flip_chances(run: Run) -> NDArray[np.float32]:
+def _flip_chances(run: RunRecord) -> NDArray[np.float32]:
     """float32[n_cases], of the last repeat that has some, NaN where unknown."""
     columns = CaseColumns.objects.filter(repeat__run=run).exclude(flip_chances=None).order_by("-repeat__index")
     packed = columns.values_list("flip_chances", flat=True).first()
@@ -245,7 +247,7 @@ def _flip_chances(run: Run) -> NDArray[np.float32]:
     return np.full(n_cases, UNKNOWN_CHANCE, np.float32) if packed is None else unpack_chances(bytes(packed), n_cases)
 
 
-def search_case_indexes(run: Run, query: str, *, n_repeats: int | None = None) -> frozenset[int]:
+def search_case_indexes(run: RunRecord, query: str, *, n_repeats: int | None = None) -> frozenset[int]:
     """Return the indexes of a run's cases that `Pick.query` lists. n_repeats: of all cases, where that is known."""
     cases = Case.objects.filter(suite_version=run.suite_version_id)
     indexes = frozenset(search_cases(cases, query).values_list("index", flat=True))
@@ -270,14 +272,14 @@ class _OneText(Func):
     output_field = TextField()
 
 
-def _rows(run: Run, stored: _Stored, shown: list[int]) -> tuple[CaseOfRun, ...]:
+def _rows(run: RunRecord, stored: _StoredCases, shown: list[int]) -> tuple[CaseOfRun, ...]:
     """Return the rows of cases; `shown`: their indexes, ascending."""
     cases = {case.index: case for case in Case.objects.filter(suite_version=run.suite_version_id, index__in=shown)}
     frames = _frames(run, stored, {index - index % FRAME for index in shown})
     return tuple(_row(run, cases[index], stored, frames[index - index % FRAME]) for index in shown)
 
 
-def _frames(run: Run, stored: _Stored, firsts: Collection[int]) -> dict[int, Frame]:
+def _frames(run: RunRecord, stored: _StoredCases, firsts: Collection[int]) -> dict[int, Frame]:
     frames = CaseFrame.objects.filter(run=run, digest=stored.digest, first__in=firsts)
     packed = {first: bytes(data) for first, data in frames.values_list("first", "data")}
     if len(packed) < len(firsts):  # of a run that none are kept of, or others have replaced them since
@@ -285,7 +287,7 @@ def _frames(run: Run, stored: _Stored, firsts: Collection[int]) -> dict[int, Fra
     return {first: unpack_frame(packed[first], n_repeats=stored.n_repeats) for first in firsts}
 
 
-def _row(run: Run, case: Case, stored: _Stored, frame: Frame) -> CaseOfRun:
+def _row(run: RunRecord, case: Case, stored: _StoredCases, frame: Frame) -> CaseOfRun:
     index, at = case.index, case.index % FRAME
     bits, chance = int(stored.bits[index]), float(frame.flip_chances[at])
     scores = tuple(finite(value) for value in frame.scores[at].tolist())

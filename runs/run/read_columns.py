@@ -14,7 +14,7 @@ from evalboard.core.trace import (
     unpack_marks,
     unpack_scores,
 )
-from runs.models import Case, RepeatScore, Run
+from runs.models import Case, RepeatScore, RunRecord
 from runs.store import NO_BUCKET, Digests, bulk
 
 _COLUMNS = """
@@ -64,7 +64,7 @@ class RepeatColumns:
 class RunColumns:
     """groups: a case's index → its group, where it has one; of a run at work, whose reach nobody is told, none."""
 
-    run: Run
+    run: RunRecord
     repeats: tuple[RepeatColumns, ...]
     groups: dict[int, str]
 
@@ -73,7 +73,7 @@ class RunColumns:
         return self.run.suite_version.n_cases
 
 
-def read_columns(run: Run) -> RunColumns:
+def read_columns(run: RunRecord) -> RunColumns:
     """Read all columns of a run that came with its suite version, in two statements."""
     rows = bulk.stream_binary(_COLUMNS, [run.suite_version.scorer_id, run.pk])
     repeats = tuple(_unpacked(run.suite_version.n_cases, *row) for row in rows)
@@ -86,7 +86,7 @@ def read_traces(run_id: int) -> Iterator[tuple[int, Digests]]:
         yield row[0], unpack_digests(row[1])
 
 
-def read_scores(run: Run) -> dict[int, NDArray[np.float64]]:
+def read_scores(run: RunRecord) -> dict[int, NDArray[np.float64]]:
     """Return repeat index → float64[n_cases], the scores of a run under its suite's own scorer."""
     own = RepeatScore.objects.filter(repeat__run=run, repeat__cases=None, scorer=run.suite_version.scorer_id)
     return {index: unpack_scores(bytes(packed)) for index, packed in own.values_list("repeat__index", "scores")}
@@ -126,6 +126,6 @@ def _unpacked(
     )
 
 
-def _groups(run: Run) -> dict[int, str]:
+def _groups(run: RunRecord) -> dict[int, str]:
     cases = Case.objects.filter(suite_version=run.suite_version_id).exclude(group="").order_by()
     return dict(cases.values_list("index", "group"))

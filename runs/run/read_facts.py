@@ -21,16 +21,16 @@ from evalboard.core.trace import NOTABLE
 from runs import models
 from runs.health import doorbell_problem
 from runs.models import (
-    Bucket,
+    BucketRecord,
     EngineProcess,
     Event,
-    Repeat,
+    RepeatRecord,
     RepeatScore,
-    Response,
-    Run,
+    ResponseRecord,
+    RunRecord,
     Shard,
-    SuiteVersion,
-    Worker,
+    SuiteVersionRecord,
+    WorkerRecord,
 )
 from runs.run import figures
 from runs.run.read_list import RELATED
@@ -77,9 +77,9 @@ class ServedFacts:
     database.
     """
 
-    run: Run
+    run: RunRecord
     repeats: tuple[RepeatFacts, ...]
-    buckets: dict[int, Bucket]
+    buckets: dict[int, BucketRecord]
     scores: dict[int, dict[int, RepeatScore]]
     figures: RunFigures
     strays: FirstStrays
@@ -116,7 +116,7 @@ class Settled(ServedFacts):
     endings: Mapping[str, int]
     stored_bytes: int
     twin: Twin | None
-    stored_figures: models.RunFigures
+    stored_figures: models.RunFiguresRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class RunFacts(Settled):
     decoded it under `invariant` without a certificate.
     """
 
-    alive: tuple[Worker, ...]
+    alive: tuple[WorkerRecord, ...]
     busy_ids: frozenset[int]
     doorbell_problem: str | None
     ahead: Ahead | None
@@ -194,14 +194,14 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
 
 def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
     """Read facts of several runs, by their ids, in the same few queries for any number of them."""
-    runs = Run.objects.select_related(*RELATED, "suite_version__suite__policy").in_bulk(run_ids)
+    runs = RunRecord.objects.select_related(*RELATED, "suite_version__suite__policy").in_bulk(run_ids)
     repeats = {pk: _split(facts)[0] for pk, facts in _repeats(run_ids).items()}
     every = [repeat for facts in repeats.values() for repeat in facts]
     served = {pk: {bucket for repeat in repeats[pk] for bucket in repeat.bucket_ids} for pk in runs}
     for run in runs.values():
         if run.bucket_id is not None:
             served[run.pk].add(run.bucket_id)
-    wanted = Bucket.objects.filter(pk__in=set().union(*served.values())).order_by("id")
+    wanted = BucketRecord.objects.filter(pk__in=set().union(*served.values())).order_by("id")
     buckets = list(wanted.select_related("model", "fingerprint").defer("model__files"))
     scores = _scores(run_ids)
     by_repeat = {repeat.id: repeat for repeat in _with_work(every, read_work(run_ids))}
@@ -224,7 +224,7 @@ def _with_work(repeats: Iterable[RepeatFacts], work: Mapping[int, RepeatWork]) -
     return tuple(replace(repeat, work=work.get(repeat.id, RepeatWork())) for repeat in repeats)
 
 
-def is_waiting(run: Run, repeats: tuple[RepeatFacts, ...]) -> bool:
+def is_waiting(run: RunRecord, repeats: tuple[RepeatFacts, ...]) -> bool:
     """Whether there is work and nobody at work."""
     is_queued = any(repeat.work.n_queued for repeat in repeats)
     return not run.is_terminal and is_queued and not any(repeat.work.n_running for repeat in repeats)
@@ -237,17 +237,17 @@ def _remembered(run_id: int, settled: str) -> Settled:  # the state is the key a
 
 def _read_settled(run_id: int) -> Settled:
     related = ("endpoint", "profile", "created_by", "source")
-    run = Run.objects.select_related(*related).annotate(now=Now()).filter(pk=run_id).first()
+    run = RunRecord.objects.select_related(*related).annotate(now=Now()).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     # Apart from the run: the fewer joins, the sooner a statement is planned.
-    run.suite_version = SuiteVersion.objects.select_related("suite__policy").get(pk=run.suite_version_id)
-    linked = Repeat.engine_processes.through.objects.filter(repeat__run=run).values("engineprocess")
+    run.suite_version = SuiteVersionRecord.objects.select_related("suite__policy").get(pk=run.suite_version_id)
+    linked = RepeatRecord.engine_processes.through.objects.filter(repeat__run=run).values("engineprocess")
     processes = EngineProcess.objects.filter(pk__in=linked).select_related("worker", "bucket").order_by("id")
     repeats, targeted = _split(_repeats([run_id])[run_id])
     bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
     bucket_ids |= {run.bucket_id} if run.bucket_id is not None else set()
-    served = Bucket.objects.filter(pk__in=bucket_ids).select_related("model", "fingerprint").order_by("id")
+    served = BucketRecord.objects.filter(pk__in=bucket_ids).select_related("model", "fingerprint").order_by("id")
     buckets = {bucket.pk: bucket for bucket in served}
     run.bucket = buckets[run.bucket_id] if run.bucket_id is not None else None
     events = list(Event.objects.filter(run=run).order_by("-id")[:EVENTS_SHOWN])
@@ -276,9 +276,9 @@ def _read_settled(run_id: int) -> Settled:
 
 def _repeats(run_ids: Collection[int]) -> dict[int, tuple[RepeatFacts, ...]]:
     """By run, without their work; their packed columns stay in the database."""
-    links = Repeat.engine_processes.through.objects.filter(repeat=OuterRef("pk")).order_by("engineprocess")
+    links = RepeatRecord.engine_processes.through.objects.filter(repeat=OuterRef("pk")).order_by("engineprocess")
     stored = (
-        Repeat.objects.filter(run__in=run_ids)
+        RepeatRecord.objects.filter(run__in=run_ids)
         .order_by("run", "index")
         .annotate(
             process_ids=ArraySubquery(links.values("engineprocess")),
@@ -288,7 +288,7 @@ def _repeats(run_ids: Collection[int]) -> dict[int, tuple[RepeatFacts, ...]]:
         )
     )
     errors: dict[int, Counter[str]] = defaultdict(Counter)
-    missing = Response.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
+    missing = ResponseRecord.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
     for repeat_id, code, n in missing.values_list("repeat", "error_code").annotate(n=Count("id")):
         errors[repeat_id][code] = n
     repeats: dict[int, tuple[RepeatFacts, ...]] = dict.fromkeys(run_ids, ())
@@ -318,7 +318,7 @@ def _split(every: Iterable[RepeatFacts]) -> tuple[tuple[RepeatFacts, ...], tuple
 
 
 def _packed(
-    run: Run, repeats: Iterable[RepeatFacts], scores: Mapping[int, Mapping[int, RepeatScore]]
+    run: RunRecord, repeats: Iterable[RepeatFacts], scores: Mapping[int, Mapping[int, RepeatScore]]
 ) -> tuple[figures.Packed, ...]:
     own = scores.get(run.suite_version.scorer_id, {})
     return tuple(
@@ -365,7 +365,7 @@ SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON r
 """
 
 
-def _sums(run: Run) -> tuple[int, int, dict[str, int], int]:
+def _sums(run: RunRecord) -> tuple[int, int, dict[str, int], int]:
     """How many responses are not vouched for, truncated, or ended notably; how many bytes traces and columns take."""
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, {"run": run.pk, "endings": list(NOTABLE)})
@@ -375,12 +375,12 @@ def _sums(run: Run) -> tuple[int, int, dict[str, int], int]:
     return int(n_unvouched), int(n_truncated), endings, int(stored_bytes)
 
 
-def _alive(run: Run) -> tuple[Worker, ...]:
+def _alive(run: RunRecord) -> tuple[WorkerRecord, ...]:
     """The workers of the run's pool heard of within a lease, by the database's clock."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
-    return tuple(Worker.objects.filter(pool=run.endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease))
+    return tuple(WorkerRecord.objects.filter(pool=run.endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease))
 
 
-def _busy_ids(workers: tuple[Worker, ...]) -> frozenset[int]:
+def _busy_ids(workers: tuple[WorkerRecord, ...]) -> frozenset[int]:
     at_work = Shard.objects.filter(status=Shard.Status.RUNNING, owner__in=workers)
     return frozenset(owner_id for owner_id in at_work.values_list("owner", flat=True) if owner_id is not None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from runs.models import Gate
+from runs.models import GateRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:
     if not wanted:
         return {}
     by_run: dict[int, list[JudgedLine]] = defaultdict(list)
-    gates = Gate.objects.filter(Q(candidate_run__in=wanted) | Q(baseline_run__in=wanted)).order_by(
+    gates = GateRecord.objects.filter(Q(candidate_run__in=wanted) | Q(baseline_run__in=wanted)).order_by(
         "-release_id", "position"
     )
     rows = gates.values_list("release", "release__verdict__word", "candidate_run", "baseline_run", "suite__slug")

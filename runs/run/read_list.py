@@ -12,7 +12,7 @@ from evalboard.contract.draws import Draws
 from evalboard.contract.parts import Done
 from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import Bucket, Repeat, RepeatScore, Response, Run, Shard
+from runs.models import BucketRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from runs.pairs import pair_facts
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NOT_IN_LOG
@@ -20,7 +20,7 @@ from runs.store import NOT_IN_LOG
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
 # statements of a few joins in a tenth of the time that it takes for one of many.
 RELATED = ("suite_version__suite", "endpoint", "profile")
-WITHOUT_SCORE = (Run.Status.INCOMPLETE, Run.Status.FAILED, Run.Status.CANCELLED)
+WITHOUT_SCORE = (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED)
 NEWEST_FIRST = ("-ran_at", "-id")
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LAST_MICROSECOND = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
@@ -30,7 +30,7 @@ ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
 
 
 @dataclass(slots=True)
-class _Parts:
+class _RunDetails:
     """What the rows of other tables say of one run."""
 
     repeats: list[int] = field(default_factory=list)
@@ -54,7 +54,7 @@ class RunFilter:
     since: datetime | None = None
     until: datetime | None = None
 
-    def runs(self) -> "QuerySet[Run]":
+    def runs(self) -> "QuerySet[RunRecord]":
         equal = {
             "suite_version__suite__slug": self.suite or None,
             "endpoint__slug": self.endpoint or None,
@@ -63,7 +63,7 @@ class RunFilter:
             "ran_at__gte": self.since,
             "ran_at__lt": self.until,
         }
-        runs = Run.objects.filter(**{name: value for name, value in equal.items() if value is not None})
+        runs = RunRecord.objects.filter(**{name: value for name, value in equal.items() if value is not None})
         key, has_value, value = self.label.partition("=")
         if not key:
             return runs
@@ -102,7 +102,7 @@ def run_page(
 
 def oldest_first(run_ids: Iterable[int]) -> list[int]:
     """Sort these runs by when they ran; one that is not there is left out."""
-    return list(Run.objects.filter(pk__in=set(run_ids)).order_by("ran_at", "id").values_list("id", flat=True))
+    return list(RunRecord.objects.filter(pk__in=set(run_ids)).order_by("ran_at", "id").values_list("id", flat=True))
 
 
 def place_of(row: RunRow) -> int:
@@ -116,7 +116,7 @@ def _named(place: int) -> tuple[datetime, int]:
     return EPOCH + min(microseconds, LAST_MICROSECOND) * MICROSECOND, run_id
 
 
-def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
+def rows_of(runs: "QuerySet[RunRecord]") -> tuple[RunRow, ...]:
     """Return a row for each run of a queryset, in its order."""
     rows = list(runs.select_related(*RELATED))
     with_buckets(rows)
@@ -126,10 +126,10 @@ def rows_of(runs: "QuerySet[Run]") -> tuple[RunRow, ...]:
     return tuple(_row(run, parts[run.pk]) for run in rows)
 
 
-def with_buckets(runs: Iterable[Run]) -> None:
+def with_buckets(runs: Iterable[RunRecord]) -> None:
     """Put the bucket that each run keeps to in its place, all of them by one statement."""
     bound = [run for run in runs if run.bucket_id is not None]
-    related = Bucket.objects.select_related("model", "fingerprint").defer("fingerprint__manifest")
+    related = BucketRecord.objects.select_related("model", "fingerprint").defer("fingerprint__manifest")
     buckets = related.in_bulk({run.bucket_id for run in bound}) if bound else {}
     for run in bound:
         run.bucket = buckets[run.bucket_id]
@@ -139,16 +139,16 @@ def _n_errors(run_ids: list[int]) -> Iterable[tuple[int, int]]:
     """(run, responses that came to an error), for runs that ended without all of them."""
     if not run_ids:
         return ()
-    missing = Response.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
+    missing = ResponseRecord.objects.filter(repeat__run__in=run_ids).exclude(error_code__in=("", NOT_IN_LOG)).order_by()
     return missing.values_list("repeat__run").annotate(n=Count("id"))
 
 
-def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
-    parts: defaultdict[int, _Parts] = defaultdict(_Parts)
+def _parts_of(run_ids: list[int]) -> defaultdict[int, _RunDetails]:
+    parts: defaultdict[int, _RunDetails] = defaultdict(_RunDetails)
     own = RepeatScore.objects.filter(repeat=OuterRef("pk"), scorer=OuterRef("run__suite_version__scorer"))
     shards = Shard.objects.filter(repeat=OuterRef("pk")).order_by().values("repeat")
-    processes = Repeat.engine_processes.through.objects.filter(repeat=OuterRef("pk"))
-    repeats = Repeat.objects.filter(run__in=run_ids).annotate(
+    processes = RepeatRecord.engine_processes.through.objects.filter(repeat=OuterRef("pk"))
+    repeats = RepeatRecord.objects.filter(run__in=run_ids).annotate(
         points=Subquery(own.values("points")[:1]),
         n_done=Subquery(shards.annotate(n=Sum("n_done")).values("n")),
         n_chosen=Subquery(shards.annotate(n=Sum("n_chosen")).values("n")),
@@ -172,7 +172,7 @@ def _parts_of(run_ids: list[int]) -> defaultdict[int, _Parts]:
 
 
 def row_of(
-    run: Run,
+    run: RunRecord,
     *,
     n_done: int,
     n_targeted: int,
@@ -203,7 +203,7 @@ def row_of(
             RepeatOfRow(index=index, score=score, n_left_out=n_left_out)
             for index, score, n_left_out in zip(indexes, points, left_out, strict=True)
         ),
-        range=span if run.status == Run.Status.FINISHED else None,
+        range=span if run.status == RunRecord.Status.FINISHED else None,
         bucket=None if run.bucket_id is None else str(run.bucket_id),
         n_buckets=n_buckets,
         warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
@@ -222,7 +222,7 @@ def _sampled(draws: Draws) -> Sampled | None:
     return Sampled(temperature=draws.temperature, seed=draws.seed, is_one_draw=draws.is_one)
 
 
-def _row(run: Run, parts: _Parts) -> RunRow:
+def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
     return row_of(
         run,
         n_done=parts.n_done,
@@ -235,7 +235,7 @@ def _row(run: Run, parts: _Parts) -> RunRow:
     )
 
 
-def model_name(run: Run) -> str:
+def model_name(run: RunRecord) -> str:
     """Return what people call the model: as served, else as asked for."""
     if run.bucket is not None:
         return run.bucket.model.name

@@ -32,7 +32,7 @@ from evalboard.core.stats import (
 )
 from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, default_policy, parse_policy
 from evalboard.wording.run import describe_split, explain_no_interval, left_out_metric
-from runs.models import Bucket, Run
+from runs.models import BucketRecord, RunRecord
 from runs.pairs import draws_of
 from runs.pairs.pair_facts import compared_settings
 from runs.run.read_columns import RepeatColumns, RunColumns, read_scores
@@ -40,7 +40,7 @@ from runs.run.read_columns import RepeatColumns, RunColumns, read_scores
 OTHERS_READ = 20  # runs of one seed that are looked through for one that was drawn alike
 
 
-def noise_of(columns: RunColumns, bucket: Bucket, *, is_scored: bool, n_buckets: int) -> Noise:
+def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_buckets: int) -> Noise:
     """Measure a bucket over the repeats that are whole, and of each the draws that it served.
 
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies. n_buckets:
@@ -82,7 +82,11 @@ def noise_of(columns: RunColumns, bucket: Bucket, *, is_scored: bool, n_buckets:
 
 
 def _split(
-    run: Run, bucket: Bucket, scores: NDArray[np.float64], same_seeds: NDArray[np.float64] | None, n_buckets: int
+    run: RunRecord,
+    bucket: BucketRecord,
+    scores: NDArray[np.float64],
+    same_seeds: NDArray[np.float64] | None,
+    n_buckets: int,
 ) -> VarianceSplit | None:
     drawn = draws_of(run)
     is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.may_sample)
@@ -94,7 +98,7 @@ def _split(
 
 
 def _same_seeds(
-    run: Run, bucket: Bucket, repeats: Sequence[RepeatColumns], is_ours: NDArray[np.bool_], n_buckets: int
+    run: RunRecord, bucket: BucketRecord, repeats: Sequence[RepeatColumns], is_ours: NDArray[np.bool_], n_buckets: int
 ) -> NDArray[np.float64] | None:
     """Read the run that drew by the same seeds: float64[n_cases, k], the columns those of `repeats`."""
     other = same_seeds_run(run, [bucket.pk]) if n_buckets == 1 else None
@@ -105,7 +109,7 @@ def _same_seeds(
     return np.column_stack([known.get(repeat.index, unknown) for repeat in repeats])[is_ours]
 
 
-def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
+def same_seeds_run(run: RunRecord, bucket_ids: Sequence[int]) -> RunRecord | None:
     """Return the newest finished run of the model that drew by the same seeds under another batch class.
 
     bucket_ids: those that served `run`. None where there is none, or where the batch moves nothing.
@@ -113,14 +117,14 @@ def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
     drawn = draws_of(run)
     if not drawn.is_sampled or drawn.seed is None or len(bucket_ids) != 1:
         return None
-    bucket = Bucket.objects.get(pk=bucket_ids[0])
+    bucket = BucketRecord.objects.get(pk=bucket_ids[0])
     if is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.is_sampled):
         return None
-    others = Run.objects.filter(
+    others = RunRecord.objects.filter(
         suite_version=run.suite_version_id,
         seed=drawn.seed,
         is_reported=run.is_reported,  # the seeds of external servers are others
-        status=Run.Status.FINISHED,
+        status=RunRecord.Status.FINISHED,
         is_one_draw=False,
         bucket__model=bucket.model_id,
     ).exclude(bucket__batch_class=bucket.batch_class)
@@ -128,7 +132,7 @@ def same_seeds_run(run: Run, bucket_ids: Sequence[int]) -> Run | None:
     return next((each for each in newest_first if compared_settings(each) == compared_settings(run)), None)
 
 
-def metrics_of(columns: RunColumns, bucket: Bucket) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
+def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
     """Measure what a bucket's draws come to; with it, why some metrics are left out. None where nothing is drawn."""
     run = columns.run
     whole, served = _drawn(columns, bucket)
@@ -151,7 +155,7 @@ def metrics_of(columns: RunColumns, bucket: Bucket) -> tuple[tuple[Metric, ...] 
     return rows, (Note(code=code, text=left_out_metric(code)),)
 
 
-def _drawn(columns: RunColumns, bucket: Bucket) -> tuple[list[RepeatColumns], NDArray[np.bool_]]:
+def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumns], NDArray[np.bool_]]:
     """The whole repeats that are draws, and of which cases of each the bucket gave a draw: bool[n_cases, k]."""
     whole = [repeat for repeat in columns.repeats if repeat.is_whole]
     if columns.run.is_one_draw:
@@ -170,7 +174,7 @@ def _groups(columns: RunColumns, is_ours: NDArray[np.bool_]) -> list[str]:
     return [columns.groups.get(index, "") for index in np.flatnonzero(is_ours).tolist()]
 
 
-def _n_likely_to_flip(columns: RunColumns, bucket: Bucket) -> int | None:
+def _n_likely_to_flip(columns: RunColumns, bucket: BucketRecord) -> int | None:
     """Of the cases that the bucket served in the repeat whose margins were read; None where none of them is known."""
     for repeat in columns.repeats:
         if repeat.flip_chances is not None and repeat.served_by is not None:
@@ -180,7 +184,7 @@ def _n_likely_to_flip(columns: RunColumns, bucket: Bucket) -> int | None:
     return None
 
 
-def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
+def _resolution(run: RunRecord, matrix: NDArray[np.float64]) -> Resolution | None:
     """At the last look that the repeats have reached, or the first of all, under the policy of the suite."""
     policy = policy_of(run)
     repeats = max((look for look in policy.looks if look <= matrix.shape[1]), default=policy.looks[0])
@@ -191,7 +195,7 @@ def _resolution(run: Run, matrix: NDArray[np.float64]) -> Resolution | None:
     return Resolution(repeats=repeats, points=points, elsewhere_points=elsewhere, churn=ASSUMED_CHURN)
 
 
-def policy_of(run: Run) -> PolicySettings:
+def policy_of(run: RunRecord) -> PolicySettings:
     """Return the suite's own policy, else the default one."""
     own = run.suite_version.suite.policy
     default = default_policy(is_sampled=draws_of(run).may_sample)

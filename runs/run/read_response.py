@@ -10,19 +10,18 @@ from django.db.models import BinaryField, F, FilteredRelation, Func, Q
 from evalboard.contract import response as contract
 from evalboard.contract.base import finite
 from evalboard.contract.parts import ResponseError
-from evalboard.contract.trace import TokenAtPosition, TokenOfPair
-from evalboard.contract.trace import Trace as TraceAnswer
+from evalboard.contract.trace import TokenAtPosition, TokenOfPair, Trace
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import list_mark_names
 from evalboard.core.trace import (
-    Trace,
+    TokenTrace,
     Vocabulary,
     lowest_of_stretches,
     read_trace,
     unpack_chances,
 )
 from evalboard.wording.clock import describe_clock, describe_worker_clock
-from runs.models import Case, Repeat, Response, Run, TraceBlock
+from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.pairs import pair_facts, stored_words
 from runs.store import read_scored
 
@@ -91,12 +90,12 @@ class ResponsePage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredResponse:
     """One response with the records around it; siblings: (repeat, trace digest, the case's flip chance, packed)."""
 
-    run: Run
+    run: RunRecord
     case: Case
-    response: Response
+    response: ResponseRecord
     siblings: tuple[tuple[int, bytes | None, bytes | None], ...]
 
 
@@ -147,7 +146,7 @@ def response_page(
 
 
 def response_row(
-    response: Response, *, case_id: str, scored: tuple[float | None, str], flip_chance: float | None, n_cases: int
+    response: ResponseRecord, *, case_id: str, scored: tuple[float | None, str], flip_chance: float | None, n_cases: int
 ) -> contract.Response:
     """Return a response that came with its repeat, engine process, bucket and worker; scored: score and reason."""
     return contract.Response.from_record(
@@ -163,7 +162,7 @@ def response_row(
     )
 
 
-def response_content(response: Response, reason: str) -> dict[str, Any]:
+def response_content(response: ResponseRecord, reason: str) -> dict[str, Any]:
     """Return the fields of `ResponseContent` that are no columns of a response; reason: what its scorer said."""
     error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
     return {
@@ -176,13 +175,13 @@ def response_content(response: Response, reason: str) -> dict[str, Any]:
     }
 
 
-def _flip_chance(stored: _Stored) -> float | None:
+def _flip_chance(stored: _StoredResponse) -> float | None:
     """The case's, predicted from the run's first repeat."""
     packed = next((chance for _, _, chance in stored.siblings if chance is not None), None)
     return None if packed is None else finite(float(unpack_chances(packed, 1)[0]))
 
 
-def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Vocabulary | None]:
+def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[TokenTrace, Vocabulary | None]:
     """Return the trace of a response and its words. Raises NotFound, also where the response has none."""
     response = _find(run_id, repeat, case_id).response
     trace = _trace(response)
@@ -193,8 +192,8 @@ def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[Trace, Voca
 
 
 def show_trace(
-    trace: Trace, words: Vocabulary | None, *, start: int | None = None, limit: int | None = None
-) -> TraceAnswer:
+    trace: TokenTrace, words: Vocabulary | None, *, start: int | None = None, limit: int | None = None
+) -> Trace:
     """Return a trace from position `start` on, `limit` positions at most; not given, from the first on and all.
 
     Non-finite logprobs are null.
@@ -213,7 +212,7 @@ def show_trace(
         for place, each in enumerate(chosen, start=first)
     )
     # One by one would take half as long again.
-    return TraceAnswer.model_validate({"start": first, "length": len(trace), "positions": positions})
+    return Trace.model_validate({"start": first, "length": len(trace), "positions": positions})
 
 
 def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
@@ -226,15 +225,15 @@ def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
     return {"token": exact, "drawn": draw([token_id], words)[0]}
 
 
-def _find(run_id: int, repeat: int, case_id: str) -> _Stored:
-    run = Run.objects.select_related("suite_version").filter(pk=run_id).first()
+def _find(run_id: int, repeat: int, case_id: str) -> _StoredResponse:
+    run = RunRecord.objects.select_related("suite_version").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
     if case is None:
         raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
     response = (
-        Response.objects.filter(repeat__run=run, repeat__index=repeat, case_index=case.index)
+        ResponseRecord.objects.filter(repeat__run=run, repeat__index=repeat, case_index=case.index)
         .select_related("repeat", *SERVED_BY)
         .defer(*NOT_READ)
         .first()
@@ -243,35 +242,35 @@ def _find(run_id: int, repeat: int, case_id: str) -> _Stored:
         raise NotFound(f"Run {run_id} has no response to case {case_id} in repeat {repeat} yet.")
     beside = FilteredRelation("responses", condition=Q(responses__case_index=case.index))
     decodes_it = Q(cases=None) | Q(beside__isnull=False)  # a targeted repeat only where it was to
-    repeats = Repeat.objects.filter(run=run).annotate(beside=beside).filter(decodes_it).order_by("index")
+    repeats = RepeatRecord.objects.filter(run=run).annotate(beside=beside).filter(decodes_it).order_by("index")
     own_chance = Func(F("columns__flip_chances"), 4 * case.index + 1, 4, function="substr", output_field=BinaryField())
     rows = repeats.values_list("index", "beside__trace_digest", own_chance)
     siblings = tuple((index, _bytes(digest), _bytes(chances)) for index, digest, chances in rows)
-    return _Stored(run, case, response, siblings)
+    return _StoredResponse(run, case, response, siblings)
 
 
 def _bytes(packed: memoryview | bytes | None) -> bytes | None:
     return None if packed is None else bytes(packed)
 
 
-def _trace(response: Response) -> Trace | None:
+def _trace(response: ResponseRecord) -> TokenTrace | None:
     """Return the trace to show, measured or not."""
     if response.unmeasured_trace is not None:
         return read_trace(bytes(response.unmeasured_trace), 0)
     if response.trace_block_id is None or response.trace_slot is None:
         return None
     data = TraceBlock.objects.values_list("data", flat=True).get(pk=response.trace_block_id)
-    trace: Trace = read_trace(bytes(data), response.trace_slot)
+    trace: TokenTrace = read_trace(bytes(data), response.trace_slot)
     return trace
 
 
-def words_of(response: Response) -> Vocabulary | None:
+def words_of(response: ResponseRecord) -> Vocabulary | None:
     """Return the words of the tokenizer that a response was decoded with, None where nobody stored it."""
     process = response.engine_process
     return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
 
 
-def window_of(trace: Trace, words: Vocabulary | None, at: int | None) -> TraceWindow:
+def window_of(trace: TokenTrace, words: Vocabulary | None, at: int | None) -> TraceWindow:
     """Return a trace, which has tokens, around position `at`; around the narrowest margin where that is not there."""
     margins = trace.margins()
     closest = lowest_of_stretches(margins, 1).tolist()
@@ -287,7 +286,7 @@ def window_of(trace: Trace, words: Vocabulary | None, at: int | None) -> TraceWi
     )
 
 
-def tokens_at(trace: Trace, positions: Sequence[int], words: Vocabulary | None) -> tuple[TokenAtPosition, ...]:
+def tokens_at(trace: TokenTrace, positions: Sequence[int], words: Vocabulary | None) -> tuple[TokenAtPosition, ...]:
     """Return tokens without their alternatives, drawn at once."""
     places = list(positions)
     ids, logprobs = trace.token_ids[places].tolist(), trace.logprobs[places].tolist()
@@ -308,7 +307,7 @@ def tokens_at(trace: Trace, positions: Sequence[int], words: Vocabulary | None) 
     )
 
 
-def token_at(trace: Trace, position: int, margin: float, words: Vocabulary | None) -> TokenAtPosition:
+def token_at(trace: TokenTrace, position: int, margin: float, words: Vocabulary | None) -> TokenAtPosition:
     """Return one position with its alternatives; `margin` as `trace.margins()` has it."""
     token_id = int(trace.token_ids[position])
     alternatives = trace.alternatives(position)
@@ -336,7 +335,7 @@ def draw(token_ids: Sequence[int], words: Vocabulary | None) -> list[str]:
     return [f"⟨token {token}⟩" for token in token_ids] if words is None else words.draw(token_ids)
 
 
-def _scores(stored: _Stored) -> tuple[ScoreCell, ...]:
+def _scores(stored: _StoredResponse) -> tuple[ScoreCell, ...]:
     """The score under each scorer, the suite's own first."""
     place = (stored.response.repeat_id, stored.case.index)
     rows = read_scored([place], n_cases=stored.run.suite_version.n_cases).get(place, ())
@@ -345,7 +344,7 @@ def _scores(stored: _Stored) -> tuple[ScoreCell, ...]:
     return tuple(sorted(cells, key=lambda cell: not cell.is_own))
 
 
-def provenance_of(response: Response) -> dict[str, Any]:
+def provenance_of(response: ResponseRecord) -> dict[str, Any]:
     """Say who served the response and how, by name; what is unknown is None."""
     process = response.engine_process
     bucket = process.bucket if process else None

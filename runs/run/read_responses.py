@@ -11,7 +11,7 @@ from evalboard.contract.base import finite
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import UNKNOWN_CHANCE
 from evalboard.core.trace import unpack_chances
-from runs.models import Case, CaseColumns, Repeat, Response, Run
+from runs.models import Case, CaseColumns, RepeatRecord, ResponseRecord, RunRecord
 from runs.run.read_response import NOT_READ, SERVED_BY, response_row
 from runs.store import ScoredCase, read_scored
 
@@ -29,12 +29,12 @@ def response_rows(
 
     Raises NotFound for a run or case that is not there.
     """
-    run = Run.objects.select_related("suite_version").filter(pk=run_id).first()
+    run = RunRecord.objects.select_related("suite_version").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     n_cases = run.suite_version.n_cases
     only_case = None if case_id is None else _case_index(run, case_id)
-    repeats = Repeat.objects.filter(run=run).order_by("index").values_list("id", "index")
+    repeats = RepeatRecord.objects.filter(run=run).order_by("index").values_list("id", "index")
     branches = []
     for repeat_id, index in repeats:
         if repeat is not None and index != repeat:
@@ -44,14 +44,14 @@ def response_rows(
         high = min(n_cases if before is None else before - index * n_cases, n_cases)
         low, high = (low, high) if only_case is None else (max(low, only_case), min(high, only_case + 1))
         if low < high:
-            responses = Response.objects.filter(repeat=repeat_id, case_index__gte=low, case_index__lt=high)
+            responses = ResponseRecord.objects.filter(repeat=repeat_id, case_index__gte=low, case_index__lt=high)
             branches.append(responses.order_by("case_index" if before is None else "-case_index"))
     if before is not None:
         branches.reverse()
     return _rows(run, _first(branches, limit))
 
 
-def _first(branches: "list[QuerySet[Response]]", limit: int) -> list[int]:
+def _first(branches: "list[QuerySet[ResponseRecord]]", limit: int) -> list[int]:
     """The ids of the first `limit` responses of the branches, taken one after the other in one statement."""
     if not branches:
         return []
@@ -63,9 +63,9 @@ def _first(branches: "list[QuerySet[Response]]", limit: int) -> list[int]:
     return [row[2] for row in rows[:limit]]
 
 
-def _rows(run: Run, ids: list[int]) -> tuple[contract.Response, ...]:
+def _rows(run: RunRecord, ids: list[int]) -> tuple[contract.Response, ...]:
     responses = (
-        Response.objects.filter(pk__in=ids)
+        ResponseRecord.objects.filter(pk__in=ids)
         .select_related("repeat", *SERVED_BY)
         .defer(*NOT_READ)
         .order_by("repeat__index", "case_index")
@@ -89,13 +89,13 @@ def _rows(run: Run, ids: list[int]) -> tuple[contract.Response, ...]:
     )
 
 
-def _own(run: Run, scored: Sequence[ScoredCase]) -> tuple[float | None, str]:
+def _own(run: RunRecord, scored: Sequence[ScoredCase]) -> tuple[float | None, str]:
     """The score and the reason under the run's own scorer, where it has some."""
     own = next((each for each in scored if each.scorer_id == run.suite_version.scorer_id), None)
     return (None, "") if own is None else (own.score, own.reason)
 
 
-def _flip_chances(run: Run) -> NDArray[np.float32]:
+def _flip_chances(run: RunRecord) -> NDArray[np.float32]:
     """float32[n_cases], NaN where unknown."""
     n_cases = run.suite_version.n_cases
     stored = CaseColumns.objects.filter(repeat__run=run, flip_chances__isnull=False)
@@ -105,7 +105,7 @@ def _flip_chances(run: Run) -> NDArray[np.float32]:
     return unpack_chances(bytes(packed), n_cases)
 
 
-def _case_index(run: Run, case_id: str) -> int:
+def _case_index(run: RunRecord, case_id: str) -> int:
     cases = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id)
     index = cases.values_list("index", flat=True).first()
     if index is None:

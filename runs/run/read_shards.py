@@ -11,7 +11,7 @@ from django.db.models import Case, Count, Max, Min, Q, Sum, When
 from django.db.models.functions import Coalesce
 
 from evalboard.contract.run import ShardOfRun
-from runs.models import Run, Shard
+from runs.models import RunRecord, Shard
 
 SHARDS_DRAWN, LINES_DRAWN = 80, 40  # of a repeat: more shards than the one are drawn as the other, several together
 
@@ -76,7 +76,7 @@ def read_work(run_ids: Collection[int]) -> dict[int, RepeatWork]:
     return {repeat: RepeatWork(*numbers) for repeat, *numbers in counted.values_list(*names)}
 
 
-def read_lines(run: Run, work: Iterable[RepeatWork], now: datetime) -> dict[int, ShardLines]:
+def read_lines(run: RunRecord, work: Iterable[RepeatWork], now: datetime) -> dict[int, ShardLines]:
     """Return the lines of a run by repeat. work: of its repeats."""
     every = Shard.objects.filter(repeat__run=run).select_related("owner").order_by("repeat", "first")
     if max((each.n_shards for each in work), default=0) <= SHARDS_DRAWN:
@@ -101,7 +101,7 @@ def _by_repeat(lines: Iterable[tuple[int, ShardOfRun]]) -> Mapping[int, tuple[Sh
     return {repeat: tuple(of) for repeat, of in by_repeat.items()}
 
 
-def _read_together(run: Run) -> Mapping[int, tuple[ShardOfRun, ...]]:
+def _read_together(run: RunRecord) -> Mapping[int, tuple[ShardOfRun, ...]]:
     n_cases = -(-run.suite_version.n_cases // LINES_DRAWN)
     names = (
         "first",

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection
 
 from evalboard.core.errors import NotFound
-from runs.models import Run
+from runs.models import RunRecord
 
 # Of a run at work some things follow from the clock alone: speed, time left, who is still there. They may be this old.
 FRESH_SECONDS = 10
@@ -77,7 +77,11 @@ class RunState:
 
 def run_state(run_id: int) -> RunState:
     """Read the state of a run. Raises NotFound."""
-    known: dict[str, Any] = {"run": run_id, "ended": [str(status) for status in Run.TERMINAL], "fresh": FRESH_SECONDS}
+    known: dict[str, Any] = {
+        "run": run_id,
+        "ended": [str(status) for status in RunRecord.TERMINAL],
+        "fresh": FRESH_SECONDS,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_STATE, known)
         row = cursor.fetchone()

@@ -7,7 +7,7 @@ from evalboard.contract.bucket import StrayResponse
 from evalboard.contract.run import RunWarning
 from evalboard.core.errors import NotFound
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import Bucket, Case, Run, Stray
+from runs.models import BucketRecord, Case, RunRecord, Stray
 
 STRAYS_SHOWN = 100  # of a bucket, with the run
 
@@ -24,7 +24,7 @@ class StrayPage:
     fingerprints: Mapping[str, str]
 
 
-def first_strays(runs: Iterable[Run]) -> FirstStrays:
+def first_strays(runs: Iterable[RunRecord]) -> FirstStrays:
     """Read the first strays of each bucket that has some, by one statement for all runs, and their cases by another."""
     suites = {(run.pk, strays["bucket"]): run.suite_version_id for run in runs for strays in run.strays or ()}
     if not suites:
@@ -61,7 +61,7 @@ def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
     """Read `limit` strays of a run from the one at `offset` on, in the same order. Raises NotFound."""
     run = _run(run_id)
     ids = [strays["bucket"] for strays in run.strays or ()]
-    served = Bucket.objects.filter(pk__in=ids).values_list("pk", "fingerprint__digest")
+    served = BucketRecord.objects.filter(pk__in=ids).values_list("pk", "fingerprint__digest")
     return StrayPage(
         warnings=list_warnings(WarnedRun(strays=run.strays or ())),
         n_strays=sum(strays["n_strays"] for strays in run.strays or ()),
@@ -70,8 +70,8 @@ def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
     )
 
 
-def _run(run_id: int) -> Run:
-    run = Run.objects.filter(pk=run_id).first()
+def _run(run_id: int) -> RunRecord:
+    run = RunRecord.objects.filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run

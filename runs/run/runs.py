@@ -15,18 +15,18 @@ from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
 from runs.models import (
-    Endpoint,
-    ForcedAnswer,
-    Gate,
+    EndpointRecord,
+    ForcedAnswerRecord,
+    GateRecord,
     Priority,
-    Profile,
-    Repeat,
-    Response,
+    ProfileRecord,
+    RepeatRecord,
+    ResponseRecord,
     Rotation,
-    Run,
+    RunRecord,
     Shard,
     Suite,
-    SuiteVersion,
+    SuiteVersionRecord,
 )
 from runs.pairs import draws_of
 from runs.store import history, take_as_long_as_it_takes
@@ -44,9 +44,9 @@ SCORED_AT_ONCE = 2000  # responses; about a second
 class Order:
     """A run that may be made: everything that it names is there, and somebody can decode it."""
 
-    version: SuiteVersion
-    endpoint: Endpoint
-    profile: Profile
+    version: SuiteVersionRecord
+    endpoint: EndpointRecord
+    profile: ProfileRecord
     repeats: int
     seed: int
     model: dict[str, Any] | None
@@ -60,7 +60,7 @@ class Order:
         return self.repeats * self.version.n_cases
 
 
-def create_run(*, user: Any = None, cases: Sequence[int] | None = None, **fields: Any) -> Run:
+def create_run(*, user: Any = None, cases: Sequence[int] | None = None, **fields: Any) -> RunRecord:
     """Write a run with its repeats and shards in one transaction; workers find it there.
 
     cases: the indexes of those that every repeat decodes, each of them targeted then; None: all. fields: what
@@ -139,9 +139,9 @@ def find_order(
     )
 
 
-def store_order(order: Order, *, user: Any) -> Run:
+def store_order(order: Order, *, user: Any) -> RunRecord:
     """Store the run of an order, which has no repeats yet."""
-    return Run.objects.create(
+    return RunRecord.objects.create(
         suite_version=order.version,
         endpoint=order.endpoint,
         profile=order.profile,
@@ -156,7 +156,7 @@ def store_order(order: Order, *, user: Any) -> Run:
     )
 
 
-def announce(run: Run, with_whom: str = "") -> None:
+def announce(run: RunRecord, with_whom: str = "") -> None:
     """Tell a new run's history what was asked for, and its pool that it is there."""
     sampled = draws_of(run).words
     how = f"{run.profile} ({sampled})" if sampled else str(run.profile)
@@ -167,14 +167,14 @@ def announce(run: Run, with_whom: str = "") -> None:
     dispatch.ring_after_commit(run)
 
 
-def add_repeats(*, run_id: int, n: int) -> Run:
+def add_repeats(*, run_id: int, n: int) -> RunRecord:
     """Add n repeats to a run that is not cancelled; a finished run goes back to work.
 
     Raises NotFound, InvalidInput, or Conflict where the run was cancelled or has failed.
     """
     with transaction.atomic():
         run = locked(run_id)
-        if run.status in (Run.Status.CANCELLED, Run.Status.FAILED) or run.is_cancel_wanted:
+        if run.status in (RunRecord.Status.CANCELLED, RunRecord.Status.FAILED) or run.is_cancel_wanted:
             raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
         if run.source_id is not None:
             raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; it has the log's repeats.")
@@ -189,28 +189,28 @@ def add_repeats(*, run_id: int, n: int) -> Run:
     return run
 
 
-def one_draw_refusal(run: Run) -> str:
+def one_draw_refusal(run: RunRecord) -> str:
     """Say why a run of before runs had seeds is given no more repeats."""
     return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
 
 
-def put_to_work(run: Run, text: str, *, code: str = "repeats_added") -> None:
+def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> None:
     """Queue a locked run again that was given work, and tell its history and its pool. code: of the line there."""
     if run.is_terminal:
-        run.status, run.finished_at = Run.Status.QUEUED, None
+        run.status, run.finished_at = RunRecord.Status.QUEUED, None
         run.save(update_fields=["status", "finished_at"])
     history.note(run.pk, code, text)
     dispatch.ring_after_commit(run)
 
 
-def cancel_run(*, run_id: int) -> Run:
+def cancel_run(*, run_id: int) -> RunRecord:
     """Stop a run: queued shards at once, running ones at their worker's next heartbeat.
 
     A run that has ended stays as it ended: Conflict. Cancelling twice is harmless.
     """
     with transaction.atomic():
         run = locked(run_id)
-        if run.status == Run.Status.CANCELLED:
+        if run.status == RunRecord.Status.CANCELLED:
             return run
         if run.is_terminal:
             raise Conflict(f"Run {run_id} has already ended as {run.status}.")
@@ -240,15 +240,15 @@ def delete_run(*, run_id: int) -> None:
         refuse_if_relied_on(run)
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
-        Response.objects.filter(repeat__run=run).delete()
-        ForcedAnswer.objects.filter(scoring__run=run).delete()
+        ResponseRecord.objects.filter(repeat__run=run).delete()
+        ForcedAnswerRecord.objects.filter(scoring__run=run).delete()
         source = run.source
         run.delete()
         if source is not None and not source.runs.exists():
             source.delete()  # so that the log can be imported again
 
 
-def refuse_if_relied_on(run: Run) -> None:
+def refuse_if_relied_on(run: RunRecord) -> None:
     """Raise Conflict where history rests on a run: it was a baseline, was judged, or dates a rotation."""
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
@@ -258,13 +258,13 @@ def refuse_if_relied_on(run: Run) -> None:
         raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
 
 
-def _gates(run: Run) -> "QuerySet[Gate]":
-    return Gate.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
+def _gates(run: RunRecord) -> "QuerySet[GateRecord]":
+    return GateRecord.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
 
 
-def locked(run_id: int) -> Run:
+def locked(run_id: int) -> RunRecord:
     """Return the run, its row locked until the transaction ends. Raises NotFound."""
-    run = Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+    run = RunRecord.objects.select_for_update(no_key=True).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     return run
@@ -278,7 +278,7 @@ def shard_size(n_cases: int, group_size: int | None) -> int:
     return -(-size // group_size) * group_size
 
 
-def store_repeats(run: Run, indexes: Iterable[int], cases: bytes | None = None) -> None:
+def store_repeats(run: RunRecord, indexes: Iterable[int], cases: bytes | None = None) -> None:
     """Store repeats with their shards, which are claimed in the order in which they are stored.
 
     From here on a run that a release judges has the release's priority. cases: of targeted repeats, the packed
@@ -292,7 +292,7 @@ def store_repeats(run: Run, indexes: Iterable[int], cases: bytes | None = None) 
     chosen = range(n_cases) if cases is None else np.flatnonzero(unpack_selection(cases, n_cases)).tolist()
     size = shard_size(len(chosen), parse_profile(run.profile.settings).group_size)
     slices = [chosen[at : at + size] for at in range(0, len(chosen), size)]
-    repeats = Repeat.objects.bulk_create(Repeat(run=run, index=index, cases=cases) for index in indexes)
+    repeats = RepeatRecord.objects.bulk_create(RepeatRecord(run=run, index=index, cases=cases) for index in indexes)
     Shard.objects.bulk_create(
         (
             Shard(repeat=repeat, lane=lane, first=part[0], last=part[-1], n_chosen=None if cases is None else len(part))
@@ -303,14 +303,14 @@ def store_repeats(run: Run, indexes: Iterable[int], cases: bytes | None = None) 
     )
 
 
-def _in_order(run: Run, repeat: Repeat, slices: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+def _in_order(run: RunRecord, repeat: RepeatRecord, slices: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
     """Return a repeat's slices in the order in which they are to be claimed; each is shuffled in itself too."""
     if not run.is_shuffled:
         return slices
     return sorted(slices, key=lambda part: order_key(run.pk, repeat=repeat.index, case_index=part[0]))
 
 
-def named_suite_version(slug: str, number: int | None) -> SuiteVersion:
+def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
     """Return a suite's version, its newest where none is named. Raises NotFound."""
     suite = Suite.objects.filter(slug=slug).first()
     if suite is None:
@@ -322,17 +322,17 @@ def named_suite_version(slug: str, number: int | None) -> SuiteVersion:
     return version
 
 
-def named_endpoint(slug: str) -> Endpoint:
+def named_endpoint(slug: str) -> EndpointRecord:
     """Return the endpoint of a slug. Raises NotFound."""
-    endpoint = Endpoint.objects.filter(slug=slug).first()
+    endpoint = EndpointRecord.objects.filter(slug=slug).first()
     if endpoint is None:
         raise NotFound(f"There is no endpoint {slug}; the settings page lists them.")
     return endpoint
 
 
-def newest_profile(slug: str) -> Profile:
+def newest_profile(slug: str) -> ProfileRecord:
     """Return the newest version of a profile. Raises NotFound."""
-    newest = Profile.objects.filter(slug=slug).order_by("-version").first()
+    newest = ProfileRecord.objects.filter(slug=slug).order_by("-version").first()
     if newest is None:
         raise NotFound(f"There is no profile {slug}; the settings page lists them.")
     return newest
@@ -348,19 +348,19 @@ def _seed_problems(seed: int | None, sampling: Mapping[str, Any], *, is_external
     return {}
 
 
-def _known_from_logs(version: SuiteVersion, target: Endpoint, decoding: Profile) -> dict[str, str]:
+def _known_from_logs(version: SuiteVersionRecord, target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
     """What was only ever read from other tools' logs decodes and scores nothing here."""
     fields: dict[str, str] = {}
     if scoring.is_recorded(version.scorer.spec):
         fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
-    if target.engine == Endpoint.Engine.IMPORTED:
+    if target.engine == EndpointRecord.Engine.IMPORTED:
         fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
     if decoding.settings.get("batch_class") == OBSERVED:
         fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
     return fields
 
 
-def _not_of_others(decoding: Profile, model: Mapping[str, Any] | None) -> dict[str, str]:
+def _not_of_others(decoding: ProfileRecord, model: Mapping[str, Any] | None) -> dict[str, str]:
     """What nobody can promise or change on a server that others run."""
     fields: dict[str, str] = {}
     if model is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
-from runs.models import Endpoint, Probe, Run, Schedule
+from runs.models import EndpointRecord, ProbeRecord, RunRecord, ScheduleRecord
 from runs.schedules.times import latest_time
 from runs.store import database_now
 
@@ -20,30 +20,32 @@ def endpoints_without_check() -> list[int]:
     """Return the ids of servers of others that a person has used, and that no daily check was made for."""
     uses = [
         Exists(model.objects.filter(endpoint=OuterRef("pk"), created_by__isnull=False).order_by())
-        for model in (Run, Probe)
+        for model in (RunRecord, ProbeRecord)
     ]
-    new = Endpoint.objects.filter(Q(uses[0]) | Q(uses[1]), engine=Endpoint.Engine.OPENAI, has_daily_check=False)
+    new = EndpointRecord.objects.filter(
+        Q(uses[0]) | Q(uses[1]), engine=EndpointRecord.Engine.OPENAI, has_daily_check=False
+    )
     return list(new.values_list("pk", flat=True))
 
 
 def schedule_check(endpoint_id: int) -> bool:
     """Let an endpoint be checked now and each day from now on, as whoever used it first; False where it is already."""
     with transaction.atomic():
-        new = Endpoint.objects.select_for_update(no_key=True, skip_locked=True)
+        new = EndpointRecord.objects.select_for_update(no_key=True, skip_locked=True)
         endpoint = new.filter(pk=endpoint_id, has_daily_check=False).first()
         if endpoint is None:
             return False
-        Endpoint.objects.filter(pk=endpoint_id).update(has_daily_check=True)
-        order = {"endpoint": endpoint.slug, "kind": Probe.Kind.CAPABILITY.value, "parameters": {}}
-        same = Schedule.objects.filter(order__endpoint=endpoint.slug, order__kind=order["kind"])
+        EndpointRecord.objects.filter(pk=endpoint_id).update(has_daily_check=True)
+        order = {"endpoint": endpoint.slug, "kind": ProbeRecord.Kind.CAPABILITY.value, "parameters": {}}
+        same = ScheduleRecord.objects.filter(order__endpoint=endpoint.slug, order__kind=order["kind"])
         slug = f"check-{endpoint.slug}"[:MAX_SLUG_CHARS]
-        if same.exists() or Schedule.objects.filter(slug=slug).exists():
+        if same.exists() or ScheduleRecord.objects.filter(slug=slug).exists():
             return False  # somebody has seen to it
         now = database_now()
         cron = f"{now.minute} {now.hour} * * *"
-        Schedule.objects.create(
+        ScheduleRecord.objects.create(
             slug=slug,
-            kind=Schedule.Kind.PROBE,
+            kind=ScheduleRecord.Kind.PROBE,
             order=order,
             cron=cron,
             time_zone="UTC",
@@ -53,10 +55,10 @@ def schedule_check(endpoint_id: int) -> bool:
     return True
 
 
-def _first_user(endpoint: Endpoint) -> Any:
+def _first_user(endpoint: EndpointRecord) -> Any:
     """Return who asked for the first run or probe that a person asked for."""
     firsts = [
         model.objects.filter(endpoint=endpoint, created_by__isnull=False).select_related("created_by").order_by("pk")
-        for model in (Run, Probe)
+        for model in (RunRecord, ProbeRecord)
     ]
     return min((row for rows in firsts if (row := rows.first())), key=lambda row: row.created_at).created_by

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from evalboard.contract import schedule as contract
 from evalboard.core.errors import NotFound
-from runs.models import Schedule, ScheduledStart
+from runs.models import ScheduledStart, ScheduleRecord
 from runs.schedules.schedules import FAILURES_BEFORE_ALARM
 
 LAST_SHOWN = 5
@@ -18,7 +18,7 @@ LAST_SHOWN = 5
 
 def schedule_rows(ids: list[int] | None = None, *, endpoint: str = "") -> tuple[contract.Schedule, ...]:
     """Return all schedules, or those named, or those on an endpoint: due next comes first, what pauses last."""
-    schedules = Schedule.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")
+    schedules = ScheduleRecord.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")
     if ids is not None:
         schedules = schedules.filter(pk__in=ids)
     if endpoint:
@@ -58,8 +58,8 @@ def _start(start: Any) -> contract.ScheduleStart:
     )
 
 
-def _row(schedule: Schedule, starts: tuple[contract.ScheduleStart, ...]) -> contract.Schedule:
-    is_run = schedule.kind == Schedule.Kind.RUN
+def _row(schedule: ScheduleRecord, starts: tuple[contract.ScheduleStart, ...]) -> contract.Schedule:
+    is_run = schedule.kind == ScheduleRecord.Kind.RUN
     return contract.Schedule.from_record(
         schedule,
         id=str(schedule.pk),

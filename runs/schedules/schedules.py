@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound, Refused
 from runs.access import RUN, may
 from runs.catalogue import SLUG
-from runs.models import Probe, Run, Schedule, ScheduledStart
+from runs.models import ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
 from runs.probes import create_probe
 from runs.run import create_run
 from runs.schedules.times import latest_time, next_time, time_problems
@@ -27,12 +27,12 @@ logger = logging.getLogger(__name__)
 MAX_SCHEDULES = 200
 FAILURES_BEFORE_ALARM = 3
 LABEL = "schedule"  # of a run that one started
-OPEN = (Run.Status.QUEUED, Run.Status.RUNNING)
+OPEN = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 
 
 def create_schedule(
     *, slug: str, cron: str, time_zone: str = "UTC", kind: str, order: Mapping[str, Any], user: Any
-) -> Schedule:
+) -> ScheduleRecord:
     """Start runs or probes at set times from now on, as `user`.
 
     order: what `create_run` or `create_probe` takes, without a user. Raises InvalidInput with fields, whatever these
@@ -44,9 +44,9 @@ def create_schedule(
         fields["slug"] = "Use small letters, digits, dots, dashes; at most 80."
     if fields:
         raise InvalidInput("The schedule is not valid.", fields=fields)
-    schedule = Schedule(slug=slug, kind=kind, order=dict(order), cron=cron, time_zone=time_zone, created_by=user)
+    schedule = ScheduleRecord(slug=slug, kind=kind, order=dict(order), cron=cron, time_zone=time_zone, created_by=user)
     _try_order(schedule)
-    if Schedule.objects.count() >= MAX_SCHEDULES:
+    if ScheduleRecord.objects.count() >= MAX_SCHEDULES:
         raise Conflict(f"There are {MAX_SCHEDULES} schedules already; delete one that is not needed.")
     schedule.next_at = next_time(cron, time_zone, after=now)
     try:
@@ -59,7 +59,7 @@ def create_schedule(
 
 def pause_schedule(*, schedule_id: int) -> None:
     """Start nothing more of it until it is resumed. Raises NotFound."""
-    if not Schedule.objects.filter(pk=schedule_id).update(next_at=None):
+    if not ScheduleRecord.objects.filter(pk=schedule_id).update(next_at=None):
         raise _absent(schedule_id)
 
 
@@ -69,7 +69,7 @@ def resume_schedule(*, schedule_id: int) -> None:
 
     Raises NotFound.
     """
-    schedule = Schedule.objects.select_for_update().filter(pk=schedule_id).first()
+    schedule = ScheduleRecord.objects.select_for_update().filter(pk=schedule_id).first()
     if schedule is None:
         raise _absent(schedule_id)
     if schedule.next_at is None:
@@ -80,19 +80,21 @@ def resume_schedule(*, schedule_id: int) -> None:
 
 def delete_schedule(*, schedule_id: int) -> None:
     """Delete a schedule; the runs and probes that it started stay. Raises NotFound."""
-    if not Schedule.objects.filter(pk=schedule_id).delete()[0]:
+    if not ScheduleRecord.objects.filter(pk=schedule_id).delete()[0]:
         raise _absent(schedule_id)
 
 
 def due_schedules() -> list[int]:
     """Return the ids of schedules whose time has come."""
-    return list(Schedule.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").values_list("pk", flat=True))
+    return list(
+        ScheduleRecord.objects.filter(next_at__lte=Now()).order_by("next_at", "pk").values_list("pk", flat=True)
+    )
 
 
 def start_due(schedule_id: int) -> bool:
     """Start what a due schedule asks for, once; False where another sweep does or did."""
     with transaction.atomic():
-        due = Schedule.objects.filter(pk=schedule_id, next_at__lte=Now()).annotate(now=Now())
+        due = ScheduleRecord.objects.filter(pk=schedule_id, next_at__lte=Now()).annotate(now=Now())
         schedule = due.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
         if schedule is None or schedule.next_at is None:
             return False
@@ -115,7 +117,7 @@ def start_due(schedule_id: int) -> bool:
     return True
 
 
-def _start(schedule: Schedule, start: ScheduledStart) -> None:
+def _start(schedule: ScheduleRecord, start: ScheduledStart) -> None:
     """Make the run or the probe. Raises what these raise, Refused and Conflict."""
     user = schedule.created_by
     if not may(user, RUN):
@@ -124,7 +126,7 @@ def _start(schedule: Schedule, start: ScheduledStart) -> None:
     if before is not None and _is_open(before):
         what = f"run {before.run_id}" if before.run_id else f"probe {before.probe_id}"
         raise Conflict(f"What it started before, {what}, has not ended.")
-    if schedule.kind == Schedule.Kind.RUN:
+    if schedule.kind == ScheduleRecord.Kind.RUN:
         labels = {LABEL: schedule.slug} | schedule.order.get("labels", {})
         start.run = create_run(**{**schedule.order, "labels": labels}, user=user)
     else:
@@ -134,14 +136,14 @@ def _start(schedule: Schedule, start: ScheduledStart) -> None:
 def _is_open(start: ScheduledStart) -> bool:
     if start.run is not None:
         return start.run.status in OPEN
-    return start.probe is not None and start.probe.status in (Probe.Status.QUEUED, Probe.Status.RUNNING)
+    return start.probe is not None and start.probe.status in (ProbeRecord.Status.QUEUED, ProbeRecord.Status.RUNNING)
 
 
-def _try_order(schedule: Schedule) -> None:
+def _try_order(schedule: ScheduleRecord) -> None:
     """Start it once and take that back: what could not start is refused while the person is there to mend it."""
     with transaction.atomic():
         try:
-            if schedule.kind == Schedule.Kind.RUN:
+            if schedule.kind == ScheduleRecord.Kind.RUN:
                 create_run(**schedule.order, user=schedule.created_by)
             else:
                 create_probe(**schedule.order, user=schedule.created_by)

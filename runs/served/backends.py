@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalboard.core.profile import OBSERVED, identify_log
 from runs.importers.records import ServedBy
-from runs.models import Bucket, Fingerprint, Model
+from runs.models import BucketRecord, FingerprintRecord, Model
 from runs.store import imported, storable
 
 # Where a key says no more than these, it names no backend: the one is kept by itself, the other is only a place.
@@ -38,16 +38,16 @@ def known_parts(served: ServedBy) -> Known:
     return tuple((name, storable(value)[:300]) for name, value in parts.items() if value)
 
 
-def bucket_of(model: Model, known: Known, *, log: str = "", run: str = "") -> Bucket:
+def bucket_of(model: Model, known: Known, *, log: str = "", run: str = "") -> BucketRecord:
     """Return the bucket of a reported stack; how it batches, nobody says.
 
     log, run: what stands in for the stack where nothing names it, so that no other log and no other run has it.
     """
     identity = identify_log(dict(known), log=log, run=run)
-    print_, _ = Fingerprint.objects.get_or_create(
+    print_, _ = FingerprintRecord.objects.get_or_create(
         digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
     )
-    return Bucket.objects.get_or_create(model=model, fingerprint=print_, batch_class=OBSERVED)[0]
+    return BucketRecord.objects.get_or_create(model=model, fingerprint=print_, batch_class=OBSERVED)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,18 @@ from django.db.models.functions import Now
 
 from evalboard.core.digest import digest_json
 from evalboard.core.profile import is_serving_known
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.importers.records import LoggedResponse, ServedBy
-from runs.models import Bucket, Endpoint, EngineProcess, Model, Repeat, Run, Vocabulary, Worker
+from runs.models import (
+    BucketRecord,
+    EndpointRecord,
+    EngineProcess,
+    Model,
+    RepeatRecord,
+    RunRecord,
+    VocabularyRecord,
+    WorkerRecord,
+)
 from runs.served.backends import Backend, Known, bucket_of, known_parts, model_of, read_backend
 from runs.served.words import Words, remove_unneeded
 
@@ -24,10 +33,10 @@ class PlacedAnswer:
     """Who gave an answer, and its trace; None where the server gave no tokens."""
 
     process: EngineProcess
-    trace: Trace | None
+    trace: TokenTrace | None
 
 
-def bucket_of_answer(endpoint: Endpoint, served: ServedBy) -> Bucket | None:
+def bucket_of_answer(endpoint: EndpointRecord, served: ServedBy) -> BucketRecord | None:
     """Return the bucket of whoever gave an answer to a call outside any run; None where nothing names that."""
     known = known_parts(served)
     if not is_serving_known({"source": dict(known)}):
@@ -38,8 +47,8 @@ def bucket_of_answer(endpoint: Endpoint, served: ServedBy) -> Bucket | None:
 class LiveServing:
     """The engine processes that stand for the backends of one run, as one worker hears of them."""
 
-    def __init__(self, *, worker: Worker, run_id: int) -> None:
-        self._run = Run.objects.select_related("endpoint").get(pk=run_id)
+    def __init__(self, *, worker: WorkerRecord, run_id: int) -> None:
+        self._run = RunRecord.objects.select_related("endpoint").get(pk=run_id)
         self._worker = worker
         self._model = _model_served(self._run.endpoint)
         self._words: Words | None = None
@@ -82,13 +91,13 @@ class LiveServing:
                 for answer in every:
                     words.trace(answer)
                 words.store()
-            vocabulary = None if words.row_id is None else Vocabulary.objects.only("pk").get(pk=words.row_id)
+            vocabulary = None if words.row_id is None else VocabularyRecord.objects.only("pk").get(pk=words.row_id)
             opened = {
                 known: self._process_of(buckets[known], read_backend([each.served_by for each in theirs]))
                 for known, theirs in by_backend.items()
                 if known not in self._processes
             }
-            links = Repeat.engine_processes.through
+            links = RepeatRecord.engine_processes.through
             links.objects.bulk_create(
                 (links(repeat_id=repeat_id, engineprocess_id=process.pk) for process in opened.values()),
                 ignore_conflicts=True,
@@ -101,7 +110,7 @@ class LiveServing:
         self._words = words
         return words
 
-    def _process_of(self, bucket: Bucket, backend: Backend) -> EngineProcess:
+    def _process_of(self, bucket: BucketRecord, backend: Backend) -> EngineProcess:
         """The process of this worker, run and bucket: the one that it had before, or a new one."""
         mine = EngineProcess.objects.filter(worker=self._worker, bucket=bucket, repeats__run=self._run)
         return mine.order_by("id").first() or EngineProcess.objects.create(
@@ -132,11 +141,11 @@ def close_processes(process_ids: Sequence[int]) -> None:
     EngineProcess.objects.filter(pk__in=process_ids).update(stopped_at=Now())
 
 
-def _model_served(endpoint: Endpoint) -> Model:
+def _model_served(endpoint: EndpointRecord) -> Model:
     return model_of(endpoint.model_repo, endpoint.model_revision, line=endpoint.line)
 
 
-def _point_to(vocabulary: Vocabulary, run: Run) -> None:
+def _point_to(vocabulary: VocabularyRecord, run: RunRecord) -> None:
     """Have all processes of a run name the vocabulary that holds the tokens of each."""
     theirs = EngineProcess.objects.filter(repeats__run=run).distinct()
     named = dict(theirs.values_list("pk", "vocabulary"))

@@ -7,14 +7,14 @@ import numpy as np
 
 from evalboard.core import digest
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Ending, Trace, encode_block, find_ending, is_truncated
+from evalboard.core.trace import Ending, TokenTrace, encode_block, find_ending, is_truncated
 from runs.importers.records import LoggedResponse
 from runs.importers.spelling import is_measured
-from runs.store import Place, storable
+from runs.store import BlockSlot, storable
 
 
-def answer_fields(response: LoggedResponse, trace: Trace | None, place: Place | None) -> dict[str, Any]:
-    """Return the fields of `Response` that an answer fills; `place` is where its trace stands.
+def answer_fields(response: LoggedResponse, trace: TokenTrace | None, place: BlockSlot | None) -> dict[str, Any]:
+    """Return the fields of `ResponseRecord` that an answer fills; `place` is where its trace stands.
 
     Where there are no tokens, the text's digest stands in the trace's place: such responses are the same where their
     texts are. So they are where tokens do not spell the answer: then `place` is None.

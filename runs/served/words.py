@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from evalboard.core.answer import split_parts
 from evalboard.core.digest import digest_json
-from evalboard.core.trace import NO_TOKEN, Trace, Vocabulary, pack_vocabulary
+from evalboard.core.trace import NO_TOKEN, TokenTrace, Vocabulary, pack_vocabulary
 from runs.importers.records import LoggedPositions, LoggedResponse
-from runs.models import Comparison, EngineProcess, Model
-from runs.models import Vocabulary as VocabularyRow
+from runs.models import ComparisonRecord, EngineProcess, Model, VocabularyRecord
 
 
 class Words:
@@ -39,7 +38,7 @@ class Words:
             return cls()
         if known is not None and known.row_id == newest:
             return known
-        read = Vocabulary.unpack(bytes(VocabularyRow.objects.values_list("data", flat=True).get(pk=newest)))
+        read = Vocabulary.unpack(bytes(VocabularyRecord.objects.values_list("data", flat=True).get(pk=newest)))
         words = cls([read.token_bytes(number) or b"" for number in range(len(read))], read.end_ids)
         words.row_id = newest
         return words
@@ -53,7 +52,7 @@ class Words:
             return False
         return all(token in self._ids for token in positions.tokens)
 
-    def trace(self, response: LoggedResponse) -> Trace | None:
+    def trace(self, response: LoggedResponse) -> TokenTrace | None:
         """Return the response's trace, None where the log has no tokens of it.
 
         Prompt ids are the tokenizer's own, of which these words know nothing: the response's prompt digest has them.
@@ -64,15 +63,15 @@ class Words:
         ids = np.array([self._id(token) for token in positions.tokens], dtype=np.int32)
         self._note_end(response.text, positions)
         other_ids, other_logprobs = _by_rank(positions, ids)
-        return Trace(ids[positions.chosen], positions.logprobs.astype(np.float32), other_ids, other_logprobs)
+        return TokenTrace(ids[positions.chosen], positions.logprobs.astype(np.float32), other_ids, other_logprobs)
 
-    def store(self) -> VocabularyRow | None:
+    def store(self) -> VocabularyRecord | None:
         """Store the vocabulary of all tokens so far, the first time; return it, None where there are none."""
         if not self._tokens:
             return None
         named = {"imported": [token.hex() for token in self._tokens], "ends": sorted(self._end_ids)}
         packed = {"n_tokens": len(self._tokens), "data": pack_vocabulary(self._tokens, self._end_ids)}
-        row, _ = VocabularyRow.objects.get_or_create(digest=digest_json(named), defaults=packed)
+        row, _ = VocabularyRecord.objects.get_or_create(digest=digest_json(named), defaults=packed)
         self.row_id = row.pk
         return row
 
@@ -87,13 +86,13 @@ class Words:
             self._end_ids.add(self._id(positions.last_token))
 
 
-def trace_by_ids(response: LoggedResponse) -> Trace | None:
+def trace_by_ids(response: LoggedResponse) -> TokenTrace | None:
     """Return the trace of a response whose tokenizer's own ids are all that a log has; None where it has no tokens."""
     positions = response.positions
     if not positions:
         return None
     prompt, nothing = response.prompt_token_ids, (len(positions), 0)
-    return Trace(
+    return TokenTrace(
         token_ids=positions.token_ids,
         logprobs=positions.logprobs.astype(np.float32),
         alternative_ids=np.empty(nothing, np.int32),
@@ -110,9 +109,9 @@ def remove_unneeded(vocabulary_ids: Collection[int]) -> None:
     needed = set(EngineProcess.objects.filter(vocabulary__in=vocabulary_ids).values_list("vocabulary", flat=True))
     for side in ("baseline", "candidate"):
         place = f"summary__sides__{side}__vocabulary"
-        shown = Comparison.objects.filter(**{f"{place}__in": sorted(vocabulary_ids)})
+        shown = ComparisonRecord.objects.filter(**{f"{place}__in": sorted(vocabulary_ids)})
         needed |= set(shown.values_list(place, flat=True))
-    VocabularyRow.objects.filter(pk__in=set(vocabulary_ids) - needed).delete()
+    VocabularyRecord.objects.filter(pk__in=set(vocabulary_ids) - needed).delete()
 
 
 def _ends_answer(text: str, positions: LoggedPositions) -> bool:

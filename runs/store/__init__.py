@@ -10,7 +10,7 @@ from runs.store.scored_cases import ScoredCase, read_scored
 from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, packed_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
-from runs.store.traces import Key, Place
+from runs.store.traces import BlockSlot, Key
 from runs.store.web_addresses import Address, endpoint_host_problem, is_public, plain_http_problem
 
 __all__ = [
@@ -19,12 +19,12 @@ __all__ = [
     "NO_BUCKET",
     "PROMPT_FILTERED",
     "Address",
+    "BlockSlot",
     "DatabaseClock",
     "Digests",
     "Indexes",
     "Key",
     "Outage",
-    "Place",
     "ScoredCase",
     "TracePair",
     "TracePlace",

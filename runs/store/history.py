@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from runs.models import Event, Run
+from runs.models import Event, RunRecord
 from runs.store.statements import storable
 
 
@@ -18,6 +18,6 @@ def note_once(run_id: int, code: str, text: str, *, place: str = "", level: str 
     if same.exists():
         return
     with transaction.atomic():
-        Run.objects.select_for_update(no_key=True).filter(pk=run_id).first()
+        RunRecord.objects.select_for_update(no_key=True).filter(pk=run_id).first()
         if not same.exists():
             note(run_id, code, text, place=place, level=level)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalboard.core.trace import Piece, Reading, Trace, TraceColumns, start_size
+from evalboard.core.trace import BlockPiece, Reading, TokenTrace, TraceColumns, start_size
 from runs.store import bulk
 
 BLOCKS = "SELECT id, data FROM runs_traceblock WHERE id = ANY(%s::bigint[])"
@@ -24,7 +24,7 @@ TracePlace = tuple[int, int]  # trace block id, slot
 TracePair = tuple[TracePlace, TracePlace]
 
 
-def read(places: Iterable[TracePlace]) -> list[Trace]:
+def read(places: Iterable[TracePlace]) -> list[TokenTrace]:
     """Return the traces at these places, in order, without their prompt ids; those of one place are one object."""
     wanted = list(places)
     distinct = list(dict.fromkeys(wanted))
@@ -84,13 +84,13 @@ class _Places:
 
     def _read_starts(self, starts: list[bytes]) -> list[bytes]:
         """Return the starts with those made longer whose directory is."""
-        more = [Piece(at, 0, size) for at, start in enumerate(starts) if len(start) < (size := start_size(start))]
+        more = [BlockPiece(at, 0, size) for at, start in enumerate(starts) if len(start) < (size := start_size(start))]
         self._starts = starts
         for piece, data in zip(more, self._read(more), strict=True):
             starts[piece.block] = data
         return starts
 
-    def _read(self, pieces: Sequence[Piece]) -> list[bytes]:
+    def _read(self, pieces: Sequence[BlockPiece]) -> list[bytes]:
         """Return the bytes of pieces, in order; what a start holds is taken from there."""
         read: dict[int, bytes] = {}
         rest = []

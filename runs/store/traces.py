@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from evalboard.core.trace import Trace, encode_block, read_block
-from runs.models import Response, Shard, TraceBlock
+from evalboard.core.trace import TokenTrace, encode_block, read_block
+from runs.models import ResponseRecord, Shard, TraceBlock
 
 TRACES_PER_BLOCK = 32
 BLOCKS_AT_ONCE = 8  # in one statement, some hundred kilobytes
@@ -25,7 +25,7 @@ DELETE = "DELETE FROM runs_traceblock WHERE id = ANY(%s)"
 Key = tuple[int, bytes]  # case index, trace digest
 
 
-class Place(NamedTuple):
+class BlockSlot(NamedTuple):
     block_id: int
     slot: int
 
@@ -35,7 +35,7 @@ class Loose(NamedTuple):
 
     response_id: int
     key: Key
-    place: Place
+    place: BlockSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class Stored:
 
     case_indexes: frozenset[int]
     loose: Sequence[Loose]
-    final: Mapping[Key, Place]
+    final: Mapping[Key, BlockSlot]
 
 
 def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
     """Return what is stored of some cases, seen from one repeat of the run."""
-    rows = Response.objects.filter(repeat__run=run_id, case_index__in=list(indexes)).order_by("case_index")
+    rows = ResponseRecord.objects.filter(repeat__run=run_id, case_index__in=list(indexes)).order_by("case_index")
     case_indexes: set[int] = set()
     loose: list[Loose] = []
-    final: dict[Key, Place] = {}
+    final: dict[Key, BlockSlot] = {}
     for response_id, repeat, index, digest, block_id, slot, is_final in rows.values_list(
         "id", "repeat_id", "case_index", "trace_digest", "trace_block_id", "trace_slot", "trace_block__is_packed"
     ):
@@ -60,7 +60,7 @@ def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
             case_indexes.add(index)
         if digest is None or block_id is None or slot is None:
             continue  # missing
-        key, place = (index, bytes(digest)), Place(block_id, slot)
+        key, place = (index, bytes(digest)), BlockSlot(block_id, slot)
         if is_final:
             final[key] = place
         elif repeat == repeat_id:
@@ -68,7 +68,7 @@ def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
     return Stored(frozenset(case_indexes), loose, final)
 
 
-def store_blocks(run_id: int, members: Sequence[tuple[Key, Trace]], *, is_final: bool) -> dict[Key, Place]:
+def store_blocks(run_id: int, members: Sequence[tuple[Key, TokenTrace]], *, is_final: bool) -> dict[Key, BlockSlot]:
     """Write as few blocks as hold the traces, in one statement; where each stands."""
     parts = [members[start : start + TRACES_PER_BLOCK] for start in range(0, len(members), TRACES_PER_BLOCK)]
     blocks = [
@@ -82,7 +82,7 @@ def store_blocks(run_id: int, members: Sequence[tuple[Key, Trace]], *, is_final:
     ]
     TraceBlock.objects.bulk_create(blocks, batch_size=BLOCKS_AT_ONCE)
     return {
-        key: Place(block.pk, slot)
+        key: BlockSlot(block.pk, slot)
         for block, part in zip(blocks, parts, strict=True)
         for slot, (key, _) in enumerate(part)
     }
@@ -115,7 +115,7 @@ def _kept_blocks(loose: Stored) -> set[int]:
     return full if len(rest) > 1 or rest & doubled else full | rest
 
 
-def _final_places(run_id: int, moving: Sequence[Loose], final: Mapping[Key, Place]) -> list[Place]:
+def _final_places(run_id: int, moving: Sequence[Loose], final: Mapping[Key, BlockSlot]) -> list[BlockSlot]:
     """Where each trace stands from now on, in the given order; those that are new to the run are packed."""
     fresh = [trace for trace in moving if trace.key not in final]
     blocks = TraceBlock.objects.filter(pk__in={trace.place.block_id for trace in fresh})
@@ -125,7 +125,7 @@ def _final_places(run_id: int, moving: Sequence[Loose], final: Mapping[Key, Plac
     return [places[trace.key] for trace in moving]
 
 
-def _move(moving: Sequence[Loose], places: Sequence[Place]) -> None:
+def _move(moving: Sequence[Loose], places: Sequence[BlockSlot]) -> None:
     block_ids, slots = zip(*places, strict=True)
     with connection.cursor() as cursor:
         cursor.execute(MOVE, [[trace.response_id for trace in moving], list(block_ids), list(slots)])

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError
 from runs.baselines import current_baselines, held_against
-from runs.models import Baseline, Event, Rotation, Run
+from runs.models import BaselineRecord, Event, Rotation, RunRecord
 from runs.run import create_run
 from runs.store import history
 from runs.suites.suites import reference_suite
@@ -35,7 +35,7 @@ def run_reference_sets(rotation_id: int) -> bool:
     return True
 
 
-def _run_reference_set(rotation: Rotation, baseline: Baseline) -> None:
+def _run_reference_set(rotation: Rotation, baseline: BaselineRecord) -> None:
     """Start one under the baseline's profile, or keep with the rotation why not.
 
     It waits among what the person who set the baseline has in the queue, and counts to that person's limit: a server
@@ -64,7 +64,7 @@ def _note(rotation: Rotation, code: str, text: str, *, level: str = Event.Level.
         history.note(rotation.run_id, code, text, level=level)
 
 
-def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[Run, ...]:
+def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[RunRecord, ...]:
     """Start a run of the reference set of each current baseline that an endpoint served, all of them or none.
 
     Raises Conflict where no baseline rests on it, and what `create_run` raises.
@@ -72,12 +72,12 @@ def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[Run, ...]:
     current = [int(row.id) for row in current_baselines() if row.run.endpoint == endpoint]
     if not current:
         raise Conflict(f"No baseline rests on endpoint {endpoint}: nothing says which suite to run.")
-    baselines = Baseline.objects.filter(pk__in=current).select_related("suite__reference_of", "run__endpoint")
+    baselines = BaselineRecord.objects.filter(pk__in=current).select_related("suite__reference_of", "run__endpoint")
     with transaction.atomic():
         return tuple(_ask_for_reference_set(each, labels={}, user=user) for each in baselines.order_by("id"))
 
 
-def _ask_for_reference_set(baseline: Baseline, *, labels: dict[str, str], user: Any) -> Run:
+def _ask_for_reference_set(baseline: BaselineRecord, *, labels: dict[str, str], user: Any) -> RunRecord:
     """Start a run of it where and as the baseline ran. Raises what `reference_suite` and `create_run` raise."""
     suite = baseline.suite
     slug = suite.slug if suite.reference_of else reference_suite(slug=suite.slug, first=FIRST_CASES).suite.slug

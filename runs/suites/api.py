@@ -17,8 +17,8 @@ from evalboard.core.suite import read_suite_jsonl
 from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
-from runs.api.describe import JSON, TEXT, Answer, describe, text, whole
-from runs.api.parsers import JsonLines, PlainText, StrictJson
+from runs.api.describe import JSON, TEXT, StatusAnswer, describe, text, whole
+from runs.api.parsers import JsonLinesParser, PlainText, StrictJson
 from runs.api.serializers import Object, Strict, read_body
 from runs.catalogue.read import endpoint_row
 from runs.run import run_report
@@ -38,14 +38,14 @@ VERSION = {"version": whole("the newest, unless given")}
     "POST",
     "Store a suite: a new version, or the one that has this content already",
     name="push_suite",
-    body={JSON: SuiteIn, JsonLines.media_type: TEXT, PlainText.media_type: TEXT},
+    body={JSON: SuiteIn, JsonLinesParser.media_type: TEXT, PlainText.media_type: TEXT},
     query=JSONL,
     status=201,
     answer=SuiteVersion,
     gives_headers={"Location": "the suite"},
-    also={200: Answer("The version that has this content already", {JSON: SuiteVersion})},
+    also={200: StatusAnswer("The version that has this content already", {JSON: SuiteVersion})},
 )
-@parser_classes([StrictJson, JsonLines, PlainText])
+@parser_classes([StrictJson, JsonLinesParser, PlainText])
 def suite_list(request: Request) -> Response:
     if request.method == "POST":
         return _push(request)

@@ -23,7 +23,7 @@ from evalboard.core.stats import (
 from evalboard.core.suite import ALPHAS, LOOKS
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.run import describe_split, explain_no_interval
-from runs.models import RepeatScore, Run, SuiteNoise
+from runs.models import RepeatScore, RunRecord, SuiteNoise
 from runs.run import same_seeds_run
 
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
@@ -116,7 +116,7 @@ def _scores(wanted: Mapping[int, int]) -> dict[int, list[_Score]]:
 
 def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:
     """The scores of the run that drew by the seeds of the bucket's newest one under another batch class."""
-    newest = Run.objects.select_related("profile", "suite_version").get(pk=own[0].run)
+    newest = RunRecord.objects.select_related("profile", "suite_version").get(pk=own[0].run)
     other = same_seeds_run(newest, [bucket_id])
     return [] if other is None else _scores({other.pk: bucket_id}).get(bucket_id, [])
 

@@ -13,13 +13,13 @@ from evalboard.contract.run import RunRow
 from evalboard.core import scoring
 from evalboard.core.errors import NotFound
 from evalboard.core.scoring import RECORDED, is_recorded
-from runs.models import Case, Repeat, Run, SuiteVersion
+from runs.models import Case, RepeatRecord, RunRecord, SuiteVersionRecord
 from runs.run import NEWEST_FIRST, prompt_of, rows_of, search_cases
 from runs.suites.read_history import histories
 
 
 @dataclass(frozen=True, slots=True)
-class CaseLine:
+class SuiteCaseLine:
     index: int
     case_id: str
     prompt: str
@@ -44,7 +44,7 @@ class CasesReport:
     """A stretch of a suite version's cases, by index, and how many there are with the same words."""
 
     suite: contract.SuiteVersion
-    cases: tuple[CaseLine, ...]
+    cases: tuple[SuiteCaseLine, ...]
     n_cases: int
 
 
@@ -54,12 +54,12 @@ def suite_rows(newest: Mapping[int, RunRow] | None = None) -> tuple[contract.Sui
     newest: rows of `newest_runs` by id, where they were read with others.
     """
     if newest is None:
-        newest = {int(row.id): row for row in rows_of(Run.objects.filter(pk__in=newest_runs()))}
+        newest = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in=newest_runs()))}
     last_runs = {row.suite.slug: row for row in newest.values()}
     counted: Counter[int] = Counter()
     versions = {}
-    n_runs = Run.objects.filter(suite_version=OuterRef("pk")).order_by().values("suite_version")
-    every = SuiteVersion.objects.select_related("suite").annotate(
+    n_runs = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by().values("suite_version")
+    every = SuiteVersionRecord.objects.select_related("suite").annotate(
         n=Subquery(n_runs.annotate(n=Count("*")).values("n")),
         # Not the whole plan, which may have a scorer for each of many cases: a log's is one for all.
         scored_by=F("scorer__spec__default__kind"),
@@ -85,8 +85,8 @@ def suite_rows(newest: Mapping[int, RunRow] | None = None) -> tuple[contract.Sui
 
 def newest_runs() -> list[int]:
     """Return the newest run of each suite: of each version the last of its index, and the newest of those."""
-    last = Run.objects.filter(suite_version=OuterRef("pk")).order_by(*NEWEST_FIRST)
-    versions = SuiteVersion.objects.annotate(
+    last = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by(*NEWEST_FIRST)
+    versions = SuiteVersionRecord.objects.annotate(
         newest=Subquery(last.values("pk")[:1]), newest_at=Subquery(last.values("ran_at")[:1])
     )
     known = versions.exclude(newest=None).order_by("newest_at", "newest").values_list("suite", "newest")
@@ -95,8 +95,10 @@ def newest_runs() -> list[int]:
 
 def suite_to_compare() -> str:
     """Return the slug of the suite whose newest answered run has another to be compared with, "" where none has."""
-    answered = Repeat.objects.filter(run=OuterRef("pk"), status__in=(Run.Status.FINISHED, Run.Status.INCOMPLETE))
-    suites = Run.objects.filter(Exists(answered)).order_by().values_list("suite_version__suite__slug")
+    answered = RepeatRecord.objects.filter(
+        run=OuterRef("pk"), status__in=(RunRecord.Status.FINISHED, RunRecord.Status.INCOMPLETE)
+    )
+    suites = RunRecord.objects.filter(Exists(answered)).order_by().values_list("suite_version__suite__slug")
     busiest = suites.annotate(n=Count("id"), newest=Max("ran_at")).filter(n__gt=1).order_by("-newest").first()
     return busiest[0] if busiest else ""
 
@@ -112,9 +114,9 @@ def suite_report(slug: str, *, version: int | None = None) -> SuiteReport:
     )
 
 
-def suite_version(slug: str, *, version: int | None = None) -> SuiteVersion:
+def suite_version(slug: str, *, version: int | None = None) -> SuiteVersionRecord:
     """Return the record of a version, the newest unless one is named. Raises NotFound."""
-    versions = SuiteVersion.objects.filter(suite__slug=slug).select_related("suite", "scorer").order_by("-number")
+    versions = SuiteVersionRecord.objects.filter(suite__slug=slug).select_related("suite", "scorer").order_by("-number")
     record = versions.first() if version is None else versions.filter(number=version).first()
     if record is not None:
         return record
@@ -125,7 +127,7 @@ def suite_version(slug: str, *, version: int | None = None) -> SuiteVersion:
 
 def version_lines(slug: str) -> tuple[contract.SuiteVersionRow, ...]:
     """List the versions of a suite, newest first."""
-    versions = SuiteVersion.objects.filter(suite__slug=slug).annotate(n_runs=Count("runs")).order_by("-number")
+    versions = SuiteVersionRecord.objects.filter(suite__slug=slug).annotate(n_runs=Count("runs")).order_by("-number")
     return tuple(
         contract.SuiteVersionRow.from_record(
             version,
@@ -135,7 +137,7 @@ def version_lines(slug: str) -> tuple[contract.SuiteVersionRow, ...]:
     )
 
 
-def version_answer(version: SuiteVersion) -> contract.SuiteVersion:
+def version_answer(version: SuiteVersionRecord) -> contract.SuiteVersion:
     """Return a version without its cases."""
     slug = version.suite.slug
     return contract.SuiteVersion.from_record(
@@ -162,8 +164,8 @@ def cases_report(slug: str, *, version: int, query: str = "", offset: int = 0, l
     return CasesReport(version_answer(shown), lines, n_cases)
 
 
-def _case_line(case: Case, plan: Mapping[str, Any]) -> CaseLine:
-    return CaseLine(
+def _case_line(case: Case, plan: Mapping[str, Any]) -> SuiteCaseLine:
+    return SuiteCaseLine(
         index=case.index,
         case_id=case.case_id,
         prompt=prompt_of(case),

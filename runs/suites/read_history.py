@@ -11,18 +11,18 @@ from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import Bucket, RepeatScore, Run, SuiteVersion
+from runs.models import BucketRecord, RepeatScore, RunRecord, SuiteVersionRecord
 from runs.run import NEWEST_FIRST, case_buckets, points_in_bucket, rows_of
 
 RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in the list of runs
 
 
-def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
+def histories(version: SuiteVersionRecord) -> tuple[BucketHistory, ...]:
     """Return the newest runs of one suite version by bucket; another version is another measurement.
 
     A run that no engine has served yet is in no bucket and left out.
     """
-    rows = rows_of(Run.objects.filter(suite_version=version).order_by(*NEWEST_FIRST)[:RUNS_CHARTED])[::-1]
+    rows = rows_of(RunRecord.objects.filter(suite_version=version).order_by(*NEWEST_FIRST)[:RUNS_CHARTED])[::-1]
     mixed = _mixed([int(row.id) for row in rows if row.n_buckets > 1])
     points: dict[int, list[tuple[RunRow, list[float]]]] = defaultdict(list)
     for row in rows:
@@ -32,18 +32,18 @@ def histories(version: SuiteVersion) -> tuple[BucketHistory, ...]:
         elif row.bucket is not None:
             points[int(row.bucket)].append((row, [value for value in row.drawn_points if value is not None]))
     keys = _keys([int(row.id) for row in rows])
-    buckets = Bucket.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
+    buckets = BucketRecord.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
     return tuple(_history(bucket, points[bucket.pk], mixed.keys(), keys, version.number) for bucket in buckets)
 
 
-def history_rows(version: SuiteVersion) -> tuple[HistoryRow, ...]:
+def history_rows(version: SuiteVersionRecord) -> tuple[HistoryRow, ...]:
     """Return one row a run and bucket, newest first."""
     rows = [row for bucket in histories(version) for row in bucket.runs]
     return tuple(sorted(rows, key=lambda row: (row.run_id, row.bucket.bucket_id), reverse=True))
 
 
 def _history(
-    bucket: Bucket,
+    bucket: BucketRecord,
     points: list[tuple[RunRow, list[float]]],
     mixed: Collection[int],
     keys: dict[int, tuple[str, bool]],
@@ -86,7 +86,7 @@ def _row(
         bucket=bucket,
         repeats=tuple(values),
         warnings=list_warnings(WarnedRun(n_buckets=row.n_buckets)),
-        range=span if row.status == Run.Status.FINISHED else None,
+        range=span if row.status == RunRecord.Status.FINISHED else None,
         url=reverse("run", args=[row.id]),
         range_so_far=span,
         line=line,
@@ -96,7 +96,7 @@ def _row(
 
 def _keys(run_ids: list[int]) -> dict[int, tuple[str, bool]]:
     """Return run → (model line, whether it was read from a log)."""
-    named = Run.objects.filter(pk__in=run_ids).values_list("id", "endpoint__line", "source")
+    named = RunRecord.objects.filter(pk__in=run_ids).values_list("id", "endpoint__line", "source")
     return {run_id: (line, source is not None) for run_id, line, source in named}
 
 

@@ -10,7 +10,7 @@ from evalboard.core import scoring
 from evalboard.core.document import MAX_PROBLEMS
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
-from runs.models import Case, Endpoint, Response, Run, Scorer, SuiteVersion
+from runs.models import Case, EndpointRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
 from runs.run import named_endpoint
 from runs.store import changes, history, take_as_long_as_it_takes
 from runs.suites.suites import store_scorer
@@ -29,7 +29,7 @@ def rescore_run(
     what is not named stays as the suite has it. Raises InvalidInput with fields, NotFound, or
     Conflict while no repeat has ended.
     """
-    run = Run.objects.select_related("suite_version__scorer").filter(pk=run_id).first()
+    run = RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     stored = run.suite_version.scorer.spec
@@ -51,7 +51,7 @@ def rescore_run(
         # Locked: a deletion waits until the scores are stored, or has taken the repeats away before.
         locked = run.repeats.select_for_update(of=("self",), no_key=True).order_by("pk")
         ended = list(locked.exclude(finished_at=None).select_related("run__suite_version"))
-        if not ended and not Run.objects.filter(pk=run_id).exists():
+        if not ended and not RunRecord.objects.filter(pk=run_id).exists():
             raise NotFound(f"There is no run {run_id} any more.")
         if not ended:
             raise Conflict(f"Run {run_id} has no repeat that has ended yet; score it again later.")
@@ -63,7 +63,7 @@ def rescore_run(
     return stored_scorer
 
 
-def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> Endpoint:
+def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> EndpointRecord:
     """Say what words mean at the end of an endpoint's answers, and score again what ended with them.
 
     Raises NotFound, or InvalidInput with fields.
@@ -80,8 +80,8 @@ def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> Endpoint:
         known = named_endpoint(endpoint)
         known.endings = {**known.endings, **endings}
         known.save(update_fields=["endings"])
-        ended = Response.objects.filter(Q(ending=Ending.UNKNOWN) | Q(finish_reason__in=endings))
-        runs = Run.objects.filter(pk__in=ended.filter(repeat__run__endpoint=known).values("repeat__run"))
+        ended = ResponseRecord.objects.filter(Q(ending=Ending.UNKNOWN) | Q(finish_reason__in=endings))
+        runs = RunRecord.objects.filter(pk__in=ended.filter(repeat__run__endpoint=known).values("repeat__run"))
         for run in runs.select_related("endpoint", "suite_version__scorer"):
             is_scored = not scoring.is_recorded(run.suite_version.scorer.spec)
             for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)).exclude(finished_at=None):
@@ -91,7 +91,7 @@ def set_endings(*, endpoint: str, endings: Mapping[str, Any]) -> Endpoint:
     return known
 
 
-def _refuse_unsuited_targets(version: SuiteVersion, plan: Mapping[str, Any]) -> None:
+def _refuse_unsuited_targets(version: SuiteVersionRecord, plan: Mapping[str, Any]) -> None:
     """A scorer that cannot use the cases' targets would call every answer wrong."""
     fields: dict[str, str] = {}
     for case in version.cases.all().iterator(chunk_size=2000):

@@ -12,7 +12,7 @@ from evalboard.core import scoring
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.suite import CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
 from runs.catalogue import policies
-from runs.models import Case, Scorer, Suite, SuiteVersion
+from runs.models import Case, Scorer, Suite, SuiteVersionRecord
 from runs.store import bulk, take_as_long_as_it_takes
 
 CASES_PER_COPY = 2000
@@ -20,7 +20,7 @@ REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
 MAX_SLUG = 80
 
 
-def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
+def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:
     """Store a suite document as the suite's newest version; False if that content is already stored.
 
     The policy that it states becomes the suite's, whether the content is new or not. Raises InvalidInput, naming each
@@ -29,7 +29,7 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersion, bool]:
     parsed = parse_suite(document)
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
 
-    def store_cases(version: SuiteVersion) -> None:
+    def store_cases(version: SuiteVersionRecord) -> None:
         rows = (_case_row(version, case) for case in parsed.cases)
         while part := list(islice(rows, CASES_PER_COPY)):
             bulk.copy_rows(part)
@@ -43,8 +43,8 @@ def keep_version(
     digest: str,
     plan: Mapping[str, Any],
     n_cases: int,
-    store_cases: Callable[[SuiteVersion], None],
-) -> tuple[SuiteVersion, bool]:
+    store_cases: Callable[[SuiteVersionRecord], None],
+) -> tuple[SuiteVersionRecord, bool]:
     """Return the version with this content, stored with its cases as the newest where there is none; True then.
 
     plan: how its cases are scored.
@@ -58,7 +58,7 @@ def keep_version(
         if known is not None:
             return known, False
         newest = suite.versions.aggregate(number=Max("number"))["number"] or 0
-        version = SuiteVersion.objects.create(
+        version = SuiteVersionRecord.objects.create(
             suite=suite,
             number=newest + 1,
             digest=digest,
@@ -72,7 +72,7 @@ def keep_version(
         return version, True
 
 
-def reference_suite(*, slug: str, first: int = 0) -> SuiteVersion:
+def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
     """Return the suite that holds just the reference set of a suite's newest version, made or brought up to date.
 
     A run of it says in a fraction of the time whether a rotation moved anything. first: how many of the first cases
@@ -112,7 +112,7 @@ def _locked(suite_id: int) -> Suite:
     return Suite.objects.select_for_update(of=("self",)).select_related("policy").get(pk=suite_id)
 
 
-def _reference_document(slug: str, version: SuiteVersion, cases: Sequence[Case]) -> dict[str, Any]:
+def _reference_document(slug: str, version: SuiteVersionRecord, cases: Sequence[Case]) -> dict[str, Any]:
     """A suite document of some of a version's cases, each with the scorer that it has there."""
     plan = version.scorer.spec
     title = f"{version.title[: MAX_TITLE_CHARS - len(REFERENCE_TITLE)]}{REFERENCE_TITLE}"
@@ -139,7 +139,7 @@ def case_content(case: CaseDocument) -> dict[str, Any]:
     return {"messages": list(case.messages), "target": case.target, **tools}
 
 
-def _case_row(version: SuiteVersion, case: CaseDocument) -> Case:
+def _case_row(version: SuiteVersionRecord, case: CaseDocument) -> Case:
     return Case(
         suite_version=version,
         index=case.index,

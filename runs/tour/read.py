@@ -7,7 +7,7 @@ from evalboard.contract.comparison import Comparison
 from evalboard.contract.excerpt import ShownCase
 from evalboard.contract.release import ReleaseRow
 from runs.compare import compare, report_of, worst_cases
-from runs.models import Release, TourEnd
+from runs.models import ReleaseRecord, TourEnd
 from runs.release import rows_of, with_outcome
 from runs.tour.tour import LABELS, SUITE
 
@@ -31,7 +31,7 @@ def tour_of(user: Any) -> Tour | None:
     """Return the tour for a person; None for who has ended it, or where its sample is not there or is not whole."""
     if TourEnd.objects.filter(user=user).exists():
         return None
-    releases = Release.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)
+    releases = ReleaseRecord.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)
     rows = rows_of(with_outcome(releases).order_by("pk"))
     release = next((row for row in rows if row.verdict == TOLD), None)
     if release is None:

@@ -16,7 +16,17 @@ from django.db.models import Q
 from evalboard.core.errors import Conflict
 from runs.baselines import set_baseline
 from runs.imports import store_archive
-from runs.models import Baseline, Endpoint, Policy, Release, Run, SignOff, Suite, SuiteVersion, TourEnd
+from runs.models import (
+    BaselineRecord,
+    EndpointRecord,
+    PolicyRecord,
+    ReleaseRecord,
+    RunRecord,
+    SignOffRecord,
+    Suite,
+    SuiteVersionRecord,
+    TourEnd,
+)
 from runs.release import create_release
 from runs.run import delete_run
 from runs.store import take_as_long_as_it_takes
@@ -48,7 +58,7 @@ def load_tour(*, user: Any) -> None:
     """Store the tour's suite and runs, a baseline, and its releases; once."""
     with transaction.atomic():
         take_as_long_as_it_takes()
-        if Run.objects.filter(suite_version__suite__slug=SUITE, labels__contains=LABELS).exists():
+        if RunRecord.objects.filter(suite_version__suite__slug=SUITE, labels__contains=LABELS).exists():
             return
         push_suite(document=_document())
         runs = {name: store_archive(content, name=name, labels=LABELS, user=user) for name, content in _archives()}
@@ -62,21 +72,21 @@ def remove_tour() -> tuple[str, ...]:
     """Delete all that was loaded; return a sentence for each thing that stays, because somebody relies on it."""
     with transaction.atomic():
         take_as_long_as_it_takes()
-        signed = SignOff.objects.values("release")
-        releases = Release.objects.filter(labels__contains=LABELS, gates__suite__slug=SUITE).distinct()
+        signed = SignOffRecord.objects.values("release")
+        releases = ReleaseRecord.objects.filter(labels__contains=LABELS, gates__suite__slug=SUITE).distinct()
         staying = [
             f"Release {pk} was signed; it stays, with its runs."
             for pk in releases.filter(pk__in=signed).order_by("pk").values_list("pk", flat=True)
         ]
-        Release.objects.filter(pk__in=releases.exclude(pk__in=signed).values("pk")).delete()
-        runs = Run.objects.filter(suite_version__suite__slug=SUITE, labels__contains=LABELS)
-        Baseline.objects.filter(run__in=runs.exclude(Q(gates_as_baseline__isnull=False))).delete()
+        ReleaseRecord.objects.filter(pk__in=releases.exclude(pk__in=signed).values("pk")).delete()
+        runs = RunRecord.objects.filter(suite_version__suite__slug=SUITE, labels__contains=LABELS)
+        BaselineRecord.objects.filter(run__in=runs.exclude(Q(gates_as_baseline__isnull=False))).delete()
         for run in runs.order_by("pk"):
             try:
                 delete_run(run_id=run.pk)
             except Conflict as refusal:
                 staying.append(refusal.detail)
-        if not Run.objects.filter(suite_version__suite__slug=SUITE).exists():
+        if not RunRecord.objects.filter(suite_version__suite__slug=SUITE).exists():
             _forget_suite()
     return tuple(staying)
 
@@ -87,10 +97,10 @@ def end_tour(*, user: Any) -> None:
 
 
 def _forget_suite() -> None:
-    SuiteVersion.objects.filter(suite__slug=SUITE).delete()
+    SuiteVersionRecord.objects.filter(suite__slug=SUITE).delete()
     Suite.objects.filter(slug=SUITE).delete()
-    Policy.objects.filter(slug=SUITE).delete()
-    Endpoint.objects.filter(slug=SUITE, engine=Endpoint.Engine.IMPORTED).delete()
+    PolicyRecord.objects.filter(slug=SUITE).delete()
+    EndpointRecord.objects.filter(slug=SUITE, engine=EndpointRecord.Engine.IMPORTED).delete()
 
 
 def _document() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.authentication import scopes_of
-from runs.api.describe import JSON, TEXT, Answer, describe, one_of, text
+from runs.api.describe import JSON, TEXT, StatusAnswer, describe, one_of, text
 from runs.api.parsers import PackedLines, StrictJson
 from runs.api.serializers import Strict, Text, Whole, read_body
 from runs.uploads import read
@@ -91,7 +91,7 @@ def upload_detail(request: Request, upload_id: int) -> Response:
     takes_headers=ENCODING,
     status=201,
     answer=UploadPart,
-    also={200: Answer("The very part was there already", {JSON: UploadPart})},
+    also={200: StatusAnswer("The very part was there already", {JSON: UploadPart})},
     refuses=[409, 413],
 )
 @parser_classes([PackedLines])

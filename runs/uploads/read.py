@@ -8,13 +8,13 @@ from django.urls import reverse
 from evalboard.contract import upload as contract
 from evalboard.contract.parts import Done
 from evalboard.core.errors import NotFound
-from runs.models import Upload, UploadPart
+from runs.models import UploadPartRecord, UploadRecord
 from runs.store import newest_page
 
 
 def upload_row(upload_id: int) -> contract.Upload:
     """Raises NotFound."""
-    rows = _rows(Upload.objects.filter(pk=upload_id))
+    rows = _rows(UploadRecord.objects.filter(pk=upload_id))
     if not rows:
         raise NotFound(f"There is no upload {upload_id}.")
     return rows[0]
@@ -27,22 +27,22 @@ def upload_rows(
 
     created_by: a person whose uploads alone are returned; None: everybody's.
     """
-    uploads = Upload.objects.all() if created_by is None else Upload.objects.filter(created_by=created_by)
+    uploads = UploadRecord.objects.all() if created_by is None else UploadRecord.objects.filter(created_by=created_by)
     return newest_page(uploads, _rows, after=after, before=before, limit=limit)
 
 
 def uploads_of(slug: str = "") -> tuple[contract.Upload, ...]:
     """Return what is on its way, or came to nothing lately, of one suite or of all, newest first."""
-    going = Upload.objects.exclude(status=Upload.Status.FINISHED).order_by("-id")
+    going = UploadRecord.objects.exclude(status=UploadRecord.Status.FINISHED).order_by("-id")
     return _rows(going.filter(slug=slug) if slug else going)
 
 
 def _rows(uploads: Any) -> tuple[contract.Upload, ...]:
-    parts = Prefetch("parts", UploadPart.objects.defer("data").order_by("offset"))
+    parts = Prefetch("parts", UploadPartRecord.objects.defer("data").order_by("offset"))
     return tuple(_row(each) for each in uploads.select_related("created_by", "version").prefetch_related(parts))
 
 
-def _row(upload: Upload) -> contract.Upload:
+def _row(upload: UploadRecord) -> contract.Upload:
     parts = tuple(
         contract.UploadPart(offset=part.offset, n_bytes=part.n_bytes, sha256=part.sha256) for part in upload.parts.all()
     )

@@ -15,7 +15,7 @@ from evalboard.core import scoring
 from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument, digest_parts, parse_head, parse_part
-from runs.models import Case, SuiteVersion, Upload, UploadedCase, UploadPart
+from runs.models import Case, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
 from runs.store.bulk import copy_values
 from runs.suites import case_content, keep_version
 
@@ -31,7 +31,7 @@ def read_next_part() -> bool:
     Whoever reads holds the upload's row, and others pass it by.
     """
     with transaction.atomic():
-        whole = Upload.objects.filter(status=Upload.Status.READING).order_by("pk")
+        whole = UploadRecord.objects.filter(status=UploadRecord.Status.READING).order_by("pk")
         upload = whole.select_for_update(skip_locked=True, of=("self",)).first()
         if upload is None:
             return False
@@ -48,7 +48,7 @@ def read_next_part() -> bool:
     return True
 
 
-def _go_on(upload: Upload) -> None:
+def _go_on(upload: UploadRecord) -> None:
     if upload.n_read == upload.n_bytes:
         _store(upload)
         return
@@ -58,7 +58,7 @@ def _go_on(upload: Upload) -> None:
     upload.save(update_fields=["n_read", "n_lines", "n_cases", "header"])
 
 
-def _keep_cases(upload: Upload, part: UploadPart) -> None:
+def _keep_cases(upload: UploadRecord, part: UploadPartRecord) -> None:
     data = zstandard.ZstdDecompressor().decompress(bytes(part.data), max_output_size=part.n_bytes)
     try:
         text = data.decode()
@@ -76,7 +76,7 @@ def _keep_cases(upload: Upload, part: UploadPart) -> None:
     upload.header = read.header
 
 
-def _refuse_known_ids(upload: Upload, cases: tuple[CaseDocument, ...]) -> None:
+def _refuse_known_ids(upload: UploadRecord, cases: tuple[CaseDocument, ...]) -> None:
     """Raise InvalidInput for ids that an earlier part has."""
     problems = Problems()
     earlier = upload.cases.filter(case_id__in=[case.id for case in cases]).order_by("index")
@@ -92,7 +92,7 @@ def _values(case: CaseDocument) -> list[Any]:
     return [case.index, case.id, case.digest, content, tags, case.group, case.is_reference, scorer]
 
 
-def _store(upload: Upload) -> None:
+def _store(upload: UploadRecord) -> None:
     if not upload.n_cases:
         raise InvalidInput("It holds no case.", fields={"cases": "must be a list of at least one case"})
     head = parse_head(upload.header, slug=upload.slug, title=upload.title)
@@ -102,16 +102,16 @@ def _store(upload: Upload) -> None:
         head, digest=digest, plan=scoring.plan(head.scorer, own), n_cases=upload.n_cases, store_cases=_move(upload)
     )
     upload.cases.all()._raw_delete(upload.cases.db)
-    upload.status = Upload.Status.FINISHED
+    upload.status = UploadRecord.Status.FINISHED
     upload.save(update_fields=["status", "version", "is_new"])
 
 
-def _move(upload: Upload) -> Any:
+def _move(upload: UploadRecord) -> Any:
     """Return what makes the cases of an upload those of a version, in one statement."""
     quoted = ", ".join(map(connection.ops.quote_name, COLUMNS))
     tables = Case._meta.db_table, UploadedCase._meta.db_table
 
-    def move(version: SuiteVersion) -> None:
+    def move(version: SuiteVersionRecord) -> None:
         with connection.cursor() as cursor:
             cursor.execute(
                 f"INSERT INTO {tables[0]} (suite_version_id, {quoted}) "  # noqa: S608  names of our own
@@ -122,10 +122,10 @@ def _move(upload: Upload) -> Any:
     return move
 
 
-def _fail(upload: Upload, fields: dict[str, str]) -> None:
+def _fail(upload: UploadRecord, fields: dict[str, str]) -> None:
     """Give an upload up, and forget what was read of it."""
     upload.parts.all().delete()
     upload.cases.all()._raw_delete(upload.cases.db)
     upload.refresh_from_db(fields=["n_read", "n_lines", "n_cases"])
-    upload.status, upload.fields = Upload.Status.FAILED, fields
+    upload.status, upload.fields = UploadRecord.Status.FAILED, fields
     upload.save(update_fields=["status", "fields"])

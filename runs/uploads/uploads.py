@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
 from evalboard.core.suite import parse_head
-from runs.models import Upload, UploadPart
+from runs.models import UploadPartRecord, UploadRecord
 
 MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
 MAX_BYTES = 2**31
@@ -23,18 +23,20 @@ MAX_OPEN = 5  # of one person
 KEPT = timedelta(days=1)  # what nobody has touched for so long is forgotten
 
 
-def open_upload(*, slug: str, title: str = "", user: Any = None) -> Upload:
+def open_upload(*, slug: str, title: str = "", user: Any = None) -> UploadRecord:
     """Begin a suite version that is sent in parts. Raises InvalidInput, or Conflict where a person has many open."""
     parse_head({"scorer": None}, slug=slug, title=title)
-    n_open = Upload.objects.filter(created_by=user, status=Upload.Status.OPEN).count()
+    n_open = UploadRecord.objects.filter(created_by=user, status=UploadRecord.Status.OPEN).count()
     if n_open >= MAX_OPEN:
         raise Conflict(
             f"You have {n_open} uploads open, and may have {MAX_OPEN}. Go on with one of them, or delete it."
         )
-    return Upload.objects.create(slug=slug, title=title, created_by=user)
+    return UploadRecord.objects.create(slug=slug, title=title, created_by=user)
 
 
-def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str, user: Any = None) -> tuple[UploadPart, bool]:
+def store_part(
+    *, upload_id: int, offset: int, lines: bytes, sha256: str, user: Any = None
+) -> tuple[UploadPartRecord, bool]:
     """Keep a part of an upload; False where the very part is there already, so that sending again does no harm.
 
     offset: in bytes, of its first line among all lines. sha256: what the sender says that the lines have. Raises
@@ -53,18 +55,18 @@ def store_part(*, upload_id: int, offset: int, lines: bytes, sha256: str, user: 
     packed = zstandard.ZstdCompressor().compress(lines)
     with transaction.atomic():
         upload = _open(upload_id, user)
-        part, is_new = UploadPart.objects.get_or_create(
+        part, is_new = UploadPartRecord.objects.get_or_create(
             upload=upload, offset=offset, defaults={"n_bytes": len(lines), "sha256": digest, "data": packed}
         )
         if part.sha256 != digest:
             raise Conflict(
                 f"Upload {upload_id} has another part at byte {offset:,}. Cut the file where it was cut first."
             )
-        Upload.objects.filter(pk=upload.pk).update(touched_at=Now())
+        UploadRecord.objects.filter(pk=upload.pk).update(touched_at=Now())
     return part, is_new
 
 
-def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None) -> Upload:
+def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None) -> UploadRecord:
     """Say that an upload is whole, with so many bytes of lines; a worker reads it then. Closing twice is harmless.
 
     sha256: of all lines, in the order of their offsets, before they were compressed. Raises NotFound, Refused where
@@ -74,7 +76,7 @@ def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None)
     with transaction.atomic():
         upload = _locked(upload_id)
         _refuse_others(upload, user)
-        if upload.status != Upload.Status.OPEN and upload.n_bytes == n_bytes:
+        if upload.status != UploadRecord.Status.OPEN and upload.n_bytes == n_bytes:
             return upload
         upload = _open(upload_id, user)
         end = 0
@@ -91,7 +93,7 @@ def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None)
                 f"The lines of upload {upload_id} have another SHA-256. Delete it and send the file again.",
                 fields={"sha256": f"Its {n_bytes:,} bytes have {digest}."},
             )
-        upload.status, upload.n_bytes = Upload.Status.READING, n_bytes
+        upload.status, upload.n_bytes = UploadRecord.Status.READING, n_bytes
         upload.save(update_fields=["status", "n_bytes"])
     return upload
 
@@ -110,25 +112,25 @@ def delete_upload(*, upload_id: int, user: Any = None, may_all: bool = False) ->
 
 def forget_old_uploads() -> None:
     """Forget those that nobody has touched for a day: broken off, or long ended."""
-    old = Upload.objects.exclude(status=Upload.Status.READING).filter(touched_at__lt=Now() - KEPT)
+    old = UploadRecord.objects.exclude(status=UploadRecord.Status.READING).filter(touched_at__lt=Now() - KEPT)
     old.delete()
 
 
-def _locked(upload_id: int) -> Upload:
-    upload = Upload.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload_id).first()
+def _locked(upload_id: int) -> UploadRecord:
+    upload = UploadRecord.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload_id).first()
     if upload is None:
         raise NotFound(f"There is no upload {upload_id}.")
     return upload
 
 
-def _refuse_others(upload: Upload, user: Any) -> None:
+def _refuse_others(upload: UploadRecord, user: Any) -> None:
     """Raise Refused where `user` did not open the upload."""
     if upload.created_by_id != (user and user.pk):
         owner = upload.created_by.get_username() if upload.created_by else "a person whose account is gone"
         raise Refused(f"Upload {upload.pk} was opened by {owner}. Open an upload of your own.")
 
 
-def _digest(upload: Upload) -> str:
+def _digest(upload: UploadRecord) -> str:
     """Return the SHA-256 of an upload's lines, reading one part at a time."""
     digest, unpacker = hashlib.sha256(), zstandard.ZstdDecompressor()
     parts = upload.parts.order_by("offset").values_list("data", "n_bytes")
@@ -137,9 +139,9 @@ def _digest(upload: Upload) -> str:
     return digest.hexdigest()
 
 
-def _open(upload_id: int, user: Any) -> Upload:
+def _open(upload_id: int, user: Any) -> UploadRecord:
     upload = _locked(upload_id)
     _refuse_others(upload, user)
-    if upload.status != Upload.Status.OPEN:
+    if upload.status != UploadRecord.Status.OPEN:
         raise Conflict(f"Upload {upload_id} is closed; it is {upload.status}.")
     return upload

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.wording.verdict_names import verdict_name
-from runs.models import Baseline, Gate, Probe, Release, Rotation, Run, Verdict
+from runs.models import BaselineRecord, GateRecord, ProbeRecord, ReleaseRecord, Rotation, RunRecord, Verdict
 from runs.webhooks import webhooks
 
 
 def tell_of_end(run_id: int) -> None:
     """Tell how a run ended; of one that was cancelled nobody is told, since whoever did that knows."""
-    run = Run.objects.select_related("suite_version__suite", "endpoint", "profile").get(pk=run_id)
+    run = RunRecord.objects.select_related("suite_version__suite", "endpoint", "profile").get(pk=run_id)
     event = f"run.{run.status}"
     if event not in webhooks.EVENTS:
         return
@@ -35,11 +35,11 @@ def tell_of_end(run_id: int) -> None:
     webhooks.notify(event=event, payload=payload, text=words)
 
 
-def tell_of_verdict(release: Release, verdict: Verdict) -> None:
+def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
     """Tell a release's verdict where it was another or none before: `release` is as it was until now."""
     if release.verdict is not None and release.verdict.word == verdict.word:
         return
-    gates = Gate.objects.filter(release=release).select_related("suite").order_by("position")
+    gates = GateRecord.objects.filter(release=release).select_related("suite").order_by("position")
     payload = {
         "id": str(release.pk),
         "verdict": verdict.word,
@@ -66,7 +66,9 @@ def tell_of_verdict(release: Release, verdict: Verdict) -> None:
 
 def tell_of_rotation(rotation: Rotation) -> None:
     """Tell that another stack serves an endpoint from a run or a probe on, and which baselines expired by it."""
-    expired = Baseline.objects.filter(rotation=rotation).select_related("run__suite_version__suite").order_by("pk")
+    expired = (
+        BaselineRecord.objects.filter(rotation=rotation).select_related("run__suite_version__suite").order_by("pk")
+    )
     suites = [baseline.run.suite_version.suite.slug for baseline in expired]
     page = f"/probes/{rotation.probe_id}/" if rotation.run_id is None else f"/runs/{rotation.run_id}/"
     payload = {
@@ -87,7 +89,7 @@ def tell_of_rotation(rotation: Rotation) -> None:
     webhooks.notify(event="rotation.noticed", payload=payload, text=words)
 
 
-def tell_of_incident(probe: Probe, finding: Mapping[str, Any]) -> None:
+def tell_of_incident(probe: ProbeRecord, finding: Mapping[str, Any]) -> None:
     """Tell that workers gave unlike answers to the same input, with the evidence: no prompt, no response, no token."""
     numbers = finding["numbers"]
     payload = {

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from runs.models import OutboxMessage, Webhook
+from runs.models import OutboxMessage, WebhookRecord
 from runs.store import storable
 
 # How long after each failed attempt the next one comes; after the last pause, and after a day, it is given up.
@@ -71,7 +71,7 @@ def claim_message() -> Delivery | None:
 @transaction.atomic
 def record_delivery(*, message: int) -> None:
     """Note that the receiver has taken a message, whoever else tries it at this moment."""
-    webhook = Webhook.objects.select_for_update(no_key=True, of=("self",)).filter(messages=message).first()
+    webhook = WebhookRecord.objects.select_for_update(no_key=True, of=("self",)).filter(messages=message).first()
     if webhook is None:
         return  # deleted meanwhile, with its messages
     sent = OutboxMessage.objects.filter(pk=message).exclude(status=OutboxMessage.Status.DELIVERED)
@@ -87,7 +87,7 @@ def record_failure(*, message: int, attempt: int, error: str, status: int | None
     `status` is what the receiver answered, if it did. Does nothing where another attempt has begun since.
     """
     mine = OutboxMessage.objects.filter(pk=message, n_attempts=attempt, status=OutboxMessage.Status.WAITING)
-    webhook = Webhook.objects.select_for_update(no_key=True, of=("self",)).filter(messages__in=mine).first()
+    webhook = WebhookRecord.objects.select_for_update(no_key=True, of=("self",)).filter(messages__in=mine).first()
     if webhook is None:
         return
     text = storable(error)[:LONGEST_ERROR]
@@ -113,7 +113,7 @@ def forget_old_messages() -> None:
     ended.filter(created_at__lt=Now() - KEPT).delete()
 
 
-def _switch_off(webhook: Webhook) -> None:
-    Webhook.objects.filter(pk=webhook.pk).update(is_active=False)
+def _switch_off(webhook: WebhookRecord) -> None:
+    WebhookRecord.objects.filter(pk=webhook.pk).update(is_active=False)
     waiting = OutboxMessage.objects.filter(webhook=webhook, status=OutboxMessage.Status.WAITING)
     waiting.update(status=OutboxMessage.Status.FAILED, last_error="The webhook was switched off.")

@@ -7,7 +7,7 @@ from django.db.models.functions import RowNumber
 
 from evalboard.contract import access as contract
 from evalboard.core.errors import NotFound
-from runs.models import OutboxMessage, Webhook
+from runs.models import OutboxMessage, WebhookRecord
 
 LAST_SHOWN = 10
 
@@ -15,7 +15,7 @@ LAST_SHOWN = 10
 def webhook_rows(ids: list[int] | None = None) -> tuple[contract.Webhook, ...]:
     """Return all webhooks, or those named, newest first."""
     waiting = Count("messages", filter=Q(messages__status=OutboxMessage.Status.WAITING))
-    webhooks = Webhook.objects.select_related("created_by").annotate(n_waiting=waiting).order_by("-id")
+    webhooks = WebhookRecord.objects.select_related("created_by").annotate(n_waiting=waiting).order_by("-id")
     if ids is not None:
         webhooks = webhooks.filter(pk__in=ids)
     last = _last_messages([webhook.pk for webhook in webhooks])
@@ -48,7 +48,7 @@ def _message(message: OutboxMessage) -> contract.WebhookMessage:
     )
 
 
-def _row(webhook: Webhook, messages: tuple[contract.WebhookMessage, ...]) -> contract.Webhook:
+def _row(webhook: WebhookRecord, messages: tuple[contract.WebhookMessage, ...]) -> contract.Webhook:
     return contract.Webhook.from_record(
         webhook,
         id=str(webhook.pk),

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from runs.models import OutboxMessage, Webhook
+from runs.models import OutboxMessage, WebhookRecord
 from runs.webhooks.web_address import host_problem
 
 # What each event tells of, for people; docs/webhooks.md has the payloads.
@@ -41,7 +41,7 @@ def notify(*, event: str, payload: Mapping[str, Any], text: str = "") -> None:
     `summary`, with its `url` after it. Raises KeyError for an event that is none.
     """
     EVENTS[event]
-    webhooks = Webhook.objects.raw(SUBSCRIBERS, [json.dumps([event])])
+    webhooks = WebhookRecord.objects.raw(SUBSCRIBERS, [json.dumps([event])])
     OutboxMessage.objects.bulk_create([_message(webhook, event, payload, text) for webhook in webhooks])
 
 
@@ -56,7 +56,7 @@ def page_url(path: str) -> str:
 
 
 @transaction.atomic
-def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webhook, str]:
+def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[WebhookRecord, str]:
     """Tell an address of events; the signing secret is returned here and never again.
 
     Names are resolved where messages are sent, which is not here: an address that turns out to be private then
@@ -70,22 +70,22 @@ def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webho
         fields["events"] = f"One or more of: {', '.join(EVENTS)}."
     if fields:
         raise InvalidInput("The webhook is not valid.", fields=fields)
-    if Webhook.objects.count() >= MAX_WEBHOOKS:
+    if WebhookRecord.objects.count() >= MAX_WEBHOOKS:
         raise Conflict(f"There are {MAX_WEBHOOKS} webhooks already; delete one that is not needed.")
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-    return Webhook.objects.create(url=url, secret=secret, events=wanted, created_by=user), secret
+    return WebhookRecord.objects.create(url=url, secret=secret, events=wanted, created_by=user), secret
 
 
 def delete_webhook(*, webhook_id: int) -> None:
     """Delete a webhook with its messages, also those that wait. Raises NotFound."""
-    if Webhook.objects.filter(pk=webhook_id).delete()[0] == 0:
+    if WebhookRecord.objects.filter(pk=webhook_id).delete()[0] == 0:
         raise NotFound(f"There is no webhook {webhook_id}.")
 
 
 @transaction.atomic
-def switch_on(*, webhook_id: int) -> Webhook:
+def switch_on(*, webhook_id: int) -> WebhookRecord:
     """Tell a webhook again that was switched off after failures; what it missed is not sent. Raises NotFound."""
-    webhook = Webhook.objects.select_for_update().filter(pk=webhook_id).first()
+    webhook = WebhookRecord.objects.select_for_update().filter(pk=webhook_id).first()
     if webhook is None:
         raise NotFound(f"There is no webhook {webhook_id}.")
     webhook.is_active, webhook.n_failures, webhook.last_error = True, 0, ""
@@ -95,7 +95,7 @@ def switch_on(*, webhook_id: int) -> Webhook:
 
 def send_test(*, webhook_id: int) -> OutboxMessage:
     """Write a message that tells of nothing, to see whether it arrives. Raises NotFound, or Conflict where off."""
-    webhook = Webhook.objects.filter(pk=webhook_id).first()
+    webhook = WebhookRecord.objects.filter(pk=webhook_id).first()
     if webhook is None:
         raise NotFound(f"There is no webhook {webhook_id}.")
     if not webhook.is_active:
@@ -105,7 +105,7 @@ def send_test(*, webhook_id: int) -> OutboxMessage:
     return message
 
 
-def _message(webhook: Webhook, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
+def _message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
     """`text` at the top is what chat services show of a message that they are sent as it is."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     words = f"{text or payload.get('summary') or event} {payload.get('url', '')}".strip()

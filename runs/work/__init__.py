@@ -9,7 +9,7 @@ from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, ser
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
-from runs.work.replies import Reply, read_replies
+from runs.work.replies import ReplyToScore, read_replies
 from runs.work.requests import Requests
 from runs.work.responses import has_answer, record_outcomes
 from runs.work.rests import (
@@ -66,7 +66,7 @@ __all__ = [
     "CaseToDecode",
     "Lease",
     "PoolRow",
-    "Reply",
+    "ReplyToScore",
     "Requests",
     "Served",
     "Serving",

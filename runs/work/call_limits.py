@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connections
 
 from evalboard.core.errors import NotFound
-from runs.models import Endpoint, Worker
+from runs.models import EndpointRecord, WorkerRecord
 from runs.store import DatabaseClock
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class CallLimits:
     slot that is taken sets it.
     """
 
-    def __init__(self, endpoint: Endpoint, *, worker: Worker, is_alone: bool) -> None:
+    def __init__(self, endpoint: EndpointRecord, *, worker: WorkerRecord, is_alone: bool) -> None:
         """is_alone: one call at a time, whatever the endpoint takes."""
         self._endpoint_id, self._worker_id = endpoint.pk, worker.pk
         self._n_slots, self._n_to_make = 1 if is_alone else endpoint.concurrency, endpoint.concurrency

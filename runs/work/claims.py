@@ -17,7 +17,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
-from runs.models import Endpoint, Worker
+from runs.models import EndpointRecord, WorkerRecord
 from runs.models.claimed import Claimed
 
 Row = TypeVar("Row", bound=Claimed)
@@ -72,16 +72,16 @@ class Claims(Generic[Row]):
         """Return the lookup that leads to the pool whose workers may claim a row."""
         return f"{self.serving}endpoint__pool"
 
-    def claim(self, rows: QuerySet[Row], *, worker: Worker) -> Lease | None:
+    def claim(self, rows: QuerySet[Row], *, worker: WorkerRecord) -> Lease | None:
         """Claim the oldest of these rows that waits for the worker's pool, in one statement; None without any."""
         waiting = rows.filter(**{"status": "queued", "next_at__lte": Now(), self.pool: worker.pool})
         if not worker.has_engine:
-            waiting = waiting.filter(**{f"{self.serving}endpoint__engine": Endpoint.Engine.OPENAI})
+            waiting = waiting.filter(**{f"{self.serving}endpoint__engine": EndpointRecord.Engine.OPENAI})
         with transaction.atomic(savepoint=False):
             locking = waiting.order_by("pk").only("pk").select_for_update(skip_locked=True, of=("self",))
             return self.claim_chosen(*locking[:1].query.sql_with_params(), worker=worker)
 
-    def claim_chosen(self, chosen: str, parameters: Sequence[Any], *, worker: Worker) -> Lease | None:
+    def claim_chosen(self, chosen: str, parameters: Sequence[Any], *, worker: WorkerRecord) -> Lease | None:
         """Claim the row whose id a query chooses; None where it chooses none.
 
         chosen: SQL that locks its row and skips locked ones, so that no two workers get one row. It runs inside the
@@ -93,7 +93,7 @@ class Claims(Generic[Row]):
             row = cursor.fetchone()
         return None if row is None else Lease(self.kind, row[0], row[1], worker.pk)
 
-    def resume(self, *, worker: Worker) -> Lease | None:
+    def resume(self, *, worker: WorkerRecord) -> Lease | None:
         """Renew the lease of a row that this worker has claimed, and may not know of; None without any.
 
         The answer to a statement may be lost with the database although the statement counts.

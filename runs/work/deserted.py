@@ -4,17 +4,17 @@ from django.db.models import Min
 from django.db.models.functions import Now
 
 from evalboard.wording import run as wording
-from runs.models import Endpoint, Worker
+from runs.models import EndpointRecord, WorkerRecord
 from runs.work.claims import lease_span
 from runs.work.workers import able
 
 
 def why_nobody(endpoint: str) -> str:
     """Say why no worker can take what waits for an endpoint of this name; "" where one can."""
-    target = Endpoint.objects.filter(slug=endpoint).only("pool", "engine").first()
+    target = EndpointRecord.objects.filter(slug=endpoint).only("pool", "engine").first()
     if target is None or able(target.pool, needs_engine=not target.is_remote).exists():
         return ""
-    living = Worker.objects.filter(pool=target.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    living = WorkerRecord.objects.filter(pool=target.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
     resting = living.filter(rests_until__gt=Now())
     if (until := resting.aggregate(first=Min("rests_until"))["first"]) is not None:
         facts = {"pool": target.pool, "n_resting": resting.count(), "until": until, "reasons": ()}

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 
 from evalboard import request_ids
-from runs.models import Event, Run, Shard
+from runs.models import Event, RunRecord, Shard
 from runs.store import history
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ def queue_of(pool: str) -> str:
     return f"gpu.{pool}"
 
 
-def ring_after_commit(run: Run) -> None:
+def ring_after_commit(run: RunRecord) -> None:
     """Tell the run's pool after this transaction. Redis, or a history that cannot be written, never fails it."""
     transaction.on_commit(partial(_ring, run), robust=True)
 
 
-def _ring(run: Run) -> None:
+def _ring(run: RunRecord) -> None:
     n_shards = Shard.objects.claimable().filter(repeat__run=run).count()
     if not ring_or_log(run.endpoint.pool, n_shards=n_shards):
         text = f"The queue is delayed: Redis does not answer. Workers look every {settings.LOOK_SECONDS:g} s."

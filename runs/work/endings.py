@@ -6,18 +6,18 @@ from django.db.models import Count
 
 from evalboard.core.trace import SAYABLE, Ending, judge_words
 from evalboard.wording import run as wording
-from runs.models import Event, Response, Run
+from runs.models import Event, ResponseRecord, RunRecord
 from runs.store import history, imported
 
 BY_WORD = (*SAYABLE, Ending.UNKNOWN)  # the endings that a word alone decides
 
 
-def settle_endings(run: Run, *, is_final: bool) -> set[int]:
+def settle_endings(run: RunRecord, *, is_final: bool) -> set[int]:
     """Decide what words of no list mean; return the repeats in which an answer has another ending now.
 
     is_final: all answers are there, and the run's history says what was decided.
     """
-    answers = Response.objects.filter(repeat__run=run, error_code="").order_by()
+    answers = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
     counted = dict(answers.values_list("finish_reason").annotate(n=Count("pk")))
     changed: set[int] = set()
     for word, ending in judge_words(counted, run.endpoint.endings).items():

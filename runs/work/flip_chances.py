@@ -12,8 +12,8 @@ import numpy as np
 
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.stats import UNKNOWN_CHANCE, assume_logit_sd, predict_flip_chances
-from evalboard.core.trace import Trace, pack_chances, read_traces
-from runs.models import Bucket, Repeat, Run
+from evalboard.core.trace import TokenTrace, pack_chances, read_traces
+from runs.models import BucketRecord, RepeatRecord, RunRecord
 from runs.pairs import pair_facts
 from runs.store import BLOCKS, bulk
 
@@ -26,7 +26,7 @@ Placed = tuple[int, int, bytes, int, int]  # case index, bucket id, trace digest
 _remembered: dict[tuple[bytes, float], float] = {}
 
 
-def remember(repeat: Repeat, bucket: Bucket, traces: Sequence[Trace]) -> None:
+def remember(repeat: RepeatRecord, bucket: BucketRecord, traces: Sequence[TokenTrace]) -> None:
     """Keep the chances of traces that one bucket gave in this process, if the repeat's end will ask for them."""
     if repeat.index != FIRST or not _margins_decide(repeat.run):
         return
@@ -37,7 +37,7 @@ def remember(repeat: Repeat, bucket: Bucket, traces: Sequence[Trace]) -> None:
         _remembered.pop(oldest, None)
 
 
-def predict(repeat: Repeat, responses: Iterable[Placed]) -> bytes | None:
+def predict(repeat: RepeatRecord, responses: Iterable[Placed]) -> bytes | None:
     """Return the packed flip chances of a repeat; None for a later repeat, and where the margins do not decide.
 
     They decide in greedy decoding, with nothing added to the logits. A trace that cannot be read is unknown, as is a
@@ -67,12 +67,12 @@ def predict(repeat: Repeat, responses: Iterable[Placed]) -> bytes | None:
     return pack_chances(chances)
 
 
-def _margins_decide(run: Run) -> bool:
+def _margins_decide(run: RunRecord) -> bool:
     setup = pair_facts.request_settings(run)
     return setup.temperature == 0 and not setup.is_adjusted
 
 
 def _noise(bucket_ids: set[int]) -> dict[int, float]:
     """For each bucket the noise to reckon with, in nats: assumed, as no repeat has measured it yet."""
-    buckets = Bucket.objects.filter(pk__in=bucket_ids).select_related("fingerprint")
+    buckets = BucketRecord.objects.filter(pk__in=bucket_ids).select_related("fingerprint")
     return {bucket.pk: assume_logit_sd(pair_facts.logits_of(bucket)) for bucket in buckets}

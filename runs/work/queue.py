@@ -22,7 +22,7 @@ from django.db.models.functions import Coalesce
 
 from evalboard.core.errors import Conflict
 from evalboard.wording import run as wording
-from runs.models import Lane, Priority, Run, Shard
+from runs.models import Lane, Priority, RunRecord, Shard
 
 PASSED_OVER = 8
 PATIENCE_SECONDS = 60
@@ -107,7 +107,7 @@ def take_turn(*, shard: Shard) -> None:
         cursor.execute(_TAKE_TURN, [shard.lane_id])
 
 
-def lane_of(run: Run) -> Lane:
+def lane_of(run: RunRecord) -> Lane:
     """Return the lane where a run's shards wait, made where it is the first of its kind."""
     kind: dict[str, Any] = {"pool": run.endpoint.pool, "priority": run.priority, "person": run.created_by}
     # Of nobody there may be several: whose person is removed becomes nobody's.

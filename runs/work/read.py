@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from evalboard.core.profile import call_seed, order_key
 from evalboard.core.trace import unpack_selection
-from runs.models import Case, Endpoint, Profile, Repeat, Response, Shard
+from runs.models import Case, EndpointRecord, ProfileRecord, RepeatRecord, ResponseRecord, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Serving:
     max_tokens: of the longest answer. The model is a path, or a repository with its revision.
     """
 
-    endpoint: Endpoint
+    endpoint: EndpointRecord
     model_path: str
     model_repo: str
     model_revision: str
@@ -56,14 +56,14 @@ class ShardWork:
     cases: tuple[CaseToDecode, ...]
 
 
-def shard_work(shard_id: int, *, decoding: Profile | None = None) -> ShardWork:
+def shard_work(shard_id: int, *, decoding: ProfileRecord | None = None) -> ShardWork:
     """Return a shard's work; decoding: a profile in place of the run's, as a replay has it."""
     shard = Shard.objects.select_related(
         "repeat__run__suite_version", "repeat__run__endpoint", "repeat__run__profile"
     ).get(pk=shard_id)
     run = shard.repeat.run
     done = set(
-        Response.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last)).values_list(
+        ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last)).values_list(
             "case_index", flat=True
         )
     )
@@ -101,7 +101,7 @@ def _in_order(cases: QuerySet[Case], shard: Shard) -> list[Case]:
 
 
 def case_to_decode(
-    case: Case, repeat: Repeat, *, decoding: Profile | None = None, is_done: bool = False
+    case: Case, repeat: RepeatRecord, *, decoding: ProfileRecord | None = None, is_done: bool = False
 ) -> CaseToDecode:
     """Return a case as a repeat decodes it, under its run's profile or another one; reads the run and its profile."""
     run = repeat.run
@@ -122,7 +122,12 @@ def case_to_decode(
 
 
 def serving_of(
-    endpoint: Endpoint, decoding: Profile, model: dict[str, Any] | None, *, max_tokens: int, stop: Sequence[str] = ()
+    endpoint: EndpointRecord,
+    decoding: ProfileRecord,
+    model: dict[str, Any] | None,
+    *,
+    max_tokens: int,
+    stop: Sequence[str] = (),
 ) -> Serving:
     """Return what serves an endpoint under a profile; model: another checkpoint of its line, as a run has it."""
     return Serving(

@@ -10,7 +10,7 @@ from typing import Any
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.contract.stack import Certificate
 from evalboard.core.profile import digest_node
-from runs.models import Bucket, EngineProcess, Probe, Run, Worker
+from runs.models import BucketRecord, EngineProcess, ProbeRecord, RunRecord, WorkerRecord
 
 NEEDS_CERTIFICATE = "invariant"  # the batch class that promises what only a certificate shows
 MAX_PROBES = 500  # the newest, of all endpoints
@@ -18,12 +18,12 @@ MAX_PROBES = 500  # the newest, of all endpoints
 Served = tuple[str, int]  # a host, and the id of the bucket that it served
 
 
-def certificates_of(workers: Iterable[Worker]) -> dict[int, tuple[Certificate, ...]]:
+def certificates_of(workers: Iterable[WorkerRecord]) -> dict[int, tuple[Certificate, ...]]:
     """Return by worker what was found of its node, of each endpoint and profile the newest, newest first."""
     workers = tuple(workers)
     rows = list(_rows({worker.host for worker in workers}))
     models = _newest_models(rows)
-    buckets = Bucket.objects.select_related("model").in_bulk({row["bucket"] for _, row in rows})
+    buckets = BucketRecord.objects.select_related("model").in_bulk({row["bucket"] for _, row in rows})
     by_worker: dict[int, tuple[Certificate, ...]] = {}
     for worker in workers:
         node = digest_node(worker.hardware, worker.versions)
@@ -59,23 +59,23 @@ def find_certified(served: Collection[Served]) -> frozenset[Served]:
     return frozenset(place for place in served if newest.get(place))
 
 
-def _rows(hosts: Collection[str]) -> Iterator[tuple[Probe, dict[str, Any]]]:
+def _rows(hosts: Collection[str]) -> Iterator[tuple[ProbeRecord, dict[str, Any]]]:
     """Yield each worker on these hosts that a determinism probe came to an end on, of the newest probe first."""
-    ended = Probe.objects.filter(kind=ProbeKind.DETERMINISM, status=Probe.Status.FINISHED)
+    ended = ProbeRecord.objects.filter(kind=ProbeKind.DETERMINISM, status=ProbeRecord.Status.FINISHED)
     for probe in ended.select_related("endpoint", "profile").defer("answers").order_by("-pk")[:MAX_PROBES]:
         for row in (probe.finding or {})["numbers"].get("workers", ()):
             if row["host"] in hosts and (row["is_certified"] or row["n_bits_moved"]):
                 yield probe, row
 
 
-def _newest_models(rows: Iterable[tuple[Probe, Any]]) -> dict[int, int]:
+def _newest_models(rows: Iterable[tuple[ProbeRecord, Any]]) -> dict[int, int]:
     """Return by endpoint the model that its newest run was bound to."""
     endpoints = {probe.endpoint_id for probe, _ in rows}
-    runs = Run.objects.filter(endpoint__in=endpoints, bucket__isnull=False).order_by("endpoint", "-pk")
+    runs = RunRecord.objects.filter(endpoint__in=endpoints, bucket__isnull=False).order_by("endpoint", "-pk")
     return dict(runs.distinct("endpoint").values_list("endpoint", "bucket__model"))
 
 
-def _certificate(probe: Probe, row: Any, model: str, *, is_same: bool, is_node: bool) -> Certificate:
+def _certificate(probe: ProbeRecord, row: Any, model: str, *, is_same: bool, is_node: bool) -> Certificate:
     """is_same: hardware, versions and model are still those that it speaks of; is_node: the first two are."""
     numbers = (probe.finding or {})["numbers"]
     state = "failed" if not row["is_certified"] else "valid" if is_same else "expired"

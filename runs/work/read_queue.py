@@ -3,7 +3,7 @@
 from django.db import connection
 
 from evalboard.contract.run import Ahead
-from runs.models import Priority, Run
+from runs.models import Priority, RunRecord
 from runs.work.workers import able
 
 # Lanes of the run's priority take turns with its own: each has a turn for every shard that waits there before the
@@ -35,7 +35,7 @@ SELECT count(*), count(DISTINCT waiting.run_id), coalesce(sum(waiting.n), 0)
 """
 
 
-def shards_ahead(run: Run) -> Ahead:
+def shards_ahead(run: RunRecord) -> Ahead:
     """Count what is claimed before the run's next shard, as the queue stands now.
 
     `seconds`: at the rate at which the workers that can take work decoded their last shards; None where one of them

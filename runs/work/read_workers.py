@@ -15,7 +15,7 @@ from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.parts import FingerprintNamed, Seats
 from evalboard.core.profile import list_operation_findings, read_seats
 from evalboard.wording.run import leaves_alone
-from runs.models import EngineProcess, SelfTest, Shard, Worker
+from runs.models import EngineProcess, SelfTestRecord, Shard, WorkerRecord
 from runs.store import imported
 from runs.work.read_certificates import certificates_of
 
@@ -28,7 +28,7 @@ def worker_rows() -> tuple[contract.Worker, ...]:
     """Read workers, those seen last first; of the stopped ones only the newest."""
     lease = timedelta(seconds=settings.LEASE_SECONDS)
     workers = (
-        Worker.objects.exclude(name=imported.WORKER, pool=imported.POOL)
+        WorkerRecord.objects.exclude(name=imported.WORKER, pool=imported.POOL)
         .select_related("self_test")
         .annotate(
             now=Now(),
@@ -50,7 +50,7 @@ def worker_rows() -> tuple[contract.Worker, ...]:
     )
 
 
-def run_left_alone(worker: Worker) -> contract.RunLeftAlone | None:
+def run_left_alone(worker: WorkerRecord) -> contract.RunLeftAlone | None:
     """Return the run that a worker leaves to others; None where it leaves none, or a probe."""
     left = worker.left_alone
     if left is None or left["noun"] != "run":
@@ -58,7 +58,7 @@ def run_left_alone(worker: Worker) -> contract.RunLeftAlone | None:
     return contract.RunLeftAlone(run=str(left["id"]), why=left["why"])
 
 
-def _running_processes(living: Sequence[Worker]) -> dict[int, EngineProcess]:
+def _running_processes(living: Sequence[WorkerRecord]) -> dict[int, EngineProcess]:
     """By worker, the newest engine process that it has not closed."""
     related = ("bucket__model", "bucket__fingerprint")
     processes = EngineProcess.objects.filter(worker__in=living, stopped_at=None).select_related(*related)
@@ -125,10 +125,10 @@ def _state(worker: Any, shard: Shard | None) -> str:
 
 def self_test_result(worker_id: int) -> dict[str, Any] | None:
     """Return the result of the newest self-test of the worker's node, None where it was not tested."""
-    return SelfTest.objects.filter(workers=worker_id).values_list("result", flat=True).first()
+    return SelfTestRecord.objects.filter(workers=worker_id).values_list("result", flat=True).first()
 
 
-def _self_test(test: SelfTest | None) -> contract.SelfTest | None:
+def _self_test(test: SelfTestRecord | None) -> contract.SelfTest | None:
     """Return a self-test; one that an older Evalboard made has no findings."""
     if test is None:
         return None

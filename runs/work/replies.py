@@ -5,10 +5,10 @@ from typing import NamedTuple
 from django.db.models import QuerySet, TextField, Value
 
 from evalboard.core.scoring import Plan, reads_thinking
-from runs.models import Response
+from runs.models import ResponseRecord
 
 
-class Reply(NamedTuple):
+class ReplyToScore(NamedTuple):
     """One response, as `core.scoring.score` takes it by these names. thinking: None where no scorer asks for it too."""
 
     text: str
@@ -16,8 +16,8 @@ class Reply(NamedTuple):
     thinking: str | None
 
 
-def read_replies(responses: QuerySet[Response], plan: Plan) -> dict[int, Reply]:
+def read_replies(responses: QuerySet[ResponseRecord], plan: Plan) -> dict[int, ReplyToScore]:
     """Return case index → reply; of what was thought, which may be long, only where a scorer of the plan reads it."""
     thinking = "reasoning" if reads_thinking(plan) else Value(None, output_field=TextField())
     rows = responses.values_list("case_index", "text", "is_truncated", thinking)
-    return {index: Reply(*reply) for index, *reply in rows}
+    return {index: ReplyToScore(*reply) for index, *reply in rows}

@@ -13,7 +13,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from evalboard.core.errors import ProfileRefused
-from runs.models import Endpoint, Profile
+from runs.models import EndpointRecord, ProfileRecord
 from runs.models.claimed import Requested
 from runs.store import storable
 from runs.work import dispatch
@@ -57,7 +57,7 @@ class Requests(Claims[Request], Generic[Request]):
         if ids is None:
             return
         try:
-            refuse_if_nobody_can(Endpoint.objects.get(pk=ids[0]), Profile.objects.get(pk=ids[1]))
+            refuse_if_nobody_can(EndpointRecord.objects.get(pk=ids[0]), ProfileRecord.objects.get(pk=ids[1]))
         except ProfileRefused as refused:
             self._fail(self.held_row(lease), refused.detail)
         else:

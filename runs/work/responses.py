@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from django.db.models import F
 
 from evalboard.core import digest
-from evalboard.core.trace import Decoded, Ending, Failed, Trace, find_ending, is_truncated
+from evalboard.core.trace import Decoded, Ending, Failed, TokenTrace, find_ending, is_truncated
 from runs.importers.spelling import is_measured
-from runs.models import Case, EngineProcess, Event, Repeat, Response, Shard
+from runs.models import Case, EngineProcess, Event, RepeatRecord, ResponseRecord, Shard
 from runs.served import LiveServing, answer_fields
-from runs.store import Key, Place, bulk, history, storable, traces
+from runs.store import BlockSlot, Key, bulk, history, storable, traces
 from runs.work import flip_chances
 from runs.work.answered import Answered, CallOutcome, FailedCall
 from runs.work.claims import Lease, lease_end, lost
@@ -23,19 +23,19 @@ FAILURES_TOLD = 20  # of each code in a run's history; the run's page counts the
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class ServedAnswer:
     """An answer of a server of others, with who gave it and its trace, None where the server gave no tokens."""
 
     answered: Answered
     process: EngineProcess
-    trace: Trace | None
+    trace: TokenTrace | None
 
     @property
     def case_index(self) -> int:
         return self.answered.case_index
 
 
-Stored = Decoded | Failed | Placed
+Stored = Decoded | Failed | ServedAnswer
 
 
 def record_outcomes(
@@ -60,7 +60,7 @@ def record_outcomes(
         _insert(shard, process, fresh, stored.final)
         for served_by, theirs in _by_process(process, fresh).items():
             flip_chances.remember(shard.repeat, served_by.bucket, theirs)
-            links = Repeat.engine_processes.through
+            links = RepeatRecord.engine_processes.through
             link = links(repeat_id=repeat_id, engineprocess_id=served_by.pk)
             links.objects.bulk_create([link], ignore_conflicts=True)
         answered = {"n_rests": 0} if any(not isinstance(outcome, Failed) for outcome in fresh) else {}
@@ -71,12 +71,12 @@ def record_outcomes(
 
 def has_answer(*, run_id: int) -> bool:
     """Tell whether any call of a run was answered."""
-    return Response.objects.filter(repeat__run=run_id, error_code="").exists()
+    return ResponseRecord.objects.filter(repeat__run=run_id, error_code="").exists()
 
 
 def record_crash(*, shard: Shard, failed: Failed) -> None:
     """Store that a case killed its worker; for the reconciler, which holds the shard's row and no lease."""
-    if Response.objects.filter(repeat=shard.repeat_id, case_index=failed.case_index).exists():
+    if ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index=failed.case_index).exists():
         return
     _insert(shard, None, [failed], {})
     shard.n_done += 1
@@ -96,7 +96,7 @@ def _placed(lease: Lease, outcomes: Sequence[CallOutcome], serving: LiveServing 
         raise lost(lease)
     placed = serving.place([each.response for each in answers], repeat_id=repeat_id)
     by_case = {
-        each.case_index: Placed(each, answer.process, answer.trace)
+        each.case_index: ServedAnswer(each, answer.process, answer.trace)
         for each, answer in zip(answers, placed, strict=True)
     }
     return [by_case[each.case_index] if isinstance(each, Answered) else each for each in read]
@@ -106,13 +106,13 @@ def _failed(answered: Answered) -> FailedCall:
     return FailedCall(answered.case_index, NO_ANSWER, answered.response.error, answered.call)
 
 
-def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[EngineProcess, list[Trace]]:
+def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[EngineProcess, list[TokenTrace]]:
     """The engine processes that gave these, failures included, with the traces of each."""
-    by_process: dict[EngineProcess, list[Trace]] = {process: []} if process is not None and fresh else {}
+    by_process: dict[EngineProcess, list[TokenTrace]] = {process: []} if process is not None and fresh else {}
     for outcome in fresh:
         if isinstance(outcome, Failed):
             continue
-        served_by = outcome.process if isinstance(outcome, Placed) else process
+        served_by = outcome.process if isinstance(outcome, ServedAnswer) else process
         if served_by is None:
             continue
         theirs = by_process.setdefault(served_by, [])
@@ -122,7 +122,7 @@ def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[
 
 
 def _insert(
-    shard: Shard, process: EngineProcess | None, outcomes: Sequence[Stored], final: Mapping[Key, Place]
+    shard: Shard, process: EngineProcess | None, outcomes: Sequence[Stored], final: Mapping[Key, BlockSlot]
 ) -> None:
     """Store responses; a trace that the run already holds for good is referred to, the others make loose blocks."""
     decoded = [outcome for outcome in outcomes if not isinstance(outcome, Failed)]
@@ -135,26 +135,26 @@ def _insert(
     bulk.copy_rows(rows)
 
 
-def _measured(outcome: Decoded | Placed) -> Trace | None:
+def _measured(outcome: Decoded | ServedAnswer) -> TokenTrace | None:
     """Return the trace that is measured; None where there is none, or its tokens do not spell the answer."""
     is_trace = isinstance(outcome, Decoded) or is_measured(outcome.answered.response)
     return outcome.trace if is_trace else None
 
 
 def _row(
-    shard: Shard, process: EngineProcess | None, outcome: Decoded | Placed, places: Mapping[Key, Place]
-) -> Response:
+    shard: Shard, process: EngineProcess | None, outcome: Decoded | ServedAnswer, places: Mapping[Key, BlockSlot]
+) -> ResponseRecord:
     trace = _measured(outcome)
     place = None if trace is None else places[outcome.case_index, trace.digest]
-    if isinstance(outcome, Placed):
+    if isinstance(outcome, ServedAnswer):
         return _called_row(shard, outcome, place)
     assert place is not None  # noqa: S101  for the type checker: what is decoded here always has a trace
     return _decoded_row(shard, process, outcome, place)
 
 
-def _called_row(shard: Shard, placed: Placed, place: Place | None) -> Response:
+def _called_row(shard: Shard, placed: ServedAnswer, place: BlockSlot | None) -> ResponseRecord:
     call = placed.answered.call
-    return Response(
+    return ResponseRecord(
         repeat_id=shard.repeat_id,
         case_index=placed.case_index,
         engine_process=placed.process,
@@ -165,9 +165,9 @@ def _called_row(shard: Shard, placed: Placed, place: Place | None) -> Response:
     )
 
 
-def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, place: Place) -> Response:
+def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, place: BlockSlot) -> ResponseRecord:
     ending = find_ending(outcome.finish_reason, text=outcome.text)
-    return Response(
+    return ResponseRecord(
         repeat_id=shard.repeat_id,
         case_index=outcome.case_index,
         engine_process=process,
@@ -197,8 +197,8 @@ def _decoded_row(shard: Shard, process: EngineProcess | None, outcome: Decoded, 
     )
 
 
-def _missing_row(shard: Shard, process: EngineProcess | None, outcome: Failed) -> Response:
-    return Response(
+def _missing_row(shard: Shard, process: EngineProcess | None, outcome: Failed) -> ResponseRecord:
+    return ResponseRecord(
         repeat_id=shard.repeat_id,
         case_index=outcome.case_index,
         engine_process=process,

@@ -8,7 +8,7 @@ from django.db.models.functions import Greatest, Now
 
 from evalboard.contract.parts import Pause
 from evalboard.core.errors import LeaseLost
-from runs.models import Endpoint, Event, Run, Shard
+from runs.models import EndpointRecord, Event, RunRecord, Shard
 from runs.store import history, storable
 from runs.work.claims import Lease
 from runs.work.shards import SHARDS, fail_run, let_go
@@ -38,14 +38,14 @@ def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int)
 def note_rest(*, endpoint_id: int, reason: str, seconds: float, n_failures: int) -> None:
     """Let no call be made to an endpoint for so long. n_failures: calls that failed in a row."""
     until = Now() + timedelta(seconds=seconds)
-    resting = Endpoint.objects.filter(pk=endpoint_id)
+    resting = EndpointRecord.objects.filter(pk=endpoint_id)
     resting.update(n_failures=n_failures, rests_until=until, rest_reason=storable(reason))
 
 
 def wait_for_endpoint(*, lease: Lease) -> bool:
     """Give a shard back whose endpoint rests at present; whether it does."""
     endpoint = _endpoint(lease)
-    if endpoint is None or not Endpoint.objects.filter(pk=endpoint.pk, rests_until__gt=Now()).exists():
+    if endpoint is None or not EndpointRecord.objects.filter(pk=endpoint.pk, rests_until__gt=Now()).exists():
         return False
     _give_back(lease, endpoint.rest_reason)
     return True
@@ -53,7 +53,7 @@ def wait_for_endpoint(*, lease: Lease) -> bool:
 
 def read_pause(endpoint_id: int) -> Pause | None:
     """Return until when an endpoint is not called, and why; None while it is. By the database's clock."""
-    paused = Endpoint.objects.filter(pk=endpoint_id, rests_until__gt=Now()).first()
+    paused = EndpointRecord.objects.filter(pk=endpoint_id, rests_until__gt=Now()).first()
     if paused is None or paused.rests_until is None:
         return None
     return Pause(n_failures=paused.n_failures, reason=paused.rest_reason, until=paused.rests_until)
@@ -67,7 +67,7 @@ def paused_until(endpoint: str) -> Case:
 
 def end_rest(*, endpoint_id: int) -> None:
     """Forget failed calls: one has come through."""
-    rested = Endpoint.objects.filter(pk=endpoint_id).exclude(n_failures=0, rests_until=None, rest_reason="")
+    rested = EndpointRecord.objects.filter(pk=endpoint_id).exclude(n_failures=0, rests_until=None, rest_reason="")
     rested.update(n_failures=0, rests_until=None, rest_reason="")
 
 
@@ -78,8 +78,8 @@ def fail_refused(*, lease: Lease, reason: str) -> None:
         fail_run(run_id=run_id, code="endpoint_refused", reason=reason)
 
 
-def _endpoint(lease: Lease) -> Endpoint | None:
-    return Endpoint.objects.filter(runs__repeats__shards__in=SHARDS.held_row(lease)).first()
+def _endpoint(lease: Lease) -> EndpointRecord | None:
+    return EndpointRecord.objects.filter(runs__repeats__shards__in=SHARDS.held_row(lease)).first()
 
 
 def _give_back(lease: Lease, reason: str) -> None:
@@ -94,12 +94,12 @@ def _give_back(lease: Lease, reason: str) -> None:
     history.note_once(run.pk, "endpoint_rests", text, level=Event.Level.WARNING)
 
 
-def _pause(endpoint: Endpoint) -> None:
+def _pause(endpoint: EndpointRecord) -> None:
     """Queued shards of an endpoint wait until it has rested; those that somebody is claiming are seen to there."""
     with transaction.atomic():
-        waiting = Shard.objects.claimable().filter(repeat__run__in=Run.objects.filter(endpoint=endpoint))
+        waiting = Shard.objects.claimable().filter(repeat__run__in=RunRecord.objects.filter(endpoint=endpoint))
         shard_ids = list(
             waiting.select_for_update(of=("self",), skip_locked=True).order_by("pk").values_list("pk", flat=True)
         )
-        until = Endpoint.objects.filter(pk=endpoint.pk).values("rests_until")
+        until = EndpointRecord.objects.filter(pk=endpoint.pk).values("rests_until")
         Shard.objects.filter(pk__in=shard_ids).update(next_at=Greatest(F("next_at"), Subquery(until)))

@@ -26,7 +26,19 @@ from evalboard.core.trace import (
 )
 from evalboard.wording import run as wording
 from runs.catalogue import rotations
-from runs.models import Bucket, Case, CaseColumns, Event, Probe, Repeat, RepeatScore, Response, Run, Scorer, Shard
+from runs.models import (
+    BucketRecord,
+    Case,
+    CaseColumns,
+    Event,
+    ProbeRecord,
+    RepeatRecord,
+    RepeatScore,
+    ResponseRecord,
+    RunRecord,
+    Scorer,
+    Shard,
+)
 from runs.store import changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
@@ -48,7 +60,7 @@ def finish_repeat(*, repeat_id: int) -> bool:
         return False  # before any lock: all shards but the last end here
     with transaction.atomic():
         repeat = (
-            Repeat.objects.select_for_update(of=("self",), no_key=True)
+            RepeatRecord.objects.select_for_update(of=("self",), no_key=True)
             .select_related("run__suite_version", "run__endpoint")
             .get(pk=repeat_id)
         )
@@ -66,7 +78,7 @@ def finish_repeat(*, repeat_id: int) -> bool:
     return True
 
 
-def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
+def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
     """Score the stored responses of a repeat under one scorer; nothing is decoded again."""
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
@@ -87,7 +99,7 @@ def score_repeat(repeat: Repeat, scorer: Scorer) -> None:
 
 
 def store_scores(
-    repeat: Repeat,
+    repeat: RepeatRecord,
     scorer: Scorer,
     scores: NDArray[np.float64],
     reasons: Sequence[str | None],
@@ -120,11 +132,11 @@ def store_scores(
     )
 
 
-def store_columns(repeat: Repeat) -> int:
+def store_columns(repeat: RepeatRecord) -> int:
     """Pack a repeat's columns from its responses; how many of them are missing."""
     n_cases = repeat.run.suite_version.n_cases
     rows: list[tuple[int, bytes, bytes, int, int | None, int | None, int, int | None]] = list(
-        Response.objects.filter(repeat=repeat, error_code="").values_list(
+        ResponseRecord.objects.filter(repeat=repeat, error_code="").values_list(
             "case_index",
             "text_digest",
             "trace_digest",
@@ -172,29 +184,29 @@ def store_columns(repeat: Repeat) -> int:
     return count_cases(repeat, n_cases) - len(rows)
 
 
-def count_cases(repeat: Repeat, n_cases: int) -> int:
+def count_cases(repeat: RepeatRecord, n_cases: int) -> int:
     """Return how many of n_cases a repeat decodes: what it was not to decode is not missing."""
     return n_cases if repeat.cases is None else int(unpack_selection(bytes(repeat.cases), n_cases).sum())
 
 
 def _ended_status(shards: Counter[str], n_missing: int) -> str:
     if shards[Shard.Status.CANCELLED]:
-        return Repeat.Status.CANCELLED
+        return RepeatRecord.Status.CANCELLED
     if set(shards) == {Shard.Status.FAILED}:
-        return Repeat.Status.FAILED
-    return Repeat.Status.INCOMPLETE if n_missing else Repeat.Status.FINISHED
+        return RepeatRecord.Status.FAILED
+    return RepeatRecord.Status.INCOMPLETE if n_missing else RepeatRecord.Status.FINISHED
 
 
-def _has_enough_draws(run: Run) -> bool:
+def _has_enough_draws(run: RunRecord) -> bool:
     """Whether the answers are those of the model that was asked; an engine of ours gives no others."""
     if not run.is_reported:
         return True
     n_left_out = CaseColumns.objects.filter(repeat__run=run).aggregate(n=Sum("n_left_out"))["n"] or 0
-    n_answers = Response.objects.filter(repeat__run=run, error_code="").count() if n_left_out else 0
+    n_answers = ResponseRecord.objects.filter(repeat__run=run, error_code="").count() if n_left_out else 0
     return has_enough_draws(n_left_out, n_answers)
 
 
-def _bind_largest(run: Run) -> None:
+def _bind_largest(run: RunRecord) -> None:
     """Bind a run that others served to the bucket that served most of it, which its endpoint may never have had."""
     bucket = largest_bucket(run)
     if bucket is None or bucket.pk == run.bucket_id:
@@ -204,9 +216,9 @@ def _bind_largest(run: Run) -> None:
     rotations.note_rotation(shown_by=run)
 
 
-def _note_what_was_served(run: Run) -> None:
+def _note_what_was_served(run: RunRecord) -> None:
     """Tell the run's history which answers are no draws, and which came without tokens."""
-    there = Response.objects.filter(repeat__run=run, error_code="")
+    there = ResponseRecord.objects.filter(repeat__run=run, error_code="")
     marks = there.filter(marks__gt=0).order_by().values_list("marks").annotate(n=Count("pk"))
     marked: Counter[str] = Counter()
     for mark, n in marks:
@@ -223,12 +235,14 @@ def _note_what_was_served(run: Run) -> None:
         history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)
 
 
-def _see_settings(run: Run) -> SettingsSeen:
+def _see_settings(run: RunRecord) -> SettingsSeen:
     """Return what the calls of a run showed of each setting, with the newest check of its endpoint."""
-    there = Response.objects.filter(repeat__run=run, error_code="").order_by()
+    there = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
     names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
     left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
-    checks = Probe.objects.filter(endpoint=run.endpoint_id, kind=Probe.Kind.CAPABILITY, status=Probe.Status.FINISHED)
+    checks = ProbeRecord.objects.filter(
+        endpoint=run.endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
+    )
     checked = {}
     check = checks.order_by("-id").first()
     if check is not None and check.finding is not None and check.finished_at is not None:
@@ -239,32 +253,32 @@ def _see_settings(run: Run) -> SettingsSeen:
     return SettingsSeen(n_answers=there.count(), n_left_out=dict(left_out.annotate(n=Count("pk"))), checked=checked)
 
 
-def largest_bucket(run: Run) -> Bucket | None:
+def largest_bucket(run: RunRecord) -> BucketRecord | None:
     """Return the bucket that served most of a run's responses; None where none has any."""
-    by_bucket = Response.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
+    by_bucket = ResponseRecord.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
     counted = by_bucket.order_by().values_list("engine_process__bucket").annotate(n=Count("pk"))
     largest = counted.order_by("-n", "engine_process__bucket").first()
-    return None if largest is None else Bucket.objects.get(pk=largest[0])
+    return None if largest is None else BucketRecord.objects.get(pk=largest[0])
 
 
 def _finish_run(run_id: int) -> None:
     run = (
-        Run.objects.select_for_update(no_key=True, of=("self",))
+        RunRecord.objects.select_for_update(no_key=True, of=("self",))
         .select_related("endpoint", "profile", "suite_version")
         .get(pk=run_id)
     )
     statuses = Counter(run.repeats.values_list("status", flat=True))
-    if run.is_terminal or statuses[Repeat.Status.QUEUED] or statuses[Repeat.Status.RUNNING]:
+    if run.is_terminal or statuses[RepeatRecord.Status.QUEUED] or statuses[RepeatRecord.Status.RUNNING]:
         return
-    if set(statuses) == {Repeat.Status.FINISHED}:
+    if set(statuses) == {RepeatRecord.Status.FINISHED}:
         # Even if cancelling was asked for: it came too late.
-        run.status = Run.Status.FINISHED if _has_enough_draws(run) else Run.Status.INCOMPLETE
+        run.status = RunRecord.Status.FINISHED if _has_enough_draws(run) else RunRecord.Status.INCOMPLETE
     elif run.is_cancel_wanted:
-        run.status = Run.Status.CANCELLED
-    elif set(statuses) == {Repeat.Status.FAILED} or run.failure:  # whatever was stored before
-        run.status = Run.Status.FAILED
+        run.status = RunRecord.Status.CANCELLED
+    elif set(statuses) == {RepeatRecord.Status.FAILED} or run.failure:  # whatever was stored before
+        run.status = RunRecord.Status.FAILED
     else:
-        run.status = Run.Status.INCOMPLETE
+        run.status = RunRecord.Status.INCOMPLETE
     run.finished_at = Now()
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
@@ -274,6 +288,6 @@ def _finish_run(run_id: int) -> None:
         run.settings_seen = _see_settings(run).to_stored()
     look_through(run)
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
-    level = Event.Level.INFO if run.status == Run.Status.FINISHED else Event.Level.WARNING
+    level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
     news.tell_of_end(run.pk)

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import LeaseLost
 from runs.catalogue import rotations
-from runs.models import Bucket, Event, Repeat, Run, Shard, Worker
+from runs.models import BucketRecord, Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.store import history, storable, traces
 from runs.work import dispatch, queue, rollup
 from runs.work.claims import Beat, Claims, Lease, lease_end
@@ -22,7 +22,7 @@ SHARDS = Claims(Shard, serving="repeat__run__")
 
 
 def claim_shard(
-    *, worker: Worker, left_alone: frozenset[int] = frozenset(), warm_for: int | None = None
+    *, worker: WorkerRecord, left_alone: frozenset[int] = frozenset(), warm_for: int | None = None
 ) -> Lease | None:
     """Claim the shard of the worker's pool whose turn it is (`work.queue`), or None.
 
@@ -45,7 +45,7 @@ def claim_shard(
 def renew_shard(*, lease: Lease) -> Beat:
     """Extend a lease that is still held, and learn whether the run is to be cancelled."""
     is_held = SHARDS.renew(lease=lease).is_held
-    wanted = Run.objects.filter(repeats__shards=lease.id, is_cancel_wanted=True).exists()
+    wanted = RunRecord.objects.filter(repeats__shards=lease.id, is_cancel_wanted=True).exists()
     return Beat(is_held=is_held, is_cancel_wanted=wanted)
 
 
@@ -54,13 +54,13 @@ def mark_in_flight(*, lease: Lease, case_index: int) -> None:
     SHARDS.write(lease=lease, in_flight=case_index, lease_until=lease_end())
 
 
-def bind_bucket(*, run_id: int, bucket: Bucket) -> bool:
+def bind_bucket(*, run_id: int, bucket: BucketRecord) -> bool:
     """Bind the run to the bucket that serves it; False if it is bound to another one."""
     with transaction.atomic():
-        if Run.objects.filter(pk=run_id, bucket=None).update(bucket=bucket):
+        if RunRecord.objects.filter(pk=run_id, bucket=None).update(bucket=bucket):
             related = ("endpoint", "profile", "bucket__fingerprint")
-            rotations.note_rotation(shown_by=Run.objects.select_related(*related).get(pk=run_id))
-    return Run.objects.filter(pk=run_id, bucket=bucket).exists()
+            rotations.note_rotation(shown_by=RunRecord.objects.select_related(*related).get(pk=run_id))
+    return RunRecord.objects.filter(pk=run_id, bucket=bucket).exists()
 
 
 def finish_shard(*, lease: Lease) -> None:
@@ -99,7 +99,7 @@ def let_go(shard: Shard, *, reason: str, may_fail: bool) -> None:
 
     Of a queued one its pool is told.
     """
-    run = Run.objects.select_related("endpoint").get(repeats=shard.repeat_id)
+    run = RunRecord.objects.select_related("endpoint").get(repeats=shard.repeat_id)
     if run.is_cancel_wanted:
         shard.status = Shard.Status.CANCELLED
     elif may_fail and shard.n_crashes >= CRASHES_BEFORE_FAILURE:
@@ -148,9 +148,9 @@ def fail_run(*, run_id: int, code: str, reason: str) -> None:
         Shard.objects.open().filter(repeat__run=run_id).update(
             status=Shard.Status.FAILED, error=words, lease_until=None, in_flight=None
         )
-        Run.objects.filter(pk=run_id).update(failure=words)
+        RunRecord.objects.filter(pk=run_id).update(failure=words)
         history.note(run_id, code, words, level=Event.Level.ERROR)
-    for repeat_id in Repeat.objects.filter(run=run_id).values_list("id", flat=True):
+    for repeat_id in RepeatRecord.objects.filter(run=run_id).values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
 
 
@@ -165,14 +165,16 @@ def _release(shard: Shard, reason: str, *, is_crash: bool) -> None:
         history.note_once(run_id, "shard_released", f"given back by {by}: {reason}", place=_name(shard))
 
 
-def _mark_started(repeat: Repeat, worker: Worker, attempt: int, shard: Shard) -> None:
+def _mark_started(repeat: RepeatRecord, worker: WorkerRecord, attempt: int, shard: Shard) -> None:
     run = repeat.run
-    if repeat.status == Repeat.Status.QUEUED:
-        Repeat.objects.filter(pk=repeat.pk, status=Repeat.Status.QUEUED).update(status=Repeat.Status.RUNNING)
-    if run.status == Run.Status.QUEUED:
-        Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(status=Run.Status.RUNNING)
+    if repeat.status == RepeatRecord.Status.QUEUED:
+        RepeatRecord.objects.filter(pk=repeat.pk, status=RepeatRecord.Status.QUEUED).update(
+            status=RepeatRecord.Status.RUNNING
+        )
+    if run.status == RunRecord.Status.QUEUED:
+        RunRecord.objects.filter(pk=run.pk, status=RunRecord.Status.QUEUED).update(status=RunRecord.Status.RUNNING)
     if run.started_at is None:
-        Run.objects.filter(pk=run.pk, started_at=None).update(started_at=Now())
+        RunRecord.objects.filter(pk=run.pk, started_at=None).update(started_at=Now())
     if shard.n_crashes:
         history.note(repeat.run_id, "attempt", f"attempt {attempt} begun by {worker.name}.", place=_name(shard))
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from evalboard.core.compare import is_steady_batch, measure_distances
 from evalboard.core.errors import TraceDamaged
-from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, is_left_out, list_strays
+from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, is_left_out, list_strays
 from evalboard.core.trace import differ
-from runs.models import Bucket, Case, Repeat, Response, Run, Stray
+from runs.models import BucketRecord, Case, RepeatRecord, ResponseRecord, RunRecord, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, changes, stored_columns, stored_traces
 
@@ -44,8 +44,8 @@ class ServedRepeats:
     is_ours, bool[n, k], its draws that have a trace. is_steady: they should be the same to the bit.
     """
 
-    bucket: Bucket
-    run: Run
+    bucket: BucketRecord
+    run: RunRecord
     repeats: dict[int, int]
     traces: NDArray[np.uint64]
     is_ours: Bools
@@ -85,13 +85,13 @@ class ServedRepeats:
         return dict(rows.values_list("index", "case_id"))
 
 
-def look_through(run: Run) -> None:
+def look_through(run: RunRecord) -> None:
     """Set `strays`, `strays_so_far` and `unsteady` of a run that has ended, which is not saved, and store its strays.
 
-    `Run.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
+    `RunRecord.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
     "distance", "noise", "far", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical"}; the nats as
-    `core.stats.Strays` has them. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that have
-    a stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
+    `core.stats.BucketStrays` has them. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that
+    have a stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
     n_agreeing: of them those that agree with most of their case; n_identical: those that are no stray and the same to
     the bit as another of their case.
     """
@@ -109,9 +109,9 @@ def look_through(run: Run) -> None:
 def work_on_strays() -> bool:
     """Read a chunk of the oldest run that has strays and cases unread; False if none has. Any worker may call it.
 
-    `Run.strays` and the listed strays are those of the run's end until all cases are read: what rests on them is made
-    anew once. Where they cannot be read they stay so. The run's row is locked only to store what was read: who deletes
-    the run or adds repeats to it does not wait for the reading, and what was read meanwhile is then left out.
+    `RunRecord.strays` and the listed strays are those of the run's end until all cases are read: what rests on them is
+    made anew once. Where they cannot be read they stay so. The run's row is locked only to store what was read: who
+    deletes the run or adds repeats to it does not wait for the reading, and what was read meanwhile is then left out.
     """
     with transaction.atomic():
         run = _take_waiting()
@@ -129,12 +129,12 @@ def work_on_strays() -> bool:
     return True
 
 
-def _take_waiting() -> Run | None:
+def _take_waiting() -> RunRecord | None:
     """Return the oldest run with cases unread that no other worker reads, which is this one's to the transaction's end.
 
     By a lock that stands beside the rows, so that nobody else waits for it.
     """
-    waiting = Run.objects.filter(strays_so_far__isnull=False, status__in=Run.TERMINAL).order_by("id")
+    waiting = RunRecord.objects.filter(strays_so_far__isnull=False, status__in=RunRecord.TERMINAL).order_by("id")
     with connection.cursor() as cursor:
         for run_id in waiting.values_list("pk", flat=True):
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [TURN, run_id % 2**31])
@@ -147,7 +147,8 @@ def _take_waiting() -> Run | None:
 
 
 def find_unsteady(served: ServedRepeats) -> dict[str, Any] | None:
-    """Return what `Run.unsteady` keeps of a bucket whose repeats should be the same to the bit and differ; else None.
+    """Return what `RunRecord.unsteady` keeps of a bucket whose repeats should be the same to the bit and differ; else
+    None.
 
     Only repeats that were sent the same seed are compared. {"bucket", "batch_class", "n_cases": with two such repeats,
     "n_apart": that differ, "cases": the first of these}.
@@ -183,7 +184,7 @@ def _compare_same_seeds(served: ServedRepeats) -> tuple[Bools, Bools]:
 def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
     """Read the seeds that were sent: int64[n, k]; NO_SEED also in cases of which no two calls had the same one."""
     columns = {repeat_id: at for at, repeat_id in enumerate(served.repeats)}
-    sent = Response.objects.filter(repeat__in=columns).exclude(seed_sent=None)
+    sent = ResponseRecord.objects.filter(repeat__in=columns).exclude(seed_sent=None)
     shared = sent.order_by().values("case_index", "seed_sent").annotate(n=Count("pk")).filter(n__gt=1)
     cases = set(shared.values_list("case_index", flat=True))
     seeds = np.full(served.is_ours.shape, NO_SEED, np.int64)
@@ -194,9 +195,9 @@ def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
     return seeds
 
 
-def _served_repeats(run: Run) -> Iterator[ServedRepeats]:
+def _served_repeats(run: RunRecord) -> Iterator[ServedRepeats]:
     """Read the columns of a run's repeats, bucket by bucket."""
-    indexes = dict(Repeat.objects.filter(run=run, cases=None).values_list("pk", "index"))
+    indexes = dict(RepeatRecord.objects.filter(run=run, cases=None).values_list("pk", "index"))
     columns = sorted(stored_columns.stream(list(indexes)), key=lambda each: indexes[each.repeat_id])
     if len(columns) < 2:
         return
@@ -205,7 +206,7 @@ def _served_repeats(run: Run) -> Iterator[ServedRepeats]:
     repeats = {each.repeat_id: indexes[each.repeat_id] for each in columns}
     ids = np.unique(served[served != NO_BUCKET]).tolist()
     are_greedy = not pair_facts.draws_of(run).may_sample
-    for bucket in Bucket.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk"):
+    for bucket in BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk"):
         is_ours = (served == bucket.pk) & traces.any(axis=2)
         is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=are_greedy)
         yield ServedRepeats(bucket, run, repeats, traces, is_ours, is_steady)
@@ -213,7 +214,7 @@ def _served_repeats(run: Run) -> Iterator[ServedRepeats]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What some cases of a bucket show. entry: as in `Run.strays`. places: (case index, repeat) of each stray."""
+    """What some cases of a bucket show. entry: as in `RunRecord.strays`. places: (case index, repeat) of each stray."""
 
     entry: dict[str, Any]
     places: Sequence[tuple[int, int]]
@@ -250,7 +251,7 @@ def _find_in_bucket(served: ServedRepeats) -> _Part | None:
     return _Part(_with_alike(served, part.entry, n_telling=len(telling)), part.places)
 
 
-def _read_chunk(run: Run) -> _Chunk:
+def _read_chunk(run: RunRecord) -> _Chunk:
     """Read the next cases of the run; it stays as it is."""
     so_far = {entry["bucket"]: entry for entry in run.strays_so_far or ()}
     known = {entry["bucket"]: entry for entry in run.strays or ()}
@@ -270,9 +271,9 @@ def _read_chunk(run: Run) -> _Chunk:
     return _Chunk(parts, list(so_far.values()), whole)
 
 
-def _store_chunk(run: Run, chunk: _Chunk | None) -> None:
+def _store_chunk(run: RunRecord, chunk: _Chunk | None) -> None:
     """Store what was read, unless the run has gone on meanwhile; None: it cannot be read, and nobody tries again."""
-    unchanged = Run.objects.filter(pk=run.pk, finished_at=run.finished_at, status__in=Run.TERMINAL)
+    unchanged = RunRecord.objects.filter(pk=run.pk, finished_at=run.finished_at, status__in=RunRecord.TERMINAL)
     if not unchanged.select_for_update(no_key=True).exists():
         return
     own = Stray.objects.filter(run=run)
@@ -292,7 +293,7 @@ def _store_chunk(run: Run, chunk: _Chunk | None) -> None:
         changes.run_changed(run_id=run.pk)
 
 
-def _store(run: Run, parts: Sequence[_Part], *, is_listed: bool) -> None:
+def _store(run: RunRecord, parts: Sequence[_Part], *, is_listed: bool) -> None:
     rows = ((part.entry["bucket"], case, repeat) for part in parts for case, repeat in part.places)
     Stray.objects.bulk_create(
         Stray(run=run, bucket_id=bucket, case_index=case, repeat=repeat, is_listed=is_listed)
@@ -300,7 +301,7 @@ def _store(run: Run, parts: Sequence[_Part], *, is_listed: bool) -> None:
     )
 
 
-def _part(served: ServedRepeats, read: "_Read", strays: Strays) -> _Part:
+def _part(served: ServedRepeats, read: "_Read", strays: BucketStrays) -> _Part:
     """Return what these cases show, and no others."""
     repeats = list(served.repeats.values())
     entry = {
@@ -349,7 +350,7 @@ class _Read:
     are_alike: Bools
     tables: NDArray[np.float64]
 
-    def count_identical(self, strays: Strays) -> int:
+    def count_identical(self, strays: BucketStrays) -> int:
         """Count the draws, strays aside, that are the same to the bit as another of their case."""
         agrees = self.is_there.copy()
         agrees[tuple(np.array(strays.places, np.intp).reshape(-1, 2).T)] = False
@@ -362,7 +363,7 @@ def _read(served: ServedRepeats, cases: Indexes) -> _Read:
     ids = list(served.repeats)
     columns = {repeat_id: at for at, repeat_id in enumerate(ids)}
     rows = {case: at for at, case in enumerate(cases.tolist())}
-    stored = Response.objects.filter(repeat__in=ids, case_index__in=list(rows)).exclude(trace_block=None)
+    stored = ResponseRecord.objects.filter(repeat__in=ids, case_index__in=list(rows)).exclude(trace_block=None)
     places = {
         (rows[case], columns[repeat]): (block, slot)
         for case, repeat, block, slot in stored.values_list("case_index", "repeat", "trace_block", "trace_slot")

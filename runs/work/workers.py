@@ -22,17 +22,17 @@ from evalboard.core.profile import (
     parse_profile,
 )
 from runs.models import (
-    Bucket,
-    Endpoint,
+    BucketRecord,
+    EndpointRecord,
     EngineProcess,
     Event,
-    Fingerprint,
+    FingerprintRecord,
     Model,
-    Profile,
-    Response,
-    SelfTest,
-    Vocabulary,
-    Worker,
+    ProfileRecord,
+    ResponseRecord,
+    SelfTestRecord,
+    VocabularyRecord,
+    WorkerRecord,
 )
 from runs.store import database_now, history, storable
 from runs.work.claims import lease_span
@@ -51,12 +51,12 @@ def register_worker(
     versions: Mapping[str, Any],
     place: str = "",
     process_started: int | None = None,
-) -> Worker:
+) -> WorkerRecord:
     """Say that a worker has started, together with what its node's newest self-test found.
 
     `place` and `process_started` are what runs.own_process says; without them only its lease tells that it is gone.
     """
-    return Worker.objects.create(
+    return WorkerRecord.objects.create(
         name=name,
         host=host,
         pid=pid,
@@ -70,47 +70,47 @@ def register_worker(
     )
 
 
-def beat(*, worker: Worker, note: str | None = None) -> None:
+def beat(*, worker: WorkerRecord, note: str | None = None) -> None:
     """Say that the worker is alive; a note says what it does."""
     changes: dict[str, Any] = {"seen_at": Now(), "stopped_at": None}  # it may have been taken for gone
     if note is not None:
         changes |= _noted(note)
-    Worker.objects.filter(pk=worker.pk).update(**changes)
+    WorkerRecord.objects.filter(pk=worker.pk).update(**changes)
 
 
-def leave_alone(*, worker: Worker, noun: str, key: int, why: str) -> None:
+def leave_alone(*, worker: WorkerRecord, noun: str, key: int, why: str) -> None:
     """Say that the worker is alive, and leaves a run, a probe or a forced scoring, which the noun names, to others."""
     left = {"noun": noun, "id": key, "why": storable(why[:MAX_NOTE])}
-    Worker.objects.filter(pk=worker.pk).update(seen_at=Now(), stopped_at=None, note="", left_alone=left)
+    WorkerRecord.objects.filter(pk=worker.pk).update(seen_at=Now(), stopped_at=None, note="", left_alone=left)
 
 
 def _noted(text: str) -> dict[str, Any]:
     return {"note": text[:MAX_NOTE], "left_alone": None}
 
 
-def others_work(*, worker: Worker) -> bool:
+def others_work(*, worker: WorkerRecord) -> bool:
     """Whether another living worker of the pool could take what this one cannot do."""
     return able(worker.pool).exclude(pk=worker.pk).exists()
 
 
-def able(pool: str, *, needs_engine: bool = True) -> QuerySet[Worker]:
+def able(pool: str, *, needs_engine: bool = True) -> QuerySet[WorkerRecord]:
     """Select the workers of a pool that can take work: heard of within a lease, not stopped, not resting.
 
     needs_engine: those without an engine are left out, which serve endpoints that others run alone.
     """
-    living = Worker.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    living = WorkerRecord.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
     resting_or_not_able = Q(rests_until__gt=Now()) | (
         Q(hardware__contains={"kind": NO_ENGINE}) if needs_engine else Q()
     )
     return living.exclude(resting_or_not_able)
 
 
-def refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
+def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> None:
     """Raise ProfileRefused when every worker of the pool seen lately says that it cannot honour the profile."""
     if endpoint.is_remote:
         return  # a call needs no hardware
     settings_of_profile = parse_profile(decoding.settings)
-    alive = Worker.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    alive = WorkerRecord.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
     refusals = [
         find_profile_refusal(
             settings_of_profile,
@@ -124,9 +124,9 @@ def refuse_if_nobody_can(endpoint: Endpoint, decoding: Profile) -> None:
         raise ProfileRefused(f"No worker can honour the profile {decoding.slug}. {refusals[0]}")
 
 
-def count_engine_failure(*, worker: Worker, detail: str, rests: bool) -> bool:
+def count_engine_failure(*, worker: WorkerRecord, detail: str, rests: bool) -> bool:
     """Count one more failure in a row; True once the worker is degraded. `rests`: then it leaves its pool to others."""
-    mine = Worker.objects.filter(pk=worker.pk)
+    mine = WorkerRecord.objects.filter(pk=worker.pk)
     mine.update(n_engine_failures=F("n_engine_failures") + 1)
     n_failures = mine.values_list("n_engine_failures", flat=True).get()
     if n_failures < FAILURES_BEFORE_DEGRADED:
@@ -139,30 +139,30 @@ def count_engine_failure(*, worker: Worker, detail: str, rests: bool) -> bool:
     return True
 
 
-def record_pace(*, worker: Worker, n_responses: int, seconds: float) -> None:
+def record_pace(*, worker: WorkerRecord, n_responses: int, seconds: float) -> None:
     """Record how fast the worker decoded the shard that it has just finished; nothing of one that took no time."""
     if n_responses and seconds > 0:
-        Worker.objects.filter(pk=worker.pk).update(pace=n_responses / seconds)
+        WorkerRecord.objects.filter(pk=worker.pk).update(pace=n_responses / seconds)
 
 
-def forget_engine_failures(*, worker: Worker) -> None:
+def forget_engine_failures(*, worker: WorkerRecord) -> None:
     """Forget failures, as a shard was finished: whatever failed before is over."""
-    failing = Worker.objects.filter(pk=worker.pk, n_engine_failures__gt=0)
+    failing = WorkerRecord.objects.filter(pk=worker.pk, n_engine_failures__gt=0)
     failing.update(n_engine_failures=0, rests_until=None, **_noted(""))
 
 
-def count_fenced(*, worker: Worker, n: int = 1) -> None:
+def count_fenced(*, worker: WorkerRecord, n: int = 1) -> None:
     """Count writes of this worker that were refused because another attempt has its shard, or may have it."""
-    Worker.objects.filter(pk=worker.pk).update(n_fenced=F("n_fenced") + n)
+    WorkerRecord.objects.filter(pk=worker.pk).update(n_fenced=F("n_fenced") + n)
 
 
-def stop_worker(*, worker: Worker) -> None:
-    Worker.objects.filter(pk=worker.pk).update(stopped_at=Now(), seen_at=Now(), **_noted(""))
+def stop_worker(*, worker: WorkerRecord) -> None:
+    WorkerRecord.objects.filter(pk=worker.pk).update(stopped_at=Now(), seen_at=Now(), **_noted(""))
 
 
 def open_engine_process(
     *,
-    worker: Worker,
+    worker: WorkerRecord,
     manifest: Mapping[str, Any],
     wanted_pins: Mapping[str, Any],
     batch_class: str,
@@ -183,14 +183,14 @@ def open_engine_process(
                 "template_digest": manifest["model"]["template_digest"],
             },
         )
-        print_, _ = Fingerprint.objects.get_or_create(
+        print_, _ = FingerprintRecord.objects.get_or_create(
             digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
         )
-        bucket, _ = Bucket.objects.get_or_create(model=model, fingerprint=print_, batch_class=batch_class)
+        bucket, _ = BucketRecord.objects.get_or_create(model=model, fingerprint=print_, batch_class=batch_class)
         return EngineProcess.objects.create(
             worker=worker,
             bucket=bucket,
-            vocabulary=Vocabulary.objects.filter(digest=manifest["model"]["tokenizer_digest"]).first(),
+            vocabulary=VocabularyRecord.objects.filter(digest=manifest["model"]["tokenizer_digest"]).first(),
             manifest=_with_self_test(manifest, worker),
             pins=attest_pins(wanted_pins, manifest["engine"]),
             start_seconds=start_seconds,
@@ -199,7 +199,7 @@ def open_engine_process(
 
 def store_vocabulary(*, process: EngineProcess, digest: str, n_tokens: int, data: bytes) -> None:
     """Keep a tokenizer's vocabulary the first time it is seen."""
-    vocabulary, _ = Vocabulary.objects.get_or_create(digest=digest, defaults={"n_tokens": n_tokens, "data": data})
+    vocabulary, _ = VocabularyRecord.objects.get_or_create(digest=digest, defaults={"n_tokens": n_tokens, "data": data})
     process.vocabulary = vocabulary
     process.save(update_fields=["vocabulary"])
 
@@ -228,7 +228,7 @@ def close_engine_process(*, process: EngineProcess, last_words: str) -> None:
 
 def record_self_test(
     *, host: str, hardware: Mapping[str, Any], versions: Mapping[str, Any], result: Mapping[str, Any]
-) -> SelfTest:
+) -> SelfTestRecord:
     """Keep a self-test; workers of this node that are at work take it over from the one they had.
 
     `hardware` and `versions` as a worker reports them. Raises InvalidInput where the result is not whole.
@@ -236,32 +236,34 @@ def record_self_test(
     check_self_test(result)
     digest = digest_node(hardware, versions)
     with transaction.atomic():
-        test = SelfTest.objects.create(
+        test = SelfTestRecord.objects.create(
             host=host, node_digest=digest, result=result, is_invariant=is_batch_invariant(result)
         )
         worker_ids = [
             worker.pk
-            for worker in Worker.objects.filter(host=host, stopped_at=None)
+            for worker in WorkerRecord.objects.filter(host=host, stopped_at=None)
             if digest_node(worker.hardware, worker.versions) == digest
         ]
-        Worker.objects.filter(pk__in=worker_ids).update(self_test=test)
+        WorkerRecord.objects.filter(pk__in=worker_ids).update(self_test=test)
     return test
 
 
-def self_test_of(*, host: str, node_digest: str) -> SelfTest | None:
+def self_test_of(*, host: str, node_digest: str) -> SelfTestRecord | None:
     """Return the newest self-test of a node as it is now: of this host with this hardware and these versions."""
-    return SelfTest.objects.filter(host=host, node_digest=node_digest).order_by("-id").first()
+    return SelfTestRecord.objects.filter(host=host, node_digest=node_digest).order_by("-id").first()
 
 
-def _with_self_test(manifest: Mapping[str, Any], worker: Worker) -> dict[str, Any]:
+def _with_self_test(manifest: Mapping[str, Any], worker: WorkerRecord) -> dict[str, Any]:
     """The manifest with the node's self-test in its host part, which no fingerprint covers."""
-    test = SelfTest.objects.filter(workers=worker).first()  # newer, perhaps, than what the worker had at its start
+    test = SelfTestRecord.objects.filter(
+        workers=worker
+    ).first()  # newer, perhaps, than what the worker had at its start
     known = test and {"id": test.pk, "at": test.created_at.isoformat(), "is_invariant": test.is_invariant}
     return {**manifest, "host": {**manifest["host"], "self_test": known}}
 
 
 def _mark_unvouched(process: EngineProcess, since: datetime) -> None:
-    doubtful = Response.objects.filter(engine_process=process, recorded_at__gt=since, is_vouched=True)
+    doubtful = ResponseRecord.objects.filter(engine_process=process, recorded_at__gt=since, is_vouched=True)
     run_ids: set[int] = set(doubtful.values_list("repeat__run", flat=True))
     doubtful.update(is_vouched=False)
     for run_id in run_ids:

@@ -23,7 +23,7 @@ from runs.forced import create_forced
 from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.lab import plan_experiment
-from runs.models import Fingerprint, Model, Probe, Replay, Run
+from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, RunRecord
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from runs.schedules import create_schedule
@@ -115,7 +115,7 @@ def make(person: Any) -> Rows:
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
-    first, second = Fingerprint.objects.order_by("id").values_list("id", flat=True)[:2]
+    first, second = FingerprintRecord.objects.order_by("id").values_list("id", flat=True)[:2]
     scored, control, numerics = (
         forced.scored(create_forced(run_id=run.pk, endpoint="local")).pk for run in (baseline, candidate, reference)
     )
@@ -340,7 +340,7 @@ def _scheduled() -> dict[str, Any]:
     return {"suite": stage.SLUG, "endpoint": "local", "profile": "pinned", "repeats": 1}
 
 
-def _probed(kind: str, **parameters: Any) -> Probe:
+def _probed(kind: str, **parameters: Any) -> ProbeRecord:
     """A small probe that found something."""
     probes.ask(kind, parameters=parameters)
     return probes.served(probes.honoured)
@@ -355,12 +355,12 @@ def _imported(person: Any) -> int:
         return import_logs(files=[log], format="auto", suite=None, user=person)[0].pk
 
 
-def _gates(baseline: Run, candidate: Run) -> list[dict[str, Any]]:
+def _gates(baseline: RunRecord, candidate: RunRecord) -> list[dict[str, Any]]:
     slug = candidate.suite_version.suite.slug
     return [{"suite": slug, "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}]
 
 
-def _rotated(person: Any) -> Run:
+def _rotated(person: Any) -> RunRecord:
     """The run whose stack made a baseline on its endpoint expire."""
     build.endpoint("rotating", line="other")
     texts = judged.answers(judged.N_CASES)
@@ -388,7 +388,7 @@ def _self_tested() -> None:
     register_worker(name="tested", host="node-2", pid=2, pool="default", hardware=hardware, versions=versions)
 
 
-def _replayed(run: Run) -> Replay:
+def _replayed(run: RunRecord) -> ReplayRecord:
     """A replay of one case at two batch sizes, ended."""
     replay = create_replay(run_id=run.pk, case_id=CASE, batch_sizes=[1, 2])
     by = register_worker(name="replayer", host="node-3", pid=3, pool="default", hardware={}, versions={})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Baseline, Run
+from runs.models import BaselineRecord, RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
@@ -14,11 +14,11 @@ PATH = "/suites/colours/baselines/"
 
 
 @cast
-def run() -> Run:
+def run() -> RunRecord:
     return build.finished_run()
 
 
-def rotated(by_dtype: str = "bfloat16") -> Run:
+def rotated(by_dtype: str = "bfloat16") -> RunRecord:
     """A further run on the same endpoint and profile, bound as a worker binds it to another stack."""
     from runs.catalogue.rotations import note_rotation
 
@@ -28,7 +28,7 @@ def rotated(by_dtype: str = "bfloat16") -> Run:
     return made
 
 
-def test_a_baseline_is_set_with_a_reason_and_listed(api: Api, run: Run) -> None:
+def test_a_baseline_is_set_with_a_reason_and_listed(api: Api, run: RunRecord) -> None:
     answer = api.post(PATH, {"run": str(run.pk), "reason": "As shipped."})
     assert answer.status_code == 201
     assert answer["Location"].endswith(f"/api/v1{PATH}")
@@ -39,7 +39,7 @@ def test_a_baseline_is_set_with_a_reason_and_listed(api: Api, run: Run) -> None:
     assert api.get(PATH).json()["results"] == [body]
 
 
-def test_the_history_stays_and_the_newest_is_current(api: Api, run: Run) -> None:
+def test_the_history_stays_and_the_newest_is_current(api: Api, run: RunRecord) -> None:
     other = build.finished_run()
     for each in (run, other):
         assert api.post(PATH, {"run": each.pk, "reason": "Better."}).status_code == 201
@@ -49,7 +49,7 @@ def test_the_history_stays_and_the_newest_is_current(api: Api, run: Run) -> None
     assert [(row["run"]["id"], row["is_current"]) for row in older] == [(str(run.pk), False)]
 
 
-def test_an_expired_one_says_by_which_rotation(api: Api, run: Run) -> None:
+def test_an_expired_one_says_by_which_rotation(api: Api, run: RunRecord) -> None:
     api.post(PATH, {"run": run.pk, "reason": "As shipped."})
     later = rotated()
     [row] = api.get(PATH).json()["results"]
@@ -76,15 +76,17 @@ def test_an_expired_one_says_by_which_rotation(api: Api, run: Run) -> None:
         ({"run": "999999", "reason": "x"}, 404, ""),
     ],
 )
-def test_what_is_no_baseline_is_refused(api: Api, run: Run, body: dict[str, Any], status: int, field: str) -> None:
+def test_what_is_no_baseline_is_refused(
+    api: Api, run: RunRecord, body: dict[str, Any], status: int, field: str
+) -> None:
     sent = {name: str(run.pk) if value == "RUN" else value for name, value in body.items()}
     answer = api.post(PATH, sent)
     assert answer.status_code == status
     assert not field or field in answer.json()["fields"]
-    assert not Baseline.objects.exists()
+    assert not BaselineRecord.objects.exists()
 
 
-def test_a_run_of_another_suite_or_at_work_is_refused(api: Api, run: Run) -> None:
+def test_a_run_of_another_suite_or_at_work_is_refused(api: Api, run: RunRecord) -> None:
     other = build.finished_run(version=build.suite("shapes"))
     assert "run" in api.post(PATH, {"run": other.pk, "reason": "x"}).json()["fields"]
     assert api.post(PATH, {"run": build.run().pk, "reason": "x"}).status_code == 409
@@ -96,12 +98,12 @@ def test_a_run_of_another_suite_or_at_work_is_refused(api: Api, run: Run) -> Non
     ("role", "status"),
     [("anonymous", 401), ("viewer", 403), ("engineer", 403), ("release manager", 201), ("admin", 201)],
 )
-def test_who_may_sign_may_set_one(as_role: Callable[[str], Api], run: Run, role: str, status: int) -> None:
+def test_who_may_sign_may_set_one(as_role: Callable[[str], Api], run: RunRecord, role: str, status: int) -> None:
     assert as_role(role).post(PATH, {"run": run.pk, "reason": "As shipped."}).status_code == status
-    assert Baseline.objects.exists() == (status == 201)
+    assert BaselineRecord.objects.exists() == (status == 201)
 
 
-def test_a_run_that_a_baseline_rests_on_is_not_deleted(api: Api, run: Run) -> None:
+def test_a_run_that_a_baseline_rests_on_is_not_deleted(api: Api, run: RunRecord) -> None:
     api.post(PATH, {"run": run.pk, "reason": "As shipped."})
     assert api.delete(f"/runs/{run.pk}/").status_code == 409
-    assert Run.objects.filter(pk=run.pk).exists()
+    assert RunRecord.objects.filter(pk=run.pk).exists()

@@ -6,7 +6,7 @@ import pytest
 
 from evalboard.core.compare import cause
 from runs.compare import comparisons
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
@@ -39,18 +39,18 @@ CAUSES = {
 
 
 @cast
-def runs() -> tuple[Run, Run]:
+def runs() -> tuple[RunRecord, RunRecord]:
     """The candidate, on another backend, answers "sea" otherwise in both repeats and misses one response."""
     baseline = build.finished_run(("blue", "blue", "red"), ("blue", "blue", "red"))
     other = build.process(build.bucket("bfloat16"))
     return baseline, build.finished_run(("blue", "red", "red"), ("blue", "red", None), by=other)
 
 
-def of(runs: tuple[Run, Run]) -> str:
+def of(runs: tuple[RunRecord, RunRecord]) -> str:
     return f"baseline={runs[0].pk}&candidate={runs[1].pk}"
 
 
-def test_a_comparison_has_the_fields_of_the_contract(api: Api, runs: tuple[Run, Run]) -> None:
+def test_a_comparison_has_the_fields_of_the_contract(api: Api, runs: tuple[RunRecord, RunRecord]) -> None:
     answer = api.get(f"/compare/?{of(runs)}")
     assert answer.status_code == 200
     found = answer.json()
@@ -76,7 +76,7 @@ def test_a_comparison_has_the_fields_of_the_contract(api: Api, runs: tuple[Run, 
     assert found["url"].endswith(f"/compare/{runs[0].pk}/{runs[1].pk}/")
 
 
-def test_case_rows_come_gravest_first_in_pages(api: Api, runs: tuple[Run, Run]) -> None:
+def test_case_rows_come_gravest_first_in_pages(api: Api, runs: tuple[RunRecord, RunRecord]) -> None:
     first = api.get(f"/compare/cases/?{of(runs)}&page_size=2").json()
     assert first["previous"] is None
     second = api.get(first["next"]).json()
@@ -112,11 +112,11 @@ def test_case_rows_come_gravest_first_in_pages(api: Api, runs: tuple[Run, Run]) 
         ("repeat=2,2", 2),
     ],
 )
-def test_filters(api: Api, runs: tuple[Run, Run], query: str, n_rows: int) -> None:
+def test_filters(api: Api, runs: tuple[RunRecord, RunRecord], query: str, n_rows: int) -> None:
     assert len(api.get(f"/compare/cases/?{of(runs)}&{query}").json()["results"]) == n_rows
 
 
-def test_one_pair_side_by_side(api: Api, runs: tuple[Run, Run]) -> None:
+def test_one_pair_side_by_side(api: Api, runs: tuple[RunRecord, RunRecord]) -> None:
     found = api.get(f"/compare/cases/sea/?{of(runs)}&repeat=2,2").json()
     assert (found["case"], found["cause"], found["flip_position"], found["at"]) == ("sea", "backend_changed", 0, 0)
     assert (found["baseline"]["text"], found["candidate"]["text"]) == ("blue", "red")
@@ -128,7 +128,9 @@ def test_one_pair_side_by_side(api: Api, runs: tuple[Run, Run]) -> None:
     assert "fingerprint" in {line["field"] for line in found["provenance"]}
 
 
-def test_a_pair_says_the_same_before_and_after_its_comparison_is_stored(api: Api, runs: tuple[Run, Run]) -> None:
+def test_a_pair_says_the_same_before_and_after_its_comparison_is_stored(
+    api: Api, runs: tuple[RunRecord, RunRecord]
+) -> None:
     pair = f"/compare/cases/sea/?{of(runs)}&repeat=2,2"
     before = api.get(pair).json()
     api.get(f"/compare/?{of(runs)}&repeat=2,2")
@@ -137,12 +139,12 @@ def test_a_pair_says_the_same_before_and_after_its_comparison_is_stored(api: Api
     assert {name: listed["evidence"][name] for name in before["evidence"]} == before["evidence"]
 
 
-def test_a_case_id_may_hold_a_slash(api: Api, runs: tuple[Run, Run]) -> None:
+def test_a_case_id_may_hold_a_slash(api: Api, runs: tuple[RunRecord, RunRecord]) -> None:
     assert api.get(f"/compare/cases/a/b%20c/?{of(runs)}").json()["case"] == "a/b c"
 
 
 def test_a_large_comparison_answers_at_once_with_its_progress(
-    api: Api, runs: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+    api: Api, runs: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparisons, "INLINE", 0)
     found = api.get(f"/compare/?{of(runs)}").json()
@@ -155,7 +157,7 @@ def test_a_large_comparison_answers_at_once_with_its_progress(
     assert api.get(f"/compare/?{of(runs)}").json()["progress"]["status"] == "finished"
 
 
-def wrong(runs: tuple[Run, Run]) -> dict[str, tuple[str, int, str]]:
+def wrong(runs: tuple[RunRecord, RunRecord]) -> dict[str, tuple[str, int, str]]:
     one = runs[0].pk
     return {
         "no candidate": (f"/compare/?baseline={one}", 400, "candidate"),
@@ -171,7 +173,7 @@ def wrong(runs: tuple[Run, Run]) -> dict[str, tuple[str, int, str]]:
     }
 
 
-def test_wrong_input_is_a_problem_that_names_its_field(api: Api, runs: tuple[Run, Run]) -> None:
+def test_wrong_input_is_a_problem_that_names_its_field(api: Api, runs: tuple[RunRecord, RunRecord]) -> None:
     for name, (address, status, field) in wrong(runs).items():
         answer = api.get(address)
         assert answer.status_code == status, name

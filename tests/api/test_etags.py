@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs.catalogue import create_policy
-from runs.models import EngineProcess, Repeat, Run, Shard, Suite
+from runs.models import EngineProcess, RepeatRecord, RunRecord, Shard, Suite
 from runs.replays import claim_replay, create_replay
 from runs.run import add_repeats, cancel_run, delete_run, read_facts, read_state
 from runs.suites import rescore_run
@@ -21,7 +21,7 @@ from tests.judged import LENIENT
 pytestmark = pytest.mark.django_db
 
 
-def poll(api: Api, run: Run, tag: str = "") -> Any:
+def poll(api: Api, run: RunRecord, tag: str = "") -> Any:
     return api.get(f"/runs/{run.pk}/", **({"If_None_Match": tag} if tag else {}))
 
 
@@ -37,7 +37,7 @@ def test_who_has_seen_it_is_told_so_without_a_body(api: Api) -> None:
     assert poll(api, run, '"other"').json() == first.json()
 
 
-def n_queries(api: Api, run: Run, tag: str = "") -> int:
+def n_queries(api: Api, run: RunRecord, tag: str = "") -> int:
     with CaptureQueriesContext(connection) as found:
         poll(api, run, tag)
     return len(found)
@@ -57,38 +57,38 @@ def test_while_it_moves_only_what_moves_is_read_again(api: Api) -> None:
     assert made - n_queries(api, run) >= 10
 
 
-def decode_some(run: Run) -> None:
+def decode_some(run: RunRecord) -> None:
     build.decode(run, 1, ("blue", "blue"), ends=False)
 
 
-def decode_more(run: Run) -> None:
+def decode_more(run: RunRecord) -> None:
     Shard.objects.filter(repeat__run=run, repeat__index=1).update(n_done=3)
 
 
-def decode_all(run: Run) -> None:
+def decode_all(run: RunRecord) -> None:
     for repeat in (1, 2):
         build.decode(run, repeat, ("blue", "red", "blue"))
 
 
-def check_again(run: Run) -> None:
+def check_again(run: RunRecord) -> None:
     record_self_check(process=EngineProcess.objects.earliest("pk"), digest="another")
 
 
-def pause_endpoint(run: Run) -> None:
+def pause_endpoint(run: RunRecord) -> None:
     note_rest(endpoint_id=run.endpoint_id, reason="Connection refused.", seconds=3600, n_failures=5)
 
 
-def pause_longer(run: Run) -> None:
+def pause_longer(run: RunRecord) -> None:
     note_rest(endpoint_id=run.endpoint_id, reason="Connection refused.", seconds=7200, n_failures=6)
 
 
-def carry_policy(run: Run) -> None:
+def carry_policy(run: RunRecord) -> None:
     """How many points repeats resolve is said under the suite's policy."""
     policy, _ = create_policy(slug="late", title="", settings={**LENIENT, "looks": [3, 10, 20]})
     Suite.objects.update(policy=policy)
 
 
-CHANGES: dict[str, tuple[Callable[[Run], Any] | None, Callable[[Run], Any]]] = {
+CHANGES: dict[str, tuple[Callable[[RunRecord], Any] | None, Callable[[RunRecord], Any]]] = {
     "a shard is claimed": (None, lambda run: claim_shard(worker=build.worker())),
     "responses come": (None, decode_some),
     "one more response comes": (decode_some, decode_more),
@@ -99,7 +99,7 @@ CHANGES: dict[str, tuple[Callable[[Run], Any] | None, Callable[[Run], Any]]] = {
         decode_all,
         lambda run: rescore_run(run_id=run.pk, scorer={"kind": "contains"}),
     ),
-    "a repeat fails": (None, lambda run: Repeat.objects.filter(run=run, index=1).update(status="failed")),
+    "a repeat fails": (None, lambda run: RepeatRecord.objects.filter(run=run, index=1).update(status="failed")),
     "a self-check comes": (decode_all, check_again),
     "its endpoint is paused": (None, pause_endpoint),
     "its endpoint is paused again": (pause_endpoint, pause_longer),

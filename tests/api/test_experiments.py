@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Experiment, Run
+from runs.models import ExperimentRecord, RunRecord
 from runs.sweep import reconcile
 from tests import build
 from tests.api.conftest import Api
@@ -27,7 +27,7 @@ def finished(api: Api, body: dict[str, Any]) -> str:
     assert made.status_code == 201
     reconcile()
     for texts in ([CONTROL] * 5, [CONTROL] * 4 + [("blue", "red", "red")]):
-        run = Run.objects.latest("id")
+        run = RunRecord.objects.latest("id")
         process = build.process()
         for index, of_repeat in enumerate(texts, start=1):
             build.decode(run, index, of_repeat, by=process)
@@ -102,7 +102,7 @@ def test_what_is_no_experiment_is_refused(
     refused = api.post("/experiments/", {**body, **changes})
     assert refused.status_code == status
     assert field is None or list(refused.json()["fields"]) == [field]
-    assert not Experiment.objects.exists()
+    assert not ExperimentRecord.objects.exists()
 
 
 def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
     assert made.status_code == 201
     reconcile()
     for texts in (("blue", "blue", "blue"), ("red", "red", "blue")):
-        run = Run.objects.latest("id")
+        run = RunRecord.objects.latest("id")
         build.decode(run, 1, dict(enumerate(texts)), by=build.process(build.bucket(run.endpoint.dtype)))
         reconcile()
     address = f"/experiments/{made.json()['id']}/"

@@ -15,7 +15,7 @@ from evalboard.core.archive import RunArchive
 from runs import exports
 from runs.compare import compare
 from runs.exports.api import PAIR_NAMES
-from runs.models import Case, Comparison, Response, Run
+from runs.models import Case, ComparisonRecord, ResponseRecord, RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.frontend import stage, two_runs
@@ -42,7 +42,7 @@ def json_rows(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def pair(settings: Any) -> tuple[Run, Run]:
+def pair(settings: Any) -> tuple[RunRecord, RunRecord]:
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
     ours, theirs = two_runs.near_tie(2)
     return two_runs.make({2: ours}, {2: theirs}, repeats=2)
@@ -109,7 +109,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_every_text_comes_back(api: Api) -> No
     version = build.suite("evil", ids)
     run = build.finished_run(ids, version=version)
     for index, text in enumerate(EVIL[: len(ids)]):
-        Response.objects.filter(repeat__run=run, case_index=index).update(text=text, error_detail=text)
+        ResponseRecord.objects.filter(repeat__run=run, case_index=index).update(text=text, error_detail=text)
         messages = [{"role": "user", "content": text}]
         Case.objects.filter(suite_version=version, index=index).update(
             content={"messages": messages, "target": text}, group=text
@@ -154,7 +154,7 @@ def test_pairs_are_those_of_the_list(api: Api, settings: Any) -> None:
 def test_pairs_of_a_comparison_at_work_are_refused(api: Api, settings: Any) -> None:
     baseline, candidate = pair(settings)
     made = compare(baseline=baseline.pk, candidate=candidate.pk)
-    Comparison.objects.filter(pk=made.pk).update(status="queued", n_pairs=5000, n_done=7)
+    ComparisonRecord.objects.filter(pk=made.pk).update(status="queued", n_pairs=5000, n_done=7)
     refused = api.get(f"/compare/cases.csv?baseline={baseline.pk}&candidate={candidate.pk}")
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert "7 of 5000 pairs" in refused.json()["detail"]

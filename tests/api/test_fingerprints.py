@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs.models import Fingerprint
+from runs.models import FingerprintRecord
 from tests import build
 from tests.api.conftest import Api
 
@@ -45,7 +45,9 @@ def test_the_difference_of_two_fingerprints_is_field_by_field(api: Api) -> None:
 
 def test_what_one_side_alone_knows_has_moved_and_is_null_on_the_other(api: Api) -> None:
     one, other = (build.bucket(dtype).fingerprint for dtype in ("float32", "bfloat16"))
-    Fingerprint.objects.filter(pk=other.pk).update(manifest={"engine": {"dtype": "float32", "quantization": None}})
+    FingerprintRecord.objects.filter(pk=other.pk).update(
+        manifest={"engine": {"dtype": "float32", "quantization": None}}
+    )
     found = api.get(f"/fingerprints/{one.pk}/diff/{other.pk}/").json()
     assert found["moved"] == [{"field": "versions.vllm", "a": "0.32.0", "b": None}]
     assert (found["n_equal"], found["n_unknown"]) == (1, 1)

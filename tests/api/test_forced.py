@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from evalboard.core.trace import read_trace
-from runs.models import ForcedScoring, Run
+from runs.models import ForcedScoringRecord, RunRecord
 from tests import build, forced
 from tests.api.conftest import Api
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def run(db: None) -> RunRecord:
     made = build.finished_run()
     build.endpoint("other", dtype="bfloat16")
     return made
 
 
-def test_a_scoring_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> None:
+def test_a_scoring_is_asked_for_and_followed_to_its_end(api: Api, run: RunRecord) -> None:
     cost = api.get(f"/runs/{run.pk}/forced/cost/").json()
     asked = api.post(f"/runs/{run.pk}/forced/", {"endpoint": "other"})
     body = asked.json()
@@ -33,7 +33,7 @@ def test_a_scoring_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> N
         "queued",
     )
     assert (body["figures"], body["reading"], body["bucket"], body["created_by"]) == (None, [], None, "root")
-    forced.scored(ForcedScoring.objects.get(pk=body["id"]))
+    forced.scored(ForcedScoringRecord.objects.get(pk=body["id"]))
     ended = api.get(asked["Location"]).json()
     assert (ended["status"], ended["n_done"]) == ("finished", body["n_answers"])
     assert ended["figures"]["gap_median"]["value"] == pytest.approx(0.25)
@@ -42,24 +42,24 @@ def test_a_scoring_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> N
     assert listed == ended
 
 
-def test_what_chosen_answers_take_is_what_a_scoring_of_them_has(api: Api, run: Run) -> None:
+def test_what_chosen_answers_take_is_what_a_scoring_of_them_has(api: Api, run: RunRecord) -> None:
     for chosen in ({"cases": ["sky", "sea"], "repeats": [2]}, {"tag": "tag-1"}, {}):
         cost = api.post(f"/runs/{run.pk}/forced/cost/", chosen).json()
         scoring = api.post(f"/runs/{run.pk}/forced/", {"endpoint": "other", **chosen}).json()
         assert (cost["n_answers"], cost["n_tokens"]) == (scoring["n_answers"], scoring["n_tokens"])
-    before = ForcedScoring.objects.count()
+    before = ForcedScoringRecord.objects.count()
     whole = api.get(f"/runs/{run.pk}/forced/cost/").json()
     assert cost == whole
     assert api.post(f"/runs/{run.pk}/forced/cost/", {"repeats": [2]}).json()["n_answers"] < whole["n_answers"]
     for wrong, field in (({"repeats": [9]}, "repeats"), ({"endpoint": "other"}, "endpoint"), ({"tag": "moon"}, "tag")):
         refused = api.post(f"/runs/{run.pk}/forced/cost/", wrong)
         assert (refused.status_code, set(refused.json()["fields"])) == (400, {field})
-    assert ForcedScoring.objects.count() == before
+    assert ForcedScoringRecord.objects.count() == before
 
 
-def test_answers_are_listed_with_their_figures_and_have_traces(api: Api, run: Run) -> None:
+def test_answers_are_listed_with_their_figures_and_have_traces(api: Api, run: RunRecord) -> None:
     scoring_id = api.post(f"/runs/{run.pk}/forced/", {"endpoint": "other"}).json()["id"]
-    forced.scored(ForcedScoring.objects.get(pk=scoring_id), dies_on={0})
+    forced.scored(ForcedScoringRecord.objects.get(pk=scoring_id), dies_on={0})
     page = api.get(f"/forced/{scoring_id}/responses/?page_size=2").json()
     dead, scored = page["results"]
     assert (dead["error"]["code"], dead["figures"]) == ("engine_error", None)
@@ -92,14 +92,14 @@ def test_answers_are_listed_with_their_figures_and_have_traces(api: Api, run: Ru
         ({"endpoint": "other", "repeats": [9]}, "repeats"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(api: Api, run: Run, body: dict[str, Any], field: str) -> None:
+def test_what_cannot_be_done_is_refused_by_name(api: Api, run: RunRecord, body: dict[str, Any], field: str) -> None:
     refused = api.post(f"/runs/{run.pk}/forced/", body)
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == [field]
-    assert not ForcedScoring.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()
 
 
-def test_both_sides_of_a_comparison_are_asked_for_at_once(api: Api, run: Run) -> None:
+def test_both_sides_of_a_comparison_are_asked_for_at_once(api: Api, run: RunRecord) -> None:
     other = build.finished_run(on="other")
     asked = api.post("/compare/forced/", {"baseline": str(run.pk), "candidate": str(other.pk)})
     assert asked.status_code == 201

@@ -10,7 +10,7 @@ import pytest
 from django.db import close_old_connections, connection, connections, transaction
 from django.utils import timezone
 
-from runs.models import IdempotencyKey, Run
+from runs.models import IdempotencyKey, RunRecord
 from runs.run import cancel_run, create_run_once
 from runs.run.idempotency import KeyInUse
 from runs.sweep import reconcile
@@ -40,7 +40,7 @@ def test_the_same_request_answers_with_the_same_run(api: Api) -> None:
     assert (first.status_code, "Idempotent-Replayed" in first) == (201, False)
     assert (again.status_code, again["Idempotent-Replayed"]) == (201, "true")
     assert (again.json()["id"], again["Location"]) == (first.json()["id"], first["Location"])
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_the_same_request_for_a_pair_answers_with_the_same_pair(api: Api) -> None:
@@ -48,7 +48,7 @@ def test_the_same_request_for_a_pair_answers_with_the_same_pair(api: Api) -> Non
     first, again = (api.post("/runs/pairs/", body, Idempotency_Key=KEY) for _ in range(2))
     assert (first.status_code, "Idempotent-Replayed" in first) == (201, False)
     assert (again.status_code, again["Idempotent-Replayed"], again.json()) == (201, "true", first.json())
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
     made = [first.json()[side]["id"] for side in ("baseline", "candidate")]
     refused = ask(api)
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
@@ -82,7 +82,7 @@ def test_another_body_under_the_key_is_refused(api: Api) -> None:
     refused = ask(api, repeats=3)
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_key_reused")
     assert f"run {made}" in refused.json()["detail"]
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_another_key_makes_another_run(api: Api) -> None:
@@ -93,7 +93,7 @@ def test_a_key_belongs_to_its_person(api: Api) -> None:
     ask(api)
     other = Api(build.token(build.user("eve"), "run"))
     assert "Idempotent-Replayed" not in ask(other)
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 def test_a_refused_request_keeps_no_key(api: Api) -> None:
@@ -147,7 +147,7 @@ def test_twenty_at_once_make_one_run() -> None:
     seen = Counter(answer.status_code for answer in answers)
     assert seen.keys() <= {201, 409}, [answer.json() for answer in answers]
     assert {answer.json()["code"] for answer in answers if answer.status_code == 409} <= {"request_in_flight"}
-    [run] = Run.objects.all()
+    [run] = RunRecord.objects.all()
     assert {answer.json()["id"] for answer in answers if answer.status_code == 201} == {str(run.pk)}
     assert sum("Idempotent-Replayed" not in answer for answer in answers if answer.status_code == 201) == 1
     assert ask(caller, repeats=3).status_code == 422

@@ -11,7 +11,7 @@ from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
 from runs.importers.formats import FORMATS
 from runs.imports.uploads import MAX_FILES, LogUploads, log_files
-from runs.models import Import, Run
+from runs.models import ImportRecord, RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.importers import batch_log
@@ -74,8 +74,8 @@ def test_what_is_wrong_is_named_and_nothing_stays(
     answer = send(api, *files, **fields)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
     assert named in answer.json()["fields"]
-    assert not Import.objects.exists()
-    assert not Run.objects.exists()
+    assert not ImportRecord.objects.exists()
+    assert not RunRecord.objects.exists()
     assert list(spool.iterdir()) == []
 
 
@@ -92,7 +92,7 @@ def test_a_full_disk_for_uploads_is_said(api: Api, monkeypatch: pytest.MonkeyPat
     for log in (LOG, LOG * 1000):
         answer = send(api, log)
         assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_an_upload_lies_under_no_name(settings: Any, spool: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_log_that_hangs_its_reader_is_refused_at_its_files(api: Api, settings:
     answer = send(api, LOG * 30_000)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
     assert answer.json()["fields"].keys() == {"files"}
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_files_are_taken_here_and_nowhere_else(api: Api) -> None:

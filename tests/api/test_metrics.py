@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.db.models.functions import Now
 from prometheus_client.parser import text_string_to_metric_families
 
-from runs.models import Endpoint, EngineProcess, Shard
+from runs.models import EndpointRecord, EngineProcess, Shard
 from runs.store import history
 from tests import build
 from tests.api.conftest import Api
@@ -106,7 +106,7 @@ def test_the_same_queries_serve_one_run_and_fifty(api: Api, django_assert_max_nu
     for number in range(49):
         build.run(repeats=1)
         build.worker(f"worker {number}")
-    Endpoint.objects.update(pool="gpu")
+    EndpointRecord.objects.update(pool="gpu")
     with django_assert_max_num_queries(18):
         scrape(api)
 

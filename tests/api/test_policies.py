@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import store_default_policies
-from runs.models import Policy, Suite
+from runs.models import PolicyRecord, Suite
 from tests import build
 from tests.api.conftest import Api
 
@@ -33,13 +33,13 @@ def test_the_same_settings_again_are_the_same_version(api: Api) -> None:
     api.post("/policies/", {"slug": "tools", "settings": SETTINGS})
     again = api.post("/policies/", {"slug": "tools", "settings": SETTINGS | {"guard_points": 1.0}})
     assert (again.status_code, again.json()["version"]) == (200, 1)
-    assert Policy.objects.filter(slug="tools").count() == 1
+    assert PolicyRecord.objects.filter(slug="tools").count() == 1
 
 
 def test_the_suites_that_carry_a_policy_are_named(api: Api) -> None:
     build.suite()
     api.post("/policies/", {"slug": "tools", "settings": SETTINGS})
-    Suite.objects.update(policy=Policy.objects.get(slug="tools"))
+    Suite.objects.update(policy=PolicyRecord.objects.get(slug="tools"))
     assert api.get("/policies/").json()["results"][0]["suites"] == ["colours"]
 
 
@@ -63,7 +63,7 @@ def test_a_policy_that_is_none_is_refused_by_field(api: Api, body: Any, field: s
     answer = api.post("/policies/", body)
     assert answer.status_code == 400
     assert any(name.endswith(field) for name in answer.json()["fields"])
-    assert not Policy.objects.exists()
+    assert not PolicyRecord.objects.exists()
 
 
 def test_only_an_admin_writes_one(as_role: Callable[[str], Api]) -> None:
@@ -71,5 +71,5 @@ def test_only_an_admin_writes_one(as_role: Callable[[str], Api]) -> None:
     for role in ("viewer", "engineer", "release manager"):
         assert as_role(role).post("/policies/", body).status_code == 403
         assert as_role(role).get("/policies/").status_code == 200
-    assert not Policy.objects.exists()
+    assert not PolicyRecord.objects.exists()
     assert as_role("admin").post("/policies/", body).status_code == 201

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Endpoint, Probe
+from runs.models import EndpointRecord, ProbeRecord
 from tests import build, probes
 from tests.api.conftest import Api
 from tests.capability import EVERYTHING, answer_calls
@@ -60,11 +60,11 @@ def test_the_profile_may_be_named(api: Api) -> None:
     ],
 )
 def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], field: str) -> None:
-    Endpoint.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
+    EndpointRecord.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
     refused = api.post("/probes/", {"endpoint": "local", "kind": "seed", **changes})
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == [field]
-    assert not Probe.objects.exists()
+    assert not ProbeRecord.objects.exists()
 
 
 def test_what_is_not_there_is_404(api: Api) -> None:
@@ -153,7 +153,7 @@ def test_what_cannot_be_held_against_each_other_is_409(api: Api) -> None:
 
 
 def test_a_capability_check_of_a_gateway_carries_its_rows_its_hop_and_its_control(api: Api) -> None:
-    probes.remote("gateway", bypass=Endpoint.objects.get(slug=probes.remote("direct")))
+    probes.remote("gateway", bypass=EndpointRecord.objects.get(slug=probes.remote("direct")))
     body = api.post("/probes/", {"endpoint": "gateway", "kind": "capability"}).json()
     assert (body["hop"]["gateway"], body["hop"]["direct"], body["hop"]["sentence"]) == ("gateway", "direct", None)
     for honours in (EVERYTHING - {"seed"}, EVERYTHING):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from runs.models import RepeatScore, Run, Shard
+from runs.models import RepeatScore, RunRecord, Shard
 from runs.run import delete_run, runs
 from runs.suites import rescore_run
 from runs.sweep import reconcile
@@ -59,7 +59,7 @@ def test_a_run_deleted_while_it_is_scored_again_goes_with_its_new_scores(api: Ap
         rescore_run(run_id=run.pk, scorer=SCORER)
         deletion = beside(lambda: api.delete(f"/runs/{run.pk}/"))
     assert deletion.result(timeout=60).status_code == 204
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
     assert not RepeatScore.objects.exists()
 
 

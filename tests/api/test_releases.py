@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Release, Run, SignOff
+from runs.models import ReleaseRecord, RunRecord, SignOffRecord
 from runs.release import create_release
 from runs.run import add_repeats
 from runs.suites import rescore_run
@@ -20,37 +20,37 @@ LATER = (datetime.now(UTC) + timedelta(days=30)).isoformat()
 
 
 @cast
-def baseline() -> Run:
+def baseline() -> RunRecord:
     judged.policy()
     return judged.run()
 
 
 @cast
-def candidate(baseline: Run) -> Run:
+def candidate(baseline: RunRecord) -> RunRecord:
     return judged.run()
 
 
-def create(api: Api, candidate: Run, baseline: Run, **changes: Any) -> Any:
+def create(api: Api, candidate: RunRecord, baseline: RunRecord, **changes: Any) -> Any:
     body = {"suite": "colours", "candidate": str(candidate.pk), "baseline": str(baseline.pk), "policy": "lenient"}
     return api.post("/releases/", body | changes)
 
 
-def judge(baseline: Run, candidate: Run) -> Release:
+def judge(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
     gate = {"suite": "colours", "candidate": candidate.pk, "baseline": baseline.pk}
     return create_release(gates=[gate], policy="lenient")
 
 
 @cast
-def shipped(baseline: Run, candidate: Run) -> Release:
+def shipped(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
     return judge(baseline, candidate)
 
 
 @pytest.fixture
-def ship(shipped: Release) -> dict[str, Any]:
+def ship(shipped: ReleaseRecord) -> dict[str, Any]:
     return read(shipped)
 
 
-def read(release: Release) -> dict[str, Any]:
+def read(release: ReleaseRecord) -> dict[str, Any]:
     """What its address answers."""
     reader = Api(build.token(build.user("reader", "viewer")))
     body: dict[str, Any] = reader.get(f"/releases/{release.pk}/").json()
@@ -60,7 +60,7 @@ def read(release: Release) -> dict[str, Any]:
 # Creating one
 
 
-def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run, candidate: Run) -> None:
+def test_a_release_is_created_with_its_verdict(api: Api, baseline: RunRecord, candidate: RunRecord) -> None:
     answer = create(api, candidate, baseline, labels={"commit": "1f3a"})
     body = answer.json()
     assert answer.status_code == 201
@@ -95,7 +95,9 @@ def test_a_release_is_created_with_its_verdict(api: Api, baseline: Run, candidat
     assert json.loads(api.get(answer["Location"]).content) == body
 
 
-def test_a_gate_says_what_its_comparison_says_of_the_computation(api: Api, baseline: Run, candidate: Run) -> None:
+def test_a_gate_says_what_its_comparison_says_of_the_computation(
+    api: Api, baseline: RunRecord, candidate: RunRecord
+) -> None:
     compared = api.get(f"/compare/?baseline={baseline.pk}&candidate={candidate.pk}").json()
     assert compared["computation"]["answer"] == "one"
     [gate] = create(api, candidate, baseline).json()["gates"]
@@ -112,7 +114,7 @@ def test_a_gate_says_what_its_comparison_says_of_the_computation(api: Api, basel
     ],
 )
 def test_each_word_comes_with_its_reason(
-    api: Api, baseline: Run, n_right: int, dtype: str, policy: str, verdict: str, reason: str
+    api: Api, baseline: RunRecord, n_right: int, dtype: str, policy: str, verdict: str, reason: str
 ) -> None:
     candidate = judged.run(n_right, by=build.process(build.bucket(dtype)))
     body = create(api, candidate, baseline, policy=policy).json()
@@ -120,13 +122,15 @@ def test_each_word_comes_with_its_reason(
     assert reason in [each["code"] for each in body["reasons"]]
 
 
-def test_a_changed_stack_is_judged_where_it_is_the_treatment(api: Api, baseline: Run) -> None:
+def test_a_changed_stack_is_judged_where_it_is_the_treatment(api: Api, baseline: RunRecord) -> None:
     candidate = judged.run(by=build.process(build.bucket("bfloat16")))
     body = create(api, candidate, baseline, treatment="stack").json()
     assert (body["verdict"], body["treatment"]) == ("ship", "stack")
 
 
-def test_the_current_baseline_is_taken_unless_a_run_is_named(api: Api, baseline: Run, candidate: Run) -> None:
+def test_the_current_baseline_is_taken_unless_a_run_is_named(
+    api: Api, baseline: RunRecord, candidate: RunRecord
+) -> None:
     body = {"suite": "colours", "candidate": candidate.pk}
     assert api.post("/releases/", body).status_code == 409
     api.post("/suites/colours/baselines/", {"run": baseline.pk, "reason": "As shipped."})
@@ -135,7 +139,9 @@ def test_the_current_baseline_is_taken_unless_a_run_is_named(api: Api, baseline:
     assert made.json()["policy"]["name"] == "strict"
 
 
-def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(api: Api, baseline: Run, candidate: Run) -> None:
+def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(
+    api: Api, baseline: RunRecord, candidate: RunRecord
+) -> None:
     shapes = judged.suite("shapes")
     gates = [
         {"suite": "colours", "candidate": str(candidate.pk), "baseline": str(baseline.pk)},
@@ -189,19 +195,19 @@ def test_what_is_no_release_is_refused_by_field(api: Api, db: None) -> None:
         answer = api.post("/releases/", {name: value for name, value in sent.items() if value is not None})
         assert answer.status_code == status, changes
         assert not field or any(field in name for name in answer.json()["fields"]), (changes, answer.json())
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
-def test_a_run_at_work_is_not_judged(api: Api, baseline: Run) -> None:
+def test_a_run_at_work_is_not_judged(api: Api, baseline: RunRecord) -> None:
     answer = create(api, build.run(), baseline)
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
 # Reading
 
 
-def test_releases_are_listed_newest_first_and_filtered(api: Api, baseline: Run, candidate: Run) -> None:
+def test_releases_are_listed_newest_first_and_filtered(api: Api, baseline: RunRecord, candidate: RunRecord) -> None:
     good, bad = candidate, judged.run(N_CASES // 2)
     made = [create(api, run, baseline).json()["id"] for run in (good, bad)]
     rows = api.get("/releases/").json()["results"]
@@ -234,7 +240,7 @@ def test_an_unknown_filter_is_refused_by_its_name(api: Api, db: None, query: str
     assert (answer.status_code, list(answer.json()["fields"])) == (400, [query.partition("=")[0]])
 
 
-def test_reading_decides_anew_where_the_runs_have_changed(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
+def test_reading_decides_anew_where_the_runs_have_changed(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     rescore_run(run_id=baseline.pk, scorer={"kind": "exact"})  # the same scorer: nothing has moved
     assert api.get(f"/releases/{ship['id']}/").json()["input_digest"] == ship["input_digest"]
     add_repeats(run_id=baseline.pk, n=1)
@@ -263,18 +269,18 @@ def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, sh
     assert (found["outcome"], found["signoffs"]) == ("approved", [line])
 
 
-def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
+def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
     answer = sign(api, ship)
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
     assert sign(api, ship, input_digest="0" * 64).status_code == 409
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
     present = api.get(f"/releases/{ship['id']}/").json()
     assert sign(api, present).status_code == 201
 
 
-def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
+def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     sign(api, ship)
     add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
@@ -283,7 +289,7 @@ def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Ru
     assert found["signoffs"][0]["void"].startswith("What it was signed on has changed")
 
 
-def test_what_is_no_ship_is_waived_with_a_note_and_an_end(api: Api, baseline: Run) -> None:
+def test_what_is_no_ship_is_waived_with_a_note_and_an_end(api: Api, baseline: RunRecord) -> None:
     release = create(api, judged.run(N_CASES // 2), baseline).json()
     assert sign(api, release).status_code == 409
     answer = sign(api, release, "waive", note="The demo needs it.", expires_at=LATER)
@@ -317,27 +323,27 @@ def test_what_is_no_sign_off_is_refused_by_field(api: Api, ship: dict[str, Any])
         answer = api.post(f"/releases/{ship['id']}/signoffs/", sent)
         assert answer.status_code == status, changes
         assert not field or field in answer.json()["fields"], (changes, answer.json())
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
 def test_who_may_sign(as_role: Callable[[str], Api], ship: dict[str, Any]) -> None:
     for role, status in {"anonymous": 401, "viewer": 403, "engineer": 403}.items():
         assert sign(as_role(role), ship).status_code == status, role
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
     for role in ("release manager", "admin"):
         assert sign(as_role(role), ship).status_code == 201, role
-    assert list(SignOff.objects.values_list("person_name", flat=True)) == ["release manager", "admin"]
+    assert list(SignOffRecord.objects.values_list("person_name", flat=True)) == ["release manager", "admin"]
 
 
 def test_only_the_scope_to_sign_signs_whoever_the_person_is(ship: dict[str, Any]) -> None:
     person = build.user("ada", "release manager")
     for scope in ("read", "run", "admin"):
         assert sign(Api(build.token(person, scope)), ship).status_code == 403, scope
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
     assert sign(Api(build.token(person, "sign")), ship).status_code == 201
 
 
-def test_whoever_may_run_may_judge_and_settle_but_not_sign(as_role: Callable[[str], Api], baseline: Run) -> None:
+def test_whoever_may_run_may_judge_and_settle_but_not_sign(as_role: Callable[[str], Api], baseline: RunRecord) -> None:
     viewer, engineer = as_role("viewer"), as_role("engineer")
     candidate = judged.open_run()
     assert create(viewer, candidate, baseline).status_code == 403
@@ -361,12 +367,12 @@ def test_a_release_that_is_not_there_is_not_found(api: Api, db: None) -> None:
 
 
 @cast
-def unsettled(baseline: Run) -> Release:
+def unsettled(baseline: RunRecord) -> ReleaseRecord:
     return judge(baseline, judged.open_run())
 
 
 @pytest.fixture
-def open_release(unsettled: Release) -> dict[str, Any]:
+def open_release(unsettled: ReleaseRecord) -> dict[str, Any]:
     """Inconclusive at 5 repeats, and further ones would settle it."""
     body = read(unsettled)
     assert body["verdict"] == "inconclusive", body["summary"]
@@ -395,7 +401,7 @@ def test_agreeing_to_the_plan_adds_the_repeats_to_both_sides(api: Api, open_rele
     body = answer.json()
     assert (body["verdict"], body["settle"]) == ("inconclusive", None)
     assert body["settling"].startswith(f"Repeats up to the look at {plan['look']} are at work on runs ")
-    assert all(Run.objects.get(pk=each["run"]).repeats.count() == plan["look"] for each in plan["runs"])
+    assert all(RunRecord.objects.get(pk=each["run"]).repeats.count() == plan["look"] for each in plan["runs"])
     assert api.get(path).json() == {"plan": None, "targeted": None, "settling": body["settling"]}
 
 
@@ -429,5 +435,5 @@ def test_sign_offs_are_exported_a_line_each_with_their_chain(api: Api, ship: dic
     assert [line["is_intact"] for line in (first, second)] == [True, True]
 
 
-def test_a_run_that_a_release_rests_on_is_not_deleted(api: Api, baseline: Run, ship: dict[str, Any]) -> None:
+def test_a_run_that_a_release_rests_on_is_not_deleted(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     assert api.delete(f"/runs/{baseline.pk}/").status_code == 409

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from evalboard.contract.catalogue import Endpoint as Answer
-from runs.models import Endpoint
+from evalboard.contract.catalogue import Endpoint
+from runs.models import EndpointRecord
 from tests import build
 from tests.api.conftest import Api
 
@@ -131,7 +131,7 @@ def test_what_is_no_endpoint_is_refused_by_its_field(api: Api, changes: dict[str
     assert api.post("/endpoints/", remote(slug="direct")).status_code == 201
     refused = api.post("/endpoints/", remote(**changes))
     assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
-    assert not Endpoint.objects.filter(slug="theirs").exists()
+    assert not EndpointRecord.objects.filter(slug="theirs").exists()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> 
     [row] = api.get("/endpoints/").json()["results"]
     assert row["model"].keys() == {"path"}
     nulls = {name for name, value in row.items() if value is None}
-    assert nulls == Answer.model_fields.keys() - {
+    assert nulls == Endpoint.model_fields.keys() - {
         *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool")
     }
 
@@ -175,5 +175,5 @@ def test_a_client_reads_what_an_older_server_answers() -> None:
 
     older = {"slug": "local", "engine": "vllm", "model": {"path": "/models/a"}, "dtype": "float32", "line": "paint"}
     older |= {"quantization": "", "max_model_len": 2048, "pool": "default"}
-    read = parse(Answer, older, url="https://board.example/api/v1/endpoints/")
+    read = parse(Endpoint, older, url="https://board.example/api/v1/endpoints/")
     assert (read.model_name, read.base_url, read.headers, read.rests_until) == ("a", None, None, None)

@@ -6,7 +6,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Replay, Run
+from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.api.conftest import Api
@@ -14,7 +14,7 @@ from tests.runs.test_replays import result
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def run(db: None) -> RunRecord:
     return build.finished_run()
 
 
@@ -22,13 +22,13 @@ def finish(replay_id: str) -> None:
     """Decode it as a worker would."""
     lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    replay = Replay.objects.get(pk=replay_id)
+    replay = ReplayRecord.objects.get(pk=replay_id)
     for variant in replay.variants:
         record_result(lease=lease, result=result(variant, has_response=replay.run is not None))
     finish_replay(lease=lease)
 
 
-def test_a_replay_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> None:
+def test_a_replay_is_asked_for_and_followed_to_its_end(api: Api, run: RunRecord) -> None:
     asked = api.post(f"/runs/{run.pk}/replays/", {"case": "a/b c", "repeat": 2, "batch_sizes": [1, 2]})
     body = asked.json()
     assert asked.status_code == 201
@@ -46,7 +46,7 @@ def test_a_replay_is_asked_for_and_followed_to_its_end(api: Api, run: Run) -> No
     assert ended["finished_at"].endswith("Z")
 
 
-def test_the_least_that_must_be_said_is_the_case(api: Api, run: Run) -> None:
+def test_the_least_that_must_be_said_is_the_case(api: Api, run: RunRecord) -> None:
     body = api.post(f"/runs/{run.pk}/replays/", {"case": "sky"}).json()
     assert (body["repeat"], body["variants"]) == (1, [{}])
 
@@ -66,14 +66,14 @@ def test_the_least_that_must_be_said_is_the_case(api: Api, run: Run) -> None:
         ({"case": "sky", "neighbours": 2}, "neighbours"),
     ],
 )
-def test_what_is_wrong_is_named(api: Api, run: Run, body: dict[str, Any], field: str) -> None:
+def test_what_is_wrong_is_named(api: Api, run: RunRecord, body: dict[str, Any], field: str) -> None:
     refused = api.post(f"/runs/{run.pk}/replays/", body)
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == [field]
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
-def test_what_is_not_there_is_404(api: Api, run: Run) -> None:
+def test_what_is_not_there_is_404(api: Api, run: RunRecord) -> None:
     assert api.get("/replays/999/").status_code == 404
     assert api.get("/runs/999/replays/").status_code == 404
     assert api.post("/runs/999/replays/", {"case": "sky"}).status_code == 404
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_404(api: Api, run: Run) -> None:
     assert (missing.status_code, missing.json()["detail"]) == (404, f"The suite of run {run.pk} has no case desert.")
 
 
-def test_replays_of_a_run_come_newest_first_in_pages(api: Api, run: Run) -> None:
+def test_replays_of_a_run_come_newest_first_in_pages(api: Api, run: RunRecord) -> None:
     asked = [api.post(f"/runs/{run.pk}/replays/", {"case": "sky"}).json()["id"] for _ in range(3)]
     first = api.get(f"/runs/{run.pk}/replays/?page_size=2").json()
     assert [each["id"] for each in first["results"]] == [asked[2], asked[1]]
@@ -90,7 +90,7 @@ def test_replays_of_a_run_come_newest_first_in_pages(api: Api, run: Run) -> None
     assert [each["id"] for each in api.get(second["previous"]).json()["results"]] == [asked[2], asked[1]]
 
 
-def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: Run) -> None:
+def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: RunRecord) -> None:
     body = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "batch_sizes": [1, 2]}).json()
     lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
@@ -104,7 +104,7 @@ def test_the_same_fields_come_for_an_answer_and_for_none(api: Api, run: Run) -> 
 BODY = {"messages": [{"role": "user", "content": "Name a colour."}], "temperature": 0.7, "max_tokens": 8, "n": 2}
 
 
-def test_a_request_of_production_is_decoded_and_labelled(api: Api, run: Run) -> None:
+def test_a_request_of_production_is_decoded_and_labelled(api: Api, run: RunRecord) -> None:
     asked = api.post("/replays/", {"endpoint": "local", "profile": "pinned", "body": BODY})
     body = asked.json()
     assert asked.status_code == 201
@@ -125,7 +125,7 @@ def test_a_request_of_production_is_decoded_and_labelled(api: Api, run: Run) -> 
     assert (listed["id"], listed["production"]["answer"]["trace"]) == (body["id"], None)
 
 
-def test_a_case_under_another_profile_is_production_and_under_the_run_s_own_it_is_not(api: Api, run: Run) -> None:
+def test_a_case_under_another_profile_is_production_and_under_the_run_s_own_it_is_not(api: Api, run: RunRecord) -> None:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     own = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "profile": "pinned"}).json()
     other = api.post(f"/runs/{run.pk}/replays/", {"case": "sky", "profile": "warm"}).json()
@@ -146,11 +146,11 @@ def test_a_case_under_another_profile_is_production_and_under_the_run_s_own_it_i
         ({"case": "sky"}, "case"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_named(api: Api, run: Run, changes: dict[str, Any], field: str) -> None:
+def test_what_is_wrong_with_a_request_is_named(api: Api, run: RunRecord, changes: dict[str, Any], field: str) -> None:
     refused = api.post("/replays/", {"endpoint": "local", "profile": "pinned", "body": BODY, **changes})
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == [field]
     for name in ("endpoint", "profile"):
         known = {"endpoint": "local", "profile": "pinned", "body": BODY}
         assert api.post("/replays/", {**known, name: "nowhere"}).status_code == 404
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()

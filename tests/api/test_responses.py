@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evalboard.core.trace import read_block
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.api.conftest import Api
 from tests.casts import cast
@@ -19,16 +19,16 @@ CASE_IDS = ["sky", "a/b c", "/", "x/trace", "per%cent", "q?u=e#st", "blå ☁", 
 
 
 @cast
-def run() -> Run:
+def run() -> RunRecord:
     return build.finished_run(("blue", None, "red"), ("blue", "blue", "red"))
 
 
-def listed(api: Api, run: Run, query: str = "") -> list[dict[str, Any]]:
+def listed(api: Api, run: RunRecord, query: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = api.get(f"/runs/{run.pk}/responses/{query}").json()["results"]
     return found
 
 
-def test_a_response_is_text_score_reason_provenance_and_digest(api: Api, run: Run) -> None:
+def test_a_response_is_text_score_reason_provenance_and_digest(api: Api, run: RunRecord) -> None:
     first = listed(api, run)[0]
     assert (first["case"], first["repeat"], first["text"], first["score"]) == ("sky", 1, "blue", 1.0)
     assert first["reason"]
@@ -39,7 +39,7 @@ def test_a_response_is_text_score_reason_provenance_and_digest(api: Api, run: Ru
     assert first["recorded_at"].endswith("Z")
 
 
-def test_a_missing_response_has_no_score_and_says_why(api: Api, run: Run) -> None:
+def test_a_missing_response_has_no_score_and_says_why(api: Api, run: RunRecord) -> None:
     missing = listed(api, run, "?case=sea&repeat=1")[0]
     assert (missing["text"], missing["score"], missing["trace_digest"]) == ("", None, None)
     assert missing["error"] == {"code": "prompt_too_long", "detail": "1,100 tokens do not fit."}
@@ -50,29 +50,29 @@ def test_a_missing_response_has_no_score_and_says_why(api: Api, run: Run) -> Non
 @pytest.mark.parametrize(
     ("query", "n"), [("", 6), ("?repeat=2", 3), ("?repeat=9", 0), ("?case=sky", 2), ("?case=a%2Fb%20c&repeat=2", 1)]
 )
-def test_responses_are_filtered_by_case_and_repeat(api: Api, run: Run, query: str, n: int) -> None:
+def test_responses_are_filtered_by_case_and_repeat(api: Api, run: RunRecord, query: str, n: int) -> None:
     assert len(listed(api, run, query)) == n
 
 
-def test_responses_are_paged(api: Api, run: Run) -> None:
+def test_responses_are_paged(api: Api, run: RunRecord) -> None:
     first = api.get(f"/runs/{run.pk}/responses/?page_size=4").json()
     second = api.get(first["next"]).json()
     assert [row["case"] for row in first["results"] + second["results"]] == ["sky", "sea", "a/b c"] * 2
     assert api.get(second["previous"]).json()["results"] == first["results"]
 
 
-def test_a_case_that_the_suite_has_not_is_not_found(api: Api, run: Run) -> None:
+def test_a_case_that_the_suite_has_not_is_not_found(api: Api, run: RunRecord) -> None:
     assert api.get(f"/runs/{run.pk}/responses/?case=nothing").status_code == 404
 
 
-def test_a_trace_is_its_positions(api: Api, run: Run) -> None:
+def test_a_trace_is_its_positions(api: Api, run: RunRecord) -> None:
     first, last = api.get(f"/runs/{run.pk}/responses/1/sky/trace/").json()["positions"]
     assert (first["token_id"], first["token"], first["logprob"]) == (1, "blue", -0.25)
     assert [(other["token_id"], other["logprob"]) for other in first["alternatives"]] == [(1, -0.25), (2, -2.0)]
     assert last["alternatives"][1]["logprob"] is None, "no infinity in JSON"
 
 
-def test_a_trace_is_answered_by_range(api: Api, run: Run) -> None:
+def test_a_trace_is_answered_by_range(api: Api, run: RunRecord) -> None:
     address = f"/runs/{run.pk}/responses/1/sky/trace/"
     whole = api.get(address).json()
     assert (whole["start"], whole["length"]) == (0, len(whole["positions"]))
@@ -86,7 +86,7 @@ def test_a_trace_is_answered_by_range(api: Api, run: Run) -> None:
     assert (packed.status_code, list(packed.json()["fields"])) == (400, ["limit"])
 
 
-def test_packed_bytes_are_the_trace_to_the_bit(api: Api, run: Run) -> None:
+def test_packed_bytes_are_the_trace_to_the_bit(api: Api, run: RunRecord) -> None:
     answer = api.get(f"/runs/{run.pk}/responses/1/sky/trace/", Accept="application/octet-stream")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/octet-stream")
     [packed] = read_block(answer.content)
@@ -94,7 +94,7 @@ def test_packed_bytes_are_the_trace_to_the_bit(api: Api, run: Run) -> None:
     assert np.isneginf(packed.alternative_logprobs[1, 1])
 
 
-def test_a_problem_stays_a_problem_where_bytes_were_asked_for(api: Api, run: Run) -> None:
+def test_a_problem_stays_a_problem_where_bytes_were_asked_for(api: Api, run: RunRecord) -> None:
     answer = api.get(f"/runs/{run.pk}/responses/1/nothing/trace/", Accept="application/octet-stream")
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
 

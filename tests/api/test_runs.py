@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from runs.models import Response, Run, TraceBlock
+from runs.models import ResponseRecord, RunRecord, TraceBlock
 from tests import build
 from tests.api.conftest import Api
 
@@ -59,7 +59,7 @@ def test_both_sides_are_asked_for_at_once(api: Api, asked: dict[str, Any]) -> No
     assert body["candidate"]["labels"] == {"commit": "1f3a"}
     refused = api.post("/runs/pairs/", {"baseline": asked, "candidate": {**asked, "repeats": 0}})
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["candidate.repeats"])
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "7", True])
@@ -134,7 +134,7 @@ def test_a_second_run_with_the_same_bits_names_the_first(api: Api) -> None:
 def test_a_name_that_does_not_exist_is_not_found(api: Api, asked: dict[str, Any], name: str) -> None:
     answer = api.post("/runs/", {**asked, name: "nothing"})
     assert (answer.status_code, "nothing" in answer.json()["detail"]) == (404, True)
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_is_wrong_with_a_run_is_named(
 ) -> None:
     answer = api.post("/runs/", {**asked, **changes})
     assert (answer.status_code, answer.json()["fields"].keys()) == (400, {field})
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 def test_another_checkpoint_of_the_line_may_be_named(api: Api, asked: dict[str, Any]) -> None:
@@ -201,7 +201,7 @@ def test_a_profile_that_no_worker_can_honour_is_refused(api: Api, asked: dict[st
 def test_runs_are_filtered(api: Api, query: str, n: int) -> None:
     old = build.run(labels={"branch": "main"})
     build.finished_run()
-    Run.objects.filter(pk=old.pk).update(ran_at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
+    RunRecord.objects.filter(pk=old.pk).update(ran_at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
     assert len(api.get(f"/runs/?{query}").json()["results"]) == n
 
 
@@ -257,7 +257,7 @@ def test_a_run_is_deleted_with_all_that_it_stored(api: Api) -> None:
     answer = api.delete(f"/runs/{run.pk}/")
     assert (answer.status_code, answer.content) == (204, b"")
     assert api.get(f"/runs/{run.pk}/").status_code == 404
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert not TraceBlock.objects.exists()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.api.conftest import Api
 
@@ -31,7 +31,7 @@ def test_a_schedule_is_made_paused_resumed_and_deleted(api: Api, body: dict[str,
     assert api.post(f"/schedules/{row['id']}/resume/").json()["next_at"] == row["next_at"]
     assert api.delete(f"/schedules/{row['id']}/").status_code == 204
     assert api.get(f"/schedules/{row['id']}/").status_code == 404
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize(

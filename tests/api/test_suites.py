@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import SuiteVersion
+from runs.models import SuiteVersionRecord
 from tests import build
 from tests.api.conftest import Api
 
@@ -32,7 +32,7 @@ def test_the_same_content_again_is_the_version_that_is_there(api: Api) -> None:
     again = api.post("/suites/", document("blue"))
     assert (again.status_code, again.json()) == (200, first.json())
     assert not again.has_header("Location")
-    assert SuiteVersion.objects.count() == 1
+    assert SuiteVersionRecord.objects.count() == 1
 
 
 def test_other_content_is_the_next_version(api: Api) -> None:
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_named_by_its_place_and_nothing_is_stored(api: Api) -> 
     answer = api.post("/suites/", wrong)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
     assert "cases[1].target" in answer.json()["fields"]
-    assert SuiteVersion.objects.count() == 0
+    assert SuiteVersionRecord.objects.count() == 0
 
 
 def test_suites_are_listed_with_their_last_run(api: Api) -> None:

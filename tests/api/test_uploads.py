@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Suite, Upload
+from runs.models import Suite, UploadRecord
 from runs.uploads import read_next_part
 from tests.api.conftest import Api
 
@@ -64,12 +64,12 @@ def test_the_owner_and_an_admin_delete_an_upload(as_role: AsRole) -> None:
     assert as_role("release manager").delete(f"/uploads/{first}/").status_code == 403
     assert as_role("engineer").delete(f"/uploads/{first}/").status_code == 204
     assert as_role("admin").delete(f"/uploads/{second}/").status_code == 204
-    assert not Upload.objects.exists()
+    assert not UploadRecord.objects.exists()
 
 
 def test_an_upload_whose_owner_is_gone_is_an_admins_to_delete(as_role: AsRole) -> None:
     upload = opened(as_role("engineer"))
-    Upload.objects.update(created_by=None)
+    UploadRecord.objects.update(created_by=None)
     assert send(as_role("engineer"), upload, HEADER).status_code == 403
     assert as_role("admin").delete(f"/uploads/{upload}/").status_code == 204
 
@@ -89,7 +89,7 @@ def test_close_needs_the_sha256_of_the_whole(api: Api, wrong: Any) -> None:
     refused = api.post(f"/uploads/{upload}/close/", {name: value for name, value in body.items() if value is not None})
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == ["sha256"]
-    assert Upload.objects.get().status == "open"
+    assert UploadRecord.objects.get().status == "open"
 
 
 def test_close_refuses_the_checksum_of_another_file(api: Api) -> None:

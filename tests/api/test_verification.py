@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runs.forced import create_forced, verification
-from runs.models import EngineProcess, ForcedScoring, Response, Run
+from runs.models import EngineProcess, ForcedScoringRecord, ResponseRecord, RunRecord
 from tests import build, forced
 from tests.api.conftest import Api
 from tests.casts import cast
@@ -37,11 +37,11 @@ def scored(
     cases: Sequence[str] | None = None,
     has_traces: bool = True,
     other_at: int | None = None,
-) -> ForcedScoring:
+) -> ForcedScoringRecord:
     """A new run's answers as the reference scored them, each token less likely by `shift` nats."""
     run = build.finished_run(["blue"] * N, by=by or reference, under=under)
     if not has_traces:
-        Response.objects.filter(repeat__run=run).update(trace_block=None, trace_slot=None)
+        ResponseRecord.objects.filter(repeat__run=run).update(trace_block=None, trace_slot=None)
     asked = create_forced(run_id=run.pk, endpoint="reference", cases=cases)
     return forced.scored(asked, by=reference, shift=shift, other_at=other_at)
 
@@ -174,6 +174,6 @@ def test_a_query_that_is_not_valid_is_refused_by_name(api: Api, sent: dict[str, 
 
 def test_nothing_is_stored(api: Api, reference: EngineProcess, known: dict[str, int]) -> None:
     scoring = scored(reference, 0.02)
-    before = list(ForcedScoring.objects.order_by("pk").values()), Run.objects.count()
+    before = list(ForcedScoringRecord.objects.order_by("pk").values()), RunRecord.objects.count()
     assert ask(api, scoring.pk, known).json() == ask(api, scoring.pk, known).json()
-    assert (list(ForcedScoring.objects.order_by("pk").values()), Run.objects.count()) == before
+    assert (list(ForcedScoringRecord.objects.order_by("pk").values()), RunRecord.objects.count()) == before

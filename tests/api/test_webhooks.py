@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import OutboxMessage, Webhook
+from runs.models import OutboxMessage, WebhookRecord
 from runs.webhooks import webhooks
 from tests.api.conftest import Api
 
@@ -40,7 +40,7 @@ def test_a_webhook_is_made_its_secret_shown_once_and_deleted(api: Api) -> None:
 def test_what_is_no_webhook_is_refused_by_its_field(api: Api, changes: dict[str, Any], field: str) -> None:
     refused = api.post("/webhooks/", {**ASKED, **changes})
     assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
-    assert not Webhook.objects.exists()
+    assert not WebhookRecord.objects.exists()
 
 
 def test_there_are_not_more_of_them_than_a_run_may_write_messages_to(api: Api) -> None:
@@ -70,7 +70,7 @@ def test_its_last_messages_say_what_became_of_them(api: Api) -> None:
 
 def test_one_that_is_off_is_switched_on_again(api: Api) -> None:
     hook = api.post("/webhooks/", ASKED).json()
-    Webhook.objects.update(is_active=False, n_failures=5, last_error="It answered 500.")
+    WebhookRecord.objects.update(is_active=False, n_failures=5, last_error="It answered 500.")
     assert api.post(f"/webhooks/{hook['id']}/test/").status_code == 409
     on = api.post(f"/webhooks/{hook['id']}/on/").json()
     assert (on["is_active"], on["n_failures"], on["last_error"]) == (True, 0, "")

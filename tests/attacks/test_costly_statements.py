@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.db import connection, transaction
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.faults.site import ROOT, Site, site
 from tests.nursery import Nursery
@@ -47,7 +47,7 @@ def waits_longer_than_allowed() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def finished_run() -> Run:
+def finished_run() -> RunRecord:
     run = build.run(build.suite(), repeats=1)
     build.decode(run, 1, [build.TARGET] * 3, by=build.process())
     return run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 from tests.api.conftest import Api, api
 
 __all__ = ["api"]
@@ -54,7 +54,7 @@ def test_a_key_is_neither_stored_nor_repeated(api: Api, sent: dict[str, Any], ca
     assert refused.status_code == 400
     assert SECRET.casefold() not in json.dumps(refused.json()).casefold()
     assert SECRET not in caplog.text
-    assert not Endpoint.objects.exists()
+    assert not EndpointRecord.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from django.utils import timezone
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import Conflict, Refused
 from runs import exports, sign_off_chain
-from runs.models import Release, Run, SignOff, Verdict
+from runs.models import ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import sign_release, verdict_change, verdict_inputs
 from tests import build
 from tests.api.conftest import Api
@@ -28,18 +28,18 @@ POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": 
 
 
 @pytest.fixture
-def pair(db: None) -> tuple[Run, Run]:
+def pair(db: None) -> tuple[RunRecord, RunRecord]:
     version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
 @pytest.fixture
-def ship(pair: tuple[Run, Run]) -> Release:
+def ship(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     return judged.release(*pair)
 
 
 @pytest.fixture
-def inconclusive(pair: tuple[Run, Run]) -> Release:
+def inconclusive(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     release = judged.release(*pair, policy="strict")
     assert release.verdict is not None
     assert release.verdict.word == "inconclusive"
@@ -57,7 +57,7 @@ def execute(statement: str, *values: Any) -> None:
         cursor.execute(statement, values)
 
 
-def sign(release: Release, by: Any, decision: str = "approve", **more: Any) -> SignOff:
+def sign(release: ReleaseRecord, by: Any, decision: str = "approve", **more: Any) -> SignOffRecord:
     digest = Verdict.objects.get(release=release).input_digest
     return sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)
 
@@ -67,12 +67,12 @@ def exported() -> list[dict[str, Any]]:
 
 
 def test_a_word_written_into_the_database_is_not_signed(
-    inconclusive: Release, mary: Any, caplog: pytest.LogCaptureFixture
+    inconclusive: ReleaseRecord, mary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     execute("UPDATE runs_verdict SET word = 'ship'")
     with pytest.raises(Conflict, match="it says ship, and taken anew it is inconclusive"):
         sign(inconclusive, mary)
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
     [line] = [line for line in caplog.records if line.levelno == logging.ERROR]
     assert line.getMessage().startswith(f"verdict_changed release={inconclusive.pk} ")
 
@@ -82,27 +82,29 @@ def test_a_word_written_into_the_database_is_not_signed(
     [("{verdict}", '"ship"'), ("{reasons}", "[]"), ("{gates,0,difference}", "12.5"), ("{gates,0,low}", "null")],
 )
 def test_whoever_changes_reasons_or_numbers_too_gains_nothing(
-    inconclusive: Release, mary: Any, path: str, value: str
+    inconclusive: ReleaseRecord, mary: Any, path: str, value: str
 ) -> None:
     execute("UPDATE runs_verdict SET document = jsonb_set(document, %s::text[], %s::jsonb)", path, value)
     with pytest.raises(Conflict, match="another one when it is taken anew"):
         sign(inconclusive, mary, "reject", note="Not like this.")
 
 
-def test_loosened_thresholds_are_not_signed_under_the_old_name(inconclusive: Release, mary: Any) -> None:
+def test_loosened_thresholds_are_not_signed_under_the_old_name(inconclusive: ReleaseRecord, mary: Any) -> None:
     execute("UPDATE runs_policy SET settings = jsonb_set(settings, '{tolerance_points}', '99.0')")
     with pytest.raises(Conflict, match="are not those of its digest"):
         sign(inconclusive, mary)
 
 
-def test_a_verdict_under_another_policy_is_not_signed(ship: Release, inconclusive: Release, mary: Any) -> None:
+def test_a_verdict_under_another_policy_is_not_signed(
+    ship: ReleaseRecord, inconclusive: ReleaseRecord, mary: Any
+) -> None:
     execute("UPDATE runs_verdict SET policy_id = %s WHERE release_id = %s", ship.policy_id, inconclusive.pk)
     with pytest.raises(Conflict, match="under another policy"):
         sign(inconclusive, mary)
 
 
 def test_a_verdict_that_pretends_to_be_by_earlier_rules_is_held_against_what_was_signed(
-    inconclusive: Release, mary: Any
+    inconclusive: ReleaseRecord, mary: Any
 ) -> None:
     """Such a verdict stays as it was signed, and cannot be taken anew."""
     sign(inconclusive, mary, "waive", note="Known.", expires_at=build.timezone.now() + build.timedelta(days=30))
@@ -115,7 +117,7 @@ def test_a_verdict_that_pretends_to_be_by_earlier_rules_is_held_against_what_was
     assert "not the one that was signed before" in verdict_change(Verdict.objects.get(release=inconclusive))
 
 
-def test_what_moved_by_right_is_no_attack(ship: Release, pair: tuple[Run, Run], mary: Any) -> None:
+def test_what_moved_by_right_is_no_attack(ship: ReleaseRecord, pair: tuple[RunRecord, RunRecord], mary: Any) -> None:
     """Another release on the same runs changes what the first one would warn of, and no more."""
     judged.release(*pair, policy="strict")
     assert sign(ship, mary).version == 2
@@ -131,7 +133,7 @@ def test_what_moved_by_right_is_no_attack(ship: Release, pair: tuple[Run, Run], 
     ],
 )
 def test_a_verdict_changed_after_it_was_signed_shows_in_the_export(
-    ship: Release, mary: Any, statement: str, problem: str
+    ship: ReleaseRecord, mary: Any, statement: str, problem: str
 ) -> None:
     sign(ship, mary)
     assert [line["problem"] for line in exported()] == [None]
@@ -141,11 +143,11 @@ def test_a_verdict_changed_after_it_was_signed_shows_in_the_export(
     assert problem in line["problem"]
 
 
-def old_sign_off(release: Release, by: Any, decision: str = "approve") -> SignOff:
+def old_sign_off(release: ReleaseRecord, by: Any, decision: str = "approve") -> SignOffRecord:
     """As the version before wrote it: its digest covers neither verdict nor credential."""
     verdict = Verdict.objects.get(release=release)
-    last = SignOff.objects.order_by("-id").first()
-    row = SignOff(
+    last = SignOffRecord.objects.order_by("-id").first()
+    row = SignOffRecord(
         release=release,
         verdict=verdict,
         person=by,
@@ -163,7 +165,7 @@ def old_sign_off(release: Release, by: Any, decision: str = "approve") -> SignOf
     return row
 
 
-def test_sign_offs_of_the_version_before_hold_and_new_ones_follow_from_them(ship: Release, mary: Any) -> None:
+def test_sign_offs_of_the_version_before_hold_and_new_ones_follow_from_them(ship: ReleaseRecord, mary: Any) -> None:
     old = old_sign_off(ship, mary)
     known = {"previous": "", "release": ship.pk, "verdict": old.verdict_id, "person": mary.pk, "person_name": "mary"}
     known |= {"decision": "approve", "note": "", "expires_at": None, "input_digest": old.input_digest}
@@ -174,7 +176,7 @@ def test_sign_offs_of_the_version_before_hold_and_new_ones_follow_from_them(ship
     assert [(line["version"], line["is_intact"]) for line in exported()] == [(1, True), (2, True)]
 
 
-def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Release, mary: Any) -> None:
+def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: ReleaseRecord, mary: Any) -> None:
     """What today's attack left behind: `ship` was written into the database, and somebody approved it."""
     execute("UPDATE runs_verdict SET word = 'ship'")
     old_sign_off(inconclusive, mary)
@@ -183,15 +185,15 @@ def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Re
     assert "it says ship, and taken anew it is inconclusive" in line["problem"]
 
 
-def test_the_table_cannot_be_emptied(ship: Release, mary: Any) -> None:
+def test_the_table_cannot_be_emptied(ship: ReleaseRecord, mary: Any) -> None:
     sign(ship, mary)
     for statement in ("TRUNCATE runs_signoff", "TRUNCATE runs_release CASCADE"):
         with pytest.raises(IntegrityError, match="append-only; TRUNCATE is refused"), transaction.atomic():
             execute(statement)
-    assert SignOff.objects.count() == 1
+    assert SignOffRecord.objects.count() == 1
 
 
-def test_a_sign_off_names_the_token_it_was_made_with(ship: Release, mary: Any) -> None:
+def test_a_sign_off_names_the_token_it_was_made_with(ship: ReleaseRecord, mary: Any) -> None:
     secret = build.token(mary, "read", "sign")
     label = mary.evalboard_tokens.get().label
     digest = Verdict.objects.get(release=ship).input_digest
@@ -204,21 +206,21 @@ def test_a_sign_off_names_the_token_it_was_made_with(ship: Release, mary: Any) -
     assert exported()[0]["is_intact"] is False
 
 
-def test_a_sign_off_on_the_page_names_the_session_and_does_not_give_it_away(ship: Release, mary: Any) -> None:
+def test_a_sign_off_on_the_page_names_the_session_and_does_not_give_it_away(ship: ReleaseRecord, mary: Any) -> None:
     client = Client()
     client.force_login(mary)
     digest = Verdict.objects.get(release=ship).input_digest
     asked = {"decision": "approve", "input_digest": digest, "note": "", "read_at": "0"}
     assert client.post(f"/releases/{ship.pk}/signoffs/", asked).status_code == 302
-    made_with = SignOff.objects.get().made_with
+    made_with = SignOffRecord.objects.get().made_with
     assert made_with.startswith("session ")
     assert str(client.session.session_key)[:8] not in made_with
     client.post(f"/releases/{ship.pk}/signoffs/", {**asked, "decision": "reject", "note": "No."})
-    assert set(SignOff.objects.values_list("made_with", flat=True)) == {made_with}
+    assert set(SignOffRecord.objects.values_list("made_with", flat=True)) == {made_with}
 
 
 def test_whoever_made_a_release_does_not_let_it_pass_where_two_are_asked_for(
-    pair: tuple[Run, Run], mary: Any, settings: Any
+    pair: tuple[RunRecord, RunRecord], mary: Any, settings: Any
 ) -> None:
     hers = judged.release(*pair, user=mary)
     settings.FOUR_EYES = True

@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from runs.catalogue import create_endpoint
 from runs.models import (
-    Baseline,
-    Endpoint,
-    Probe,
-    Profile,
-    Response,
+    BaselineRecord,
+    EndpointRecord,
+    ProbeRecord,
+    ProfileRecord,
+    ResponseRecord,
     Rotation,
-    Run,
+    RunRecord,
     ScheduledStart,
 )
 from runs.schedules import create_schedule
@@ -38,15 +38,15 @@ REFUSED = "Unknown parameter: 'min_p'. This server takes the parameters that its
 HONOURED = {"seed": ("honoured", {}), "top_k": ("honoured", {})}
 
 
-def check(endpoint: Endpoint, states: dict[str, tuple[str, dict[str, object]]]) -> None:
+def check(endpoint: EndpointRecord, states: dict[str, tuple[str, dict[str, object]]]) -> None:
     """A capability check that has ended."""
     rows = [{"parameter": name, "asked": 1, "state": state, "detail": facts} for name, (state, facts) in states.items()]
-    Probe.objects.create(
+    ProbeRecord.objects.create(
         endpoint=endpoint,
-        profile=Profile.objects.get(slug="pinned"),
+        profile=ProfileRecord.objects.get(slug="pinned"),
         kind="capability",
         parameters={},
-        status=Probe.Status.FINISHED,
+        status=ProbeRecord.Status.FINISHED,
         finished_at=timezone.now(),
         finding={"state": "ignores", "sentence": "Silently ignored: seed. Refused: top_k.", "numbers": {"rows": rows}},
     )
@@ -70,7 +70,7 @@ def gateway() -> None:
     probes.served(probes.honoured)
     check(router, STATES)
     check(direct, STATES | HONOURED)
-    Endpoint.objects.filter(slug="prod-router").update(
+    EndpointRecord.objects.filter(slug="prod-router").update(
         rests_until=timezone.now() + timedelta(minutes=5),
         n_failures=5,
         rest_reason="It answered 503.",
@@ -80,8 +80,8 @@ def gateway() -> None:
 def busy() -> None:
     """A gateway with weeks of runs that drops the seed, two backends, schedules and a baseline that expired."""
     history()
-    hosted = Endpoint.objects.get(slug="hosted")
-    Endpoint.objects.filter(pk=hosted.pk).update(bypass=Endpoint.objects.get(slug=probes.remote("vllm-b")))
+    hosted = EndpointRecord.objects.get(slug="hosted")
+    EndpointRecord.objects.filter(pk=hosted.pk).update(bypass=EndpointRecord.objects.get(slug=probes.remote("vllm-b")))
     seed = probes.ask("seed", on="hosted")
     for answer in (probes.ignored(), probes.honoured):
         probes.served_by_others(lambda call, answer=answer: replace(answer(call), token_ids=()))
@@ -100,11 +100,11 @@ def busy() -> None:
         probes.served_by_others(
             lambda call, names=names, every=every: replace(call, text="b", backend="cb"[bool(next(names) % every)])
         )
-    Response.objects.filter(repeat__run__endpoint=hosted).update(call={"clock_ahead": [1.8, 2.6]})
-    runs = Run.objects.filter(endpoint=hosted).order_by("pk")
+    ResponseRecord.objects.filter(repeat__run__endpoint=hosted).update(call={"clock_ahead": [1.8, 2.6]})
+    runs = RunRecord.objects.filter(endpoint=hosted).order_by("pk")
     person, rotation = build.user("mira"), Rotation.objects.get(run=runs[5])
     key = {"suite": runs[0].suite_version.suite, "line": "paint", "profile_slug": "pinned", "set_by": person}
-    Baseline.objects.create(**key, run=runs[1], reason="As shipped.", rotation=rotation)
+    BaselineRecord.objects.create(**key, run=runs[1], reason="As shipped.", rotation=rotation)
     for slug, cron, kind, came in (
         ("check-hosted", "0 11 * * *", "capability", {"probe": check}),
         ("seed-nightly", "30 3 * * *", "seed", {"probe": seed}),
@@ -162,4 +162,4 @@ def test_a_server_of_others_is_added_by_the_form_and_a_wrong_key_forgotten(stage
     page.locator("#id_auth").fill("MINI_KEY")
     page.get_by_role("button", name="Add an endpoint").click()
     page.get_by_role("heading", name="mini", exact=True).wait_for()
-    assert Endpoint.objects.get(slug="mini").auth == "MINI_KEY"
+    assert EndpointRecord.objects.get(slug="mini").auth == "MINI_KEY"

@@ -33,7 +33,7 @@ NO_PAGES = {
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_fits_and_has_no_barrier(stored: Stored, watch: Any, theme: str, width: int) -> None:
     client = Client()
-    client.force_login(models.Webhook.objects.get().created_by)
+    client.force_login(models.WebhookRecord.objects.get().created_by)
     routes = {str(each.name): list(each.pattern.converters) for each in get_resolver("frontend.urls").url_patterns}
     pages, others = {}, set()
     for name, parameters in routes.items():

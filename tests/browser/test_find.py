@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from runs.models import Response
+from runs.models import ResponseRecord
 from tests.browser import looks
 
 pytestmark = pytest.mark.browser
@@ -94,8 +94,8 @@ def test_what_was_opened_lately_stands_in_the_empty_field_and_first(stage, watch
 
 def test_a_pasted_request_id_and_address_open_at_once(stage, watch):
     run = stage.run_in("finished")
-    response = Response.objects.filter(repeat__run=run, case_index=4).order_by("pk").first()
-    Response.objects.filter(pk=response.pk).update(request_id="req-041b7e2c")
+    response = ResponseRecord.objects.filter(repeat__run=run, case_index=4).order_by("pk").first()
+    ResponseRecord.objects.filter(pk=response.pk).update(request_id="req-041b7e2c")
     watched = watch()
     paste = """text => { const field = document.querySelector("#find input"); field.value = text;
         field.dispatchEvent(new ClipboardEvent("paste")); }"""

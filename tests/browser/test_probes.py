@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from playwright.sync_api import expect
 
-from runs.models import Endpoint, Probe
+from runs.models import EndpointRecord, ProbeRecord
 from tests import build, probes, verifying
 from tests.browser import looks
 from tests.capability import EVERYTHING, answer_calls
@@ -14,9 +14,9 @@ from tests.capability import EVERYTHING, answer_calls
 pytestmark = pytest.mark.browser
 
 
-def ask_others() -> list[Probe]:
+def ask_others() -> list[ProbeRecord]:
     """Probes of servers of others: a gateway's capabilities and around it, and who answered among sixty calls."""
-    probes.remote("litellm", bypass=Endpoint.objects.get(slug=probes.remote("vllm-a")))
+    probes.remote("litellm", bypass=EndpointRecord.objects.get(slug=probes.remote("vllm-a")))
     through = probes.ask("capability", on="litellm")
     refused = (
         "Unknown parameter: 'min_p'. This server takes the parameters that its documentation names, and no others."
@@ -29,7 +29,7 @@ def ask_others() -> list[Probe]:
     probes.served_by_others(
         lambda call: replace(call, text="Tuesday", backend=f"http://gpu-{next(names) % 2}.internal:8000/v1/chat")
     )
-    return [through, *Probe.objects.filter(bypass_of=through), routing]
+    return [through, *ProbeRecord.objects.filter(bypass_of=through), routing]
 
 
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from runs.models import Release
+from runs.models import ReleaseRecord
 from runs.release import decide_release
 from tests import build
 from tests.browser import looks
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 MANAGER = "release manager"
 
 
-def several(n: int = 4) -> Release:
+def several(n: int = 4) -> ReleaseRecord:
     """A release with so many gates, the last of them advisory."""
     release_runs.policies()
     by = build.process(build.bucket(batch_class="mixed"))  # whose repeats may differ without a warning
@@ -137,16 +137,16 @@ def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transaction
     watched.check()
 
 
-def _runs(made: Release) -> list[Any]:
+def _runs(made: ReleaseRecord) -> list[Any]:
     gate = made.gates.get()
     return [gate.baseline_run, gate.candidate_run]
 
 
-def _candidate(made: Release) -> int:
+def _candidate(made: ReleaseRecord) -> int:
     return made.gates.get().candidate_run_id
 
 
-def _moved(beside: Release) -> Release:
+def _moved(beside: ReleaseRecord) -> ReleaseRecord:
     """A release against the same baseline whose candidate another stack served."""
     gate = beside.gates.get()
     other = build.process(build.bucket("bfloat16"))

@@ -5,7 +5,7 @@ from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
 from runs.access import grant_role
-from runs.models import Baseline
+from runs.models import BaselineRecord
 from tests.browser import looks
 from tests.frontend import history_stage
 from tests.frontend.history_stage import SLUG
@@ -116,7 +116,7 @@ def test_a_release_manager_sets_the_baseline_from_the_head_of_the_page(made, wat
     page.get_by_label("Reason").fill("It shipped.")
     page.get_by_role("button", name="Set the baseline").click()
     expect(page.get_by_text(f"Run {made.candidate.pk} is the baseline now.")).to_be_visible()
-    assert Baseline.objects.latest("pk").run_id == made.candidate.pk
+    assert BaselineRecord.objects.latest("pk").run_id == made.candidate.pk
     expect(page.get_by_text(f"current baseline: run {made.candidate.pk}")).to_be_visible()
     watched.check()
 

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from playwright.sync_api import expect
 
 from runs.catalogue import create_endpoint
-from runs.models import Shard, Worker
+from runs.models import Shard, WorkerRecord
 from runs.sweep import reconcile
 from runs.work import claim_shard, finish_shard, leave_alone, record_outcomes
 from tests.browser import looks
@@ -15,8 +15,8 @@ from tests.browser import looks
 pytestmark = pytest.mark.browser
 
 
-def put(worker: Worker, **changes: object) -> Worker:
-    Worker.objects.filter(pk=worker.pk).update(**changes)
+def put(worker: WorkerRecord, **changes: object) -> WorkerRecord:
+    WorkerRecord.objects.filter(pk=worker.pk).update(**changes)
     return worker
 
 

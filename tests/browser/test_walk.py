@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from runs.catalogue import store_default_policies
-from runs.models import Release, Replay, Run
+from runs.models import ReleaseRecord, ReplayRecord, RunRecord
 from runs.release import create_release
 from tests.frontend import toolcalls_stage
 from tests.worker.conftest import (
@@ -50,7 +50,7 @@ class Walk:
 
 
 @pytest.fixture
-def release(transactional_db: None, settings: Any) -> Release:
+def release(transactional_db: None, settings: Any) -> ReleaseRecord:
     """A no-ship of runs with traces."""
     store_default_policies()
     baseline, candidate = toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=36)
@@ -64,11 +64,11 @@ def setup() -> dict[str, str]:
 
 
 @pytest.fixture
-def decoded(new_run: Callable[..., Run], start_worker: Start, wait_until: Wait) -> Release:
+def decoded(new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait) -> ReleaseRecord:
     """A no-ship of runs that workers decoded; the one that broke every answer is still there to decode again."""
     store_default_policies()
 
-    def decode(**environment: str) -> Run:
+    def decode(**environment: str) -> RunRecord:
         run = new_run(["say blue"] * N_CASES, repeats=1)
         worker = start_worker(EVALBOARD_RESPONSE_SECONDS="20", **environment)
         wait_until(lambda: ended(run), "the run ends")
@@ -82,7 +82,7 @@ def decoded(new_run: Callable[..., Run], start_worker: Start, wait_until: Wait) 
 
 
 def test_from_the_board_to_the_token_to_a_replay_and_back(
-    decoded: Release, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+    decoded: ReleaseRecord, watch: Callable[..., Any], record_property: Callable[[str, object], None]
 ) -> None:
     watched = watch()
     page = watched.open("/")
@@ -109,7 +109,7 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     walk.click(page.get_by_role("button", name="Decode again"))
     read = "Flips first at batch size 2, position 2: ‘e’ → ‘u’"
     expect(page.locator("#replay")).to_contain_text(read)
-    assert Replay.objects.get().run_id == decoded.gates.get().candidate_run_id
+    assert ReplayRecord.objects.get().run_id == decoded.gates.get().candidate_run_id
     record_property("clicks to the replay", walk.clicks)
     record_property("seconds to what it found", walk.seconds)
     page.go_back()
@@ -123,7 +123,7 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_ledger_with_its_noise_fits_and_has_no_barrier(
-    release: Release, watch: Callable[..., Any], width: int
+    release: ReleaseRecord, watch: Callable[..., Any], width: int
 ) -> None:
     watched = watch(width=width)
     gate = release.gates.get()
@@ -136,7 +136,7 @@ def test_the_ledger_with_its_noise_fits_and_has_no_barrier(
 
 
 def test_from_the_board_to_the_token_and_back_by_keys_alone(
-    release: Release, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+    release: ReleaseRecord, watch: Callable[..., Any], record_property: Callable[[str, object], None]
 ) -> None:
     watched = watch()
     page = watched.open("/")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from django.db import connections
 
-from runs.models import Bucket, Repeat, Run
+from runs.models import BucketRecord, RepeatRecord, RunRecord
 from runs.run import cancel_run
 from tests import build
 
@@ -18,7 +18,9 @@ class Decoding:
     With `cancels` it cancels them instead.
     """
 
-    def __init__(self, texts: Sequence[str | None], bucket: Bucket | None = None, *, cancels: bool = False) -> None:
+    def __init__(
+        self, texts: Sequence[str | None], bucket: BucketRecord | None = None, *, cancels: bool = False
+    ) -> None:
         self._texts = texts
         self._bucket = bucket
         self._cancels = cancels
@@ -36,15 +38,15 @@ class Decoding:
     def _work(self) -> None:
         try:
             while not self._over.wait(LOOK_SECONDS):
-                for run in Run.objects.filter(status=Run.Status.QUEUED):
+                for run in RunRecord.objects.filter(status=RunRecord.Status.QUEUED):
                     self._answer(run)
         finally:
             connections.close_all()
 
-    def _answer(self, run: Run) -> None:
+    def _answer(self, run: RunRecord) -> None:
         if self._cancels:
             cancel_run(run_id=run.pk)
             return
         served_by = build.process(self._bucket)
-        for repeat in Repeat.objects.filter(run=run).order_by("index").values_list("index", flat=True):
+        for repeat in RepeatRecord.objects.filter(run=run).order_by("index").values_list("index", flat=True):
             build.decode(run, repeat, self._texts, by=served_by)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.cli.decoding import Decoding
 from tests.cli.gateway import Gateway
@@ -44,9 +44,9 @@ def test_an_answer_that_is_lost_on_the_way_makes_no_second_run(evalboard: Call, 
     with Decoding(("blue",) * 3):
         done = evalboard(*ASKED, "--wait", EVALBOARD_URL=losing.url)
     assert losing.lost == [201], "the server had made the run"
-    assert (done.returncode, Run.objects.count()) == (0, 1)
+    assert (done.returncode, RunRecord.objects.count()) == (0, 1)
     assert "Asking again for up to 300 s." in done.stderr
-    assert done.stdout.startswith(f"Run {Run.objects.get().pk} finished: 100.0 points")
+    assert done.stdout.startswith(f"Run {RunRecord.objects.get().pk} finished: 100.0 points")
 
 
 def test_without_wait_it_says_how_to_ask_again(evalboard: Call, losing: Gateway) -> None:
@@ -54,14 +54,14 @@ def test_without_wait_it_says_how_to_ask_again(evalboard: Call, losing: Gateway)
     assert (done.returncode, done.stdout) == (4, "")
     assert "ask again with --key ci-4711, and no second one is made" in done.stderr
     again = evalboard(*ASKED, "--key", "ci-4711")
-    assert (again.returncode, again.stdout.split()[1]) == (0, str(Run.objects.get().pk))
+    assert (again.returncode, again.stdout.split()[1]) == (0, str(RunRecord.objects.get().pk))
 
 
 def test_a_server_that_is_not_up_yet_is_waited_for(evalboard: Call, gateway: Gateway) -> None:
     coming_up = [("Asking again for up to 300 s.", gateway.start)]
     with Decoding(("blue",) * 3):
         done = evalboard(*ASKED, "--wait", meanwhile=coming_up, EVALBOARD_URL=gateway.url)
-    assert (done.returncode, "100.0 points" in done.stdout, Run.objects.count()) == (0, True, 1)
+    assert (done.returncode, "100.0 points" in done.stdout, RunRecord.objects.count()) == (0, True, 1)
 
 
 def test_a_server_that_restarts_is_waited_for(evalboard: Call, gateway: Gateway) -> None:

@@ -12,7 +12,7 @@ import pytest
 from evalboard.cli.main import main
 from runs.baselines import set_baseline
 from runs.catalogue import create_policy
-from runs.models import Baseline, Bucket, Release, Run
+from runs.models import BaselineRecord, BucketRecord, ReleaseRecord, RunRecord
 from tests import build, judged
 from tests.cli.conftest import ctrl_c
 from tests.cli.decoding import Decoding
@@ -27,7 +27,7 @@ RIGHT, HALF, WRONG = answers(N_CASES), answers(N_CASES // 2), answers(0)
 
 
 @pytest.fixture
-def baseline(transactional_db: None) -> Run:
+def baseline(transactional_db: None) -> RunRecord:
     """A run that is the current baseline; the policy of suites that carry none is as lenient as `lenient`."""
     judged.policy()
     run = judged.run()
@@ -36,7 +36,7 @@ def baseline(transactional_db: None) -> Run:
 
 
 @pytest.fixture
-def mixed(transactional_db: None) -> Bucket:
+def mixed(transactional_db: None) -> BucketRecord:
     judged.suite()
     build.endpoint()
     build.profile("fast")
@@ -46,7 +46,7 @@ def mixed(transactional_db: None) -> Bucket:
 
 
 @pytest.fixture
-def rough(mixed: Bucket) -> Run:
+def rough(mixed: BucketRecord) -> RunRecord:
     """The current baseline of the profile that batches cases as they come."""
     run = build.finished_run(*[RIGHT] * 5, version=judged.suite(), by=build.process(mixed), under="fast")
     set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
@@ -63,11 +63,11 @@ def rough(mixed: Bucket) -> Run:
     ],
 )
 def test_the_exit_code_is_the_verdict(
-    evalboard: Call, baseline: Run, texts: Any, dtype: str, policy: str, code: int, word: str
+    evalboard: Call, baseline: RunRecord, texts: Any, dtype: str, policy: str, code: int, word: str
 ) -> None:
     with Decoding(texts, build.bucket(dtype)):
         done = evalboard(*PINNED, "--against", str(baseline.pk), "--policy", policy)
-    release = Release.objects.get()
+    release = ReleaseRecord.objects.get()
     gate = release.gates.get()
     assert (done.returncode, gate.baseline_run, release.policy.slug) == (code, baseline, policy)
     end, verdict, sentence, *_ = done.stdout.splitlines()
@@ -83,7 +83,7 @@ def test_both_sides_asked_for_in_turn_are_judged_by_each_other(evalboard: Call, 
     build.endpoint()
     with Decoding(RIGHT):
         done = evalboard(*PINNED, "--in-turn-with", "local", "--policy", "lenient")
-    release = Release.objects.get()
+    release = ReleaseRecord.objects.get()
     gate = release.gates.get()
     assert (done.returncode, gate.baseline_run_id < gate.candidate_run_id) == (0, True)
     assert done.stdout.splitlines()[1].startswith(f"Release {release.pk}: ship. http://")
@@ -92,7 +92,7 @@ def test_both_sides_asked_for_in_turn_are_judged_by_each_other(evalboard: Call, 
 
 
 def test_a_ship_against_the_current_baseline_is_0_and_leaves_every_report(
-    evalboard: Call, baseline: Run, tmp_path: Path
+    evalboard: Call, baseline: RunRecord, tmp_path: Path
 ) -> None:
     junit, summary, comment = (tmp_path / name for name in ("out.xml", "summary.md", "comment.md"))
     summary.write_text("# What was there\n")
@@ -100,9 +100,9 @@ def test_a_ship_against_the_current_baseline_is_0_and_leaves_every_report(
     with Decoding(RIGHT):
         done = evalboard(*PINNED, "--against", "current", "--policy", "lenient", *files, "--label", "commit=1f3a")
     assert done.returncode == 0, done.stderr
-    release = Release.objects.get()
+    release = ReleaseRecord.objects.get()
     assert (release.labels, release.gates.get().candidate_run.labels) == ({"commit": "1f3a"}, {"commit": "1f3a"})
-    assert release.gates.get().baseline == Baseline.objects.get()
+    assert release.gates.get().baseline == BaselineRecord.objects.get()
     [suite] = ElementTree.parse(junit).getroot()  # noqa: S314  our own
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("colours", str(N_CASES), "0")
     said = summary.read_text()
@@ -111,7 +111,9 @@ def test_a_ship_against_the_current_baseline_is_0_and_leaves_every_report(
     assert comment.read_text().startswith("<!-- evalboard: colours -->\n## ✔ Ship: colours\n")
 
 
-def test_what_the_candidate_broke_is_a_failure_with_its_reason(evalboard: Call, baseline: Run, tmp_path: Path) -> None:
+def test_what_the_candidate_broke_is_a_failure_with_its_reason(
+    evalboard: Call, baseline: RunRecord, tmp_path: Path
+) -> None:
     junit = tmp_path / "out.xml"
     with Decoding(HALF):
         done = evalboard(*PINNED, "--against", "current", "--policy", "lenient", "--junit", str(junit), "--json")
@@ -136,18 +138,18 @@ def test_what_the_candidate_broke_is_a_failure_with_its_reason(evalboard: Call, 
     ],
 )
 def test_a_rough_profile_gives_a_lean_and_never_a_verdict(
-    evalboard: Call, rough: Run, texts: Any, more: tuple[str, ...], code: int, word: str
+    evalboard: Call, rough: RunRecord, texts: Any, more: tuple[str, ...], code: int, word: str
 ) -> None:
     with Decoding(texts, rough.bucket):
         done = evalboard(*FAST, "--against", "current", "--policy", "rough", *more)
     assert (done.returncode, done.stdout.splitlines()[1].split(". ")[0]) == (
         code,
-        f"Release {Release.objects.get().pk}: {word}",
+        f"Release {ReleaseRecord.objects.get().pk}: {word}",
     )
     assert "A lean, not a verdict" in done.stdout
 
 
-def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalboard: Call, rough: Run) -> None:
+def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalboard: Call, rough: RunRecord) -> None:
     with Decoding(WRONG, rough.bucket):
         done = evalboard(*FAST, "--repeats", "5", "--against", "current", "--policy", "rough", "--json")
     body = json.loads(done.stdout)
@@ -155,17 +157,17 @@ def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalbo
 
 
 def test_a_rough_profile_without_a_baseline_is_0_and_says_how_to_make_one(
-    evalboard: Call, mixed: Bucket, tmp_path: Path
+    evalboard: Call, mixed: BucketRecord, tmp_path: Path
 ) -> None:
     with Decoding(WRONG, mixed):
         done = evalboard(*FAST, "--against", "current", "--fail-on-lean", "--comment", str(tmp_path / "comment.md"))
-    run = Run.objects.get()
-    assert (done.returncode, Release.objects.exists()) == (0, False)
+    run = RunRecord.objects.get()
+    assert (done.returncode, ReleaseRecord.objects.exists()) == (0, False)
     assert f'evalboard baseline set {run.pk} --reason "…"' in done.stdout
     assert "no lean is given" in (tmp_path / "comment.md").read_text()
 
 
-def test_a_verdict_that_cannot_be_is_refused_before_anything_is_decoded(evalboard: Call, mixed: Bucket) -> None:
+def test_a_verdict_that_cannot_be_is_refused_before_anything_is_decoded(evalboard: Call, mixed: BucketRecord) -> None:
     build.profile("pinned")
     other = judged.run(version=judged.suite("shapes"))
     pinned = (*ASKED, "--profile", "pinned")
@@ -178,10 +180,12 @@ def test_a_verdict_that_cannot_be_is_refused_before_anything_is_decoded(evalboar
         done = evalboard(*arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1), done.stderr
         assert words in done.stderr
-    assert not Run.objects.exclude(pk=other.pk).exists()
+    assert not RunRecord.objects.exclude(pk=other.pk).exists()
 
 
-def test_a_run_that_is_cancelled_is_4_and_its_reports_say_so(evalboard: Call, baseline: Run, tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_is_4_and_its_reports_say_so(
+    evalboard: Call, baseline: RunRecord, tmp_path: Path
+) -> None:
     junit, summary = tmp_path / "out.xml", tmp_path / "summary.md"
     with Decoding((), cancels=True):
         done = evalboard(*PINNED, "--against", "current", "--junit", str(junit), "--summary", str(summary))
@@ -189,12 +193,12 @@ def test_a_run_that_is_cancelled_is_4_and_its_reports_say_so(evalboard: Call, ba
     [suite] = ElementTree.parse(junit).getroot()  # noqa: S314  our own
     assert suite.get("errors") == str(N_CASES)
     assert "cancelled" in summary.read_text()
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
-def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboard: Call, baseline: Run) -> None:
+def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboard: Call, baseline: RunRecord) -> None:
     done = evalboard(*PINNED, "--against", "current", meanwhile=[("queued", ctrl_c)])
-    run = Run.objects.exclude(pk=baseline.pk).get()
+    run = RunRecord.objects.exclude(pk=baseline.pk).get()
     address, queued, last = done.stderr.splitlines()
     assert ("http://" in address, "queued" in queued) == (True, True)
     come_back = f"evalboard release {run.pk} --baseline current --wait"
@@ -202,11 +206,11 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_to_its_verdict(evalboa
     assert run.status == "queued"
 
 
-def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: Run) -> None:
+def test_the_ci_says_which_commit_it_was(evalboard: Call, baseline: RunRecord) -> None:
     github = {"GITHUB_ACTIONS": "true", "GITHUB_SHA": "0f3a", "GITHUB_REF": "refs/pull/12/merge"}
     named = ("--repeats", "1", "--label", "branch=mine")
     assert evalboard(*[each for each in PINNED if each != "--wait"], *named, **github).returncode == 0
-    labels = Run.objects.exclude(pk=baseline.pk).get().labels
+    labels = RunRecord.objects.exclude(pk=baseline.pk).get().labels
     assert labels == {"commit": "0f3a", "branch": "mine", "pull_request": "12"}
 
 

@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from runs.models import Experiment, Run
+from runs.models import ExperimentRecord, RunRecord
 from runs.sweep import reconcile
 from tests import build
 
@@ -27,7 +27,7 @@ def runs(transactional_db: None) -> tuple[str, str]:
 def serve_all() -> None:
     """Sweep and decode until no step is at work."""
     reconcile()
-    while (run := Run.objects.filter(status="queued").first()) is not None:
+    while (run := RunRecord.objects.filter(status="queued").first()) is not None:
         colour = "red" if run.endpoint.dtype == "bfloat16" else "blue"
         texts = dict(enumerate((colour, colour, "blue")))
         build.decode(run, 1, texts, by=build.process(build.bucket(run.endpoint.dtype)))
@@ -36,7 +36,7 @@ def serve_all() -> None:
 
 def test_a_bisect_is_planned_confirmed_and_printed_in_every_form(evalboard: Call, runs: tuple[str, str]) -> None:
     done = evalboard("bisect", *runs, "--cases", "1")
-    planned = Experiment.objects.get()
+    planned = ExperimentRecord.objects.get()
     assert (done.returncode, planned.status, len(planned.plan["cases"])) == (0, "planned", 1)
     assert f"colours from run {runs[0]} to {runs[1]}: http" in done.stderr
     assert "  dtype: float32 → bfloat16" in done.stderr.splitlines()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Baseline, Release, Run
+from runs.models import BaselineRecord, ReleaseRecord, RunRecord
 from tests import build
 from tests.cli.conftest import ROOT
 from tests.nursery import Nursery
@@ -78,9 +78,9 @@ def test_ten_lines_from_a_file_to_a_verdict(judge: Judge, suite: dict[str, Any],
     build.profile()
     done = judge(suite, "words", "scripted")
     assert done.returncode == code, done.stderr
-    first, second = Run.objects.order_by("pk")
-    release = Release.objects.get()
-    assert Baseline.objects.get().run == first
+    first, second = RunRecord.objects.order_by("pk")
+    release = ReleaseRecord.objects.get()
+    assert BaselineRecord.objects.get().run == first
     assert (release.gates.get().candidate_run, release.gates.get().baseline_run) == (second, first)
     [line] = [line for line in done.stdout.splitlines() if line.startswith("Release ")]
     assert line.startswith(f"Release {release.pk}: {word}. http://")
@@ -91,7 +91,7 @@ def test_the_first_thing_that_goes_wrong_ends_it_with_its_own_code(judge: Judge)
     done = judge({}, "words", "nowhere")
     assert (done.returncode, "There is no endpoint nowhere" in done.stderr) == (64, True)
     assert judge({"cases": []}, "words", "nowhere").returncode == 64
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 def test_it_is_ten_lines() -> None:

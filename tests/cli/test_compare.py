@@ -8,7 +8,7 @@ import numpy as np
 from django.db.models.functions import Now
 
 from evalboard.core.trace import pack_selection
-from runs.models import Repeat
+from runs.models import RepeatRecord
 from tests import build, judged
 from tests.judged import N_CASES
 
@@ -40,7 +40,7 @@ def test_targeted_repeats_are_said_and_counted_nowhere(evalboard: Call, transact
         n_whole = run.repeats.count()
         for index, cases in enumerate(selections, start=n_whole + 1):
             chosen = pack_selection(np.isin(np.arange(N_CASES), cases))
-            Repeat.objects.create(run=run, index=index, cases=chosen, status="finished", finished_at=Now())
+            RepeatRecord.objects.create(run=run, index=index, cases=chosen, status="finished", finished_at=Now())
     after = evalboard(*asked).stdout.splitlines()
     assert [line for line in after if line not in before] == [
         "Targeted repeats count in a release's verdict and in no number here: 2 repeats of 3 cases on the baseline and "

@@ -11,8 +11,8 @@ from django.conf import settings as site
 
 from evalboard.cli.endpoint import render_check
 from evalboard.client.answers import parse
-from evalboard.contract.probe import Probe as ProbeAnswer
-from runs.models import Endpoint, Probe
+from evalboard.contract.probe import Probe
+from runs.models import EndpointRecord, ProbeRecord
 from tests import build
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -39,7 +39,7 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     assert (added.returncode, added.stderr) == (0, "")
     assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
     assert "evalboard endpoint check mini --wait" in added.stdout
-    row = Endpoint.objects.get()
+    row = EndpointRecord.objects.get()
     assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", True)
     assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
     assert row.extra_body == {"provider": {"allow_fallbacks": False}}
@@ -74,19 +74,19 @@ def test_what_is_no_endpoint_is_refused_and_no_key_repeated(
     assert refused.returncode == 64
     assert words in refused.stderr
     assert SECRET not in refused.stderr + refused.stdout
-    assert not Endpoint.objects.exists()
+    assert not EndpointRecord.objects.exists()
 
 
 def test_whoever_is_no_admin_adds_none(evalboard: Call, secret: str) -> None:
     assert evalboard(*ADD).returncode == 64
-    assert not Endpoint.objects.exists()
+    assert not EndpointRecord.objects.exists()
 
 
 def test_a_check_is_started_and_said_where_it_is(evalboard: Call, as_admin: dict[str, str]) -> None:
     build.profile("pinned")
     assert evalboard(*ADD, **as_admin).returncode == 0
     started = evalboard("endpoint", "check", "mini")
-    [probe] = Probe.objects.all()
+    [probe] = ProbeRecord.objects.all()
     assert (probe.kind, started.returncode) == ("capability", 0)
     assert started.stdout.startswith(f"Check {probe.pk} of mini, profile pinned: queued. http")
 
@@ -103,7 +103,7 @@ def test_an_ended_check_is_a_table() -> None:
         **{"error": None, "workers": [], "waits_for": []},
         "finding": {"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
     }
-    title, sentence, first, second = render_check(parse(ProbeAnswer, answer, url="")).splitlines()
+    title, sentence, first, second = render_check(parse(Probe, answer, url="")).splitlines()
     assert title == "Check 7 of mini, profile pinned: finished. https://board.example/probes/7/"
     assert sentence == "Silently ignored: seed."
     assert first.split()[:2] == ["seed", "ignored"]

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from runs.models import Experiment, Run
+from runs.models import ExperimentRecord, RunRecord
 from runs.sweep import reconcile
 from tests import build
 
@@ -26,7 +26,7 @@ def endpoint(transactional_db: None) -> str:
 def serve_all() -> None:
     """Sweep and decode until no arm is at work; the order moves one pass."""
     reconcile()
-    while (run := Run.objects.filter(status="queued").first()) is not None:
+    while (run := RunRecord.objects.filter(status="queued").first()) is not None:
         process = build.process()
         for index in range(1, 6):
             moved = run.labels["source"] == "order" and index == 3
@@ -36,7 +36,7 @@ def serve_all() -> None:
 
 def test_a_plan_is_shown_with_its_cost_and_stays_until_it_is_confirmed(evalboard: Call, endpoint: str) -> None:
     done = evalboard(*ASKED)
-    experiment = Experiment.objects.get()
+    experiment = ExperimentRecord.objects.get()
     assert (done.returncode, done.stdout, experiment.status) == (0, "", "planned")
     title, control, *_, last = done.stderr.splitlines()
     assert title.startswith(f"Experiment {experiment.pk}, colours on local: http://")
@@ -54,13 +54,13 @@ def test_a_plan_is_shown_with_its_cost_and_stays_until_it_is_confirmed(evalboard
 
 def test_nobody_waits_for_a_plan_that_nobody_can_confirm(evalboard: Call, endpoint: str) -> None:
     done = evalboard(*ASKED, "--wait")
-    assert (done.returncode, Experiment.objects.count()) == (64, 0)
+    assert (done.returncode, ExperimentRecord.objects.count()) == (64, 0)
     assert "add --yes" in done.stderr
 
 
 def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpoint: str) -> None:
     done = evalboard(*ASKED, "--yes", "--wait", meanwhile=[(": running, 0 of 10 runs", serve_all)])
-    experiment = Experiment.objects.get()
+    experiment = ExperimentRecord.objects.get()
     assert done.returncode == 0
     sentence, heads, control, order = done.stdout.splitlines()
     assert sentence.startswith(
@@ -84,7 +84,7 @@ def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpo
 
 def test_one_that_ended_early_is_told_by_the_exit_code(evalboard: Call, endpoint: str) -> None:
     evalboard(*ASKED, "--yes")
-    experiment = Experiment.objects.get()
+    experiment = ExperimentRecord.objects.get()
     evalboard("experiment", "cancel", str(experiment.pk))
     assert evalboard("experiment", "show", str(experiment.pk), "--wait").returncode == 4
     assert evalboard("experiment", "show", str(experiment.pk)).returncode == 0

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from evalboard.core.archive import RunArchive
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.frontend import stage, two_runs
 from tests.servers import free_port
@@ -26,7 +26,7 @@ Call = Callable[..., "CompletedProcess[str]"]
 Start = Callable[..., "Popen[str]"]
 
 
-def run_of_three() -> Run:
+def run_of_three() -> RunRecord:
     return build.finished_run(("blue", "red", None), ("blue", "=1+1\r\n,", "red"))
 
 

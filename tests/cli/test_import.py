@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from runs.models import Import
+from runs.models import ImportRecord
 from tests import build
 from tests.importers import batch_log
 
@@ -24,7 +24,7 @@ def log(tmp_path: Path) -> str:
 def test_a_log_is_imported_once(evalboard: Call, log: str) -> None:
     first, again = evalboard("import", log), evalboard("import", log)
     assert (first.returncode, first.stderr) == (0, "")
-    found = Import.objects.get()
+    found = ImportRecord.objects.get()
     assert first.stdout.startswith(f"{found.tool}, read as batch: 1 run imported.\nRun ")
     assert f"Note: {found.notes[0]}" in first.stdout
     assert (again.returncode, "read as batch: was imported before: 1 run." in again.stdout) == (0, True)
@@ -49,7 +49,7 @@ def test_what_is_wrong_is_one_sentence_and_64(evalboard: Call, log: str, tmp_pat
         done = evalboard("import", *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1)
         assert words in done.stderr
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_a_server_that_is_not_there_is_4(evalboard: Call, log: str) -> None:

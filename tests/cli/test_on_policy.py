@@ -11,7 +11,7 @@ import pytest
 
 from evalboard.cli.on_policy import CODES
 from evalboard.core.forced.on_policy import OnPolicyState
-from runs.models import ForcedScoring, Run
+from runs.models import ForcedScoringRecord, RunRecord
 from tests import build, forced, rollouts
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -99,22 +99,22 @@ def test_wrong_use_is_one_sentence(
 
 
 @pytest.fixture
-def run(transactional_db: None) -> Run:
+def run(transactional_db: None) -> RunRecord:
     made = build.finished_run()
     build.endpoint("trainer")
     return made
 
 
 def finish(shift: float) -> Callable[[], object]:
-    return lambda: forced.scored(ForcedScoring.objects.latest("pk"), shift=shift, other_at=None)
+    return lambda: forced.scored(ForcedScoringRecord.objects.latest("pk"), shift=shift, other_at=None)
 
 
 QUEUED = ": queued, 0 of 4 answers\n"
 
 
-def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: Run) -> None:
+def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, finish(0.0))])
-    scoring = ForcedScoring.objects.get()
+    scoring = ForcedScoringRecord.objects.get()
     lines = done.stdout.splitlines()
     assert (done.returncode, lines[0]) == (
         0,
@@ -124,7 +124,7 @@ def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: Run) -> No
     assert lines[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
 
 
-def test_a_run_that_is_far_off_has_its_gate(evalboard: Call, run: Run) -> None:
+def test_a_run_that_is_far_off_has_its_gate(evalboard: Call, run: RunRecord) -> None:
     done = evalboard(
         "on-policy", str(run.pk), "--on", "trainer", "--profile", "pinned", "--json", meanwhile=[(QUEUED, finish(0.25))]
     )
@@ -133,9 +133,9 @@ def test_a_run_that_is_far_off_has_its_gate(evalboard: Call, run: Run) -> None:
     assert body["forced"]["figures"]["kl_k1"]["value"] == 0.25
 
 
-def test_a_run_that_could_not_be_scored_is_4(evalboard: Call, run: Run) -> None:
+def test_a_run_that_could_not_be_scored_is_4(evalboard: Call, run: RunRecord) -> None:
     def die() -> None:
-        forced.scored(ForcedScoring.objects.get(), dies_on=(0, 1, 2))
+        forced.scored(ForcedScoringRecord.objects.get(), dies_on=(0, 1, 2))
 
     done = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, die)])
     assert (done.returncode, done.stdout.splitlines()[0].endswith("failed. It died.")) == (4, True)
@@ -163,11 +163,11 @@ def test_rollouts_are_stored_with_the_address_of_their_tokens(evalboard: Call, w
     trainer = written("trainer.jsonl", [{**row, "logprobs": row["trainer_logprobs"]} for row in lines])
     sampled = written("step-12.jsonl", [{**row, "trainer_logprobs": None} for row in lines])
     done = evalboard("on-policy", sampled, "--trainer", trainer, "--keep")
-    scoring = ForcedScoring.objects.get()
+    scoring = ForcedScoringRecord.objects.get()
     assert done.stdout.splitlines()[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
     assert (scoring.is_reported, scoring.run.source.files[0]["name"]) == (True, "step-12.jsonl")
     again = json.loads(evalboard("on-policy", sampled, "--trainer", trainer, "--keep", "--json").stdout)
-    assert (again["forced"]["id"], ForcedScoring.objects.count()) == (str(scoring.pk), 1)
+    assert (again["forced"]["id"], ForcedScoringRecord.objects.count()) == (str(scoring.pk), 1)
     assert again["forced"]["figures"]["worst"]["log_ratio"] == again["figures"]["worst"]["log_ratio"] == -2.5
     shown = evalboard("force", "--show", str(scoring.pk))
     assert shown.stdout.startswith(f"Forced scoring {scoring.pk} of run {scoring.run_id} by its trainer: finished.")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from runs.models import Endpoint, Run
+from runs.models import EndpointRecord, RunRecord
 from runs.probes.read import probe_detail
 from runs.run import run_report
 from tests import build
@@ -22,14 +22,14 @@ PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
-def endpoint(transactional_db: None, settings: Any) -> Endpoint:
+def endpoint(transactional_db: None, settings: Any) -> EndpointRecord:
     """At a port where nothing listens."""
     settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
     build.profile("pinned")
     build.profile("fast")
     build.suite()
     known = {"engine": "openai", "model_repo": "lab/paint-1b", "dtype": "", "line": "paint", "max_model_len": None}
-    return Endpoint.objects.create(slug="hosted", base_url=f"http://127.0.0.1:{free_port()}/v1", **known)
+    return EndpointRecord.objects.create(slug="hosted", base_url=f"http://127.0.0.1:{free_port()}/v1", **known)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def work() -> Iterator[Callable[[], None]]:
 
     def call() -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not Endpoint.objects.filter(rests_until__gt=Now()).exists():
+        while not EndpointRecord.objects.filter(rests_until__gt=Now()).exists():
             assert time.monotonic() < deadline, "the endpoint was never paused"
             runner.work()
 
@@ -67,7 +67,7 @@ def abroad(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_a_server_that_refuses_every_call(
-    evalboard: Call, endpoint: Endpoint, work: Callable[[], None], arguments: tuple[str, ...]
+    evalboard: Call, endpoint: EndpointRecord, work: Callable[[], None], arguments: tuple[str, ...]
 ) -> None:
     done = evalboard(*arguments, meanwhile=[(", 0 of ", work), ("Paused after ", ctrl_c)])
     endpoint.refresh_from_db()
@@ -78,7 +78,7 @@ def test_a_server_that_refuses_every_call(
     assert line.endswith(f"{why}{endpoint.rests_until.astimezone():%H:%M:%S} IST.")
     assert endpoint.n_failures >= 5
     if arguments[0] == "run":  # REST and the page say it with their own clock
-        texts = [warning.text for warning in run_report(Run.objects.get().pk).warnings]
+        texts = [warning.text for warning in run_report(RunRecord.objects.get().pk).warnings]
         assert f"{why}{endpoint.rests_until:%H:%M:%S} UTC." in texts
     else:
         pause = probe_detail(int(line.split()[1].rstrip(":"))).pause
@@ -86,10 +86,10 @@ def test_a_server_that_refuses_every_call(
         assert (pause.reason, pause.until) == ("Connection refused.", endpoint.rests_until)
 
 
-def test_an_experiment_whose_runs_call_such_a_server(evalboard: Call, endpoint: Endpoint) -> None:
+def test_an_experiment_whose_runs_call_such_a_server(evalboard: Call, endpoint: EndpointRecord) -> None:
     def pause() -> None:
         facts = {"n_failures": 7, "rest_reason": "Connection refused."}
-        Endpoint.objects.update(rests_until=Now() + timedelta(minutes=4), **facts)
+        EndpointRecord.objects.update(rests_until=Now() + timedelta(minutes=4), **facts)
 
     asked = ("experiment", "variance", "colours", "--endpoint", "hosted", "--runs", "5", "--yes", "--wait")
     done = evalboard(*asked, meanwhile=[(": running, 0 of ", pause), ("Paused after ", ctrl_c)])

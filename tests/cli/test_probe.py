@@ -10,11 +10,10 @@ import pytest
 from evalboard.cli import main
 from evalboard.cli.probe import choose_exit_code, render_result
 from evalboard.contract.parts import Done
-from evalboard.contract.probe import Probe as ProbeAnswer
-from evalboard.contract.probe import ProbeFinding, ProbeHop
+from evalboard.contract.probe import Probe, ProbeFinding, ProbeHop
 from evalboard.core.probes import judge_capability_probe
 from evalboard.wording import probe_states
-from runs.models import Probe
+from runs.models import ProbeRecord
 from tests import build, probes, verifying
 from tests.capability import EVERYTHING, answer_calls
 from tests.cli.conftest import ctrl_c
@@ -29,9 +28,9 @@ def endpoint(transactional_db: None) -> str:
     return build.endpoint("local")
 
 
-def ended(kind: str, state: str | None, *, status: str = "finished", error: str | None = None) -> ProbeAnswer:
+def ended(kind: str, state: str | None, *, status: str = "finished", error: str | None = None) -> Probe:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    return ProbeAnswer(
+    return Probe(
         id="7",
         endpoint="local",
         kind=kind,
@@ -56,7 +55,7 @@ def ended(kind: str, state: str | None, *, status: str = "finished", error: str 
 def test_a_probe_is_asked_for_followed_and_read(evalboard: Call, endpoint: str) -> None:
     asked = ("probe", "local", "--kind", "seed", "--profile", "pinned", "--set", "prompts=2")
     done = evalboard(*asked, meanwhile=[(": queued, 0 of 22 calls\n", lambda: probes.served(probes.honoured))])
-    probe = Probe.objects.get()
+    probe = ProbeRecord.objects.get()
     assert (done.returncode, done.stderr) == (0, f"probe {probe.pk}: queued, 0 of 22 calls\n")
     title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Probe {probe.pk}, seed of local, profile pinned: seed honoured. http://")
@@ -72,7 +71,7 @@ def test_ctrl_c_leaves_the_probe_going_and_says_how_to_come_back(evalboard: Call
     given = ("--parameters", '{"copies": 3, "load": 1}', "--set", "copies=8", "--set", 'prompts=["A colour?"]')
     rounds = ": queued, 0 of 11 calls\n"  # of 4, 1 and 3 copies, each with its load
     done = evalboard("probe", "local", "--kind", "batch", *given, meanwhile=[(rounds, ctrl_c)])
-    probe = Probe.objects.get()
+    probe = ProbeRecord.objects.get()
     assert done.returncode == 130
     last = done.stderr.splitlines()[-1]
     assert last == f"Probe {probe.pk} goes on. Come back with: evalboard probe --show {probe.pk}"
@@ -97,7 +96,7 @@ def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, endpoin
         assert (done.returncode, done.stdout) == (64, "")
         assert words in done.stderr
         assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
-    assert not Probe.objects.exists()
+    assert not ProbeRecord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint
     verifying.end(verifying.ask(), stack)
     asked = ("probe", "asked", "--kind", "verify", "--set", "suite=texts", "--set", "reference=reference")
     waits = ": queued, 2 of 6 runs and scorings\n"  # what is known serves again
-    done = evalboard(*asked, meanwhile=[(waits, lambda: verifying.end(Probe.objects.latest("pk"), stack))])
+    done = evalboard(*asked, meanwhile=[(waits, lambda: verifying.end(ProbeRecord.objects.latest("pk"), stack))])
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert "verify of asked, profile pinned: another model. " in lines[0]

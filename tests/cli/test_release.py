@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import store_default_policies
-from runs.models import Baseline, Release, Run, SuiteVersion
+from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.run import add_repeats
 from tests import build, judged
 from tests.cli.conftest import ctrl_c
@@ -18,13 +18,13 @@ Call = Callable[..., "CompletedProcess[str]"]
 
 
 @pytest.fixture
-def baseline(transactional_db: None) -> Run:
+def baseline(transactional_db: None) -> RunRecord:
     judged.policy()
     return judged.run()
 
 
 @pytest.fixture
-def pair(transactional_db: None) -> tuple[Run, Run]:
+def pair(transactional_db: None) -> tuple[RunRecord, RunRecord]:
     """Two small runs that could be judged, for commands that are refused."""
     store_default_policies()
     return build.finished_run(), build.finished_run()
@@ -35,7 +35,7 @@ def manager(transactional_db: None) -> str:
     return build.token(build.user("mara", "release manager"), "read", "sign")
 
 
-def against(baseline: Run, *more: str) -> tuple[str, ...]:
+def against(baseline: RunRecord, *more: str) -> tuple[str, ...]:
     return ("--baseline", str(baseline.pk), "--policy", "lenient", *more)
 
 
@@ -51,11 +51,11 @@ def against(baseline: Run, *more: str) -> tuple[str, ...]:
     ],
 )
 def test_the_exit_code_is_the_verdict(
-    evalboard: Call, baseline: Run, n_right: int, dtype: str, policy: str, code: int, word: str, computation: str
+    evalboard: Call, baseline: RunRecord, n_right: int, dtype: str, policy: str, code: int, word: str, computation: str
 ) -> None:
     candidate = judged.run(n_right, by=build.process(build.bucket(dtype)))
     done = evalboard("release", str(candidate.pk), "--baseline", str(baseline.pk), "--policy", policy)
-    release = Release.objects.select_related("verdict", "created_by").get()
+    release = ReleaseRecord.objects.select_related("verdict", "created_by").get()
     assert release.verdict is not None
     assert (done.returncode, release.policy.slug) == (code, policy)
     first, sentence, *rest = done.stdout.splitlines()
@@ -69,38 +69,38 @@ def test_the_exit_code_is_the_verdict(
 
 
 def test_the_current_baseline_and_the_suites_own_policy_are_the_defaults(
-    evalboard: Call, baseline: Run, manager: str
+    evalboard: Call, baseline: RunRecord, manager: str
 ) -> None:
     done = evalboard("baseline", "set", str(baseline.pk), "--reason", "As shipped.", EVALBOARD_TOKEN=manager)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(
         f"Run {baseline.pk} is the baseline of colours for paint under pinned: 100.0 points. http"
     )
-    made = Baseline.objects.get()
+    made = BaselineRecord.objects.get()
     assert (made.run_id, made.reason, made.set_by.get_username()) == (baseline.pk, "As shipped.", "mara")  # type: ignore[union-attr]
     candidate = judged.run()
     done = evalboard("release", str(candidate.pk), "--label", "commit=1f3a")
-    release = Release.objects.get()
+    release = ReleaseRecord.objects.get()
     assert (done.returncode, release.policy.slug, release.labels) == (2, "strict", {"commit": "1f3a"})
     assert release.gates.get().baseline == made
 
 
-def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, baseline: Run) -> None:
+def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, baseline: RunRecord) -> None:
     candidate = judged.run(by=build.process(build.bucket("bfloat16")))
     done = evalboard("release", str(candidate.pk), *against(baseline, "--treatment", "stack"))
-    assert (done.returncode, Release.objects.get().treatment) == (0, "stack")
+    assert (done.returncode, ReleaseRecord.objects.get().treatment) == (0, "stack")
 
 
-def test_json_is_the_release_and_nothing_else(evalboard: Call, baseline: Run) -> None:
+def test_json_is_the_release_and_nothing_else(evalboard: Call, baseline: RunRecord) -> None:
     done = evalboard("release", str(judged.run(N_CASES // 2).pk), *against(baseline, "--json"))
     body: dict[str, Any] = json.loads(done.stdout)
     assert (done.returncode, body["verdict"], done.stderr) == (1, "no_ship", "")
     again = evalboard("release", "--show", body["id"], "--json")
     assert (again.returncode, json.loads(again.stdout)) == (1, body)
-    assert Release.objects.count() == 1
+    assert ReleaseRecord.objects.count() == 1
 
 
-def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard: Call, baseline: Run) -> None:
+def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard: Call, baseline: RunRecord) -> None:
     shapes = judged.suite("shapes")
     theirs, mine = judged.run(version=shapes), judged.run(N_CASES // 2, version=shapes)
     colours = f"colours:{judged.run().pk}:{baseline.pk}"
@@ -116,11 +116,11 @@ def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard
     assert both.returncode == 1
 
 
-def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baseline: Run) -> None:
-    candidate = build.run(SuiteVersion.objects.get(), repeats=5)
+def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baseline: RunRecord) -> None:
+    candidate = build.run(SuiteVersionRecord.objects.get(), repeats=5)
 
     def decode() -> None:
-        assert not Release.objects.exists()
+        assert not ReleaseRecord.objects.exists()
         served_by = build.process()
         for repeat in range(1, 6):
             build.decode(candidate, repeat, judged.answers(N_CASES), by=served_by)
@@ -128,20 +128,24 @@ def test_it_waits_for_a_candidate_that_is_still_at_work(evalboard: Call, baselin
     first_line = f"run {candidate.pk}: queued, 0 of {5 * N_CASES} responses\n"
     done = evalboard("release", str(candidate.pk), *against(baseline, "--wait"), meanwhile=[(first_line, decode)])
     assert done.returncode == 0
-    assert done.stdout.startswith(f"Release {Release.objects.get().pk}: ship. http")
+    assert done.stdout.startswith(f"Release {ReleaseRecord.objects.get().pk}: ship. http")
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_waiting_for_a_run_that_comes_to_nothing_is_4(evalboard: Call, pair: tuple[Run, Run], status: str) -> None:
+def test_waiting_for_a_run_that_comes_to_nothing_is_4(
+    evalboard: Call, pair: tuple[RunRecord, RunRecord], status: str
+) -> None:
     candidate = build.run()
-    Run.objects.filter(pk=candidate.pk).update(status=status)
+    RunRecord.objects.filter(pk=candidate.pk).update(status=status)
     done = evalboard("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith(f"evalboard: Run {candidate.pk} is {status}: there is nothing to judge. http")
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
-def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(evalboard: Call, pair: tuple[Run, Run]) -> None:
+def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(
+    evalboard: Call, pair: tuple[RunRecord, RunRecord]
+) -> None:
     candidate = build.run()
     asked = ("release", str(candidate.pk), "--baseline", str(pair[0].pk), "--wait")
     done = evalboard(*asked, meanwhile=[("queued", ctrl_c)])
@@ -149,13 +153,13 @@ def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(evalboard: Call,
     _, come_back = done.stderr.splitlines()
     assert come_back == f"The runs go on. Come back with: evalboard {' '.join(asked)}"
     candidate.refresh_from_db()
-    assert (candidate.status, Release.objects.exists()) == ("queued", False)
+    assert (candidate.status, ReleaseRecord.objects.exists()) == ("queued", False)
 
 
-def test_a_release_is_shown_again_after_further_repeats(evalboard: Call, baseline: Run) -> None:
+def test_a_release_is_shown_again_after_further_repeats(evalboard: Call, baseline: RunRecord) -> None:
     candidate = judged.open_run()
     assert evalboard("release", str(candidate.pk), *against(baseline)).returncode == 2
-    release = Release.objects.get()
+    release = ReleaseRecord.objects.get()
     add_repeats(run_id=baseline.pk, n=5)
     add_repeats(run_id=candidate.pk, n=5)
     for run in (baseline, candidate):
@@ -198,7 +202,7 @@ def test_wrong_use_is_one_sentence_and_64_before_anybody_is_asked(
     assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
 
 
-def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, pair: tuple[Run, Run]) -> None:
+def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, pair: tuple[RunRecord, RunRecord]) -> None:
     first, second = (str(run.pk) for run in pair)
     at_work = build.run()
     for arguments, words in {
@@ -215,5 +219,5 @@ def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, pair: t
         done = evalboard(*arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1), done.stderr
         assert words in done.stderr
-    assert not Release.objects.exists()
-    assert not Baseline.objects.exists()
+    assert not ReleaseRecord.objects.exists()
+    assert not BaselineRecord.objects.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Replay, Run
+from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.cli.conftest import Step, ctrl_c
@@ -20,15 +20,15 @@ Call = Callable[..., "CompletedProcess[str]"]
 
 
 @pytest.fixture
-def run(transactional_db: None) -> Run:
+def run(transactional_db: None) -> RunRecord:
     return build.finished_run()
 
 
-def finish(*errors: str) -> Replay:
+def finish(*errors: str) -> ReplayRecord:
     """Decode the replay that waits as a worker would; `errors` are the engine's words for the first variants."""
     lease = claim_replay(worker=build.worker("replayer"))
     assert lease is not None
-    replay = Replay.objects.get(pk=lease.id)
+    replay = ReplayRecord.objects.get(pk=lease.id)
     for number, variant in enumerate(replay.variants):
         words = errors[number] if number < len(errors) else ""
         record_result(lease=lease, result=result(variant, error=words, has_response=not replay.is_production))
@@ -41,9 +41,9 @@ def finishing(n_variants: int, *errors: str) -> list[Step]:
     return [(f": queued, 0 of {n_variants} variants\n", lambda: finish(*errors))]
 
 
-def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> None:
+def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "a/b c", "--repeat", "2", meanwhile=finishing(1))
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert (done.returncode, done.stderr) == (0, f"replay {replay.pk}: queued, 0 of 1 variants\n")
     title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Replay {replay.pk} of case a/b c, run {run.pk} repeat 2: finished. http://")
@@ -51,11 +51,11 @@ def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: Run) -> N
     assert replay.created_by is not None
 
 
-def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Call, run: Run) -> None:
+def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Call, run: RunRecord) -> None:
     asked = ("replay", str(run.pk), "sky", "--batch-sizes", "1, 2,16", "--dtype", "float16")
     done = evalboard(*asked, meanwhile=finishing(3, "no kernel"))
     assert done.returncode == 0
-    assert Replay.objects.get().variants == [{"dtype": "float16", "batch_size": size} for size in (1, 2, 16)]
+    assert ReplayRecord.objects.get().variants == [{"dtype": "float16", "batch_size": size} for size in (1, 2, 16)]
     assert done.stdout.splitlines()[1:] == [
         "  float16, batch size 1   no answer: engine_error: no kernel",
         "  float16, batch size 2   identical",
@@ -67,30 +67,30 @@ def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Cal
     ]
 
 
-def test_neighbours_are_sent_along(evalboard: Call, run: Run) -> None:
+def test_neighbours_are_sent_along(evalboard: Call, run: RunRecord) -> None:
     asked = ("replay", str(run.pk), "sky", "--batch-sizes", "2", "--neighbours", "2")
     evalboard(*asked, meanwhile=[(": queued, 0 of 2 variants\n", ctrl_c)])
-    assert Replay.objects.get().variants == [{"batch_size": 2}, {"batch_size": 2, "neighbours": 1}]
+    assert ReplayRecord.objects.get().variants == [{"batch_size": 2}, {"batch_size": 2, "neighbours": 1}]
 
 
-def test_a_replay_that_gave_no_answer_is_4_and_says_why(evalboard: Call, run: Run) -> None:
+def test_a_replay_that_gave_no_answer_is_4_and_says_why(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", meanwhile=finishing(1, "The engine was killed\nby its prompt."))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (4, "The engine was killed by its prompt.")
     assert ": failed. http://" in done.stdout
 
 
-def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: Run) -> None:
+def test_json_is_the_replay_and_nothing_else(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", "--json", meanwhile=finishing(1))
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     body: dict[str, Any] = json.loads(done.stdout)
     assert (body["id"], body["status"], len(body["results"])) == (str(replay.pk), "finished", 1)
     again = evalboard("replay", "--show", str(replay.pk), "--json")
     assert (again.returncode, json.loads(again.stdout), again.stderr) == (0, body, "")
 
 
-def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Call, run: Run) -> None:
+def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Call, run: RunRecord) -> None:
     done = evalboard("replay", str(run.pk), "sky", meanwhile=[(": queued, 0 of 1 variants\n", ctrl_c)])
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert done.returncode == 130
     last = done.stderr.splitlines()[-1]
     assert last == f"Replay {replay.pk} goes on. Come back with: evalboard replay --show {replay.pk}"
@@ -119,12 +119,14 @@ def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Cal
         (("replay", "--show", "999"), "There is no replay 999"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_64(evalboard: Call, run: Run, arguments: tuple[str, ...], words: str) -> None:
+def test_wrong_use_is_one_sentence_and_64(
+    evalboard: Call, run: RunRecord, arguments: tuple[str, ...], words: str
+) -> None:
     done = evalboard(*(str(run.pk) if part == "RUN" else part for part in arguments))
     assert (done.returncode, done.stdout) == (64, "")
     assert words in done.stderr
     assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
 def body_file(folder: Path, text: str = "") -> str:
@@ -133,10 +135,12 @@ def body_file(folder: Path, text: str = "") -> str:
     return str(file)
 
 
-def test_a_request_of_production_is_decoded_and_its_answer_printed(evalboard: Call, run: Run, tmp_path: Path) -> None:
+def test_a_request_of_production_is_decoded_and_its_answer_printed(
+    evalboard: Call, run: RunRecord, tmp_path: Path
+) -> None:
     asked = ("replay", "--body", body_file(tmp_path), "--on", "local", "--profile", "pinned")
     done = evalboard(*asked, meanwhile=finishing(1))
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert (done.returncode, replay.run_id, replay.endpoint.slug) == (0, None, "local")
     title, first, *limits, empty, text = done.stdout.splitlines()
     assert title.startswith(f"Replay {replay.pk} of a request of production [production]: finished. http://")
@@ -145,7 +149,7 @@ def test_a_request_of_production_is_decoded_and_its_answer_printed(evalboard: Ca
     assert (empty, text) == ("", "blue")
 
 
-def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: Run) -> None:
+def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecord) -> None:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     done = evalboard("replay", str(run.pk), "sky", "--profile", "warm", meanwhile=finishing(1))
     assert f"of case sky, run {run.pk} repeat 1 [production]: finished." in done.stdout
@@ -161,11 +165,11 @@ def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: Run) -> 
     ],
 )
 def test_a_body_that_is_none_is_64_and_says_why(
-    evalboard: Call, run: Run, tmp_path: Path, text: str, said: str
+    evalboard: Call, run: RunRecord, tmp_path: Path, text: str, said: str
 ) -> None:
     done = evalboard("replay", "--body", body_file(tmp_path, text), "--on", "local", "--profile", "pinned")
     assert (done.returncode, said in done.stderr, done.stdout) == (64, True, "")
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -180,6 +184,6 @@ def test_a_body_that_is_none_is_64_and_says_why(
         ("--body", "nowhere.json", "--on", "local", "--profile", "pinned"),
     ],
 )
-def test_what_does_not_go_with_a_body_is_64(evalboard: Call, run: Run, wrong: tuple[str, ...]) -> None:
+def test_what_does_not_go_with_a_body_is_64(evalboard: Call, run: RunRecord, wrong: tuple[str, ...]) -> None:
     assert evalboard("replay", *wrong).returncode == 64
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from runs.models import Release
+from runs.models import ReleaseRecord
 from tests import build, judged
 from tests.judged import N_CASES
 
@@ -59,7 +59,7 @@ def test_a_report_that_cannot_be_written_hides_no_verdict(evalboard: Call, trans
     done = evalboard(*asked, "--junit", "/dev/full")
     assert (done.returncode, "no-ship" in done.stdout) == (1, True)
     assert "evalboard: /dev/full cannot be written: No space left on device." in done.stderr
-    shipped = evalboard("release", "--show", str(Release.objects.get().pk), "--summary", "/dev/full")
+    shipped = evalboard("release", "--show", str(ReleaseRecord.objects.get().pk), "--summary", "/dev/full")
     assert shipped.returncode == 1
     good = evalboard("wait", str(candidate.pk), "--summary", "/dev/full")
     assert (good.returncode, "finished" in good.stdout) == (4, True)

@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 from django.conf import settings
 
-from runs.models import Run
+from runs.models import RunRecord
 from runs.run import cancel_run
 from tests import build
 
@@ -25,7 +25,7 @@ def _catalogue(transactional_db: None) -> None:
 
 def test_a_run_is_asked_for_and_said_where_it_is(evalboard: Call) -> None:
     done = evalboard(*ASKED, "--repeats", "2", "--label", "commit=1f3a", "--label", "url=http://x/?a=b")
-    run = Run.objects.get()
+    run = RunRecord.objects.get()
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Run {run.pk} is queued: 6 responses to decode. http://")
     assert run.labels == {"commit": "1f3a", "url": "http://x/?a=b"}
@@ -37,7 +37,7 @@ def test_a_sampled_run_says_its_temperature_and_seed(evalboard: Call) -> None:
     asked = (*ASKED[:-1], "sampled", "--repeats", "2")
     done = evalboard(*asked, "--seed", "7")
     assert "6 responses to decode, sampled, T = 0.7, seed 7. http" in done.stdout
-    assert Run.objects.get().seed == 7
+    assert RunRecord.objects.get().seed == 7
     greedy = evalboard(*ASKED, "--seed", "7")
     assert greedy.returncode != 0
     assert "temperature 0" in greedy.stderr
@@ -51,14 +51,14 @@ def test_json_is_the_run_as_the_server_has_it(evalboard: Call) -> None:
 def test_another_checkpoint_may_be_named(evalboard: Call) -> None:
     path = str(settings.MODEL_ROOTS[0] / "paint-1b-v2")
     assert evalboard(*ASKED, "--model", path).returncode == 0
-    assert Run.objects.get().model_override == {"path": path}
+    assert RunRecord.objects.get().model_override == {"path": path}
 
 
 def test_a_baseline_is_asked_for_in_turn_and_only_once(evalboard: Call) -> None:
     build.endpoint("other")
     asked = (*ASKED, "--repeats", "2", "--in-turn-with", "other", "--label", "commit=1f3a", "--key", "ci-1")
     done = evalboard(*asked)
-    theirs, ours = Run.objects.all()
+    theirs, ours = RunRecord.objects.all()
     assert [str(run.endpoint) for run in (ours, theirs)] == ["other", "local"]
     assert ours.events.get(code="created").text.endswith(f"in turn with run {theirs.pk}.")
     assert (done.returncode, [line.split(":")[0] for line in done.stdout.splitlines()]) == (
@@ -67,32 +67,32 @@ def test_a_baseline_is_asked_for_in_turn_and_only_once(evalboard: Call) -> None:
     )
     body = json.loads(evalboard(*asked, "--json").stdout)
     assert (body["baseline"]["id"], body["candidate"]["id"]) == (str(ours.pk), str(theirs.pk))
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 def test_a_candidates_checkpoint_is_not_the_baselines(evalboard: Call) -> None:
     path = str(settings.MODEL_ROOTS[0] / "paint-1b-v2")
     assert evalboard(*ASKED, "--in-turn-with", "local", "--model", path).returncode == 0
-    assert [run.model_override for run in Run.objects.order_by("pk")] == [None, {"path": path}]
+    assert [run.model_override for run in RunRecord.objects.order_by("pk")] == [None, {"path": path}]
 
 
 def test_a_run_is_completed_instead_of_a_new_one(evalboard: Call) -> None:
     evalboard(*ASKED, "--repeats", "1")
-    run = Run.objects.get()
+    run = RunRecord.objects.get()
     refused = evalboard("run", "--complete", str(run.pk))
     assert (refused.returncode, "is queued; incomplete, failed and" in refused.stderr) == (64, True)
     cancel_run(run_id=run.pk)
     done = evalboard("run", "--complete", str(run.pk))
     assert done.stdout.startswith(f"Run {run.pk} is queued: 3 responses to decode. http://")
-    assert Run.objects.get().status == "queued"
+    assert RunRecord.objects.get().status == "queued"
 
 
 def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> None:
     def decode() -> None:
-        build.decode(Run.objects.get(), 1, ("blue", "blue", "red"))
+        build.decode(RunRecord.objects.get(), 1, ("blue", "blue", "red"))
 
     done = evalboard(*ASKED, "--repeats", "1", "--wait", meanwhile=[("queued, 0 of 3 responses", decode)])
-    assert done.stdout.startswith(f"Run {Run.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
+    assert done.stdout.startswith(f"Run {RunRecord.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
     assert "http://" in done.stderr.splitlines()[0]
     assert "info: One of 3 cases is worth 33.3 points." in done.stderr
     assert done.returncode == 0
@@ -122,4 +122,4 @@ def test_wrong_use_is_one_sentence_and_64(evalboard: Call, arguments: tuple[str,
     assert words in done.stderr
     assert done.stderr.startswith("evalboard: ")
     assert done.stderr.count("\n") == 1
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import SuiteVersion
+from runs.models import SuiteVersionRecord
 
 Call = Callable[..., "CompletedProcess[str]"]
 
@@ -48,7 +48,7 @@ def test_lines_take_the_files_name_for_a_slug(evalboard: Call, written: Write) -
 
 def test_slug_and_title_can_be_given(evalboard: Call, written: Write) -> None:
     evalboard("suite", "push", written("any.json", json.dumps(SUITE)), "--slug", "shades", "--title", "Shades of it")
-    stored = SuiteVersion.objects.select_related("suite").get()
+    stored = SuiteVersionRecord.objects.select_related("suite").get()
     assert (stored.suite.slug, stored.title) == ("shades", "Shades of it")
 
 
@@ -56,7 +56,7 @@ def test_another_tools_rows_are_read_by_a_mapping(evalboard: Call, written: Writ
     rows = written("rows.jsonl", json.dumps({"key": "sky", "question": "Which?", "gold": "blue"}))
     done = evalboard("suite", "push", rows, "--mapping", written("mapping.json", json.dumps(MAPPING)))
     assert (done.returncode, done.stderr) == (0, "")
-    assert SuiteVersion.objects.get().cases.get().content["target"] == "blue"
+    assert SuiteVersionRecord.objects.get().cases.get().content["target"] == "blue"
 
 
 def test_a_mapping_that_ships_is_known_by_its_name(evalboard: Call, written: Write) -> None:

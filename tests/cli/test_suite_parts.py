@@ -10,7 +10,7 @@ import pytest
 
 from evalboard.cli import suite_file
 from evalboard.client import suite_parts
-from runs.models import SuiteVersion, Upload
+from runs.models import SuiteVersionRecord, UploadRecord
 from tests import build
 from tests.cli.gateway import Gateway
 from worker import reading
@@ -71,7 +71,7 @@ def test_a_push_that_broke_off_goes_on_from_what_is_there(evalboard: Call, file:
     assert (broken.returncode, broken.stdout) == (4, "")
     assert suite_parts.AGAIN in broken.stderr
     assert offsets(gateway.written) == OFFSETS[:3]
-    assert list(Upload.objects.get().parts.order_by("offset").values_list("offset", flat=True)) == OFFSETS[:3]
+    assert list(UploadRecord.objects.get().parts.order_by("offset").values_list("offset", flat=True)) == OFFSETS[:3]
 
     gateway.breaks_after = None
     gateway.written.clear()
@@ -80,7 +80,7 @@ def test_a_push_that_broke_off_goes_on_from_what_is_there(evalboard: Call, file:
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("large v1 stored: 9 cases. http://")
     assert offsets(gateway.written) == OFFSETS[3:]
-    assert (Upload.objects.count(), SuiteVersion.objects.get().n_cases) == (1, 9)
+    assert (UploadRecord.objects.count(), SuiteVersionRecord.objects.get().n_cases) == (1, 9)
 
 
 def test_an_upload_whose_opening_was_not_answered_is_gone_on_with(evalboard: Call, file: str, gateway: Gateway) -> None:
@@ -89,7 +89,7 @@ def test_an_upload_whose_opening_was_not_answered_is_gone_on_with(evalboard: Cal
     assert (broken.returncode, gateway.lost) == (4, [201])
     with reading.reading_suites():
         again = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
-    assert (again.returncode, Upload.objects.count()) == (0, 1)
+    assert (again.returncode, UploadRecord.objects.count()) == (0, 1)
 
 
 def test_a_wrong_line_is_named_and_nothing_is_stored(evalboard: Call, tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_a_wrong_line_is_named_and_nothing_is_stored(evalboard: Call, tmp_path: 
         done = evalboard("suite", "push", str(wrong))
     assert (done.returncode, done.stdout) == (64, "")
     assert "nothing of it is stored: line 5" in done.stderr
-    assert not SuiteVersion.objects.exists()
+    assert not SuiteVersionRecord.objects.exists()
 
 
 def test_a_push_leaves_the_open_upload_of_another_person_alone(evalboard: Call, file: str, gateway: Gateway) -> None:
-    theirs = Upload.objects.create(slug="large", created_by=build.user("another"))
+    theirs = UploadRecord.objects.create(slug="large", created_by=build.user("another"))
     with reading.reading_suites():
         done = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert done.returncode == 0, done.stderr
     assert not theirs.parts.exists()
-    assert SuiteVersion.objects.get().uploads.get() != theirs
+    assert SuiteVersionRecord.objects.get().uploads.get() != theirs

@@ -25,7 +25,7 @@ def result(*cases: CaseResult, is_gate: bool = True) -> SuiteResult:
     return SuiteResult("colours", 8, cases, {}, f"{answers.URL}/releases/9/", is_gate=is_gate)
 
 
-def release_page(*cases: CaseResult, **changes: Any) -> summary.Page:
+def release_page(*cases: CaseResult, **changes: Any) -> summary.SummaryPage:
     return summary.build_release_page(answers.release(**changes).value, [result(*cases)])
 
 

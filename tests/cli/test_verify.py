@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from runs.forced import create_forced
-from runs.models import ForcedScoring, Run
+from runs.models import ForcedScoringRecord, RunRecord
 from tests import build, forced
 from tests.cli.conftest import ctrl_c
 
@@ -15,7 +15,7 @@ Call = Callable[..., "CompletedProcess[str]"]
 N = 12
 SHIFTS = {"honest": 0.01, "swapped": 0.02, "control": 0.0, "numerics": 0.01, "planted": 0.02}
 QUEUED = ": queued, 0 of 12 answers\n"
-Runs = Mapping[str, Run]
+Runs = Mapping[str, RunRecord]
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def finish(runs: Runs, *, dies_on: tuple[int, ...] = ()) -> Callable[[], None]:
 
     def score() -> None:
         reference = build.process()
-        for scoring in ForcedScoring.objects.filter(status="queued").order_by("pk"):
+        for scoring in ForcedScoringRecord.objects.filter(status="queued").order_by("pk"):
             shift = shifts.get(scoring.run_id, 0.01)
             forced.scored(scoring, by=reference, shift=shift, other_at=None, dies_on=dies_on)
 
@@ -51,8 +51,8 @@ def test_another_model_is_1_with_the_numbers_behind_it(evalboard: Call, runs: Ru
     names = [line.strip().partition(": ")[0] for line in lines]
     assert names[:6] == ["statistic", "endpoint", "control", "numerics", "planted", "boundary"]
     assert "  above numerics: p = 0.001" in lines
-    assert lines[-1].endswith(f"/forced/{ForcedScoring.objects.get(run=runs['swapped']).pk}/")
-    stored = ForcedScoring.objects.values_list("run", "endpoint__slug", "profile__slug")
+    assert lines[-1].endswith(f"/forced/{ForcedScoringRecord.objects.get(run=runs['swapped']).pk}/")
+    stored = ForcedScoringRecord.objects.values_list("run", "endpoint__slug", "profile__slug")
     asked = [runs[name].pk for name in ("swapped", "control", "numerics", "planted")]
     assert sorted(stored) == sorted((run, "reference", "pinned") for run in asked)
 
@@ -63,16 +63,16 @@ def test_what_was_scored_is_used_again(evalboard: Call, runs: Runs) -> None:
     assert (first.returncode, again.returncode, again.stderr) == (0, 0, "")
     assert json.loads(first.stdout) == json.loads(again.stdout)
     assert json.loads(again.stdout)["state"] == "same_model_other_numerics"
-    assert ForcedScoring.objects.count() == 4
+    assert ForcedScoringRecord.objects.count() == 4
 
 
 def test_all_is_scored_anew_where_that_is_wanted_and_ctrl_c_leaves_it_going(evalboard: Call, runs: Runs) -> None:
     evalboard(*command(runs), meanwhile=[(QUEUED, finish(runs))])
     stopped = evalboard(*command(runs, "swapped", "--again"), meanwhile=[(QUEUED, ctrl_c)])
-    assert (stopped.returncode, ForcedScoring.objects.count()) == (130, 8)
+    assert (stopped.returncode, ForcedScoringRecord.objects.count()) == (130, 8)
     come_back = stopped.stderr.rpartition("Come back with: evalboard ")[2].split()
     assert evalboard(*come_back, meanwhile=[(QUEUED, finish(runs))]).returncode == 1
-    assert ForcedScoring.objects.count() == 8
+    assert ForcedScoringRecord.objects.count() == 8
 
 
 def test_what_was_scored_in_part_elsewhere_or_otherwise_is_not_used(evalboard: Call, runs: Runs) -> None:
@@ -83,10 +83,10 @@ def test_what_was_scored_in_part_elsewhere_or_otherwise_is_not_used(evalboard: C
     create_forced(run_id=run.pk, endpoint="other")
     create_forced(run_id=run.pk, endpoint="reference", profile="fast")
     lost = create_forced(run_id=run.pk, endpoint="reference")
-    ForcedScoring.objects.filter(pk=lost.pk).update(status="failed")
+    ForcedScoringRecord.objects.filter(pk=lost.pk).update(status="failed")
     evalboard(*command(runs), meanwhile=[(QUEUED, ctrl_c)])
-    assert ForcedScoring.objects.filter(run=run).count() == 5
-    assert ForcedScoring.objects.latest("pk").profile.slug == "pinned"
+    assert ForcedScoringRecord.objects.filter(run=run).count() == 5
+    assert ForcedScoringRecord.objects.latest("pk").profile.slug == "pinned"
 
 
 def test_too_few_tokens_are_2(evalboard: Call, runs: Runs) -> None:
@@ -105,4 +105,4 @@ def test_what_makes_no_sense_is_64(evalboard: Call, runs: Runs) -> None:
     known = ["--on", "reference", "--control", str(runs["control"].pk)]
     for more in ([], ["--numerics", "two"], ["--numerics", str(runs["control"].pk)]):
         assert evalboard("verify", str(runs["swapped"].pk), *known, *more).returncode == 64
-    assert not ForcedScoring.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess, Popen
 
 import pytest
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests import build
 from tests.cli.conftest import ROOT, SECONDS, command, hears_ctrl_c
 from tests.servers import free_port
@@ -31,7 +31,7 @@ def test_a_finished_run_is_0_and_prints_its_range(evalboard: Call) -> None:
 @pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
 def test_any_other_end_is_4(evalboard: Call, status: str) -> None:
     run = build.run()
-    Run.objects.filter(pk=run.pk).update(status=status)
+    RunRecord.objects.filter(pk=run.pk).update(status=status)
     done = evalboard("wait", str(run.pk))
     assert (done.returncode, f"Run {run.pk} is {status}: 0 of 6 responses, no score." in done.stdout) == (4, True)
 
@@ -54,7 +54,10 @@ def test_it_waits_until_the_run_has_ended(evalboard: Call) -> None:
     run = build.run(repeats=1)
     steps = [
         (f"run {run.pk}: queued, 0 of 3 responses\n", lambda: build.decode(run, 1, ("blue",) * 3, ends=False)),
-        (f"run {run.pk}: running, 3 of 3 responses", lambda: Run.objects.filter(pk=run.pk).update(status="failed")),
+        (
+            f"run {run.pk}: running, 3 of 3 responses",
+            lambda: RunRecord.objects.filter(pk=run.pk).update(status="failed"),
+        ),
     ]
     assert evalboard("wait", str(run.pk), meanwhile=steps).returncode == 4
 
@@ -110,7 +113,7 @@ def test_a_terminal_shows_a_bar_and_ci_shows_lines(environment: dict[str, str]) 
     assert "\x1b[" not in in_ci
 
 
-def stderr_of_wait(run: Run, variables: dict[str, str], *, until: str) -> str:
+def stderr_of_wait(run: RunRecord, variables: dict[str, str], *, until: str) -> str:
     """What a person at a terminal sees who presses Ctrl-C once `until` is there."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -11,10 +11,9 @@ import pytest
 
 from evalboard.client import Client, EvalboardError, Rows, Unreachable, WrongUse
 from evalboard.client.answers import Answer
-from evalboard.client.notebook import Comparison, Release, Run
+from evalboard.client.notebook import NotebookComparison, NotebookRelease, NotebookRun
 from evalboard.client.rest import RestClient
-from evalboard.contract.comparison import Comparison as ComparisonContract
-from evalboard.contract.comparison import ScoreCompared
+from evalboard.contract.comparison import Comparison, ScoreCompared
 from runs import models
 from runs.replays import claim_replay
 from tests import build, judged
@@ -40,7 +39,7 @@ def client(live_server: Any, token: str) -> Iterator[Client]:
 
 
 @pytest.fixture
-def pair(transactional_db: None) -> tuple[models.Run, models.Run]:
+def pair(transactional_db: None) -> tuple[models.RunRecord, models.RunRecord]:
     judged.policy()
     return judged.run(), judged.run(N_CASES // 2)
 
@@ -64,7 +63,7 @@ def test_the_page_runs_from_top_to_bottom(
     known["client"].close()
 
 
-def test_runs_are_a_list_a_frame_and_a_table(client: Client, pair: tuple[models.Run, models.Run]) -> None:
+def test_runs_are_a_list_a_frame_and_a_table(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     rows = client.runs(suite="colours")
     assert [row["id"] for row in rows] == [str(run.pk) for run in reversed(pair)]
     assert (len(rows), repr(rows), len(rows[:1])) == (2, "<2 rows>", 1)
@@ -74,7 +73,7 @@ def test_runs_are_a_list_a_frame_and_a_table(client: Client, pair: tuple[models.
     assert "<table>" in rows._repr_html_()
 
 
-def test_a_run_by_itself_or_by_its_number(client: Client, pair: tuple[models.Run, models.Run]) -> None:
+def test_a_run_by_itself_or_by_its_number(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     run = client.run(pair[0].pk)
     assert client.run(run).json == run.json
     assert (run.status, run.range, run.labels) == ("finished", (100.0, 100.0), {})
@@ -92,7 +91,7 @@ def test_a_log_becomes_runs(client: Client, tmp_path: Path) -> None:
     assert [again.id for again in client.import_logs(str(log), log_format="batch")] == [run.id]
 
 
-def test_cases_and_responses(client: Client, pair: tuple[models.Run, models.Run]) -> None:
+def test_cases_and_responses(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     failed = client.cases(pair[1].pk, only="failed").to_pandas()
     assert list(failed["score"]) == [0.0] * (N_CASES // 2)
     assert len(client.responses(pair[1].pk)) == 5 * N_CASES
@@ -100,7 +99,7 @@ def test_cases_and_responses(client: Client, pair: tuple[models.Run, models.Run]
     assert (one["text"], one["score"]) == ("red", 0.0)
 
 
-def test_a_baseline_and_a_verdict_against_it(client: Client, pair: tuple[models.Run, models.Run]) -> None:
+def test_a_baseline_and_a_verdict_against_it(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     baseline, candidate = pair
     assert client.set_baseline(baseline.pk, "As shipped.")["is_current"] is True
     assert [row["run"]["id"] for row in client.baselines("colours")] == [str(baseline.pk)]
@@ -118,7 +117,7 @@ def test_a_list_is_read_to_its_last_page(client: Client, transactional_db: None)
     assert client.suite("colours", version=1)["n_cases"] == 201
 
 
-def test_the_same_key_makes_no_second_run(client: Client, pair: tuple[models.Run, models.Run]) -> None:
+def test_the_same_key_makes_no_second_run(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     asked: dict[str, Any] = {"endpoint": "local", "profile": "pinned", "repeats": 1, "key": "mine"}
     assert client.create_run("colours", **asked).id == client.create_run("colours", **asked).id
     with pytest.raises(WrongUse, match="another body"):
@@ -164,8 +163,8 @@ def test_what_a_model_said_is_no_markup_of_the_notebooks() -> None:
     nasty = "<img src=x onerror=alert(1)>"
     for shown in (
         Rows([{nasty: nasty}])._repr_html_(),
-        Release(answers.release(summary=nasty, next=[answers.note(nasty)]))._repr_html_(),
-        Run(answers.run(status=nasty, range=None, buckets=[], url=f"javascript:{nasty}"))._repr_html_(),
+        NotebookRelease(answers.release(summary=nasty, next=[answers.note(nasty)]))._repr_html_(),
+        NotebookRun(answers.run(status=nasty, range=None, buckets=[], url=f"javascript:{nasty}"))._repr_html_(),
     ):
         assert "<img" not in shown
         assert "javascript" not in shown
@@ -178,5 +177,5 @@ def test_an_empty_list_is_a_table_and_a_frame_without_rows() -> None:
 
 def test_a_comparison_without_a_difference_says_so() -> None:
     score = ScoreCompared(baseline=None, candidate=None, difference=None)
-    value = ComparisonContract.model_construct(baseline="1", candidate="2", comparable=False, score=score)
-    assert repr(Comparison(Answer(value, {}))) == "<Run 2 against 1: no difference given, not comparable>"
+    value = Comparison.model_construct(baseline="1", candidate="2", comparable=False, score=score)
+    assert repr(NotebookComparison(Answer(value, {}))) == "<Run 2 against 1: no difference given, not comparable>"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evalboard.client.progress import Progress
-from evalboard.client.waiting import Lines, choose_pause
+from evalboard.client.progress import WaitProgress
+from evalboard.client.waiting import ProgressLines, choose_pause
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,11 @@ def test_an_hour_is_asked_after_less_than_every_four_seconds() -> None:
 
 
 def test_a_pause_is_said_at_once_and_not_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines()
+    lines = ProgressLines()
     for pause in ("", "Paused.", "Paused.", ""):
-        lines.tell(Progress("run 3", "responses", "queued", 0, 6, is_terminal=False, pause=pause, note="Nine ahead."))
+        lines.tell(
+            WaitProgress("run 3", "responses", "queued", 0, 6, is_terminal=False, pause=pause, note="Nine ahead.")
+        )
     first, second, third = capsys.readouterr().err.splitlines()
     assert first == third == "run 3: queued, 0 of 6 responses. Nine ahead."
     assert second == "run 3: queued, 0 of 6 responses. Paused."

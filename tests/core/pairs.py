@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from evalboard.core.trace import vocabulary
-from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.trace import TokenTrace, make_trace
 from evalboard.core.trace.vocabulary import Vocabulary
 
 FILE = Path(__file__).parent / "data" / "divergence" / "pairs.toml"
@@ -19,8 +19,8 @@ class Written:
     """One pair of the corpus; vocabularies is None where both sides have one."""
 
     name: str
-    baseline: Trace
-    candidate: Trace
+    baseline: TokenTrace
+    candidate: TokenTrace
     vocabularies: tuple[Vocabulary, Vocabulary] | None
     is_decimal: bool
     wanted: dict[str, Any]
@@ -46,7 +46,7 @@ def _read(entry: dict[str, Any]) -> Written:
     )
 
 
-def _trace(rows: list[str], numbers: dict[str, int]) -> Trace:
+def _trace(rows: list[str], numbers: dict[str, int]) -> TokenTrace:
     ids, logprobs, alternatives = [], [], []
     for row in rows:
         chosen, _, listed = row.rpartition(":")

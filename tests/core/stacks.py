@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.compare import Divergence, find_divergences
 from evalboard.core.trace import join_traces
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 
 N_TOKENS = 300
 N_REPEATED = 60  # tokens of an answer that is decoded many times
@@ -27,7 +27,7 @@ def pairs(
     share_shifted: float = 1.0,
     is_drawn_once: bool = False,
     noise: float = NOISE,
-) -> Iterator[tuple[Trace, Trace]]:
+) -> Iterator[tuple[TokenTrace, TokenTrace]]:
     """n pairs of answers to n prompts.
 
     shift: standard deviation in nats by which every logit of the candidate's is off, in `share_shifted` of the
@@ -44,7 +44,7 @@ def pairs(
 
 def repeated(
     n: int, k: int, *, noise: tuple[float, float], shift: float = 0.0, seed: int = 0
-) -> Iterator[tuple[list[Trace], list[Trace]]]:
+) -> Iterator[tuple[list[TokenTrace], list[TokenTrace]]]:
     """n prompts, each answered k times by either side. noise: of each side's logits, in nats; shift as in `pairs`."""
     rng = np.random.default_rng(seed)
     for _ in range(n):
@@ -55,7 +55,9 @@ def repeated(
         )
 
 
-def drawn_pair(rng: np.random.Generator, *, noise: float, temperature: float, is_one_seed: bool) -> tuple[Trace, Trace]:
+def drawn_pair(
+    rng: np.random.Generator, *, noise: float, temperature: float, is_one_seed: bool
+) -> tuple[TokenTrace, TokenTrace]:
     """Two draws of one answer, by the largest of logits over temperature plus Gumbel noise: the same of one seed.
 
     The logits are a flat model's, so that draws part soon, and keep all of float32's digits.
@@ -72,7 +74,7 @@ def drawn_pair(rng: np.random.Generator, *, noise: float, temperature: float, is
         ids = (order + 8 * np.arange(N_REPEATED)[:, None]).astype(np.int32)
         rows = np.arange(N_REPEATED)
         traces.append(
-            Trace(
+            TokenTrace(
                 (chosen + 8 * rows).astype(np.int32),
                 logprobs[rows, chosen],
                 ids,
@@ -82,7 +84,7 @@ def drawn_pair(rng: np.random.Generator, *, noise: float, temperature: float, is
     return traces[0], traces[1]
 
 
-def find_partings(pairs: Iterable[tuple[Trace, Trace]]) -> list[Divergence]:
+def find_partings(pairs: Iterable[tuple[TokenTrace, TokenTrace]]) -> list[Divergence]:
     """Return how each pair parts, all of them found at once."""
     baselines, candidates = zip(*pairs, strict=True)
     return find_divergences(join_traces(baselines), join_traces(candidates))
@@ -100,7 +102,7 @@ def _bfloat16(values: Numbers) -> Numbers:
     return np.asarray(np.rint(values / step) * step)
 
 
-def _decoded(logits: Numbers, rng: np.random.Generator, noise: float, drawn: int | None = None) -> Trace:
+def _decoded(logits: Numbers, rng: np.random.Generator, noise: float, drawn: int | None = None) -> TokenTrace:
     found = _bfloat16(logits + rng.normal(0, noise, logits.shape)).astype(np.float32)
     logprobs = found - np.log(np.exp(found.astype(np.float64)).sum(axis=1, keepdims=True)).astype(np.float32)
     rows = np.arange(len(logits))
@@ -110,4 +112,4 @@ def _decoded(logits: Numbers, rng: np.random.Generator, noise: float, drawn: int
     ranks = np.zeros(len(logits), np.intp)
     if drawn is not None:
         ranks[drawn] = 1
-    return Trace(ids[rows, ranks], listed[rows, ranks], ids, listed)
+    return TokenTrace(ids[rows, ranks], listed[rows, ranks], ids, listed)

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from evalboard.core.probes import complete_parameters, judge_audit_probe, list_prompt_texts, plan_calls
-from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
+from evalboard.core.probes.call import ProbeExchange, ProbeResult, dump_call, parse_call
 from evalboard.wording.probe import describe_finding
 
 AT = "2026-11-23T14:02:11.000+00:00"
 TEXTS = {"blue": (5, 6, 7), "blew": (5, 9, 7), "blu": (5, 6)}
 
 
-def calls(worker: int, *words: str, bucket: int = 1, trace: str = "aa", logprob: float = -0.5) -> list[ProbeCall]:
+def calls(worker: int, *words: str, bucket: int = 1, trace: str = "aa", logprob: float = -0.5) -> list[ProbeExchange]:
     """A worker's answers, one to each prompt; `trace` is that of the last one."""
     asked = [
-        ProbeCall(
+        ProbeExchange(
             prompt=index,
             group="ask",
             round=index,
@@ -38,7 +38,7 @@ def calls(worker: int, *words: str, bucket: int = 1, trace: str = "aa", logprob:
     return [*asked[:-1], replace(asked[-1], trace_digest=asked[-1].trace_digest + trace, logprobs=logprobs)]
 
 
-def say(finding: ProbeFinding) -> str:
+def say(finding: ProbeResult) -> str:
     return describe_finding("audit", finding.state, finding.numbers)
 
 
@@ -63,7 +63,7 @@ BLUE = ("blue", "blue")
         pytest.param([], [], "incomplete", id="nothing"),
     ],
 )
-def test_any_difference_decides(now: list[ProbeCall], earlier: list[ProbeCall], state: str) -> None:
+def test_any_difference_decides(now: list[ProbeExchange], earlier: list[ProbeExchange], state: str) -> None:
     finding = judge_audit_probe(now, earlier)
     assert finding.state == state
     assert say(finding)
@@ -106,7 +106,7 @@ def test_what_so_many_comparisons_rule_out_is_said_only_where_nothing_differs() 
 
 
 def test_a_worker_that_was_gone_before_its_turn_is_no_incident() -> None:
-    gone = ProbeCall(prompt=0, group="ask", worker=3, error="It has stopped.")
+    gone = ProbeExchange(prompt=0, group="ask", worker=3, error="It has stopped.")
     finding = judge_audit_probe([*calls(1, *BLUE), *calls(2, *BLUE), gone])
     assert (finding.state, finding.numbers["n_failed"], len(finding.numbers["workers"])) == ("identical", 0, 2)
 

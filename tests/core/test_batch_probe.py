@@ -13,25 +13,27 @@ import pytest
 
 from bench.simulated_probes import batch_calls
 from evalboard.core.probes import batch_comparison, batch_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.wording.probe import describe_batch_comparison, describe_finding
 
 
-def sentence(finding: ProbeFinding) -> str:
+def sentence(finding: ProbeResult) -> str:
     return describe_finding("batch", finding.state, finding.numbers)
 
 
-def copies(*texts: str, prompt: int = 0, batch_max: int | None = 5) -> list[ProbeCall]:
+def copies(*texts: str, prompt: int = 0, batch_max: int | None = 5) -> list[ProbeExchange]:
     """Each character a token."""
     return [
-        ProbeCall(prompt=prompt, group="copy", round=index // 5, token_ids=tuple(map(ord, text)), batch_max=batch_max)
+        ProbeExchange(
+            prompt=prompt, group="copy", round=index // 5, token_ids=tuple(map(ord, text)), batch_max=batch_max
+        )
         for index, text in enumerate(texts)
     ]
 
 
 def test_copies_that_are_all_alike_come_with_what_so_many_rule_out() -> None:
     finding = batch_probe.judge_batch_probe(
-        [*copies(*["abc"] * 50), ProbeCall(prompt=1, group="load", text="whatever")]
+        [*copies(*["abc"] * 50), ProbeExchange(prompt=1, group="load", text="whatever")]
     )
     assert finding.state == "invariant"
     assert finding.numbers["n_rounds"] == 10  # five copies of one round share their steps: one witness
@@ -161,7 +163,7 @@ def test_probes_that_share_no_prompt_or_came_back_empty_are_not_compared() -> No
 
 
 def test_tokens_are_never_held_against_characters() -> None:
-    by_text = [ProbeCall(prompt=0, group="copy", round=index, text="abc") for index in range(10)]
+    by_text = [ProbeExchange(prompt=0, group="copy", round=index, text="abc") for index in range(10)]
     with_ids = [replace(call, token_ids=(5, 6)) for call in by_text]
     finding = batch_comparison.compare_batch_probes(with_ids, by_text)
     assert (finding.state, finding.numbers["compared"]) == ("alike", "character")

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from evalboard.contract.lab_kinds import FieldState, Shown
+from evalboard.contract.lab_kinds import FieldState, StepAnswer
 from evalboard.core.lab import Bisected, judge_steps, plan_more_steps, plan_steps
 
 Step = frozenset[str]
@@ -20,12 +20,16 @@ def bisect(
 ) -> tuple[Bisected, int]:
     """Take every step that a bisect asks for; how it ends, and how many steps it took."""
     fields = tuple(fields)
-    answers: dict[Step, list[Shown]] = {}
+    answers: dict[Step, list[StepAnswer]] = {}
     steps = plan_steps(fields)
     while steps:
         for step in steps:
             answers[step] = [
-                Shown.OTHER if other(step, case) else Shown.CANDIDATE if flips(step, case) else Shown.BASELINE
+                StepAnswer.OTHER
+                if other(step, case)
+                else StepAnswer.CANDIDATE
+                if flips(step, case)
+                else StepAnswer.BASELINE
                 for case in range(N_CASES)
             ]
         steps = plan_more_steps(fields, answers)
@@ -129,7 +133,7 @@ def test_what_follows_no_rule_stays_open() -> None:
 
 def test_a_step_that_failed_convicts_nobody() -> None:
     fields = ("dtype", "eager", "template")
-    answers = {step: [Shown.CANDIDATE if "dtype" in step else Shown.BASELINE] for step in plan_steps(fields)}
+    answers = {step: [StepAnswer.CANDIDATE if "dtype" in step else StepAnswer.BASELINE] for step in plan_steps(fields)}
     answers[frozenset(fields) - {"dtype"}] = []
     bisected = judge_steps(fields, answers)
     assert bisected.blamed == ()

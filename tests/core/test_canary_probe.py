@@ -10,26 +10,26 @@ import pytest
 
 from bench.simulated_probes import canary_runs
 from evalboard.core.probes import canary_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.wording.probe import describe_finding
 
 
-def sentence(finding: ProbeFinding) -> str:
+def sentence(finding: ProbeResult) -> str:
     return describe_finding("canary", finding.state, finding.numbers)
 
 
-Runs = list[list[ProbeCall]]
+Runs = list[list[ProbeExchange]]
 
 
 def runs_of(*logprobs: float, n_prompts: int = 4) -> Runs:
     """One run for each number, which every prompt's first token has; the second one's stays."""
     return [
-        [ProbeCall(prompt=prompt, group="ask", top=((1, logprob), (2, -3.0))) for prompt in range(n_prompts)]
+        [ProbeExchange(prompt=prompt, group="ask", top=((1, logprob), (2, -3.0))) for prompt in range(n_prompts)]
         for logprob in logprobs
     ]
 
 
-def find(runs: Runs, **how: int) -> ProbeFinding:
+def find(runs: Runs, **how: int) -> ProbeResult:
     return canary_probe.judge_canary_probe(runs[-1], runs[:-1], **how)
 
 
@@ -131,7 +131,8 @@ def test_runs_that_mostly_failed_are_left_out() -> None:
     assert canary_probe.judge_canary_probe(runs[5], runs[:5]).state == "incomplete"
     assert canary_probe.judge_canary_probe([], runs).state == "incomplete"
     assert (
-        canary_probe.judge_canary_probe([ProbeCall(prompt=0, group="ask", token_ids=(1,))], runs).state == "incomplete"
+        canary_probe.judge_canary_probe([ProbeExchange(prompt=0, group="ask", token_ids=(1,))], runs).state
+        == "incomplete"
     )
 
 

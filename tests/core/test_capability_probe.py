@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalboard.core.probes import PARAMETERS, judge_capability_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
+from evalboard.core.probes.call import ProbeExchange, ProbeResult, dump_call, parse_call
 from evalboard.core.probes.capability_calls import CONTROLS, choose_stop
 from evalboard.wording.capability import describe_parameter, describe_row
 from evalboard.wording.probe import describe_finding
@@ -17,16 +17,16 @@ from tests.capability import EVERYTHING, answer_calls
 ASKED_OF_IT = sorted(EVERYTHING - {"system_fingerprint", "token_ids", "usage"})
 
 
-def states(finding: ProbeFinding) -> dict[str, str]:
+def states(finding: ProbeResult) -> dict[str, str]:
     return {row["parameter"]: row["state"] for row in finding.numbers["rows"]}
 
 
-def row_of(finding: ProbeFinding, parameter: str) -> dict[str, Any]:
+def row_of(finding: ProbeResult, parameter: str) -> dict[str, Any]:
     [row] = [row for row in finding.numbers["rows"] if row["parameter"] == parameter]
     return dict(row)
 
 
-def without(*names: str) -> list[ProbeCall]:
+def without(*names: str) -> list[ProbeExchange]:
     return answer_calls(honours=EVERYTHING - {*names})
 
 
@@ -62,7 +62,7 @@ def test_a_switch_of_the_template_shows_in_the_length_of_the_prompt_or_in_the_te
     row = row_of(judge_capability_probe(answer_calls()), "chat_template_kwargs")
     assert describe_parameter(row) == "With it the prompt has 13 tokens, without it 9."
 
-    def think(call: ProbeCall) -> ProbeCall:
+    def think(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text="Hm. Let me think.", token_ids=(1,)) if call.group == "template_on" else call
 
     calls = answer_calls(honours=EVERYTHING - {"usage"}, change=think)
@@ -71,7 +71,7 @@ def test_a_switch_of_the_template_shows_in_the_length_of_the_prompt_or_in_the_te
 
 
 def test_a_frequency_penalty_is_called_ignored_only_where_a_word_came_often_enough() -> None:
-    def once(call: ProbeCall) -> ProbeCall:
+    def once(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text="tea", token_ids=(1,)) if call.prompt == 2 else call
 
     short = answer_calls(honours=EVERYTHING - {"frequency_penalty"}, change=once)
@@ -137,7 +137,7 @@ def test_what_the_worker_did_not_send_was_not_asked() -> None:
 def test_few_calls_do_not_tell_a_seed_under_noise_from_one_that_is_ignored() -> None:
     texts = {"same": ["a sea of tea and more", "a sea of tea and less"], "different": ["a bee"]}
 
-    def change(call: ProbeCall) -> ProbeCall:
+    def change(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text=texts[call.group].pop(), token_ids=()) if call.group in texts else call
 
     row = row_of(judge_capability_probe(answer_calls(honours=EVERYTHING - {"token_ids"}, change=change)), "seed")
@@ -198,13 +198,13 @@ def test_every_row_of_every_state_has_its_sentence() -> None:
 
 
 def test_the_stop_is_a_word_of_the_second_half_that_is_new_there() -> None:
-    assert choose_stop(ProbeCall(prompt=0, group="plain", text="red green blue warm cold red slow")) == "cold"
-    assert choose_stop(ProbeCall(prompt=0, group="plain", text="aaaaaaaaaa")) == ""
+    assert choose_stop(ProbeExchange(prompt=0, group="plain", text="red green blue warm cold red slow")) == "cold"
+    assert choose_stop(ProbeExchange(prompt=0, group="plain", text="aaaaaaaaaa")) == ""
     assert choose_stop(None) == ""
 
 
 def test_a_call_that_was_stored_before_there_were_servers_of_others_is_read() -> None:
-    call = ProbeCall(prompt=0, group="ask", token_ids=(1,), top=((1, -0.5),), engine_process=3)
+    call = ProbeExchange(prompt=0, group="ask", token_ids=(1,), top=((1, -0.5),), engine_process=3)
     stored = dump_call(call)
     assert "backend" not in stored
     assert parse_call(stored) == call

@@ -15,9 +15,9 @@ from evalboard.core.compare.cause import CAUSE_CODES, CAUSES, Cause, find_cause,
 from evalboard.core.compare.comparison import is_larger
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_text_divergence
 from evalboard.core.compare.known_pair import KnownResponse, Pair
-from evalboard.core.stats.numeric_noise import ZERO_NOISE, NumericNoise, choose_larger_noise, median_sd
+from evalboard.core.stats.numeric_noise import ZERO_NOISE, LogitNoise, choose_larger_noise, median_sd
 from evalboard.core.trace import codec
-from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.trace import TokenTrace, make_trace
 from evalboard.wording.cause import REASONS, explain_cause
 from tests.core import stacks
 
@@ -44,7 +44,7 @@ SIDE = KnownResponse(
 
 
 def named(
-    found: Divergence | None, *, noise: NumericNoise = ASSUMED, base: KnownResponse = SIDE, **candidate: object
+    found: Divergence | None, *, noise: LogitNoise = ASSUMED, base: KnownResponse = SIDE, **candidate: object
 ) -> Cause:
     """The cause where the candidate differs from the baseline in these facts; its sentence must be sayable."""
     cause = find_cause(Pair(base, replace(base, **candidate)), found, noise)  # type: ignore[arg-type]
@@ -54,30 +54,32 @@ def named(
     return cause
 
 
-def decoded(trace: Trace, logprobs: np.ndarray, ranks: np.ndarray) -> Trace:
+def decoded(trace: TokenTrace, logprobs: np.ndarray, ranks: np.ndarray) -> TokenTrace:
     """The trace with other logprobs, and by position the alternative that is chosen."""
     rows = np.arange(len(trace))
-    return Trace(trace.alternative_ids[rows, ranks], logprobs[rows, ranks], trace.alternative_ids, logprobs)
+    return TokenTrace(trace.alternative_ids[rows, ranks], logprobs[rows, ranks], trace.alternative_ids, logprobs)
 
 
-def drifted(trace: Trace, rng: np.random.Generator, sd: float) -> Trace:
+def drifted(trace: TokenTrace, rng: np.random.Generator, sd: float) -> TokenTrace:
     """The trace from a stack whose logits are off by sd nats each, decoded greedily."""
     moved = trace.alternative_logprobs + rng.normal(0, sd, trace.alternative_logprobs.shape).astype(np.float32)
     return decoded(trace, moved, moved.argmax(axis=1))
 
 
-def with_choice(trace: Trace, position: int, rank: int) -> Trace:
+def with_choice(trace: TokenTrace, position: int, rank: int) -> TokenTrace:
     ranks = (trace.alternative_ids == trace.token_ids[:, None]).argmax(axis=1)
     ranks[position] = rank
     return decoded(trace, trace.alternative_logprobs, ranks)
 
 
-def longest() -> Trace:
+def longest() -> TokenTrace:
     return max(RECORDED, key=len)
 
 
-def cut(trace: Trace, n: int) -> Trace:
-    return Trace(trace.token_ids[:n], trace.logprobs[:n], trace.alternative_ids[:n], trace.alternative_logprobs[:n])
+def cut(trace: TokenTrace, n: int) -> TokenTrace:
+    return TokenTrace(
+        trace.token_ids[:n], trace.logprobs[:n], trace.alternative_ids[:n], trace.alternative_logprobs[:n]
+    )
 
 
 def test_a_planted_near_tie_is_named_with_its_margins() -> None:
@@ -125,7 +127,7 @@ def test_a_token_below_the_top_is_no_fault_where_the_sampler_may_take_it(setting
     assert (cause.code, cause.evidence["reason"]) == ("unknown", reason)
 
 
-def moved_further(pairs: Sequence[Divergence], noise: NumericNoise) -> int:
+def moved_further(pairs: Sequence[Divergence], noise: LogitNoise) -> int:
     """How many of the pairs moved further than noise explains, each a case of its own."""
     found = [named(pair, noise=noise, text="x" if pair.flip_position is not None else "The cat.") for pair in pairs]
     numbers = [(each.evidence.get("ratio"), each.evidence.get("threshold")) for each in found]
@@ -335,7 +337,7 @@ def test_drift_alone_leaves_numeric_empty_unless_it_is_larger_than_noise() -> No
         pytest.param(choose_larger_noise((0.01, "bfloat16"), (0.02, "bfloat16"), ulp=0.125), "near_tie", id="two-ulps"),
     ],
 )
-def test_a_tie_is_near_or_not_by_the_noise_never_by_a_fixed_number(noise: NumericNoise, code: str) -> None:
+def test_a_tie_is_near_or_not_by_the_noise_never_by_a_fixed_number(noise: LogitNoise, code: str) -> None:
     shared = [(1, -0.1), (2, -2.5)]
     one = make_trace([1, 1, 1, 3], [-0.1] * 3 + [-0.6], [shared, shared, shared, [(3, -0.6), (5, -0.7)]])
     other = make_trace([1, 1, 1, 5], [-0.1] * 3 + [-0.6], [shared, shared, shared, [(5, -0.6), (3, -0.7)]])
@@ -610,31 +612,31 @@ def shares(codes: Sequence[str]) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def measured() -> NumericNoise:
+def measured() -> LogitNoise:
     """The noise of the simulated bucket, from pairs of its own repeats."""
     sd = median_sd(pair.shift_rms for pair in stacks.find_partings(stacks.pairs(200, seed=1)))
     return choose_larger_noise((sd, "bfloat16"), (sd, "bfloat16"), ulp=0.125)
 
 
-def causes(measured: NumericNoise, **stack: float) -> dict[str, float]:
+def causes(measured: LogitNoise, **stack: float) -> dict[str, float]:
     found = stacks.find_partings(stacks.pairs(400, seed=7, **stack))  # type: ignore[arg-type]
     return shares([named(pair, noise=measured, text="x").code for pair in found if pair.flip_position is not None])
 
 
-def test_error_rates_numeric_noise_is_called_a_near_tie(measured: NumericNoise) -> None:
+def test_error_rates_numeric_noise_is_called_a_near_tie(measured: LogitNoise) -> None:
     assert 0.05 < measured.sd < 0.12
     assert causes(measured)["near_tie"] >= 0.97
 
 
-def test_error_rates_a_shift_of_three_sds_is_called_larger(measured: NumericNoise) -> None:
+def test_error_rates_a_shift_of_three_sds_is_called_larger(measured: LogitNoise) -> None:
     assert causes(measured, shift=0.25)["larger_shift"] >= 0.95
 
 
-def test_error_rates_a_shift_below_the_noise_is_mostly_not(measured: NumericNoise) -> None:
+def test_error_rates_a_shift_below_the_noise_is_mostly_not(measured: LogitNoise) -> None:
     assert causes(measured, shift=0.03).get("larger_shift", 0.0) <= 0.05
 
 
-def test_error_rates_a_token_drawn_once_is_called_a_sampler_fault(measured: NumericNoise) -> None:
+def test_error_rates_a_token_drawn_once_is_called_a_sampler_fault(measured: LogitNoise) -> None:
     """Where the draw is what parted them: pairs that numeric noise parted first are near ties, rightly."""
     found = stacks.find_partings(stacks.pairs(400, seed=9, is_drawn_once=True))
     drawn = [pair for pair in found if not pair.are_both_top]
@@ -642,11 +644,11 @@ def test_error_rates_a_token_drawn_once_is_called_a_sampler_fault(measured: Nume
     assert shares([named(pair, noise=measured, text="x").code for pair in drawn])["sampler_fault"] >= 0.95
 
 
-def test_error_rates_noise_alone_moves_at_most_one_case_in_a_hundred_further(measured: NumericNoise) -> None:
+def test_error_rates_noise_alone_moves_at_most_one_case_in_a_hundred_further(measured: LogitNoise) -> None:
     found = stacks.find_partings(stacks.pairs(800, seed=11))
     assert moved_further(found, measured) <= 8
 
 
-def test_error_rates_six_percent_rerouted_are_counted_as_about_six(measured: NumericNoise) -> None:
+def test_error_rates_six_percent_rerouted_are_counted_as_about_six(measured: LogitNoise) -> None:
     found = stacks.find_partings(stacks.pairs(800, seed=13, shift=0.25, share_shifted=0.06))
     assert moved_further(found, measured) == pytest.approx(48, abs=8)

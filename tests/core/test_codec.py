@@ -14,7 +14,7 @@ from evalboard.core.errors import TraceDamaged
 from evalboard.core.trace import codec, directory, packing
 from evalboard.core.trace.form import WHOLE, Form
 from evalboard.core.trace.streams import Sizes
-from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.trace import TokenTrace, make_trace
 from tests import make
 
 DATA = Path(__file__).parent / "data"
@@ -29,7 +29,7 @@ token_ids = st.integers(-1, 50) | st.sampled_from([255, 65534, 65535, 2**24, 2**
 
 
 @st.composite
-def any_traces(draw: st.DrawFn) -> Trace:
+def any_traces(draw: st.DrawFn) -> TokenTrace:
     """Any ids beside any float bits; chosen tokens often, but not always, among the alternatives."""
     n, k = draw(st.integers(0, 12)), draw(st.integers(0, 4))
     ids = [[draw(token_ids) for _ in range(k)] for _ in range(n)]
@@ -46,19 +46,19 @@ def any_traces(draw: st.DrawFn) -> Trace:
     return with_prompt(trace, prompt)
 
 
-def empty(k: int) -> Trace:
+def empty(k: int) -> TokenTrace:
     none = np.zeros((0, k))
-    return Trace(np.zeros(0, np.int32), np.zeros(0, np.float32), none.astype(np.int32), none.astype(np.float32))
+    return TokenTrace(np.zeros(0, np.int32), np.zeros(0, np.float32), none.astype(np.int32), none.astype(np.float32))
 
 
-def with_prompt(trace: Trace, prompt: list[int] | None) -> Trace:
+def with_prompt(trace: TokenTrace, prompt: list[int] | None) -> TokenTrace:
     kept = None if prompt is None else np.array(prompt, dtype=np.int32)
-    return Trace(
+    return TokenTrace(
         trace.token_ids, trace.logprobs, trace.alternative_ids, trace.alternative_logprobs, prompt_token_ids=kept
     )
 
 
-def bits(trace: Trace) -> list[object]:
+def bits(trace: TokenTrace) -> list[object]:
     """Everything that a trace holds, floats as their bits."""
     prompt = trace.prompt_token_ids
     columns = (trace.token_ids, trace.logprobs, trace.alternative_ids, trace.alternative_logprobs)
@@ -86,7 +86,7 @@ def signed(body: bytes) -> bytes:
 @given(st.lists(any_traces(), max_size=5))
 @example([])
 @example([empty(0), empty(7), make.trace("a", k=1), empty(3)])
-def test_reading_gives_back_every_bit(traces: list[Trace]) -> None:
+def test_reading_gives_back_every_bit(traces: list[TokenTrace]) -> None:
     block = codec.encode_block(traces)
     assert [bits(trace) for trace in codec.read_block(block)] == [bits(trace) for trace in traces]
     for slot, trace in enumerate(traces):
@@ -94,7 +94,7 @@ def test_reading_gives_back_every_bit(traces: list[Trace]) -> None:
 
 
 @given(st.lists(any_traces(), min_size=1, max_size=5), st.data())
-def test_some_slots_are_read_like_all_of_them(traces: list[Trace], data: st.DataObject) -> None:
+def test_some_slots_are_read_like_all_of_them(traces: list[TokenTrace], data: st.DataObject) -> None:
     """In any order and more than once: strays, misfits and ranks of the neighbours do not shift a trace's own."""
     slots = data.draw(st.lists(st.integers(0, len(traces) - 1), max_size=6))
     found = codec.read_traces(codec.encode_block(traces), slots)
@@ -116,7 +116,7 @@ def test_reading_no_slot_still_refuses_what_is_damaged(block: bytes) -> None:
 
 
 @given(any_traces(), any_traces())
-def test_digests_are_equal_exactly_when_the_bits_are(one: Trace, other: Trace) -> None:
+def test_digests_are_equal_exactly_when_the_bits_are(one: TokenTrace, other: TokenTrace) -> None:
     assert (one.digest == other.digest) == (bits(one)[:4] == bits(other)[:4])
     assert codec.read_trace(codec.encode_block([one]), 0).digest == one.digest
 

@@ -21,10 +21,10 @@ from evalboard.core.compare.comparison import (
 from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pairing import PAIR_KINDS, pair_runs
 from evalboard.core.compare.pipeline import describe_noise
-from evalboard.core.stats.numeric_noise import NumericNoise
+from evalboard.core.stats.numeric_noise import LogitNoise
 from evalboard.wording.cause import count_larger_shifts, explain_noise
 
-NOISE = NumericNoise(0.09, 0.0, "bfloat16")
+NOISE = LogitNoise(0.09, 0.0, "bfloat16")
 
 
 def matched(baseline: list[list[float]], candidate: list[list[float]]) -> MatchedRuns:

@@ -9,45 +9,45 @@ from typing import Any
 import pytest
 
 from evalboard.core.probes import complete_parameters, judge_determinism_probe, list_prompt_texts, plan_calls
-from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
+from evalboard.core.probes.call import ProbeExchange, ProbeResult, dump_call, parse_call
 from evalboard.core.probes.determinism_probe import Condition, list_rounds
 from evalboard.wording.probe import describe_finding
 
-Answer = Callable[[ProbeCall, Condition], ProbeCall]
+Answer = Callable[[ProbeExchange, Condition], ProbeExchange]
 
 
 def parameters(**given: Any) -> dict[str, Any]:
     return complete_parameters("determinism", {"prompts": 3, "seats": 8, "passes": 2, **given})
 
 
-def plan(asked: dict[str, Any]) -> tuple[ProbeCall, ...]:
+def plan(asked: dict[str, Any]) -> tuple[ProbeExchange, ...]:
     return plan_calls("determinism", asked, list_prompt_texts("determinism", asked) or ())
 
 
-def same(call: ProbeCall, condition: Condition) -> ProbeCall:
+def same(call: ProbeExchange, condition: Condition) -> ProbeExchange:
     return replace(call, token_ids=(call.prompt, 7, 0), trace_digest=f"{call.prompt:02x}", batch_max=condition.seats)
 
 
-def drifting(call: ProbeCall, condition: Condition) -> ProbeCall:
+def drifting(call: ProbeExchange, condition: Condition) -> ProbeExchange:
     """Logprobs are others from 4 in a step on, and no token is."""
     answered = same(call, condition)
     return replace(answered, trace_digest="ff") if condition.seats >= 4 else answered
 
 
-def flipping(call: ProbeCall, condition: Condition) -> ProbeCall:
+def flipping(call: ProbeExchange, condition: Condition) -> ProbeExchange:
     """Beside long prompts the second token is another one."""
     if condition.load != "long":
         return same(call, condition)
     return replace(same(call, condition), token_ids=(call.prompt, 8, 0), trace_digest="ee")
 
 
-def answered(asked: dict[str, Any], answer: Answer, *, worker: int = 1, bucket: int = 5) -> list[ProbeCall]:
+def answered(asked: dict[str, Any], answer: Answer, *, worker: int = 1, bucket: int = 5) -> list[ProbeExchange]:
     rounds = list_rounds(asked)
     by = {"worker": worker, "engine_process": 10 * worker, "bucket": bucket, "fingerprint": "a" * 64}
     return [replace(answer(call, rounds[call.round].condition), **by) for call in plan(asked)]
 
 
-def judge(calls: Sequence[ProbeCall], asked: dict[str, Any]) -> ProbeFinding:
+def judge(calls: Sequence[ProbeExchange], asked: dict[str, Any]) -> ProbeResult:
     return judge_determinism_probe(calls, parameters=asked)
 
 

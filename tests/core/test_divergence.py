@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from evalboard.core.compare import alignment, divergence, drift
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.trace import codec, join_traces, vocabulary
-from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, Trace, make_trace
+from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, TokenTrace, make_trace
 from evalboard.core.trace.vocabulary import Vocabulary
 from tests import make
 from tests.core.pairs import Written, corpus
@@ -79,7 +79,7 @@ logprobs = st.floats(-20, 0, width=32) | st.sampled_from([0.0, -0.0, -0.5, -math
 
 
 @st.composite
-def traces(draw: st.DrawFn, min_size: int = 0) -> Trace:
+def traces(draw: st.DrawFn, min_size: int = 0) -> TokenTrace:
     """Few tokens, so that two traces often share a beginning; any logprobs, ties and non-finite ones included."""
     n, k = draw(st.integers(min_size, 8)), draw(st.integers(0, 4))
     rows = []
@@ -93,7 +93,7 @@ def traces(draw: st.DrawFn, min_size: int = 0) -> Trace:
 
 
 @given(traces())
-def test_a_trace_never_diverges_from_itself(trace: Trace) -> None:
+def test_a_trace_never_diverges_from_itself(trace: TokenTrace) -> None:
     found = find_divergence(trace, trace)
     assert found.kind == "identical"
     assert found.shift_rms in (None, 0.0)
@@ -105,7 +105,7 @@ OTHER_WORDS = Vocabulary.unpack(vocabulary.pack_vocabulary(NAMES[::-1], end_ids=
 
 
 @st.composite
-def trace_pairs(draw: st.DrawFn) -> tuple[Trace, Trace, tuple[Vocabulary, Vocabulary] | None]:
+def trace_pairs(draw: st.DrawFn) -> tuple[TokenTrace, TokenTrace, tuple[Vocabulary, Vocabulary] | None]:
     """Two traces of nothing in common, or one that moved from a position on, perhaps to another token."""
     one = draw(traces())
     if draw(st.booleans()) or not len(one):
@@ -114,13 +114,13 @@ def trace_pairs(draw: st.DrawFn) -> tuple[Trace, Trace, tuple[Vocabulary, Vocabu
     listed, tokens = one.alternative_logprobs.copy(), one.token_ids.copy()
     listed[onset:, draw(st.integers(0, 4)) :] += np.float32(by)
     tokens[flip : flip + 1] += 1
-    other = Trace(tokens, one.logprobs, one.alternative_ids, listed)
+    other = TokenTrace(tokens, one.logprobs, one.alternative_ids, listed)
     return one, other, draw(st.sampled_from([None, (WORDS, WORDS)]))
 
 
 @given(st.lists(trace_pairs(), max_size=6), st.booleans(), st.integers(1, 60))
 def test_many_pairs_at_once_part_as_each_does_alone_to_the_bit(
-    pairs: list[tuple[Trace, Trace, tuple[Vocabulary, Vocabulary] | None]], is_decimal: bool, part_cells: int
+    pairs: list[tuple[TokenTrace, TokenTrace, tuple[Vocabulary, Vocabulary] | None]], is_decimal: bool, part_cells: int
 ) -> None:
     one, other, words = ([pair[place] for pair in pairs] for place in range(3))
     with mock.patch.object(divergence, "PART_CELLS", part_cells):
@@ -148,12 +148,14 @@ def to_the_bit(found: Divergence) -> dict[str, Any]:
 
 
 @given(traces(), traces())
-def test_swapping_the_sides_keeps_every_position(one: Trace, other: Trace) -> None:
+def test_swapping_the_sides_keeps_every_position(one: TokenTrace, other: TokenTrace) -> None:
     assert_same(find_divergence(other, one), swapped(find_divergence(one, other)))
 
 
 @given(traces(min_size=1), traces(min_size=1), traces(), traces())
-def test_a_change_after_the_flip_changes_nothing(one: Trace, other: Trace, tail: Trace, other_tail: Trace) -> None:
+def test_a_change_after_the_flip_changes_nothing(
+    one: TokenTrace, other: TokenTrace, tail: TokenTrace, other_tail: TokenTrace
+) -> None:
     found = find_divergence(one, other)
     if found.flip_position is None:
         return
@@ -163,7 +165,7 @@ def test_a_change_after_the_flip_changes_nothing(one: Trace, other: Trace, tail:
     assert_same(changed, replace(found, n_baseline=changed.n_baseline, n_candidate=changed.n_candidate))
 
 
-def joined(head: Trace, n: int, tail: Trace) -> Trace:
+def joined(head: TokenTrace, n: int, tail: TokenTrace) -> TokenTrace:
     """The first n positions of one trace and all of another."""
     rows = [head.alternatives(position) for position in range(n)] + [tail.alternatives(p) for p in range(len(tail))]
     return make_trace(
@@ -174,12 +176,12 @@ def joined(head: Trace, n: int, tail: Trace) -> Trace:
 
 
 @given(traces(), traces())
-def test_every_difference_of_comparable_bits_is_found_and_nothing_else(one: Trace, other: Trace) -> None:
+def test_every_difference_of_comparable_bits_is_found_and_nothing_else(one: TokenTrace, other: TokenTrace) -> None:
     """The definition, position by position in plain Python, against the columns."""
     assert find_divergence(one, other).drift_onset == slow_onset(one, other)
 
 
-def slow_onset(one: Trace, other: Trace) -> int | None:
+def slow_onset(one: TokenTrace, other: TokenTrace) -> int | None:
     for position in range(min(len(one), len(other))):
         if one.token_ids[position] != other.token_ids[position]:
             return None
@@ -195,13 +197,15 @@ def slow_onset(one: Trace, other: Trace) -> int | None:
 
 
 @given(traces(), st.permutations(range(6)))
-def test_other_ids_of_the_same_bytes_give_the_same_positions(trace: Trace, order: list[int]) -> None:
+def test_other_ids_of_the_same_bytes_give_the_same_positions(trace: TokenTrace, order: list[int]) -> None:
     names = [b"ab", b"a", b"b", b"c\xc3", b"\xa9", b" "]
     plain, shuffled = Vocabulary.unpack(vocabulary.pack_vocabulary(names)), [b""] * 6
     for old, new in enumerate(order):
         shuffled[new] = names[old]
     numbers = np.array([*order, NO_TOKEN], dtype=np.int32)  # NO_TOKEN is −1, the last
-    other = Trace(numbers[trace.token_ids], trace.logprobs, numbers[trace.alternative_ids], trace.alternative_logprobs)
+    other = TokenTrace(
+        numbers[trace.token_ids], trace.logprobs, numbers[trace.alternative_ids], trace.alternative_logprobs
+    )
     found = find_divergence(trace, other, vocabularies=(plain, Vocabulary.unpack(vocabulary.pack_vocabulary(shuffled))))
     assert found.kind == "identical"
     assert found.n_shared == len(trace)
@@ -278,7 +282,7 @@ def test_recorded_float32_and_bfloat16_part_where_their_ids_first_differ() -> No
         assert find_divergence(one, other).flip_position == first
 
 
-def openai_traces(name: str, numbers: dict[str, int]) -> dict[tuple[str, int], Trace]:
+def openai_traces(name: str, numbers: dict[str, int]) -> dict[tuple[str, int], TokenTrace]:
     found = {}
     for line in (LOGS / "openai_chat" / name).read_text().splitlines():
         entry = json.loads(line)
@@ -286,7 +290,7 @@ def openai_traces(name: str, numbers: dict[str, int]) -> dict[tuple[str, int], T
     return found
 
 
-def decimal_trace(content: dict[str, Any], numbers: dict[str, int]) -> Trace:
+def decimal_trace(content: dict[str, Any], numbers: dict[str, int]) -> TokenTrace:
     def number(token: dict[str, Any]) -> int:
         return numbers.setdefault(token["token"], len(numbers))
 
@@ -325,7 +329,7 @@ def inspect_samples(name: str) -> Iterator[dict[str, Any]]:
 
 def test_9_of_12_real_responses_flip_at_the_stated_positions_and_repeats_are_equal() -> None:
     numbers: dict[str, int] = {}
-    sides: list[dict[tuple[str, int], Trace]] = [
+    sides: list[dict[tuple[str, int], TokenTrace]] = [
         {
             (sample["id"], sample["epoch"]): decimal_trace(sample["output"]["choices"][0]["logprobs"], numbers)
             for sample in inspect_samples(name)

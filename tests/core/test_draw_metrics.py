@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, Metric, parse_metric
+from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric
 from evalboard.core.stats import draw_metrics
 
 HAS_PASSED = {PASS_AT: any, PASS_ALL: all}
@@ -23,19 +23,19 @@ def test_an_estimate_is_the_mean_over_every_choice_of_k_draws(kind: str) -> None
     scores = (rng.random((40, 7)) < rng.random((40, 1))).astype(np.float64)
     for k in range(1, 8):
         every = [[HAS_PASSED[kind](chosen) for chosen in combinations(row, k)] for row in scores.tolist()]
-        assert draw_metrics.estimate(scores, Metric(kind, k)) == pytest.approx(np.mean(every, axis=1))
+        assert draw_metrics.estimate(scores, MetricSpec(kind, k)) == pytest.approx(np.mean(every, axis=1))
 
 
 def test_no_number_of_draws_costs_a_digit() -> None:
     """1 − C(900, 500)/C(1000, 500) is 1 − 3.5e-35, and C(500, 400)/C(1000, 400) is about 1e-166."""
     scores = np.repeat([[1.0] * 100 + [0.0] * 900, [1.0] * 500 + [0.0] * 500], 1, axis=0)
-    assert draw_metrics.estimate(scores, Metric(PASS_AT, 500))[0] == 1.0
-    tiny = draw_metrics.estimate(scores, Metric(PASS_ALL, 400))[1]
+    assert draw_metrics.estimate(scores, MetricSpec(PASS_AT, 500))[0] == 1.0
+    tiny = draw_metrics.estimate(scores, MetricSpec(PASS_ALL, 400))[1]
     assert tiny == math.comb(500, 400) / math.comb(1000, 400) > 0
 
 
-@pytest.mark.parametrize("metric", [Metric(PASS_AT, 2), Metric(PASS_ALL, 3), Metric(PASS_AT, 4)])
-def test_pseudo_values_average_to_the_estimate_and_scatter_as_leaving_a_draw_out_does(metric: Metric) -> None:
+@pytest.mark.parametrize("metric", [MetricSpec(PASS_AT, 2), MetricSpec(PASS_ALL, 3), MetricSpec(PASS_AT, 4)])
+def test_pseudo_values_average_to_the_estimate_and_scatter_as_leaving_a_draw_out_does(metric: MetricSpec) -> None:
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 2, (60, 6)).astype(np.float64)
     scores[3, 2] = np.nan
@@ -48,7 +48,7 @@ def test_pseudo_values_average_to_the_estimate_and_scatter_as_leaving_a_draw_out
         assert np.nanvar(values, ddof=1) / n == pytest.approx((n - 1) * np.var(left))
     assert np.isnan(pseudo[3, 2])
     assert draw_metrics.jackknife(scores, MEAN) is scores
-    assert np.isnan(draw_metrics.jackknife(scores[:, :4], Metric(PASS_AT, 4))).all()  # no draw to leave out
+    assert np.isnan(draw_metrics.jackknife(scores[:, :4], MetricSpec(PASS_AT, 4))).all()  # no draw to leave out
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,11 @@ def test_graded_scores_have_a_mean_alone_and_one_draw_has_nothing() -> None:
 
 
 @pytest.mark.parametrize(("n_runs", "least"), [(80, 0.85), pytest.param(300, 0.87, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("metric", [Metric(PASS_AT, 2), Metric(PASS_ALL, 2), Metric(PASS_AT, 5), Metric(PASS_ALL, 5)])
+@pytest.mark.parametrize(
+    "metric", [MetricSpec(PASS_AT, 2), MetricSpec(PASS_ALL, 2), MetricSpec(PASS_AT, 5), MetricSpec(PASS_ALL, 5)]
+)
 def test_the_interval_on_these_cases_covers_what_ever_more_draws_would_come_to(
-    metric: Metric, n_runs: int, least: float
+    metric: MetricSpec, n_runs: int, least: float
 ) -> None:
     """At 90 %, of 6 draws and 400 cases; never too narrow, and too wide where k is near n (docs/verdict.md)."""
     rng = np.random.default_rng(4)
@@ -142,8 +144,8 @@ def test_where_no_draw_can_be_left_out_the_interval_for_other_cases_covers_these
     ("name", "metric"),
     [
         ("mean", MEAN),
-        ("pass@3", Metric(PASS_AT, 3)),
-        ("pass^2", Metric(PASS_ALL, 2)),
+        ("pass@3", MetricSpec(PASS_AT, 3)),
+        ("pass^2", MetricSpec(PASS_ALL, 2)),
         ("pass@1", MEAN),
         ("pass@0", None),
         ("pass@", None),
@@ -152,5 +154,5 @@ def test_where_no_draw_can_be_left_out_the_interval_for_other_cases_covers_these
         (3, None),
     ],
 )
-def test_a_metric_has_one_name(name: object, metric: Metric | None) -> None:
+def test_a_metric_has_one_name(name: object, metric: MetricSpec | None) -> None:
     assert parse_metric(name) == metric

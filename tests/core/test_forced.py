@@ -14,19 +14,19 @@ from evalboard.core.forced import (
     measure_responses,
 )
 from evalboard.core.forced.resampling import LEVEL, N_DRAWS, Resampler
-from evalboard.core.trace import NO_TOKEN, Trace, join_traces, make_trace
+from evalboard.core.trace import NO_TOKEN, TokenTrace, join_traces, make_trace
 from tests import make
 
 NAN = math.nan
 
 
-def scored(chosen: list[float], tops: list[float | None], ids: list[int] | None = None) -> Trace:
+def scored(chosen: list[float], tops: list[float | None], ids: list[int] | None = None) -> TokenTrace:
     """The tokens 1, 2, … with their logprobs; tops: of a token 99, listed beside where there is one."""
     rows = [[] if top is None else [(99, top)] for top in tops]
     return make_trace(ids or list(range(1, len(chosen) + 1)), chosen, rows)
 
 
-def lay(*pairs: tuple[Trace, Trace]) -> ForcedPositions:
+def lay(*pairs: tuple[TokenTrace, TokenTrace]) -> ForcedPositions:
     return measure_positions(join_traces([pair[0] for pair in pairs]), join_traces([pair[1] for pair in pairs]))
 
 
@@ -126,10 +126,10 @@ def test_exactly_nothing_is_a_fact_of_its_own() -> None:
     assert same.is_identical
     assert same.kl_k3 == Estimate(value=0.0, low=0.0, high=0.0)
     nudged = np.nextafter(trace.logprobs, np.float32(-1), where=np.arange(50) == 20, out=trace.logprobs.copy())
-    other = Trace(trace.token_ids, nudged, trace.alternative_ids, trace.alternative_logprobs)
+    other = TokenTrace(trace.token_ids, nudged, trace.alternative_ids, trace.alternative_logprobs)
     assert not measure_forced(lay(*[(trace, trace)] * 5, (trace, other))).is_identical
     unknown = np.where(np.arange(50) == 20, np.float32(NAN), trace.logprobs)
-    partly = Trace(trace.token_ids, unknown, trace.alternative_ids, trace.alternative_logprobs)
+    partly = TokenTrace(trace.token_ids, unknown, trace.alternative_ids, trace.alternative_logprobs)
     assert not measure_forced(lay((partly, trace))).is_identical
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from evalboard.core.stats import fragility
-from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.trace import TokenTrace, make_trace
 
 
-def with_margins(*margins: float) -> Trace:
+def with_margins(*margins: float) -> TokenTrace:
     return make_trace([1] * len(margins), [-0.25] * len(margins), [[(1, -0.25), (2, -0.25 - m)] for m in margins])
 
 
@@ -53,7 +53,7 @@ def test_traces_are_kept_apart() -> None:
         pytest.param(make_trace([], [], []), id="no-position"),
     ],
 )
-def test_without_a_margin_nothing_is_known(trace: Trace) -> None:
+def test_without_a_margin_nothing_is_known(trace: TokenTrace) -> None:
     found = fragility.predict_flip_chances([trace, with_margins(0.0)], 0.1)
     assert np.isnan(found[0])
     assert found[1] == 0.5

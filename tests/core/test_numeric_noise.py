@@ -14,7 +14,7 @@ from evalboard.core.stats.numeric_noise import (
     MAX_FLOORS,
     MAX_UNEVENNESS,
     MIN_PAIRS,
-    NumericNoise,
+    LogitNoise,
     choose_larger_noise,
     estimate_ulp,
     measure_unevenness,
@@ -54,11 +54,11 @@ def test_the_noisier_side_is_the_measure(
 @pytest.mark.parametrize(
     ("noise", "near"),
     [
-        pytest.param(NumericNoise(0.1, 0.125), 0.33, id="by-the-sd"),
-        pytest.param(NumericNoise(0.01, 0.125), 0.25, id="by-two-ulps"),
+        pytest.param(LogitNoise(0.1, 0.125), 0.33, id="by-the-sd"),
+        pytest.param(LogitNoise(0.01, 0.125), 0.25, id="by-two-ulps"),
     ],
 )
-def test_near_is_two_ulps_or_a_multiple_of_the_sd(noise: NumericNoise, near: float) -> None:
+def test_near_is_two_ulps_or_a_multiple_of_the_sd(noise: LogitNoise, near: float) -> None:
     assert noise.near == pytest.approx(near)
 
 
@@ -68,7 +68,7 @@ def test_the_threshold_falls_with_the_positions(n: int, limit: float) -> None:
 
 
 def test_two_positions_say_nothing_of_a_shift() -> None:
-    noise = NumericNoise(0.01)
+    noise = LogitNoise(0.01)
     assert noise.ratio(5.0, 2) is None
     assert not noise.is_larger(5.0, 2)
     assert noise.is_larger(5.0, 3)
@@ -142,7 +142,7 @@ def test_the_threshold_is_stretched_twofold_at_most_and_only_where_enough_pairs_
     sd = median_sd(shift for shift, _ in uneven)
     assert measure_unevenness(uneven, sd) == MAX_UNEVENNESS
     assert measure_unevenness(uneven[: MIN_PAIRS - 1], sd) == 1.0
-    assert NumericNoise(0.1, unevenness=2.0).threshold(36) == 3.0
+    assert LogitNoise(0.1, unevenness=2.0).threshold(36) == 3.0
 
 
 @pytest.mark.parametrize("step", [0.125, 0.0625, 0.015625])

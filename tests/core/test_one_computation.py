@@ -13,7 +13,7 @@ from bench.simulated_shifts import share_called_two
 from evalboard.contract.comparison import OneComputation
 from evalboard.core.stats import judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from tests.core import stacks
 
 FLOOR = 0.09  # nats, bfloat16
@@ -39,7 +39,7 @@ def compare(*, noise: tuple[float, float], shift: float = 0.0, seed: int = 0) ->
     return judge_distances(across, (within_ours, within_theirs), floor=FLOOR)
 
 
-def measure_distances(cases: list[list[Trace]]) -> np.ndarray:
+def measure_distances(cases: list[list[TokenTrace]]) -> np.ndarray:
     """Return float64[n_cases, n, n]: how far each case's n answers are from one another, squared."""
     places = list(combinations(range(2 * REPEATS), 2))
     partings = stacks.find_partings((traces[at], traces[other]) for traces in cases for at, other in places)

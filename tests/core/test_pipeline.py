@@ -30,20 +30,22 @@ from evalboard.core.compare import (
     WordsById,
     run,
 )
-from evalboard.core.trace import Trace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
+from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
 from tests.core import stacks
 
 N_CASES = 24
-Given = Sequence[Sequence[Trace | None]]  # by repeat and case; None where no answer came
+Given = Sequence[Sequence[TokenTrace | None]]  # by repeat and case; None where no answer came
 
 
 class Kept:
     """Reads traces that are places of their own."""
 
-    def read(self, places: Iterable[Trace]) -> list[Trace]:
+    def read(self, places: Iterable[TokenTrace]) -> list[TokenTrace]:
         return list(places)
 
-    def read_pair_columns(self, pairs: Sequence[tuple[Trace, Trace]]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+    def read_pair_columns(
+        self, pairs: Sequence[tuple[TokenTrace, TokenTrace]]
+    ) -> Iterator[tuple[TraceColumns, TraceColumns]]:
         for pair in pairs:
             ours, theirs = (join_traces([trace]) for trace in pair)
             yield ours, theirs
@@ -70,7 +72,7 @@ class Answers:
         return 1
 
 
-def text_of(trace: Trace) -> str:
+def text_of(trace: TokenTrace) -> str:
     return " ".join(map(str, trace.token_ids.tolist()))
 
 
@@ -150,7 +152,7 @@ def sides() -> tuple[Side, Side, Reads]:
     """Two repeats of either side; one answer of the candidate is missing, and one was not chosen greedily."""
     ours, theirs = (list(each) for each in zip(*stacks.pairs(N_CASES, seed=3), strict=True))
     again, fault = (list(each) for each in zip(*stacks.pairs(N_CASES, seed=3, noise=0.3), strict=True))
-    gone: list[Trace | None] = [None, *theirs[1:]]
+    gone: list[TokenTrace | None] = [None, *theirs[1:]]
     second = ours[7].alternative_ids[:, 1].copy(), ours[7].alternative_logprobs[:, 1].copy()
     gone[7] = replace(ours[7], token_ids=second[0], logprobs=second[1])
     baseline, candidate = side([ours, again], bucket=1), side([gone, fault], bucket=2)

@@ -6,13 +6,13 @@ import pytest
 
 from bench.planted_causes import PAIRS
 from bench.planted_recorded import list_recorded, measure_recorded_noise
-from evalboard.core.stats import NumericNoise
+from evalboard.core.stats import LogitNoise
 
-PLANTED = [planted.name for planted in list_recorded(NumericNoise(0.1))]
+PLANTED = [planted.name for planted in list_recorded(LogitNoise(0.1))]
 
 
 @cache
-def measure_noise(n_pairs: int) -> NumericNoise:
+def measure_noise(n_pairs: int) -> LogitNoise:
     return measure_recorded_noise(n_pairs)
 
 

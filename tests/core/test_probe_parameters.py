@@ -9,11 +9,11 @@ import pytest
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.errors import InvalidInput
 from evalboard.core.probes import parameters as probe_parameters
-from evalboard.core.probes.call import ProbeCall
+from evalboard.core.probes.call import ProbeExchange
 from evalboard.core.probes.parameters import complete_parameters
 
 
-def calls_of(kind: str, given: dict[str, Any] | None = None) -> tuple[ProbeCall, ...]:
+def calls_of(kind: str, given: dict[str, Any] | None = None) -> tuple[ProbeExchange, ...]:
     parameters = complete_parameters(kind, given or {})
     return probe_parameters.plan_calls(kind, parameters, probe_parameters.list_prompt_texts(kind, parameters) or [])
 

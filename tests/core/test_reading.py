@@ -8,7 +8,7 @@ from evalboard.core.errors import TraceDamaged
 from evalboard.core.trace import codec
 from evalboard.core.trace.directory import start_size
 from evalboard.core.trace.reading import Reading
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 from evalboard.core.trace.trace_columns import TraceColumns
 from tests import make
 from tests.core.test_codec import any_traces, bits
@@ -21,7 +21,7 @@ def read(blocks: list[bytes], places: list[tuple[int, int]]) -> TraceColumns:
 
 
 @given(st.lists(st.lists(any_traces(), min_size=1, max_size=3), max_size=4), st.data())
-def test_traces_come_in_the_order_of_their_places(stored: list[list[Trace]], data: st.DataObject) -> None:
+def test_traces_come_in_the_order_of_their_places(stored: list[list[TokenTrace]], data: st.DataObject) -> None:
     everywhere = [(block, slot) for block, traces in enumerate(stored) for slot in range(len(traces))]
     places = data.draw(st.lists(st.sampled_from(everywhere), max_size=8)) if everywhere else []
     columns = read([codec.encode_block(traces) for traces in stored], places)

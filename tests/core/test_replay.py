@@ -8,26 +8,26 @@ import pytest
 from evalboard.core.compare import replay
 from evalboard.core.digest import short_digest
 from evalboard.core.trace.provenance import Decoded, Timings
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 from evalboard.wording import replay as wording
 from tests import make
 
 TEXT = "a blue sky over it"
 
 
-def moved(trace: Trace, position: int, by: float = 2**-10) -> Trace:
+def moved(trace: TokenTrace, position: int, by: float = 2**-10) -> TokenTrace:
     """The trace with the chosen token's logprob moved at one position."""
     logprobs, listed = trace.logprobs.copy(), trace.alternative_logprobs.copy()
     logprobs[position] -= np.float32(by)
     listed[position, 0] = logprobs[position]
-    return Trace(trace.token_ids, logprobs, trace.alternative_ids, listed)
+    return TokenTrace(trace.token_ids, logprobs, trace.alternative_ids, listed)
 
 
-def flipped(trace: Trace, position: int) -> Trace:
+def flipped(trace: TokenTrace, position: int) -> TokenTrace:
     """The trace with the second alternative chosen at one position, a near tie, and the same tokens after it."""
     ids, logprobs = trace.token_ids.copy(), trace.logprobs.copy()
     ids[position], logprobs[position] = trace.alternative_ids[position, 1], trace.alternative_logprobs[position, 1]
-    return Trace(ids, logprobs, trace.alternative_ids, trace.alternative_logprobs)
+    return TokenTrace(ids, logprobs, trace.alternative_ids, trace.alternative_logprobs)
 
 
 RUNS = make.trace(TEXT)
@@ -39,7 +39,7 @@ def draw(ids: Any) -> list[str]:
     return [chr(token) for token in ids]
 
 
-def answer(trace: Trace, *, batch: tuple[int, int] = (1, 1)) -> Decoded:
+def answer(trace: TokenTrace, *, batch: tuple[int, int] = (1, 1)) -> Decoded:
     return Decoded(
         case_index=0,
         text="".join(draw(trace.token_ids)),
@@ -58,7 +58,7 @@ def answer(trace: Trace, *, batch: tuple[int, int] = (1, 1)) -> Decoded:
 
 
 def replayed(
-    *tried: tuple[dict[str, Any], Trace | str], response: Trace | None = RUNS, **beside: Any
+    *tried: tuple[dict[str, Any], TokenTrace | str], response: TokenTrace | None = RUNS, **beside: Any
 ) -> list[dict[str, Any]]:
     """The results of these variants in order, as a worker makes them.
 
@@ -82,7 +82,7 @@ def replayed(
     return results
 
 
-def sizes(*tried: tuple[int, Trace | str], **more: Any) -> list[dict[str, Any]]:
+def sizes(*tried: tuple[int, TokenTrace | str], **more: Any) -> list[dict[str, Any]]:
     return replayed(*(({"batch_size": size, **more}, gave) for size, gave in tried))
 
 
@@ -101,7 +101,7 @@ def sizes(*tried: tuple[int, Trace | str], **more: Any) -> list[dict[str, Any]]:
         ("killed", "error", "There is no answer: out_of_memory: killed"),
     ],
 )
-def test_one_case_replayed_says_what_it_gave(gave: Trace | str, outcome: str, sentence: str) -> None:
+def test_one_case_replayed_says_what_it_gave(gave: TokenTrace | str, outcome: str, sentence: str) -> None:
     [result] = replayed(({}, gave))
     assert result["outcome"] == outcome
     [said] = wording.explain_replay([result])
@@ -125,7 +125,7 @@ def test_of_an_answer_that_ends_earlier_only_the_other_has_a_token() -> None:
 def test_other_alternatives_at_equal_tokens_and_logprobs_are_not_identical() -> None:
     ids = RUNS.alternative_ids.copy()
     ids[4, 1] = 99
-    other = Trace(RUNS.token_ids, RUNS.logprobs, ids, RUNS.alternative_logprobs)
+    other = TokenTrace(RUNS.token_ids, RUNS.logprobs, ids, RUNS.alternative_logprobs)
     results = replayed(({}, other))
     assert (results[0]["outcome"], results[0]["drift_onset"]) == ("drift", None)
     assert "Drifts in the alternatives that are listed" in wording.explain_replay(results)[0]
@@ -219,7 +219,7 @@ def test_sizes_under_another_dtype_are_held_against_each_other() -> None:
     assert said[2] == "bfloat16: Identical at batch size 1 and 2."
 
 
-def of_neighbours(*gave: Trace, n_tokens: tuple[int | None, ...] = (40, 40, 40)) -> tuple[str, ...]:
+def of_neighbours(*gave: TokenTrace, n_tokens: tuple[int | None, ...] = (40, 40, 40)) -> tuple[str, ...]:
     shifts = [{"batch_size": 4, **({"neighbours": 3 * n} if n else {})} for n in range(len(gave))]
     results = replayed(*zip(shifts, gave, strict=True))
     return wording.explain_replay(
@@ -237,7 +237,7 @@ def test_other_neighbours_that_change_nothing_are_told() -> None:
 @pytest.mark.parametrize(
     ("gave", "words"), [(DRIFTED, "drifts from position 3"), (FLIPPED, "flips at position 7: ‘s’ → ‘t’")]
 )
-def test_other_neighbours_that_change_the_answer_are_possible_leakage(gave: Trace, words: str) -> None:
+def test_other_neighbours_that_change_the_answer_are_possible_leakage(gave: TokenTrace, words: str) -> None:
     said = of_neighbours(RUNS, RUNS, gave)
     assert len(said) == 2
     assert said[1].startswith(f"Possible leakage: at batch size 4, with other neighbours, the same case {words}")

@@ -6,20 +6,20 @@ import random
 import pytest
 
 from evalboard.core.probes import routing_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.wording.probe import describe_finding
 
 
-def sentence(finding: ProbeFinding) -> str:
+def sentence(finding: ProbeResult) -> str:
     return describe_finding("routing", finding.state, finding.numbers)
 
 
 A, B = "a" * 64, "b" * 64
 
 
-def calls(worker: int, *fingerprints: str) -> list[ProbeCall]:
+def calls(worker: int, *fingerprints: str) -> list[ProbeExchange]:
     return [
-        ProbeCall(prompt=0, group="ask", round=index, worker=worker, token_ids=(1,), fingerprint=fingerprint)
+        ProbeExchange(prompt=0, group="ask", round=index, worker=worker, token_ids=(1,), fingerprint=fingerprint)
         for index, fingerprint in enumerate(fingerprints)
     ]
 
@@ -36,10 +36,12 @@ def calls(worker: int, *fingerprints: str) -> list[ProbeCall]:
         pytest.param([*calls(1, A, A), *calls(2, "", "")], A, "unknown", id="unknown-is-not-equal"),
         pytest.param(calls(1, "", ""), None, "unknown", id="all-unknown"),
         pytest.param([], A, "incomplete", id="nothing"),
-        pytest.param([ProbeCall(prompt=0, group="ask", worker=1, error="gone")] * 3, A, "incomplete", id="all-failed"),
+        pytest.param(
+            [ProbeExchange(prompt=0, group="ask", worker=1, error="gone")] * 3, A, "incomplete", id="all-failed"
+        ),
     ],
 )
-def test_the_fingerprints_decide(asked: list[ProbeCall], last: str | None, state: str) -> None:
+def test_the_fingerprints_decide(asked: list[ProbeExchange], last: str | None, state: str) -> None:
     finding = routing_probe.judge_routing_probe(asked, last_fingerprint=last)
     assert finding.state == state
     json.dumps(finding.numbers, allow_nan=False)
@@ -69,7 +71,7 @@ def test_shares_are_counted_by_fingerprint_and_by_worker() -> None:
 
 
 def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
-    gone = ProbeCall(prompt=0, group="ask", worker=2, error="The worker went away.")
+    gone = ProbeExchange(prompt=0, group="ask", worker=2, error="The worker went away.")
     finding = routing_probe.judge_routing_probe([*calls(1, A, A), gone])
     assert finding.state == "one"
     assert finding.numbers["n_workers_silent"] == 1

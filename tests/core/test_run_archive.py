@@ -16,7 +16,7 @@ from evalboard.core.archive.run_archive_reader import ArchiveDamaged, RunArchive
 from evalboard.core.suite import lines as suite_lines
 from evalboard.core.suite import suite
 from evalboard.core.trace import codec, vocabulary
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 from tests import make
 
 CASES = ["sky", "a/b c"]
@@ -31,7 +31,7 @@ MANIFEST = {"engine": {"dtype": "float32"}}
 Files = dict[str, bytes]
 
 
-def traces() -> list[Trace]:
+def traces() -> list[TokenTrace]:
     return [make.trace("abcd", seed=1, prompt=[1, 2]), make.trace("ab", seed=2, k=3)]
 
 

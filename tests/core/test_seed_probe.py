@@ -9,18 +9,18 @@ import pytest
 
 from bench.simulated_probes import QUIET, seed_calls
 from evalboard.core.probes import seed_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.wording.probe import describe_finding
 
 
-def sentence(finding: ProbeFinding) -> str:
+def sentence(finding: ProbeResult) -> str:
     return describe_finding("seed", finding.state, finding.numbers)
 
 
-def calls_of(same: list[list[str]], different: list[list[str]]) -> list[ProbeCall]:
+def calls_of(same: list[list[str]], different: list[list[str]]) -> list[ProbeExchange]:
     """Texts by prompt, without token ids."""
     return [
-        ProbeCall(prompt=prompt, group=group, seed=1, text=text, bucket=3)
+        ProbeExchange(prompt=prompt, group=group, seed=1, text=text, bucket=3)
         for group, by_prompt in (("same", same), ("different", different))
         for prompt, texts in enumerate(by_prompt)
         for text in texts
@@ -78,8 +78,8 @@ def test_texts_that_no_seed_changes_are_no_test_of_the_seed() -> None:
     assert "50 of 50 pairs with different seeds are identical" in sentence(finding)
 
 
-def as_greedy(calls: list[ProbeCall], text: str) -> list[ProbeCall]:
-    return [*calls, *(ProbeCall(prompt=prompt, group="greedy", text=text) for prompt in range(5))]
+def as_greedy(calls: list[ProbeExchange], text: str) -> list[ProbeExchange]:
+    return [*calls, *(ProbeExchange(prompt=prompt, group="greedy", text=text) for prompt in range(5))]
 
 
 def test_a_temperature_of_0_tells_a_dropped_temperature_from_a_seed_that_is_put_in_place_of_all() -> None:
@@ -116,12 +116,12 @@ def test_failed_calls_are_counted_and_left_out() -> None:
     assert found.state == "incomplete"
     assert sentence(found).endswith("Most often: the engine is gone")
     assert seed_probe.judge_seed_probe([]).state == "incomplete"
-    assert seed_probe.judge_seed_probe([ProbeCall(prompt=0, group="same", text="a")] * 9).state == "incomplete"
+    assert seed_probe.judge_seed_probe([ProbeExchange(prompt=0, group="same", text="a")] * 9).state == "incomplete"
 
 
 def test_empty_answers_are_answers() -> None:
     finding = seed_probe.judge_seed_probe(
-        [ProbeCall(prompt=0, group=group) for group in ("same", "different") for _ in range(5)]
+        [ProbeExchange(prompt=0, group=group) for group in ("same", "different") for _ in range(5)]
     )
     assert finding.state == "deterministic"
 

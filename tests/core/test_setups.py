@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalboard.contract.lab_kinds import Reach
+from evalboard.contract.lab_kinds import FieldReach
 from evalboard.contract.manifest import MovedField
 from evalboard.core.lab import Setup, combine_setups, find_fields, find_unreachable, is_case_alone
 from evalboard.core.profile import DEFAULT_PROFILES, parse_profile
@@ -45,7 +45,7 @@ def test_each_setting_that_differs_is_a_field_and_what_is_the_same_is_none() -> 
     fields = {each.name: each for each in find_fields(setup(), theirs, kind="cpu")}
     assert set(fields) == {"dtype", "engine.enforce_eager", "sampling.top_k", "worker"}
     assert (fields["dtype"].baseline, fields["dtype"].candidate) == ("float32", "bfloat16")
-    assert fields["worker"].reach is Reach.WORKER
+    assert fields["worker"].reach is FieldReach.WORKER
     assert names(setup(), setup()) == []
 
 

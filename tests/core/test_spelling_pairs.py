@@ -2,7 +2,7 @@
 
 from bench.simulated_spelling import count_flips
 from evalboard.core.compare import KnownResponse, Pair, TracedText, WordsById, distance_tables, find_cause, find_parting
-from evalboard.core.stats import NumericNoise
+from evalboard.core.stats import LogitNoise
 from evalboard.core.trace import Vocabulary, make_trace, pack_vocabulary
 from evalboard.wording.cause import explain_cause
 
@@ -27,7 +27,7 @@ def test_it_is_said_that_the_tokens_alone_differ():
         assert parted is not None
         assert (parted.kind, parted.is_retokenised, parted.parts_at) == ("identical", True, None)
         answer = KnownResponse(text="The cat sat")
-        cause = find_cause(Pair(answer, answer), parted, NumericNoise(0.01))
+        cause = find_cause(Pair(answer, answer), parted, LogitNoise(0.01))
         assert cause.code == "identical"
         assert explain_cause(cause).startswith("Same text, tokenized differently")
 
@@ -66,5 +66,5 @@ def test_a_token_far_below_forbidden_ones_is_no_fault_of_a_sampler():
         for text, chosen in (("The cat sat", 1), ("The ran sat", 5))
     )
     answers = (KnownResponse(text=side.text, temperature=0.0) for side in (ours, theirs))
-    cause = find_cause(Pair(*answers), find_parting(ours, theirs, WORDS), NumericNoise(0.01))
+    cause = find_cause(Pair(*answers), find_parting(ours, theirs, WORDS), LogitNoise(0.01))
     assert (cause.code, cause.evidence["reason"]) == ("unknown", "constrained")

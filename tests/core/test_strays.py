@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
-from evalboard.core.stats import FAR_FLOORS, Strays, assume_logit_sd, find_strays, list_strays
+from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, list_strays
 
 FAR = FAR_FLOORS * FLOOR
 
@@ -43,7 +43,7 @@ def test_what_may_be_noise_is_nothing(cases: list[np.ndarray]) -> None:
 
 
 def test_where_repeats_must_be_the_same_one_bit_makes_a_stray() -> None:
-    assert find_strays(np.array([table(1e-7)] * 3), far=0.0) == Strays(
+    assert find_strays(np.array([table(1e-7)] * 3), far=0.0) == BucketStrays(
         3, ((0, 2), (1, 2), (2, 2)), pytest.approx(1e-7), 0.0, 12, 0.0
     )
 
@@ -52,8 +52,8 @@ def test_of_further_cases_even_a_single_stray_is_listed() -> None:
     cases = np.array([table(0.33), table(0.02), table(0.2)])
     assert find_strays(cases, far=FAR) is None
     assert list_strays(cases, far=FAR).places == ((0, 2),)
-    assert list_strays(cases[1:], far=FAR) == Strays(2, (), 0.0, 0.0, 10, FAR)
-    assert list_strays(cases[:0], far=FAR) == Strays(0, (), 0.0, 0.0, 0, FAR)
+    assert list_strays(cases[1:], far=FAR) == BucketStrays(2, (), 0.0, 0.0, 10, FAR)
+    assert list_strays(cases[:0], far=FAR) == BucketStrays(0, (), 0.0, 0.0, 0, FAR)
 
 
 def test_a_repeat_that_is_not_there_is_neither_near_nor_far() -> None:

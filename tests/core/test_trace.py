@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from evalboard.core.trace.trace import NO_TOKEN, Alternative, Trace, make_trace
+from evalboard.core.trace.trace import NO_TOKEN, Alternative, TokenTrace, make_trace
 from tests import make
 
 INF = math.inf
@@ -38,7 +38,7 @@ def test_digest_tells_empty_traces_of_different_k_apart() -> None:
     shapes = [np.zeros((0, k)) for k in (0, 2)]
     nothing = np.zeros(0)
     digests = {
-        Trace(
+        TokenTrace(
             nothing.astype(np.int32), nothing.astype(np.float32), cells.astype(np.int32), cells.astype(np.float32)
         ).digest
         for cells in shapes
@@ -48,7 +48,7 @@ def test_digest_tells_empty_traces_of_different_k_apart() -> None:
 
 def test_digest_does_not_depend_on_memory_layout() -> None:
     trace = make.trace("abcdef", k=3)
-    turned = Trace(
+    turned = TokenTrace(
         trace.token_ids[::-1].copy()[::-1],
         trace.logprobs,
         np.asfortranarray(trace.alternative_ids),
@@ -109,4 +109,4 @@ def test_rows_of_different_lengths_are_filled_with_no_token() -> None:
 def test_columns_that_do_not_fit_are_refused(shapes: tuple[tuple[int, ...], ...]) -> None:
     dtypes = (np.int32, np.float32, np.int32, np.float32)
     with pytest.raises(ValueError, match="must"):
-        Trace(*(np.zeros(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)))
+        TokenTrace(*(np.zeros(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)))

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalboard.core.trace.trace import NO_TOKEN, Trace
+from evalboard.core.trace.trace import NO_TOKEN, TokenTrace
 from evalboard.core.trace.trace_columns import join_traces
 from tests import make
 from tests.core.test_codec import any_traces, bits
 
 
 @given(st.lists(any_traces(), max_size=5), st.data())
-def test_each_trace_comes_back_from_the_columns(traces: list[Trace], data: st.DataObject) -> None:
+def test_each_trace_comes_back_from_the_columns(traces: list[TokenTrace], data: st.DataObject) -> None:
     columns = join_traces(traces)
     assert len(columns) == len(traces)
     assert [bits(columns.trace(index))[:4] for index in range(len(traces))] == [bits(trace)[:4] for trace in traces]

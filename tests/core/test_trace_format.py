@@ -8,7 +8,7 @@ import pytest
 
 from bench import bench_trace
 from evalboard.core.trace import codec, directory, gaps, packing
-from evalboard.core.trace.trace import Trace, make_trace
+from evalboard.core.trace.trace import TokenTrace, make_trace
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "trace-format.md").read_text()
 BYTES = re.compile(r"^\| (\d+) \| `([0-9a-f ]+)` \| (.*) \|$", re.MULTILINE)
@@ -21,7 +21,7 @@ BLOCK = b"".join(found for _, found, _ in ROWS)
 
 
 @pytest.fixture
-def written() -> Trace:
+def written() -> TokenTrace:
     """The example as the page's table of positions gives it."""
     rows = POSITION.findall(PAGE)
     listed = [re.findall(r"(\d+) at (-[\d.]+)", alternatives) for _, _, alternatives in rows]
@@ -38,7 +38,7 @@ def test_the_examples_offsets_count_its_bytes() -> None:
     assert f"The block, {len(BLOCK)} bytes:" in PAGE
 
 
-def test_the_examples_bytes_are_its_trace(written: Trace) -> None:
+def test_the_examples_bytes_are_its_trace(written: TokenTrace) -> None:
     assert len(written) == 3
     (found,) = codec.read_block(BLOCK)
     assert found.digest == written.digest
@@ -46,11 +46,11 @@ def test_the_examples_bytes_are_its_trace(written: Trace) -> None:
     assert found.prompt_token_ids.tolist() == [1, 2]
 
 
-def test_the_examples_trace_gives_its_bytes(written: Trace) -> None:
+def test_the_examples_trace_gives_its_bytes(written: TokenTrace) -> None:
     assert codec.encode_block([written]).hex(" ") == BLOCK.hex(" ")
 
 
-def test_the_example_shows_a_rank_a_stray_and_steps(written: Trace) -> None:
+def test_the_example_shows_a_rank_a_stray_and_steps(written: TokenTrace) -> None:
     ranks = next(found for _, found, what in ROWS if what == "ranks")
     assert list(ranks) == [0, 1, 255]
     top = np.float32(written.alternative_logprobs[0, 0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evalboard.contract.draws import Draws
-from evalboard.core.scoring import PASS_ALL, PASS_AT, Metric
+from evalboard.core.scoring import PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.stats import paired
 from evalboard.core.stats.quantiles import normal_quantile, student_quantile
 from evalboard.core.verdict import verdict
@@ -161,7 +161,7 @@ def lost_to_luck(draws: Draws = SEED_42) -> GateQuestion:
 
 def test_the_policy_names_what_decides() -> None:
     """By the mean both sides are alike; of four draws one is right for the baseline 97 times in 100, and 75 here."""
-    by_pass = replace(PAIRED, metric=Metric(PASS_AT, 4))
+    by_pass = replace(PAIRED, metric=MetricSpec(PASS_AT, 4))
     mean, passed = (verdict.judge_gate(lost_to_luck(), policy) for policy in (PAIRED, by_pass))
     assert (mean.metric, passed.metric) == ("mean", "pass@4")
     assert mean.difference == pytest.approx(0.0, abs=1.5)
@@ -173,7 +173,7 @@ def test_the_policy_names_what_decides() -> None:
     assert passed.reach is not None
     assert passed.low < passed.difference < passed.reach.high
     assert "by pass@4, the candidate is worse than the 1.0 point you accept" in reasons(passed)[0]
-    by_all = verdict.judge_gate(lost_to_luck(), replace(PAIRED, metric=Metric(PASS_ALL, 2)))
+    by_all = verdict.judge_gate(lost_to_luck(), replace(PAIRED, metric=MetricSpec(PASS_ALL, 2)))
     assert (by_all.verdict, by_all.difference) == ("ship", pytest.approx(25 - 50 * 0.25, abs=1.5))
 
 
@@ -187,14 +187,14 @@ def test_the_policy_names_what_decides() -> None:
 def test_a_metric_that_these_runs_do_not_have_decides_nothing(asked: GateQuestion, why: str, step: str) -> None:
     if step == "use_mean":
         asked.baseline[0, 0] = 0.5
-    found = verdict.judge_gate(asked, replace(PAIRED, metric=Metric(PASS_AT, 2)))
+    found = verdict.judge_gate(asked, replace(PAIRED, metric=MetricSpec(PASS_AT, 2)))
     assert (found.verdict, codes(found.reasons), codes(found.next)[0]) == ("inconclusive", ["no_metric"], step)
     assert why in reasons(found)[0]
     assert found.difference is None
 
 
 def test_before_the_first_look_there_is_a_lean_as_soon_as_a_draw_can_be_left_out() -> None:
-    policy = replace(PAIRED, metric=Metric(PASS_AT, 3))
+    policy = replace(PAIRED, metric=MetricSpec(PASS_AT, 3))
     for k, leaning in ((3, None), (4, "no_ship")):
         asked = lost_to_luck(replace(SEED_42, repeats=FIVE[:k]))
         few = question(
@@ -214,15 +214,15 @@ def test_before_the_first_look_there_is_a_lean_as_soon_as_a_draw_can_be_left_out
 def test_a_missing_draw_is_counted_both_ways_under_a_metric_too() -> None:
     asked = lost_to_luck()
     asked.candidate[700, 2] = np.nan
-    found = verdict.judge_gate(asked, replace(PAIRED, metric=Metric(PASS_ALL, 2)))
+    found = verdict.judge_gate(asked, replace(PAIRED, metric=MetricSpec(PASS_ALL, 2)))
     assert (found.verdict, found.n_cases_judged, found.missing.n_candidate) == ("ship", 800, 1)
     assert found.missing.low is not None
     assert found.low is not None
     assert found.missing.low < found.low
 
 
-@pytest.mark.parametrize("metric", [Metric(PASS_AT, 2), Metric(PASS_ALL, 4)])
-def test_order_changes_nothing_under_a_metric_either(metric: Metric) -> None:
+@pytest.mark.parametrize("metric", [MetricSpec(PASS_AT, 2), MetricSpec(PASS_ALL, 4)])
+def test_order_changes_nothing_under_a_metric_either(metric: MetricSpec) -> None:
     policy = replace(PAIRED, metric=metric)
     asked = drawn(SEED_42, SEED_43, n_cases=120)
     cases, repeats = np.random.default_rng(6).permutation(120), [3, 0, 4, 1, 2]

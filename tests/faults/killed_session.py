@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests.faults.site import site
 from tests.servers import RedisServer
 from tests.worker.conftest import Start, Wait, engines
@@ -24,7 +24,7 @@ def setup(redis: RedisServer) -> dict[str, str]:
 def test_everything_is_at_work(
     browser: Browser,
     database_url: str,
-    new_run: Callable[..., Run],
+    new_run: Callable[..., RunRecord],
     start_worker: Start,
     wait_until: Wait,
     tmp_path: Path,

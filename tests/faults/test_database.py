@@ -18,7 +18,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from evalboard.local import postgres
-from runs.models import EngineProcess, Response, Run, Shard, TraceBlock, Worker
+from runs.models import EngineProcess, ResponseRecord, RunRecord, Shard, TraceBlock, WorkerRecord
 from tests.faults.whole import assert_whole
 from tests.processes import main_process
 from tests.waiting import wait_until as wait_for
@@ -83,27 +83,27 @@ def end_at_once(server: postgres.Server) -> None:
 
 def assert_nothing_half_written() -> None:
     """Every response has its trace, every trace block its responses, every count its rows."""
-    assert not Response.objects.filter(error_code="", trace_block=None).exists()
+    assert not ResponseRecord.objects.filter(error_code="", trace_block=None).exists()
     assert not TraceBlock.objects.filter(responses=None).exists()
     for shard in Shard.objects.all():
-        rows = Response.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last))
+        rows = ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index__range=(shard.first, shard.last))
         assert shard.n_done == rows.count()
 
 
 def test_a_database_that_is_restarted_costs_no_attempt(
-    database_url: str, server: postgres.Server, new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    database_url: str, server: postgres.Server, new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
     """R8: restarted `-m immediate` in the middle of a shard; the worker tries again in memory, and keeps its lease."""
     run = new_run(["say blue"] * 36, repeats=1)
     start_worker(SCRIPTED_SECONDS="0.1", EVALBOARD_LEASE_SECONDS="30")
-    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
+    wait_until(lambda: ResponseRecord.objects.count() >= 3, "three responses are stored")
     for _ in range(2):
         end_at_once(server)
         server.start()
         assert_nothing_half_written()
-        n_before = Response.objects.count()
+        n_before = ResponseRecord.objects.count()
         # On a slow machine it may have come to the end before anybody looked.
-        wait_until(lambda n=n_before: Response.objects.count() > n + 3 or ended(run), "the worker goes on")  # type: ignore[misc]
+        wait_until(lambda n=n_before: ResponseRecord.objects.count() > n + 3 or ended(run), "the worker goes on")  # type: ignore[misc]
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
     assert set(Shard.objects.values_list("attempt", flat=True)) == {1}
@@ -111,36 +111,36 @@ def test_a_database_that_is_restarted_costs_no_attempt(
 
 
 def test_a_database_that_is_away_for_longer_than_a_lease_costs_one_attempt(
-    database_url: str, server: postgres.Server, new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    database_url: str, server: postgres.Server, new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
     """R8: the worker drops its work when its lease can no longer hold, outlives the outage, and begins again."""
     run = new_run(["say blue"] * 24, repeats=1)
     worker = start_worker(SCRIPTED_SECONDS="0.1")
-    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
+    wait_until(lambda: ResponseRecord.objects.count() >= 3, "three responses are stored")
     end_at_once(server)
     left_at = timezone.now()
     wait_until(lambda: (timezone.now() - left_at).total_seconds() > LEASE_SECONDS, "the lease has ended")
     server.start()
     assert_nothing_half_written()
-    kept = set(Response.objects.values_list("id", flat=True))
+    kept = set(ResponseRecord.objects.values_list("id", flat=True))
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
-    assert kept <= set(Response.objects.values_list("id", flat=True))
+    assert kept <= set(ResponseRecord.objects.values_list("id", flat=True))
     assert worker.poll() is None
-    assert Worker.objects.get().n_fenced == 1
+    assert WorkerRecord.objects.get().n_fenced == 1
     [lost] = run.events.filter(code="worker_lost")
     assert "was not heard of for the length of a lease" in lost.text
     assert Shard.objects.get(repeat__run=run, first=0).attempt == 2
 
 
 def test_a_full_disk_under_the_database_pauses_the_run(
-    disk: Path, database_url: str, new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, capfd: Any
+    disk: Path, database_url: str, new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, capfd: Any
 ) -> None:
     """R14: no room for another row; once there is room, the run goes on and ends whole."""
     run = new_run(["say blue"] * 200, repeats=2)
     said: list[str] = []
     start_worker(SCRIPTED_SECONDS="0.02")
-    wait_until(lambda: Response.objects.count() >= 3, "three responses are stored")
+    wait_until(lambda: ResponseRecord.objects.count() >= 3, "three responses are stored")
     with (disk / "ballast").open("wb") as ballast, suppress(OSError):  # the worker may take the last bytes first
         ballast.write(bytes(shutil.disk_usage(disk).free))
 

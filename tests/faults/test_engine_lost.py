@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.models import EngineProcess, Run, Shard, Worker
+from runs.models import EngineProcess, RunRecord, Shard, WorkerRecord
 from tests.faults.whole import assert_whole
 from tests.worker.conftest import Join, Wait, WorkerHere, ended, kill_engine
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_an_engine_that_stands_still_is_replaced_after_the_deadline_of_one_response(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     """R2: SIGSTOP to the engine only; its worker lives, and keeps its lease."""
 
@@ -35,7 +35,7 @@ def test_an_engine_that_stands_still_is_replaced_after_the_deadline_of_one_respo
 
 
 def test_an_engine_that_the_kernel_kills_says_by_which_signal(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     """R3: the kernel ends what takes too much memory by SIGKILL; the history names the signal."""
 
@@ -53,7 +53,7 @@ def test_an_engine_that_the_kernel_kills_says_by_which_signal(
 
 
 def test_a_node_whose_engine_never_starts_rests_and_fails_no_run(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait, tmp_path: Path
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, tmp_path: Path
 ) -> None:
     """R2: two nodes of one pool, one of them broken; it steps back after three failures in a row."""
     runs = [new_run(["say blue"] * 24, repeats=1) for _ in range(4)]
@@ -65,17 +65,17 @@ def test_a_node_whose_engine_never_starts_rests_and_fails_no_run(
     work_until(lambda: all(map(ended, runs)), "the runs end")
     for run in runs:
         assert_whole(run)
-    degraded = Worker.objects.get(pk=other.worker.pk)
+    degraded = WorkerRecord.objects.get(pk=other.worker.pk)
     assert degraded.n_engine_failures == 3
     assert degraded.rests_until is not None
     assert degraded.rests_until > degraded.seen_at
     assert degraded.note.startswith("Degraded: its engine failed 3 times in a row, last: The engine ended with exit")
     assert not EngineProcess.objects.filter(worker=degraded).exists()
-    assert Worker.objects.get(pk=sound.worker.pk).n_engine_failures == 0
+    assert WorkerRecord.objects.get(pk=sound.worker.pk).n_engine_failures == 0
 
 
 def test_a_worker_that_is_alone_does_not_rest_and_recovers(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait, tmp_path: Path
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, tmp_path: Path
 ) -> None:
     """R2: an engine that cannot be started costs its run after three starts; the next one finds it mended."""
     broken = tmp_path / "broken"
@@ -85,7 +85,7 @@ def test_a_worker_that_is_alone_does_not_rest_and_recovers(
     work_until(lambda: ended(first), "the run has failed")
     assert first.status == "failed"
     assert "no engine starts on this node" in first.failure  # the engine's own words
-    worker = Worker.objects.get()
+    worker = WorkerRecord.objects.get()
     assert (worker.n_engine_failures, worker.rests_until) == (3, None)
     broken.unlink()
     second = new_run(["say blue"] * 3, repeats=1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runs.models import Run, Shard
+from runs.models import RunRecord, Shard
 from tests.faults.whole import assert_counted
 from tests.worker.conftest import Join, Wait, WorkerHere, ended
 
@@ -12,10 +12,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_release_check_is_begun_with_the_next_claim(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     """One worker is in the middle of a shard, and so is the other when the check is asked for."""
-    asked: list[Run] = []
+    asked: list[RunRecord] = []
 
     def let_the_other_work(worker: WorkerHere) -> None:
         if worker.n_answers == 1:

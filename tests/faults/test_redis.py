@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from evalboard.celery import app
-from runs.models import Response, Run, Shard, Worker
+from runs.models import ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.run import run_report
 from runs.sweep import RING_AGAIN, reconcile
 from runs.work import dispatch
@@ -51,18 +51,18 @@ def n_rings() -> int:
 
 
 def test_a_killed_redis_costs_the_run_at_work_nothing_and_the_next_ring_is_heard(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
     """R5: SIGKILL to Redis while a shard is at work; it comes back empty."""
     idle_worker(SCRIPTED_SECONDS="0.1")
     first = new_run(["say blue"] * 30, repeats=1)
-    wait_until(lambda: Response.objects.count() >= 3, "the ring was heard")
+    wait_until(lambda: ResponseRecord.objects.count() >= 3, "the ring was heard")
     redis.kill()
-    at_the_kill = Response.objects.count()
+    at_the_kill = ResponseRecord.objects.count()
     accepted = new_run(["say blue"] * 3, repeats=1)
     [event] = accepted.events.filter(code="queue_delayed")
     assert "Redis does not answer" in event.text
-    wait_until(lambda: Response.objects.count() > at_the_kill + 3, "the shard at work goes on without Redis")
+    wait_until(lambda: ResponseRecord.objects.count() > at_the_kill + 3, "the shard at work goes on without Redis")
     redis.start()
     wait_until(lambda: ended(first) and ended(accepted), "both runs end: whoever works goes on to what waits")
     wait_until(lambda: listeners(redis) == 1, "the worker listens again")
@@ -73,17 +73,17 @@ def test_a_killed_redis_costs_the_run_at_work_nothing_and_the_next_ring_is_heard
 
 
 def test_a_worker_that_waited_out_the_outage_hears_the_doorbell_again(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
     """R7: Redis is stopped; what is asked for meanwhile is accepted, and rung for again once Redis is back."""
     idle_worker()
     redis.stop()
     run = new_run(["say blue"] * 3, repeats=1)
-    assert run.status == Run.Status.QUEUED
+    assert run.status == RunRecord.Status.QUEUED
     assert run.events.filter(code="queue_delayed").count() == 1
     redis.start()
     wait_until(lambda: listeners(redis) == 1, "the worker listens again")
-    assert not Response.objects.exists()  # nobody has told it yet
+    assert not ResponseRecord.objects.exists()  # nobody has told it yet
     Shard.objects.update(next_at=Now() - RING_AGAIN)
     reconcile()
     wait_until(lambda: ended(run), "the run ends")
@@ -91,12 +91,12 @@ def test_a_worker_that_waited_out_the_outage_hears_the_doorbell_again(
 
 
 def test_without_redis_queued_work_is_found_by_looking(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer
 ) -> None:
     """R7: Redis is away before the workers start and for the rest of the test."""
     redis.stop()
     start_worker(EVALBOARD_LOOK_SECONDS="1")
-    wait_until(lambda: Worker.objects.exists(), "the worker has registered")
+    wait_until(lambda: WorkerRecord.objects.exists(), "the worker has registered")
     runs = [new_run(["say blue"] * 15, repeats=2) for _ in range(2)]
     wait_until(lambda: all(map(ended, runs)), "the runs end")
     for run in runs:
@@ -105,7 +105,7 @@ def test_without_redis_queued_work_is_found_by_looking(
 
 
 def test_rings_lost_at_once_are_rung_again_by_the_sweep(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
     """R6, R12: FLUSHALL right after the rings were sent; shards that nobody claims in 30 s are rung for again."""
     run = new_run(["say blue"] * 36, repeats=2)
@@ -123,7 +123,7 @@ def test_rings_lost_at_once_are_rung_again_by_the_sweep(
 
 
 def test_a_worker_sweeps_for_rings_that_were_never_sent(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, settings: Any
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, settings: Any
 ) -> None:
     """R12: as above, with nobody but the worker itself to notice."""
     idle_worker(EVALBOARD_RECONCILE_SECONDS="1")
@@ -135,7 +135,7 @@ def test_a_worker_sweeps_for_rings_that_were_never_sent(
 
 
 def test_a_full_redis_takes_no_ring_and_fails_no_run(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
     """R6: `maxmemory` reached, every write refused with OOM."""
     idle_worker()
@@ -151,7 +151,7 @@ def test_a_full_redis_takes_no_ring_and_fails_no_run(
 
 
 def test_the_same_ring_ten_times_is_one_claim(
-    new_run: Callable[..., Run], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
     """R11: duplicates, early and late, to two workers: one claim wins, the others find nothing."""
     for _ in range(2):
@@ -166,7 +166,7 @@ def test_the_same_ring_ten_times_is_one_claim(
 
 
 def test_messages_of_another_version_are_left_alone_and_stop_nobody(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
 ) -> None:
     """R21: a newer ring, an unknown task, an argument of tomorrow, bytes that are no message."""
     worker = start_worker(EVALBOARD_LOOK_SECONDS="4", EVALBOARD_RECONCILE_SECONDS=NEVER)

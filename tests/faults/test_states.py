@@ -22,7 +22,7 @@ from evalboard.core.errors import Conflict, InvalidInput, LeaseLost
 from evalboard.core.trace import Failed, Outcome
 from runs import run
 from runs import work as work_slice
-from runs.models import CaseColumns, RepeatScore, Response, Run, Shard, TraceBlock
+from runs.models import CaseColumns, RepeatScore, ResponseRecord, RunRecord, Shard, TraceBlock
 from runs.run import cancel_run
 from runs.sweep import reconcile
 from runs.work import (
@@ -40,7 +40,7 @@ from tests.worker.conftest import ended
 
 IS_SOAK = os.environ.get("EVALBOARD_SOAK") == "1"
 N_CASES = 24  # two shards a repeat
-ENDED = {*Run.TERMINAL}
+ENDED = {*RunRecord.TERMINAL}
 
 
 class RunMachine(RuleBasedStateMachine):
@@ -155,7 +155,7 @@ class RunMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_count_holds(self) -> None:
-        stored = Counter(Response.objects.values_list("repeat", "case_index"))
+        stored = Counter(ResponseRecord.objects.values_list("repeat", "case_index"))
         assert set(stored.values()) <= {1}
         for shard in Shard.objects.all():
             assert shard.n_done == sum(stored[shard.repeat_id, case] for case in range(shard.first, shard.last + 1))
@@ -171,8 +171,8 @@ class RunMachine(RuleBasedStateMachine):
         assert not Shard.objects.open().exists()
         n_repeats = self.run.repeats.count()
         assert CaseColumns.objects.count() == RepeatScore.objects.count() == n_repeats
-        n_stored = Response.objects.filter(error_code="").count()
-        if self.run.status == Run.Status.FINISHED:
+        n_stored = ResponseRecord.objects.filter(error_code="").count()
+        if self.run.status == RunRecord.Status.FINISHED:
             assert n_stored == n_repeats * N_CASES
         else:
             assert n_stored < n_repeats * N_CASES or self.run.is_cancel_wanted

@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 from django.db.models.functions import Now
 
-from runs.models import Event, Response, Run, Shard, Worker
+from runs.models import Event, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.sweep import WAIT_BEFORE_SAYING_SO, reconcile
 from runs.work import claim_shard, register_worker
 from tests import build
@@ -53,7 +53,7 @@ def test_sweeps_at_once_say_what_waits_once(db: None) -> None:
     """R20: a line that is said once is said once, whoever is asked to say it."""
     build.suite()
     runs = [build.run() for _ in range(20)]
-    Run.objects.update(created_at=Now() - 2 * WAIT_BEFORE_SAYING_SO)
+    RunRecord.objects.update(created_at=Now() - 2 * WAIT_BEFORE_SAYING_SO)
     Event.objects.update(at=Now() - 2 * WAIT_BEFORE_SAYING_SO)
     sweep_at_once()
     assert [run.events.filter(code="no_matching_worker").count() for run in runs] == [1] * len(runs)
@@ -61,7 +61,7 @@ def test_sweeps_at_once_say_what_waits_once(db: None) -> None:
 
 @pytest.mark.parametrize("setup", ["team"], indirect=True)
 def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
 ) -> None:
     """R20: all of them as processes, sweeping every second."""
     settings.REDIS_URL = redis.url
@@ -70,10 +70,10 @@ def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
         start_worker("--scheduler", **often)
     run = new_run(["say blue"] * 24, repeats=1)
     killed = start_worker(SCRIPTED_SECONDS="1.0", **often)  # still at its shard when the others have started
-    wait_until(lambda: Response.objects.exists(), "the first worker serves")
+    wait_until(lambda: ResponseRecord.objects.exists(), "the first worker serves")
     for _ in range(2):
         start_worker(SCRIPTED_SECONDS="0.1", **often)
-    wait_until(lambda: Worker.objects.count() == 3, "the others have registered")
+    wait_until(lambda: WorkerRecord.objects.count() == 3, "the others have registered")
     kill_group(killed)
     wait_until(lambda: ended(run), "the run ends")
     assert_whole(run)
@@ -83,7 +83,7 @@ def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
 
 @pytest.mark.parametrize("setup", ["team"], indirect=True)
 def test_a_killed_schedulers_clock_ends_with_it(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, redis: RedisServer
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer
 ) -> None:
     """The clock is a process that Celery forks off. That it is at work shows where an ended lease is taken back."""
     run = new_run(["say blue"] * 3, repeats=1)
@@ -98,14 +98,14 @@ def test_a_killed_schedulers_clock_ends_with_it(
 
 
 def test_without_a_scheduler_a_worker_sweeps(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
     """R26: what a dead worker of another host left is taken back by one that has nothing else to do."""
     gone = register_worker(name="gone", host="elsewhere", pid=1, pool="default", hardware={}, versions={})
     run = new_run(["say blue"] * 3, repeats=1)
     assert claim_shard(worker=gone)
     start_worker()
-    wait_until(lambda: Worker.objects.count() == 2, "the worker has registered")
+    wait_until(lambda: WorkerRecord.objects.count() == 2, "the worker has registered")
     assert not run.events.filter(code="worker_lost").exists()  # another host's worker may be alive for all it knows
     Shard.objects.update(lease_until=Now())
     wait_until(lambda: ended(run), "the run ends")

@@ -9,7 +9,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import Response, Run, Worker
+from runs.models import ResponseRecord, RunRecord, WorkerRecord
 from runs.run import create_run, run_report
 from runs.suites import push_suite
 from tests.faults.whole import assert_counted
@@ -22,16 +22,16 @@ QUESTIONS = ("What is the capital of {}? One word.", "Name a river in {}.")
 COUNTRIES = ("France", "Peru", "Japan", "Kenya", "Norway", "India", "Chile", "Egypt")
 
 
-def trace_digests(run: Run) -> list[tuple[int, int, bytes, bytes]]:
-    rows = Response.objects.filter(repeat__run=run).order_by("repeat__index", "case_index")
+def trace_digests(run: RunRecord) -> list[tuple[int, int, bytes, bytes]]:
+    rows = ResponseRecord.objects.filter(repeat__run=run).order_by("repeat__index", "case_index")
     return [
         (repeat, case, bytes(text), bytes(trace))
         for repeat, case, text, trace in rows.values_list("repeat__index", "case_index", "text_digest", "trace_digest")
     ]
 
 
-def assert_equal(by_one: Run, by_two: Run) -> None:
-    served = Worker.objects.filter(engine_processes__responses__repeat__run=by_two).distinct()
+def assert_equal(by_one: RunRecord, by_two: RunRecord) -> None:
+    served = WorkerRecord.objects.filter(engine_processes__responses__repeat__run=by_two).distinct()
     assert served.count() == 2
     assert by_one.bucket_id == by_two.bucket_id
     assert trace_digests(by_one) == trace_digests(by_two)
@@ -42,7 +42,7 @@ def assert_equal(by_one: Run, by_two: Run) -> None:
 
 
 def test_a_run_by_two_workers_has_the_bytes_of_a_run_by_one(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     """On the scripted engine: claims, packing and references between repeats, with shards of both workers mixed."""
     prompts = [f"say {WORDS[number % len(WORDS)]}" for number in range(48)]
@@ -84,7 +84,7 @@ def test_two_real_engines_give_the_bytes_of_one(
         )
         os.sched_setaffinity(worker.pid, {core})  # before it asks how many cores it has, and starts anything
 
-    def run() -> Run:
+    def run() -> RunRecord:
         created = create_run(suite="real", endpoint="real", profile="pinned", repeats=1)
         wait_until(lambda: ended(created), "the run ends")
         assert created.status == "finished"
@@ -93,7 +93,7 @@ def test_two_real_engines_give_the_bytes_of_one(
     start(cores[0])
     by_one = run()
     start(cores[-1])
-    wait_until(lambda: Worker.objects.count() == 2, "the second worker has registered")
+    wait_until(lambda: WorkerRecord.objects.count() == 2, "the second worker has registered")
     by_two = run()
-    assert {worker.hardware["n_cores"] for worker in Worker.objects.all()} == {1}
+    assert {worker.hardware["n_cores"] for worker in WorkerRecord.objects.all()} == {1}
     assert_equal(by_one, by_two)

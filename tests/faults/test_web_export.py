@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from evalboard.core.archive import RunArchive
-from runs.models import Run
+from runs.models import RunRecord
 from tests.faults.site import Site, site
 from tests.nursery import Nursery
 from tests.runs.test_exports import large_run
@@ -33,7 +33,7 @@ def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
 
 
 @pytest.fixture
-def run(web: Site) -> Run:
+def run(web: Site) -> RunRecord:
     return large_run(n_cases=2000, repeats=1, text=TEXT)
 
 
@@ -66,7 +66,7 @@ def take(web: Site, path: str, between: Callable[[], None]) -> None:
             pass
 
 
-def test_a_break_is_seen_and_the_server_goes_on(web: Site, run: Run) -> None:
+def test_a_break_is_seen_and_the_server_goes_on(web: Site, run: RunRecord) -> None:
     path = f"/runs/{run.pk}/cases.jsonl"
     for between in (end_session, take_nothing):
         with pytest.raises(httpx.RemoteProtocolError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runs.models import Import
+from runs.models import ImportRecord
 from tests.faults.site import Site, site
 from tests.importers import batch_log
 from tests.nursery import Nursery
@@ -60,7 +60,7 @@ def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
     [answer] = said
     assert isinstance(answer, httpx.Response)
     assert (answer.status_code, list(answer.json()["fields"])) == (400, ["files"])
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
@@ -72,7 +72,7 @@ def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
     assert isinstance(said[0], httpx.ReadTimeout)
     wait_for_end(reader)
     assert web.get("/api/v1/health").status_code == 200
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from runs.access import grant_role
-from runs.models import Release, Run
+from runs.models import ReleaseRecord, RunRecord
 from tests.casts import cast
 from tests.frontend import release_runs
 from tests.frontend import stage as staged
@@ -26,12 +26,12 @@ def stage(staged_rows: None) -> Any:
 
 
 @cast
-def baseline_run() -> Run:
+def baseline_run() -> RunRecord:
     return release_runs.baseline_run()
 
 
 @cast
-def made(baseline_run: Run, param: str) -> Release:
+def made(baseline_run: RunRecord, param: str) -> ReleaseRecord:
     """A release of a kind, which a test says with `of_kind`."""
     return release_runs.of_kind(param, baseline_run)
 

@@ -20,7 +20,18 @@ from evalboard.core.trace import pack_buckets, pack_digests, pack_reasons, pack_
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
 from runs.catalogue.rotations import note_rotation
-from runs.models import Baseline, Bucket, CaseColumns, Fingerprint, Model, Repeat, RepeatScore, Rotation, Run, Shard
+from runs.models import (
+    BaselineRecord,
+    BucketRecord,
+    CaseColumns,
+    FingerprintRecord,
+    Model,
+    RepeatRecord,
+    RepeatScore,
+    Rotation,
+    RunRecord,
+    Shard,
+)
 from runs.run import create_run
 from runs.suites import push_suite
 from tests import build
@@ -33,10 +44,10 @@ FIRST_DAY = datetime(2026, 9, 1, 9, 30, tzinfo=UTC)
 class History:
     """`old` expired with the rotation on day 45, `current` holds; `candidate` is the newest run."""
 
-    old: Baseline
-    current: Baseline
-    candidate: Run
-    runs: tuple[Run, ...]
+    old: BaselineRecord
+    current: BaselineRecord
+    candidate: RunRecord
+    runs: tuple[RunRecord, ...]
 
 
 def suite(n_cases: int) -> None:
@@ -51,20 +62,20 @@ def suite(n_cases: int) -> None:
         create_profile(slug=slug, title=slug.title(), settings=settings)
 
 
-def bucket(model: str, stack: str, batch_class: str) -> Bucket:
+def bucket(model: str, stack: str, batch_class: str) -> BucketRecord:
     manifest = {"engine": {"dtype": "bfloat16"}, "versions": {"vllm": stack}}
     served, _ = Model.objects.get_or_create(
         digest=digest_json(model), defaults={"name": model, "line": "acme-7b-ft", "template_digest": "c" * 64}
     )
-    fingerprint, _ = Fingerprint.objects.get_or_create(
+    fingerprint, _ = FingerprintRecord.objects.get_or_create(
         digest=digest_json(manifest), defaults={"label": f"vLLM {stack}, H200", "manifest": manifest}
     )
-    return Bucket.objects.get_or_create(model=served, fingerprint=fingerprint, batch_class=batch_class)[0]
+    return BucketRecord.objects.get_or_create(model=served, fingerprint=fingerprint, batch_class=batch_class)[0]
 
 
 def run(
     day: float,
-    by: Bucket,
+    by: BucketRecord,
     *,
     score: float,
     spread: float = 0.4,
@@ -72,29 +83,29 @@ def run(
     on: str = "prod-router",
     under: str = "fast",
     seed: int = 0,
-) -> Run:
+) -> RunRecord:
     """A finished run of about `score` points whose repeats have a standard deviation of about `spread`."""
     asked = create_run(suite=SLUG, endpoint=on, profile=under, repeats=repeats)
     at = FIRST_DAY + timedelta(days=day)
-    Run.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, ran_at=at, started_at=at)
+    RunRecord.objects.filter(pk=asked.pk).update(bucket=by, created_at=at, ran_at=at, started_at=at)
     asked.refresh_from_db()
     with transaction.atomic():
         turn = note_rotation(shown_by=asked)
     if turn is not None:
         Rotation.objects.filter(pk=turn.pk).update(at=at)
-    seed = seed or Run.objects.filter(suite_version__suite__slug=SLUG).count()  # the same whatever ran before
+    seed = seed or RunRecord.objects.filter(suite_version__suite__slug=SLUG).count()  # the same whatever ran before
     scores = _scores(asked.suite_version.n_cases, score / 100, spread / 100, repeats, seed)
     _store(asked, scores, by, at)
     done = Shard.objects.filter(repeat__run=asked)
     done.update(status=Shard.Status.FINISHED, n_done=F("last") - F("first") + 1)
-    Run.objects.filter(pk=asked.pk).update(status=Run.Status.FINISHED, finished_at=at + timedelta(hours=1))
+    RunRecord.objects.filter(pk=asked.pk).update(status=RunRecord.Status.FINISHED, finished_at=at + timedelta(hours=1))
     asked.refresh_from_db()
     return asked
 
 
-def baseline(of: Run, reason: str, *, user: Any, day: float) -> Baseline:
+def baseline(of: RunRecord, reason: str, *, user: Any, day: float) -> BaselineRecord:
     made = set_baseline(suite=SLUG, run=of.pk, reason=reason, user=user)
-    Baseline.objects.filter(pk=made.pk).update(created_at=FIRST_DAY + timedelta(days=day))
+    BaselineRecord.objects.filter(pk=made.pk).update(created_at=FIRST_DAY + timedelta(days=day))
     return made
 
 
@@ -117,7 +128,7 @@ def make(n_cases: int = 120, *, n_old: int = 9) -> History:
     return History(expired, current, candidate, (*old, *new, *small, candidate))
 
 
-def rotated(n_cases: int = 120) -> tuple[Baseline, Run]:
+def rotated(n_cases: int = 120) -> tuple[BaselineRecord, RunRecord]:
     """A baseline that a rotation made expire, and the run that noticed."""
     suite(n_cases)
     user, _ = get_user_model().objects.get_or_create(username="mira")
@@ -135,7 +146,7 @@ def _scores(n_cases: int, score: float, spread: float, repeats: int, seed: int) 
     return [np.concatenate([sure, chance.integers(0, 2, n_tossed).astype(float)]) for _ in range(repeats)]
 
 
-def _store(of: Run, scores: Sequence[np.ndarray], by: Bucket, at: datetime) -> None:
+def _store(of: RunRecord, scores: Sequence[np.ndarray], by: BucketRecord, at: datetime) -> None:
     n = of.suite_version.n_cases
     digests = pack_digests([b"1" * 16] * n)
     found = list(of.repeats.order_by("index"))
@@ -153,4 +164,4 @@ def _store(of: Run, scores: Sequence[np.ndarray], by: Bucket, at: datetime) -> N
         )
         for repeat, of_repeat in zip(found, scores, strict=True)
     )
-    of.repeats.update(status=Repeat.Status.FINISHED, finished_at=at + timedelta(hours=1))
+    of.repeats.update(status=RepeatRecord.Status.FINISHED, finished_at=at + timedelta(hours=1))

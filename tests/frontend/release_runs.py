@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runs.catalogue import create_policy, store_default_policies
-from runs.models import EngineProcess, Release, Run, SuiteVersion
+from runs.models import EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.release import create_release
 from tests import build
 
@@ -13,19 +13,19 @@ REPEATS = 5
 WIDE = {"rule": "paired", "tolerance_points": 5.0, "guard_points": 5.0}
 
 
-def suite(slug: str = "colours", n_cases: int = N_CASES) -> SuiteVersion:
+def suite(slug: str = "colours", n_cases: int = N_CASES) -> SuiteVersionRecord:
     return build.suite(slug, [f"case-{n:03}" for n in range(n_cases)])
 
 
 def run(
-    of: SuiteVersion,
+    of: SuiteVersionRecord,
     *,
     by: EngineProcess,
     n_failed: int = 0,
     unstable: Sequence[int] = (),
     repeats: int = REPEATS,
     **changes: Any,
-) -> Run:
+) -> RunRecord:
     """A finished run whose last `n_failed` cases fail in every repeat, and the `unstable` ones in every odd one."""
     texts = [
         [_text(of.n_cases - case <= n_failed or (case in unstable and repeat % 2)) for case in range(of.n_cases)]
@@ -44,22 +44,22 @@ def policies() -> None:
     create_policy(slug="wide", title="Wide", settings=WIDE)
 
 
-def gate(baseline: Run, candidate: Run, tier: str = "critical") -> dict[str, Any]:
+def gate(baseline: RunRecord, candidate: RunRecord, tier: str = "critical") -> dict[str, Any]:
     slug = candidate.suite_version.suite.slug
     return {"suite": slug, "candidate": candidate.pk, "baseline": baseline.pk, "tier": tier}
 
 
-def release(*gates: dict[str, Any], policy: str | None = "wide", **changes: Any) -> Release:
+def release(*gates: dict[str, Any], policy: str | None = "wide", **changes: Any) -> ReleaseRecord:
     return create_release(gates=gates, policy=policy, **changes)
 
 
-def baseline_run() -> Run:
+def baseline_run() -> RunRecord:
     """A run of 30 cases that are right in every repeat, and the policies."""
     policies()
     return run(suite(), by=build.process())
 
 
-def of_kind(kind: str, baseline: Run | None = None) -> Release:
+def of_kind(kind: str, baseline: RunRecord | None = None) -> ReleaseRecord:
     """A release whose verdict is of a kind, of another run against this one."""
     baseline = baseline or baseline_run()
     of, by = baseline.suite_version, EngineProcess.objects.get(bucket=baseline.bucket)

@@ -12,7 +12,7 @@ from evalboard.core.digest import short_digest
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import Decoded, Failed, Outcome, Timings, make_trace, pack_vocabulary
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import EngineProcess, Run, Shard, Worker
+from runs.models import EngineProcess, RunRecord, Shard, WorkerRecord
 from runs.run import cancel_run, create_run
 from runs.suites import push_suite
 from runs.work import (
@@ -51,18 +51,18 @@ def stage(*, model_root: Any, n_cases: int = 30) -> None:
     create_profile(slug="pinned", title="Pinned", settings=DEFAULT_PROFILES["pinned"]["settings"])
 
 
-def start(**changes: Any) -> Run:
+def start(**changes: Any) -> RunRecord:
     asked: dict[str, Any] = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": 2}
     return create_run(**{**asked, **changes})
 
 
-def worker(name: str = "runner-1") -> Worker:
+def worker(name: str = "runner-1") -> WorkerRecord:
     return register_worker(
         name=name, host="node-1", pid=1, pool="default", hardware={"kind": "cpu"}, versions={"vllm": "0.32.0"}
     )
 
 
-def engine(by: Worker, *, max_num_seqs: int = 1, batch_class: str = "alone", **changes: Any) -> EngineProcess:
+def engine(by: WorkerRecord, *, max_num_seqs: int = 1, batch_class: str = "alone", **changes: Any) -> EngineProcess:
     """An engine process with a vocabulary; a pin is broken where `max_num_seqs` is not 1."""
     process = open_engine_process(
         worker=by,
@@ -117,7 +117,11 @@ def some_missing(repeat: int, case: int) -> Outcome:
 
 
 def serve(
-    by: Worker, process: EngineProcess, *, answer: Callable[[int, int], Outcome] = answers, n_shards: int | None = None
+    by: WorkerRecord,
+    process: EngineProcess,
+    *,
+    answer: Callable[[int, int], Outcome] = answers,
+    n_shards: int | None = None,
 ) -> None:
     """Work queued shards to their end, all of them or `n_shards`."""
     done = 0
@@ -127,10 +131,10 @@ def serve(
         done += 1
 
 
-def claim(by: Worker, process: EngineProcess) -> Lease | None:
+def claim(by: WorkerRecord, process: EngineProcess) -> Lease | None:
     lease = claim_shard(worker=by)
     if lease is not None:
-        run = Run.objects.get(repeats__shards=lease.id)
+        run = RunRecord.objects.get(repeats__shards=lease.id)
         bind_bucket(run_id=run.pk, bucket=process.bucket)
     return lease
 
@@ -152,7 +156,7 @@ def record(
 STATES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
 
 
-def run_in(state: str) -> Run:
+def run_in(state: str) -> RunRecord:
     """A run in a state, with the worker and engine that brought it there."""
     run = start()
     if state == "queued":

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from runs.access import create_token
-from runs.models import OutboxMessage, Token, Webhook
+from runs.models import OutboxMessage, Token, WebhookRecord
 from runs.webhooks import webhooks
 from tests import build
 from tests.api.conftest import Api
@@ -72,7 +72,7 @@ def test_a_webhook_is_made_tested_and_deleted(admin: Client) -> None:
     made = admin.post("/settings/webhooks/", HOOK)
     assert made.status_code == 201
     secret = shown(made.content.decode(), "whsec_")
-    hook = Webhook.objects.get()
+    hook = WebhookRecord.objects.get()
     assert hook.secret == secret
     page = admin.get("/settings/webhooks/").content.decode()
     assert secret not in page
@@ -80,19 +80,19 @@ def test_a_webhook_is_made_tested_and_deleted(admin: Client) -> None:
     assert "on its way" in admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
     assert OutboxMessage.objects.get().event == webhooks.TEST
     admin.post(f"/settings/webhooks/{hook.pk}/delete/")
-    assert not Webhook.objects.exists()
+    assert not WebhookRecord.objects.exists()
 
 
 def test_a_webhook_that_was_switched_off_says_why_and_is_switched_on(admin: Client) -> None:
     admin.post("/settings/webhooks/", HOOK)
-    hook = Webhook.objects.get()
-    Webhook.objects.update(is_active=False, last_error="It answered 500.", n_failures=5)
+    hook = WebhookRecord.objects.get()
+    WebhookRecord.objects.update(is_active=False, last_error="It answered 500.", n_failures=5)
     page = admin.get("/settings/webhooks/").content.decode()
     for words in ("switched off", "It answered 500.", "5 in a row", "Switch it on again"):
         assert words in page
     assert "switch it on first" in admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
     admin.post(f"/settings/webhooks/{hook.pk}/on/")
-    assert Webhook.objects.get().is_active
+    assert WebhookRecord.objects.get().is_active
 
 
 def test_an_address_that_cannot_be_told_is_said_at_its_field(admin: Client) -> None:
@@ -114,7 +114,7 @@ def test_what_people_typed_is_text(admin: Client, path: str) -> None:
         user=build.user("eve"), name=evil, scopes=["read"], expires_at=build.timezone.now() + build.timedelta(days=1)
     )
     admin.post("/settings/webhooks/", {**HOOK, "url": "https://h.example/<script>alert(1)</script>"})
-    Webhook.objects.update(last_error=evil)
+    WebhookRecord.objects.update(last_error=evil)
     page = admin.get(path).content.decode()
     assert "<script>alert" not in page
     assert "\u202e" not in page

@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from sesame.utils import get_parameters
 
-from runs.models import Endpoint, Profile, Run
+from runs.models import EndpointRecord, ProfileRecord, RunRecord
 from tests.frontend.stage import SLUG
 
 GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3", "checkpoint": "", "labels": ""}
@@ -15,7 +15,7 @@ GOOD = {"suite": SLUG, "endpoint": "local", "profile": "pinned", "repeats": "3",
 
 def test_a_run_is_started_from_the_form_with_its_labels(stage, engineer):
     answer = engineer.post("/runs/new/", GOOD | {"labels": "commit=8f21c0e\n\nbranch = main "})
-    run = Run.objects.get()
+    run = RunRecord.objects.get()
     assert answer.headers["Location"] == f"/runs/{run.pk}/"
     assert run.labels == {"commit": "8f21c0e", "branch": "main"}
     assert run.repeats.count() == 3
@@ -28,7 +28,7 @@ def test_a_form_sent_twice_starts_one_run_and_a_changed_one_another(stage, engin
     assert first.headers["Location"] == again.headers["Location"]
     changed = engineer.post("/runs/new/", GOOD | {"key": key, "repeats": "4"})
     assert changed.headers["Location"] != first.headers["Location"]
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_refused_run_says_why_at_the_field(stage, engineer, change, field):
     assert re.search(
         rf'id="id_{field}"[^>]*aria-invalid="true"|aria-invalid="true"[^>]*id="id_{field}"', answer.content.decode()
     )
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 def test_what_was_typed_survives_a_refusal(stage, engineer):
@@ -100,7 +100,7 @@ def test_an_admin_adds_an_endpoint_and_a_profile(stage, admin, settings):
         "pool": "default",
     }
     assert admin.post("/settings/endpoints/new/", asked).headers["Location"] == "/endpoints/other/"
-    assert Endpoint.objects.get(slug="other").dtype == "bfloat16"
+    assert EndpointRecord.objects.get(slug="other").dtype == "bfloat16"
     taken = admin.post("/settings/endpoints/new/", asked)
     assert taken.status_code == 422
     assert "already" in taken.content.decode()
@@ -108,7 +108,7 @@ def test_an_admin_adds_an_endpoint_and_a_profile(stage, admin, settings):
     assert "&quot;" in page
     wrong = admin.post("/settings/profiles/new/", {"slug": "mine", "title": "Mine", "settings": '{"nonsense": 1}'})
     assert wrong.status_code == 422
-    assert not Profile.objects.filter(slug="mine").exists()
+    assert not ProfileRecord.objects.filter(slug="mine").exists()
 
 
 def test_the_sign_in_link_works_once(db):

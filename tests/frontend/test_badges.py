@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from frontend.badges import picture as badges
-from runs.models import Run
+from runs.models import RunRecord
 from runs.release import SuiteBadge, create_release
 from tests import build, judged
 from tests.frontend.test_css import TOKENS, linear_rgb
@@ -39,7 +39,7 @@ def test_without_a_release_it_is_the_newest_runs_range(viewer: Client) -> None:
     assert label(viewer) == "colours: 100.0"
     newest = build.run()
     assert label(viewer) == "colours: queued"
-    Run.objects.filter(pk=newest.pk).update(status="failed")
+    RunRecord.objects.filter(pk=newest.pk).update(status="failed")
     assert label(viewer) == "colours: failed"
 
 

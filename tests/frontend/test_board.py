@@ -10,7 +10,7 @@ from django.utils import timezone
 from frontend.board.words import describe_release
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
-from runs.models import Release, Rotation, Run, Worker
+from runs.models import ReleaseRecord, Rotation, RunRecord, WorkerRecord
 from runs.release import create_release, release_report, sign_release, waiting_releases, with_outcome
 from tests import build, probes
 from tests.casts import cast
@@ -68,17 +68,17 @@ def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, 
     words = words_of(viewer.get("/"))
     assert "Waiting for a decision" not in words
     assert f"release {release.pk} Inconclusive, rejected by release manager" in words
-    verdict = Release.objects.get(pk=release.pk).verdict
+    verdict = ReleaseRecord.objects.get(pk=release.pk).verdict
     verdict.pk, verdict.input_digest = None, "0" * 64
     verdict.save()
-    Release.objects.filter(pk=release.pk).update(verdict=verdict)
+    ReleaseRecord.objects.filter(pk=release.pk).update(verdict=verdict)
     words = words_of(viewer.get("/"))
     assert "Waiting for a decision" in words
     assert "Its sign-off is void." in words
 
 
 def test_what_nobody_signed_for_two_weeks_does_not_wait_on_the_board(released, viewer):
-    Release.objects.update(created_at=timezone.now() - timedelta(days=15))
+    ReleaseRecord.objects.update(created_at=timezone.now() - timedelta(days=15))
     assert "Waiting for a decision" not in words_of(viewer.get("/"))
 
 
@@ -95,7 +95,7 @@ def test_a_newer_release_of_the_same_folds_the_older(released, viewer):
 
 
 def waiting():
-    return waiting_releases(with_outcome(Release.objects.all()))
+    return waiting_releases(with_outcome(ReleaseRecord.objects.all()))
 
 
 def test_the_worst_comes_first_and_within_a_word_the_oldest():
@@ -157,7 +157,7 @@ def test_a_probe_that_found_something_bad_stands_here_until_a_newer_one_does_not
 def test_many_silent_workers_of_a_pool_are_one_line(viewer):
     for n in range(6):
         build.worker(f"node-{n}", pool="gpu" if n < 4 else "cpu")
-    Worker.objects.update(seen_at=timezone.now() - timedelta(hours=1))
+    WorkerRecord.objects.update(seen_at=timezone.now() - timedelta(hours=1))
     words = words_of(viewer.get("/"))
     assert "Workers silent 4 of pool gpu. What they held goes to others when their leases end." in words
     assert "node-3" not in words
@@ -174,7 +174,7 @@ def test_a_run_under_way_says_what_it_waits_for(viewer):
     build.worker()
     assert "waits in the queue" in words_of(viewer.get("/"))
     for is_reported in (False, True):
-        Run.objects.update(status=Run.Status.RUNNING, is_reported=is_reported)
+        RunRecord.objects.update(status=RunRecord.Status.RUNNING, is_reported=is_reported)
         assert ("an engine starts" in words_of(viewer.get("/"))) != is_reported
 
 

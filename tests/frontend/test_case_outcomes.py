@@ -12,7 +12,7 @@ from evalboard.client.answers import Answer, parse
 from evalboard.contract.release import Gate
 from evalboard.contract.response import CaseOfRun
 from runs.compare import outcomes
-from runs.models import Release, Run
+from runs.models import ReleaseRecord, RunRecord
 from runs.release import create_release, release_report
 from tests import build, judged
 from tests.casts import cast
@@ -23,7 +23,7 @@ N, LOOK = 40, 5
 CASES = [f"case-{number:02}" for number in range(N)]
 
 
-def run_of(wrong: dict[int, str], n: int) -> Run:
+def run_of(wrong: dict[int, str], n: int) -> RunRecord:
     """A run in which every case is right but these: by repeat, "0" for wrong."""
     texts = [["blue"] * N for _ in range(n)]
     for case, said in wrong.items():
@@ -33,7 +33,7 @@ def run_of(wrong: dict[int, str], n: int) -> Run:
 
 
 @cast
-def released() -> Release:
+def released() -> ReleaseRecord:
     """Five repeats against seven. By the first five three break, one of which all seven acquit (case 11); one is fixed.
 
     Case 30 wavers alike on both sides, so that no pair of its responses differs; case 31 wavers after the look.
@@ -54,7 +54,7 @@ def listed(client: Client, url: str) -> list[str]:
     return re.findall(r'<tr>\s*<th scope="row"><a class="mono" href="[^"]*"><bdi>(case-\d+)</bdi>', part)
 
 
-def rest(client: Client, release: Release, outcome: str, **more: int) -> list[str]:
+def rest(client: Client, release: ReleaseRecord, outcome: str, **more: int) -> list[str]:
     gate = release.gates.get()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id, "page_size": 2}
     found, url = [], "/api/v1/compare/outcomes/"
@@ -68,7 +68,7 @@ def rest(client: Client, release: Release, outcome: str, **more: int) -> list[st
 
 @pytest.mark.parametrize("look", [None, LOOK])
 def test_chances_are_dealt_once_and_kept_with_the_comparison(
-    released: Release, viewer: Client, monkeypatch: pytest.MonkeyPatch, look: int | None
+    released: ReleaseRecord, viewer: Client, monkeypatch: pytest.MonkeyPatch, look: int | None
 ) -> None:
     more = {} if look is None else {"look": look}
     first = rest(viewer, released, "broken", **more)
@@ -82,7 +82,7 @@ def test_chances_are_dealt_once_and_kept_with_the_comparison(
     assert len(rest(viewer, released, "fixed", **more)) == 1
 
 
-def test_every_count_is_the_length_of_its_list(released: Release, viewer: Client) -> None:
+def test_every_count_is_the_length_of_its_list(released: ReleaseRecord, viewer: Client) -> None:
     [gate] = release_report(released.pk).gates
     changed = gate.changed
     assert (gate.look, changed.n_broken, changed.n_fixed, changed.n_unstable) == (LOOK, 3, 1, 5)
@@ -100,7 +100,9 @@ def test_every_count_is_the_length_of_its_list(released: Release, viewer: Client
     assert set(changed.broken) == set(by_outcome["broken"])
 
 
-def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(released: Release, viewer: Client) -> None:
+def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(
+    released: ReleaseRecord, viewer: Client
+) -> None:
     gate = released.gates.get()
     url = f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/?outcome=broken&look=5"
     page = " ".join(unescape(re.sub(r"<[^>]*>", " ", viewer.get(url).content.decode())).split())
@@ -113,7 +115,7 @@ def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(released
     ]
 
 
-def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: Release, viewer: Client) -> None:
+def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: ReleaseRecord, viewer: Client) -> None:
     gate = released.gates.get()
     sides = f"baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}"
     counts = viewer.get(f"/api/v1/compare/?{sides}").json()["outcomes"]
@@ -128,7 +130,7 @@ def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: R
 
 
 def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_beyond_it(
-    released: Release, viewer: Client
+    released: ReleaseRecord, viewer: Client
 ) -> None:
     gate = released.gates.get()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id, "outcome": "broken", "look": LOOK}
@@ -148,7 +150,7 @@ def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_be
     assert "By chance alone fewer than one would break and as many would be fixed." in " ".join(told.split())
 
 
-def test_junit_fails_the_broken_cases_and_no_other(released: Release, client_of: Callable[[str], Client]) -> None:
+def test_junit_fails_the_broken_cases_and_no_other(released: ReleaseRecord, client_of: Callable[[str], Client]) -> None:
     client = client_of("viewer")
     gate = client.get(f"/api/v1/releases/{released.pk}/").json()["gates"][0]
 
@@ -162,7 +164,7 @@ def test_junit_fails_the_broken_cases_and_no_other(released: Release, client_of:
     assert found.facts["by_chance"] == "By chance alone fewer than one would break and as many would be fixed."
 
 
-def test_nothing_is_counted_of_a_side_of_two_buckets(released: Release, viewer: Client) -> None:
+def test_nothing_is_counted_of_a_side_of_two_buckets(released: ReleaseRecord, viewer: Client) -> None:
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     mixed = build.run(repeats=1)
     build.decode(mixed, 1, ["red"] * N, by=[one] * 20 + [other] * 20)
@@ -175,7 +177,9 @@ def test_nothing_is_counted_of_a_side_of_two_buckets(released: Release, viewer: 
 @pytest.mark.parametrize(
     ("query", "field"), [("", "outcome"), ("&outcome=worse", "outcome"), ("&outcome=fixed&look=x", "look")]
 )
-def test_a_list_that_nobody_can_give_is_refused(released: Release, viewer: Client, query: str, field: str) -> None:
+def test_a_list_that_nobody_can_give_is_refused(
+    released: ReleaseRecord, viewer: Client, query: str, field: str
+) -> None:
     gate = released.gates.get()
     answer = viewer.get(
         f"/api/v1/compare/outcomes/?baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}{query}"

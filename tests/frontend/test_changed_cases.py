@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
 from runs.compare import case_outcomes, compare
-from runs.models import Repeat, RepeatScore, Replay, Run
+from runs.models import RepeatRecord, RepeatScore, ReplayRecord, RunRecord
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
 
@@ -21,11 +21,11 @@ N_CASES = 36
 
 
 @cast
-def pair() -> tuple[Run, Run]:
+def pair() -> tuple[RunRecord, RunRecord]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 
-def page_of(client: Any, pair: tuple[Run, Run], query: str = "") -> str:
+def page_of(client: Any, pair: tuple[RunRecord, RunRecord], query: str = "") -> str:
     answer = client.get(f"/compare/{pair[0].pk}/{pair[1].pk}/{query}")
     assert answer.status_code == 200
     return unescape(answer.content.decode())
@@ -38,7 +38,7 @@ def rows(page: str) -> dict[str, str]:
     }
 
 
-def broken(pair: tuple[Run, Run]) -> list[str]:
+def broken(pair: tuple[RunRecord, RunRecord]) -> list[str]:
     comparison = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     return [f"tool-{case.case_index:03}" for case in case_outcomes(comparison.pk, "broken").cases]
 
@@ -176,7 +176,7 @@ def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
     sent = {"case": "tool-001", "run": pair[1].pk, "batch_sizes": "1, 2 4"}
     answer = engineer.post(act, sent)
     assert answer.headers["Location"] == address
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert (replay.run_id, replay.repeat.index, replay.case_index) == (pair[1].pk, 2, 1)
     assert [variant["batch_size"] for variant in replay.variants] == [1, 2, 4]
     assert "0 of 3 variants decoded" in unescape(engineer.get(address).content.decode())
@@ -184,7 +184,7 @@ def test_a_response_is_decoded_again_from_the_page_of_its_pair(pair, client_of):
     assert "Batch sizes are whole numbers" in refused.content.decode()
     stranger = engineer.post(act, {**sent, "run": "999999"}, follow=True)
     assert "no side of this pair" in stranger.content.decode()
-    assert Replay.objects.count() == 1
+    assert ReplayRecord.objects.count() == 1
     assert client_of("viewer").post(act, sent).status_code == 403
 
 
@@ -194,7 +194,7 @@ def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair
     case = int(broken(pair)[0].removeprefix("tool-"))
     is_chosen = np.arange(N_CASES) == case
     for run, score in zip(pair, (1.0, 0.0), strict=True):
-        repeat = Repeat.objects.create(
+        repeat = RepeatRecord.objects.create(
             run=run, index=6, cases=pack_selection(is_chosen), status="finished", finished_at=Now()
         )
         RepeatScore.objects.create(

@@ -14,7 +14,7 @@ from evalboard.core.trace import Failed
 from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from runs.compare import compare, comparison_report
-from runs.models import Comparison
+from runs.models import ComparisonRecord
 from runs.run import delete_run
 from tests.casts import cast
 from tests.frontend import stage as staged
@@ -196,14 +196,14 @@ def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):
 def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer):
     page = page_of(viewer, moved)
     assert 'hx-trigger="every 2s"' not in page
-    comparison = Comparison.objects.get()
-    Comparison.objects.update(status="queued", n_pairs=4, n_done=1)
+    comparison = ComparisonRecord.objects.get()
+    ComparisonRecord.objects.update(status="queued", n_pairs=4, n_done=1)
     page = page_of(viewer, moved)
     assert 'hx-trigger="every 2s"' in page
     assert "1 of 4 pairs of traces are read." in page
     address = f"/compare/{moved[0].pk}/{moved[1].pk}/?part=progress"
     assert "HX-Refresh" not in viewer.get(address).headers
-    Comparison.objects.filter(pk=comparison.pk).update(status="finished")
+    ComparisonRecord.objects.filter(pk=comparison.pk).update(status="finished")
     assert viewer.get(address).headers["HX-Refresh"] == "true"
 
 

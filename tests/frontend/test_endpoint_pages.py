@@ -13,15 +13,15 @@ from django.utils import timezone
 from runs.catalogue import create_endpoint
 from runs.fingerprints import endpoint_report
 from runs.models import (
-    Baseline,
-    Endpoint,
-    Probe,
-    Profile,
-    Response,
+    BaselineRecord,
+    EndpointRecord,
+    ProbeRecord,
+    ProfileRecord,
+    ResponseRecord,
     Rotation,
-    Run,
-    Schedule,
+    RunRecord,
     ScheduledStart,
+    ScheduleRecord,
 )
 from runs.release import create_release
 from runs.schedules import create_schedule
@@ -44,21 +44,21 @@ def hosts(settings: Any) -> None:
     settings.ENDPOINT_HOSTS = frozenset(("*",))
 
 
-def remote(slug: str = "theirs", **changes: Any) -> Endpoint:
+def remote(slug: str = "theirs", **changes: Any) -> EndpointRecord:
     known: dict[str, Any] = {"base_url": "https://api.example.com/v1", "model_name": "gpt-paint", "auth": "PAINT_KEY"}
     return create_endpoint(slug=slug, engine="openai", **known | changes)
 
 
-def check(endpoint: Endpoint, rows: list[dict[str, Any]]) -> Probe:
+def check(endpoint: EndpointRecord, rows: list[dict[str, Any]]) -> ProbeRecord:
     """A capability check that has ended."""
-    if not Profile.objects.filter(slug="pinned").exists():
+    if not ProfileRecord.objects.filter(slug="pinned").exists():
         build.profile("pinned")
-    return Probe.objects.create(
+    return ProbeRecord.objects.create(
         endpoint=endpoint,
-        profile=Profile.objects.get(slug="pinned"),
+        profile=ProfileRecord.objects.get(slug="pinned"),
         kind="capability",
         parameters={},
-        status=Probe.Status.FINISHED,
+        status=ProbeRecord.Status.FINISHED,
         finished_at=timezone.now(),
         finding={"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
     )
@@ -80,8 +80,8 @@ def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Clie
     one, other = bucket(), bucket("bfloat16")
     run = served(0, one)
     served(2, other)
-    Response.objects.filter(repeat__run=run).update(decode_seconds=2.0)
-    Response.objects.exclude(repeat__run=run).update(decode_seconds=4.0)
+    ResponseRecord.objects.filter(repeat__run=run).update(decode_seconds=2.0)
+    ResponseRecord.objects.exclude(repeat__run=run).update(decode_seconds=4.0)
     page = words(viewer, "/endpoints/local/")
     names = [f"fp {each.fingerprint.digest[:4]}" for each in (one, other)]
     assert page.count("2 stacks answer: fp ") == 1
@@ -95,7 +95,7 @@ def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Clie
 
 def test_missing_responses_are_counted_by_their_reason(viewer: Client) -> None:
     run = build.finished_run(["blue", None, None], by=build.process(bucket()))
-    code = Response.objects.filter(repeat__run=run).exclude(error_code="").values_list("error_code", flat=True)[0]
+    code = ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").values_list("error_code", flat=True)[0]
     report = endpoint_report("local")
     assert [(each.code, each.n) for each in report.last.errors] == [(code, 2)]
     assert (report.last.n_responses, len(report.last.backends)) == (3, 1)
@@ -108,18 +108,18 @@ def test_missing_responses_are_counted_by_their_reason(viewer: Client) -> None:
 def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     build.endpoint("local")
     until = timezone.now() + timedelta(minutes=7)
-    Endpoint.objects.update(rests_until=until, n_failures=5, rest_reason="It answered <503>.")
+    EndpointRecord.objects.update(rests_until=until, n_failures=5, rest_reason="It answered <503>.")
     clock = f"{until:%H:%M:%S}"
     page = words(viewer, "/endpoints/local/")
     assert f"Paused after 5 failed calls: it answered <503>. Next try {clock} UTC." in page
-    Endpoint.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
+    EndpointRecord.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
     assert "Paused" not in words(viewer, "/endpoints/local/")
 
 
 def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:
     build.suite()
     run = build.run()
-    Endpoint.objects.update(rests_until=timezone.now() + timedelta(minutes=7), rest_reason="Five calls failed.")
+    EndpointRecord.objects.update(rests_until=timezone.now() + timedelta(minutes=7), rest_reason="Five calls failed.")
     for path in (f"/runs/{run.pk}/", f"/runs/{run.pk}/?part=progress"):
         banner = viewer.get(path).content.decode().partition('data-code="endpoint_rests"')[2].partition("</div>")[0]
         assert 'href="/endpoints/local/"' in banner
@@ -144,29 +144,31 @@ def test_what_was_checked_and_never_run_says_what_it_ignores(viewer: Client) -> 
     page = words(viewer, "/endpoints/theirs/")
     assert "It silently ignores seed, and no run has been asked of it yet. Its first run shows who answers." in page
     assert "Nothing has been asked of it yet." not in page
-    check(Endpoint.objects.get(), [row | {"state": "honoured"} for row in ROWS])
+    check(EndpointRecord.objects.get(), [row | {"state": "honoured"} for row in ROWS])
     assert "No run has been asked of it yet." in words(viewer, "/endpoints/theirs/")
 
 
-def through_and_around(gateway: Endpoint, direct: Endpoint, kind: str, lost: str, honoured: str) -> Probe:
+def through_and_around(
+    gateway: EndpointRecord, direct: EndpointRecord, kind: str, lost: str, honoured: str
+) -> ProbeRecord:
     """A probe of a gateway that found something lost, and the one around it that did not."""
-    known: dict[str, Any] = {"profile": Profile.objects.get(slug="pinned"), "kind": kind, "parameters": {}}
-    known |= {"status": Probe.Status.FINISHED, "finished_at": timezone.now()}
+    known: dict[str, Any] = {"profile": ProfileRecord.objects.get(slug="pinned"), "kind": kind, "parameters": {}}
+    known |= {"status": ProbeRecord.Status.FINISHED, "finished_at": timezone.now()}
 
     def finding(state: str) -> dict[str, Any]:
         rows = [row | {"state": state if row["parameter"] == "seed" else "honoured"} for row in ROWS]
         return {"state": state, "sentence": "It is so.", "numbers": {"rows": rows}}
 
-    through = Probe.objects.create(endpoint=gateway, finding=finding(lost), **known)
-    Probe.objects.create(endpoint=direct, finding=finding(honoured), bypass_of=through, **known)
+    through = ProbeRecord.objects.create(endpoint=gateway, finding=finding(lost), **known)
+    ProbeRecord.objects.create(endpoint=direct, finding=finding(honoured), bypass_of=through, **known)
     return through
 
 
 def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_on_the_release(viewer: Client) -> None:
     build.endpoint("vllm-a")
     first, second = (build.finished_run(["blue", "blue", "red"], by=build.process(bucket())) for _ in range(2))
-    Endpoint.objects.filter(slug="local").update(engine="openai", base_url="https://api.example.com/v1")
-    direct, gateway = (Endpoint.objects.get(slug=slug) for slug in ("vllm-a", "local"))
+    EndpointRecord.objects.filter(slug="local").update(engine="openai", base_url="https://api.example.com/v1")
+    direct, gateway = (EndpointRecord.objects.get(slug=slug) for slug in ("vllm-a", "local"))
     through_and_around(gateway, direct, "seed", "ignored", "honoured")
     through_and_around(gateway, direct, "capability", "ignored", "honoured")
     through_and_around(gateway, direct, "routing", "several", "one")
@@ -192,12 +194,12 @@ def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, v
     assert "No baseline rests on endpoint local" in refused.content.decode()
     key = {"suite": run.suite_version.suite, "line": "paint", "profile_slug": "pinned", "run": run}
     for name in ("pia", "jo"):  # of which one is current
-        Baseline.objects.create(**key, reason="As shipped.", set_by=build.user(name))
+        BaselineRecord.objects.create(**key, reason="As shipped.", set_by=build.user(name))
     assert "Run the reference set" in words(engineer, "/endpoints/local/")
     assert "Run the reference set" not in words(viewer, "/endpoints/local/")
     assert viewer.post("/endpoints/local/", {"what": "reference"}).status_code == 403
     started = engineer.post("/endpoints/local/", {"what": "reference"})
-    again = Run.objects.get(status="queued")
+    again = RunRecord.objects.get(status="queued")
     assert started["Location"] == f"/runs/{again.pk}/"
     assert (again.suite_version.suite.slug, again.repeats.count()) == ("colours-reference", 1)
     assert again.created_by.username not in ("pia", "jo")
@@ -213,7 +215,7 @@ def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
         slug: create_schedule(slug=slug, cron="0 4 * * *", kind="probe", order=order, user=person) for slug in slugs
     }
     probe = check(endpoint, ROWS)
-    Probe.objects.update(kind="seed", finding={"state": "ignored", "sentence": "Ignored.", "numbers": {}})
+    ProbeRecord.objects.update(kind="seed", finding={"state": "ignored", "sentence": "Ignored.", "numbers": {}})
     ScheduledStart.objects.create(schedule=made["found"], probe=probe, **due)
     ScheduledStart.objects.create(schedule=made["refused"], problem="Its suite is gone.", **due)
     ScheduledStart.objects.create(schedule=made["gone"], **due)
@@ -228,8 +230,10 @@ def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
 def test_the_servers_clock_stands_beside_the_instants_of_its_answers(viewer: Client) -> None:
     run = served(0, bucket())
     assert "The server's clock" not in words(viewer, "/endpoints/local/")
-    for response, ahead in zip(Response.objects.filter(repeat__run=run), ([1.6, 2.8], [2.1, 3.3], None), strict=True):
-        Response.objects.filter(pk=response.pk).update(call={"clock_ahead": ahead})
+    for response, ahead in zip(
+        ResponseRecord.objects.filter(repeat__run=run), ([1.6, 2.8], [2.1, 3.3], None), strict=True
+    ):
+        ResponseRecord.objects.filter(pk=response.pk).update(call={"clock_ahead": ahead})
     assert "The server's clock is 2.1 to 2.8 s ahead of ours." in words(viewer, "/endpoints/local/")
 
 
@@ -240,7 +244,7 @@ def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:
     made = create_schedule(slug="daily", cron="0 4 * * *", kind="probe", order=order, user=build.user("mira", "admin"))
     assert made.next_at is not None
     assert f"asked again {made.next_at.astimezone(UTC):%Y-%m-%d} 04:00 UTC" in words(viewer, "/endpoints/theirs/")
-    Schedule.objects.update(next_at=None)
+    ScheduleRecord.objects.update(next_at=None)
     assert "asked again" not in words(viewer, "/endpoints/theirs/")
 
 
@@ -251,7 +255,7 @@ def test_an_engineer_starts_a_check_by_a_button_and_a_viewer_has_none(engineer: 
     assert "Check it now" not in words(viewer, "/endpoints/theirs/")
     assert viewer.post("/endpoints/theirs/").status_code == 403
     started = engineer.post("/endpoints/theirs/")
-    [probe] = Probe.objects.filter(kind="capability")
+    [probe] = ProbeRecord.objects.filter(kind="capability")
     assert started["Location"] == f"/probes/{probe.pk}/"
 
 
@@ -260,13 +264,13 @@ def test_what_rests_on_it_is_linked(viewer: Client) -> None:
     person = build.user("mira", "admin")
     suite = run.suite_version.suite
     key = {"suite": suite, "line": "paint", "profile_slug": "pinned"}
-    Baseline.objects.create(**key, run=run, reason="As shipped.", set_by=person)
+    BaselineRecord.objects.create(**key, run=run, reason="As shipped.", set_by=person)
     order = {"endpoint": "local", "kind": "canary", "parameters": {}}
     create_schedule(slug="weekly", cron="0 4 * * 1", kind="probe", order=order, user=person)
     probes.ask("seed", parameters={"prompts": 1, "calls_per_group": 2})
     probe = probes.served(probes.honoured)
     html = viewer.get("/endpoints/local/").content.decode()
-    for path in (f"/probes/{probe.pk}/", f"/runs/{run.pk}/", f"#schedule-{Schedule.objects.get().pk}"):
+    for path in (f"/probes/{probe.pk}/", f"/runs/{run.pk}/", f"#schedule-{ScheduleRecord.objects.get().pk}"):
         assert path in html
     for path in ("/fingerprints/", "/probes/", "/runs/", f"/runs/{run.pk}/", f"/probes/{probe.pk}/", "/schedules/"):
         assert 'href="/endpoints/local/"' in viewer.get(path).content.decode(), path
@@ -276,14 +280,14 @@ def test_a_baseline_that_expired_is_hatched_and_may_be_run_again(engineer: Clien
     run = served(0, bucket())
     suite = run.suite_version.suite
     key = {"suite": suite, "line": "paint", "profile_slug": "pinned", "run": run, "set_by": build.user("mira")}
-    baselines = [Baseline.objects.create(**key, reason="As shipped.") for _ in range(2)]
+    baselines = [BaselineRecord.objects.create(**key, reason="As shipped.") for _ in range(2)]
     again = f'action="/suites/{suite.slug}/baselines/{baselines[1].pk}/again/"'
     html = engineer.get("/endpoints/local/").content.decode()
     assert again not in html
     assert 'class="number expired"' not in html
     prints = [build.bucket(dtype).fingerprint for dtype in ("float32", "bfloat16")]
     place = {"endpoint": run.endpoint, "profile_slug": "pinned", "run": run}
-    Baseline.objects.update(rotation=Rotation.objects.create(**place, before=prints[0], after=prints[1]))
+    BaselineRecord.objects.update(rotation=Rotation.objects.create(**place, before=prints[0], after=prints[1]))
     html = engineer.get("/endpoints/local/").content.decode()
     assert html.count('class="number expired"') == 2
     assert html.count("Run it again") == html.count(again) == 1  # of the current one
@@ -337,7 +341,7 @@ ADDRESS = "/settings/endpoints/new/?kind=openai"
 def test_an_admin_adds_a_server_of_others_by_the_form(admin: Client) -> None:
     made = admin.post(ADDRESS, FORM)
     assert (made.status_code, made["Location"]) == (302, "/endpoints/theirs/")
-    row = Endpoint.objects.get()
+    row = EndpointRecord.objects.get()
     assert (row.base_url, row.auth, row.concurrency) == ("https://api.example.com/v1", "PAINT_KEY", 4)
     assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}
 
@@ -350,7 +354,7 @@ def test_the_form_does_not_repeat_a_key(admin: Client, changes: dict[str, str]) 
     refused = admin.post(ADDRESS, FORM | changes)
     assert refused.status_code == 422
     assert SECRET not in unescape(refused.content.decode())
-    assert not Endpoint.objects.exists()
+    assert not EndpointRecord.objects.exists()
 
 
 def test_the_form_for_ones_own_stays_and_each_leads_to_the_other(admin: Client) -> None:

@@ -6,7 +6,7 @@ from evalboard.contract.excerpt import AnswerExcerpt
 from frontend.templatetags.pairs import answer_excerpt, passes
 from runs.compare import choose_pairs, compare, divergence_rows, pair_excerpts
 from runs.compare.read_divergences import DivergenceFilter
-from runs.models import Divergence
+from runs.models import DivergenceRecord
 from tests import outcomes
 from tests.frontend import stage, two_runs
 from tests.frontend.two_runs import END_ROW, said, sure, tie
@@ -72,7 +72,7 @@ def test_of_repeats_that_flip_differently_the_most_frequent_one_stands_for_the_c
     assert list(chosen) == [2]
     assert (chosen[2].n_alike, chosen[2].n_pairs) == (2, 3)
     (pair,) = (row for row in divergence_rows(comparison.pk, DivergenceFilter(), limit=50) if row.repeat_candidate == 2)
-    assert chosen[2].row == Divergence.objects.get(comparison=comparison, repeat_candidate=2).pk
+    assert chosen[2].row == DivergenceRecord.objects.get(comparison=comparison, repeat_candidate=2).pk
     (excerpt,) = pair_excerpts((baseline.pk, candidate.pk), [pair], [chosen[2].reason])
     assert excerpt.candidate.token == "·a"
 

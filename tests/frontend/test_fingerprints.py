@@ -15,7 +15,7 @@ from evalboard.core.profile import identify_manifest
 from frontend.endpoints import fingerprint_views as views
 from frontend.endpoints import timeline
 from runs.fingerprints import timelines
-from runs.models import Bucket, Endpoint, EngineProcess, Fingerprint, Repeat, Run
+from runs.models import BucketRecord, EndpointRecord, EngineProcess, FingerprintRecord, RepeatRecord, RunRecord
 from tests import build, outcomes
 from tests.frontend.stage import HOSTILE
 
@@ -23,24 +23,24 @@ pytestmark = pytest.mark.django_db
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
-def bucket(dtype: str = "float32", *, vllm: str = "0.31.2", **env: str) -> Bucket:
+def bucket(dtype: str = "float32", *, vllm: str = "0.31.2", **env: str) -> BucketRecord:
     manifest = outcomes.manifest(dtype=dtype) | {"versions": {"vllm": vllm, "cuda": None}, "env": env}
     identity = identify_manifest(manifest)
-    row, _ = Fingerprint.objects.get_or_create(
+    row, _ = FingerprintRecord.objects.get_or_create(
         digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
     )
     model = build.bucket().model
-    return Bucket.objects.get_or_create(model=model, fingerprint=row, batch_class="alone")[0]
+    return BucketRecord.objects.get_or_create(model=model, fingerprint=row, batch_class="alone")[0]
 
 
-def served(day: float, by: Bucket, **changes: Any) -> Run:
+def served(day: float, by: BucketRecord, **changes: Any) -> RunRecord:
     process = build.process(by)
     run = build.finished_run(["blue", "blue", "red"], by=process, **changes)
     begun = MONDAY + timedelta(days=day)
     EngineProcess.objects.filter(pk=process.pk).update(started_at=begun)
-    Run.objects.filter(pk=run.pk).update(started_at=begun)
-    Repeat.objects.filter(run=run).update(finished_at=begun + timedelta(hours=1))
-    build.rotated(Run.objects.get(pk=run.pk), begun)
+    RunRecord.objects.filter(pk=run.pk).update(started_at=begun)
+    RepeatRecord.objects.filter(run=run).update(finished_at=begun + timedelta(hours=1))
+    build.rotated(RunRecord.objects.get(pk=run.pk), begun)
     return run
 
 
@@ -53,14 +53,14 @@ def words(client: Client, path: str) -> str:
 
 
 @pytest.fixture
-def monday_and_wednesday() -> tuple[Bucket, Bucket, Run]:
+def monday_and_wednesday() -> tuple[BucketRecord, BucketRecord, RunRecord]:
     one, other = bucket(), bucket("bfloat16", vllm="0.32.0")
     served(0, one)
     return one, other, served(2, other)
 
 
 def test_the_list_shows_each_endpoints_fingerprints_by_date_and_names_the_rotation(
-    viewer: Client, monday_and_wednesday: tuple[Bucket, Bucket, Run]
+    viewer: Client, monday_and_wednesday: tuple[BucketRecord, BucketRecord, RunRecord]
 ) -> None:
     one, other, run = monday_and_wednesday
     page = words(viewer, "/fingerprints/")
@@ -97,7 +97,7 @@ def test_two_that_are_chosen_lead_to_their_difference(viewer: Client) -> None:
 
 
 def test_the_form_offers_the_two_sides_of_the_newest_rotation(
-    viewer: Client, monday_and_wednesday: tuple[Bucket, Bucket, Run]
+    viewer: Client, monday_and_wednesday: tuple[BucketRecord, BucketRecord, RunRecord]
 ) -> None:
     one, other, _ = monday_and_wednesday
     bucket("float16")  # newer, but it has served nothing
@@ -125,7 +125,7 @@ def test_many_fingerprints_are_cut_and_the_endpoints_own_page_has_the_rest(
 
 
 def test_a_fingerprints_page_has_its_manifest_by_part_and_what_it_served(
-    viewer: Client, monday_and_wednesday: tuple[Bucket, Bucket, Run]
+    viewer: Client, monday_and_wednesday: tuple[BucketRecord, BucketRecord, RunRecord]
 ) -> None:
     _, other, run = monday_and_wednesday
     page = words(viewer, f"/fingerprints/{other.fingerprint_id}/")
@@ -141,7 +141,7 @@ def test_a_fingerprint_that_served_nothing_says_so(viewer: Client) -> None:
 
 
 def test_the_difference_names_what_moved_and_folds_what_did_not(
-    viewer: Client, monday_and_wednesday: tuple[Bucket, Bucket, Run]
+    viewer: Client, monday_and_wednesday: tuple[BucketRecord, BucketRecord, RunRecord]
 ) -> None:
     one, other, _ = monday_and_wednesday
     address = reverse("fingerprint_diff", args=[one.fingerprint_id, other.fingerprint_id])
@@ -224,7 +224,7 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
     served(0, bucket())
     served(8, bucket("bfloat16"), on=build.endpoint("later"))
     served(-400, bucket("float16"), on=build.endpoint("logged"))
-    Endpoint.objects.filter(slug="logged").update(engine=Endpoint.Engine.IMPORTED)
+    EndpointRecord.objects.filter(slug="logged").update(engine=EndpointRecord.Engine.IMPORTED)
     lines = {line.endpoint: line for line in timelines(turns=5)}
     assert [line.is_imported for line in lines.values()] == [False, False, True]
     stretch = timeline.stretch_of([lines["local"], lines["later"]])
@@ -241,6 +241,6 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
 
 def test_one_instant_is_drawn_as_a_mark_that_can_be_seen() -> None:
     served(0, bucket())
-    Repeat.objects.update(finished_at=None)
+    RepeatRecord.objects.update(finished_at=None)
     [lane] = timeline.lanes(timelines(turns=5)[0]).rows
     assert (lane.x, lane.width) == (timeline.PAD, timeline.MIN_WIDTH)

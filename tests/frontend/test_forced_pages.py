@@ -15,13 +15,13 @@ from runs.compare import trace_pair
 from runs.forced import create_forced, create_forced_pair
 from runs.importers.files import LogFile
 from runs.imports import import_logs
-from runs.models import ForcedScoring, Response, Run
+from runs.models import ForcedScoringRecord, ResponseRecord, RunRecord
 from tests import forced, rollouts
 from tests.casts import cast
 from tests.frontend import stage as staged
 from tests.frontend import two_runs
 
-Runs = tuple[Run, Run]
+Runs = tuple[RunRecord, RunRecord]
 
 
 @cast
@@ -55,7 +55,7 @@ def test_a_run_s_answers_are_scored_from_its_page_at_a_stated_cost(runs: Runs, e
     before = page(engineer, address)
     assert re.search(r"<button[^>]*>Score \d+ answers, \d+ tokens</button>", before)
     asked = engineer.post(address, {"endpoint": "local", "profile": ""})
-    scoring = ForcedScoring.objects.get()
+    scoring = ForcedScoringRecord.objects.get()
     assert (asked.status_code, asked["Location"]) == (302, f"/forced/{scoring.pk}/")
     assert f'href="/forced/{scoring.pk}/"' in page(engineer, address)
     refused = engineer.post(address, {"endpoint": "moon"})
@@ -67,7 +67,7 @@ def test_who_may_only_look_is_offered_nothing(runs: Runs, viewer: Client) -> Non
     assert "Re-score both sides" not in page(viewer, f"/compare/{runs[0].pk}/{runs[1].pk}/")
     assert viewer.post(f"/runs/{runs[0].pk}/forced/", {"endpoint": "local"}).status_code == 403
     assert viewer.post(f"/compare/{runs[0].pk}/{runs[1].pk}/forced/").status_code == 403
-    assert not ForcedScoring.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()
 
 
 def test_a_scoring_is_followed_and_then_read(runs: Runs, viewer: Client) -> None:
@@ -93,10 +93,10 @@ def test_both_sides_are_asked_for_on_the_comparison_and_told_there(runs: Runs, e
     asking = r'<button[^>]*>Re-score both sides <span class="cost">[\d,]+ tokens</span></button>'
     assert re.search(asking, page(engineer, address))
     assert engineer.post(f"{address}forced/").status_code == 302
-    assert ForcedScoring.objects.count() == 2
+    assert ForcedScoringRecord.objects.count() == 2
     under_way = page(engineer, address)
     assert "Re-score both sides" not in under_way
-    ForcedScoring.objects.all().delete()
+    ForcedScoringRecord.objects.all().delete()
     score_both(runs)
     text = words_of(page(engineer, address))
     assert "The baseline’s answers on the candidate’s stack: Over " in text
@@ -128,7 +128,7 @@ def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Clien
     words = "the baseline’s stack holds its two likeliest tokens 2.000 nats apart and the candidate’s 2.000 nats apart"
     assert f"Scored under the very same prefix, {words}: no near tie on either" in text
     answer = trace_pair(runs[0].pk, runs[1].pk, case_id="case-002", repeats=(1, 1))
-    scorings = {str(scoring.run_id): str(scoring.pk) for scoring in ForcedScoring.objects.all()}
+    scorings = {str(scoring.run_id): str(scoring.pk) for scoring in ForcedScoringRecord.objects.all()}
     assert [(each.stack, each.scoring, each.margin) for each in answer.at_flip] == [
         ("baseline", scorings[str(runs[1].pk)], pytest.approx(2.0)),
         ("candidate", scorings[str(runs[0].pk)], pytest.approx(2.0)),
@@ -151,7 +151,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     path = tmp_path / "step-12.jsonl"
     path.write_bytes(rollouts.content(rollouts.rows(planted=(3, 17))))
     [run] = import_logs(files=[LogFile(path.name, path)], user=None)[1]
-    scoring = ForcedScoring.objects.get()
+    scoring = ForcedScoringRecord.objects.get()
     own = page(viewer, f"/runs/{run.pk}/")
     assert "The token furthest off is 2.500 nats away." in words_of(own)
     assert "Of token ids no scorer can make any." in words_of(own)
@@ -196,7 +196,7 @@ def test_rollouts_are_in_words_once_an_engine_has_scored_their_ids(viewer: Clien
 def test_a_mixed_run_has_numbers_for_each_bucket(runs: Runs, viewer: Client, stage: Any) -> None:
     run = runs[0]
     rerouted = stage.engine(stage.worker("third"), dtype="float16")
-    Response.objects.filter(repeat__run=run, case_index__gte=3).update(engine_process=rerouted)
+    ResponseRecord.objects.filter(repeat__run=run, case_index__gte=3).update(engine_process=rerouted)
     scoring = forced.scored(create_forced(run_id=run.pk, endpoint="local"))
     shown = page(viewer, f"/forced/{scoring.pk}/")
     heads = re.findall(r'<h2 id="numbers(\d+)">', shown)

@@ -11,7 +11,7 @@ from runs.baselines import set_baseline
 from runs.catalogue import store_default_profiles
 from runs.compare import compare
 from runs.importers.records import LoggedRun
-from runs.models import Bucket, Run
+from runs.models import BucketRecord, RunRecord
 from runs.release import create_release
 from tests import build
 from tests.runs import logs
@@ -38,9 +38,9 @@ def broken_off() -> LoggedRun:
     return logs.log(logs.response("sky"), *mixed, status="failed", failure="Out of quota.")
 
 
-def pages_of(run: Run, other: Run) -> list[str]:
+def pages_of(run: RunRecord, other: RunRecord) -> list[str]:
     version = run.suite_version
-    prints = Bucket.objects.filter(engine_processes__repeats__run__in=[run, other]).values_list(
+    prints = BucketRecord.objects.filter(engine_processes__repeats__run__in=[run, other]).values_list(
         "fingerprint", flat=True
     )
     first, *_, last = prints

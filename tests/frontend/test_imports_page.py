@@ -10,7 +10,7 @@ from django.test import Client
 
 from frontend.imports.forms import WHOSE
 from runs.importers.formats import FORMATS
-from runs.models import Import, Run
+from runs.models import ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE
 from tests.importers import batch_log
@@ -39,7 +39,7 @@ def test_every_format_has_words() -> None:
 
 def test_a_log_becomes_a_run_whose_page_says_where_it_is_from(engineer: Client, viewer: Client, spool: Path) -> None:
     answer = send(engineer)
-    run, found = Run.objects.get(), Import.objects.get()
+    run, found = RunRecord.objects.get(), ImportRecord.objects.get()
     assert (answer.status_code, answer.headers["Location"]) == (302, f"/runs/{run.pk}/")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "Read from a log of" in page
@@ -60,7 +60,7 @@ def test_the_same_log_again_leads_to_the_run_that_is_there(engineer: Client) -> 
     first, again = send(engineer), send(engineer)
     assert again.headers["Location"] == first.headers["Location"]
     assert "was imported before" in text_of(engineer.get(again.headers["Location"]))
-    assert Import.objects.count() == 1
+    assert ImportRecord.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_refusal_is_words_at_the_form(engineer: Client, content: bytes, fields
     answer = send(engineer, content, **fields)
     assert answer.status_code == 422
     assert words in text_of(answer)
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_no_file_is_said_at_the_field(engineer: Client) -> None:
@@ -95,7 +95,7 @@ def test_a_form_without_its_mark_is_refused(db: None) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(build.user("mira", "engineer"))
     assert send(client).status_code == 403
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()
 
 
 def test_a_viewer_sees_no_form_and_the_runs_page_leads_here(viewer: Client, engineer: Client) -> None:
@@ -106,7 +106,7 @@ def test_a_viewer_sees_no_form_and_the_runs_page_leads_here(viewer: Client, engi
 
 def test_what_others_wrote_is_drawn_and_never_markup(engineer: Client) -> None:
     send(engineer, name=f"{HOSTILE}.jsonl")
-    run = Run.objects.get()
+    run = RunRecord.objects.get()
     for address in ("/imports/", f"/runs/{run.pk}/"):
         page = text_of(engineer.get(address))
         assert "<script>alert" not in page

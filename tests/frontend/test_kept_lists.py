@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from runs.compare import CASE_LISTS, case_lists, case_outcomes, compare, inputs, outcomes, read_outcomes, telling
-from runs.models import Comparison, ListedFrame, Run
+from runs.models import ComparisonRecord, ListedFrame, RunRecord
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
 from tests.frontend.test_changed_cases import page_of, rows
@@ -18,18 +18,18 @@ N_CASES = 36
 
 
 @cast
-def pair() -> tuple[Run, Run]:
+def pair() -> tuple[RunRecord, RunRecord]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 
-def listed(client: Any, pair: tuple[Run, Run], query: str = "") -> tuple[dict[str, str], str]:
+def listed(client: Any, pair: tuple[RunRecord, RunRecord], query: str = "") -> tuple[dict[str, str], str]:
     """The rows of the list, without the addresses, and the filters beside it."""
     page = page_of(client, pair, query)
     cut = {case: re.sub(r'href="[^"]*"', "", row) for case, row in rows(page).items()}
     return cut, re.sub(r'href="[^"]*"', "", page[page.index('aria-label="Show"') :].partition("</p>")[0])
 
 
-def clusters(client: Any, pair: tuple[Run, Run]) -> str:
+def clusters(client: Any, pair: tuple[RunRecord, RunRecord]) -> str:
     page = page_of(client, pair)
     return page[page.index("Clusters among the") :].partition("</ul>")[0]
 
@@ -60,7 +60,7 @@ def test_what_an_earlier_version_kept_is_judged_anew(pair, viewer, monkeypatch):
     first = listed(viewer, pair)
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     earlier = {"broken": [0, 1], "chances": {"0": [0.5, False]}, "counts": {"broken": 2, "fixed": 0, "unstable": 0}}
-    Comparison.objects.filter(pk=made.pk).update(outcomes={"all": earlier})
+    ComparisonRecord.objects.filter(pk=made.pk).update(outcomes={"all": earlier})
     assert listed(viewer, pair) == first
     monkeypatch.setattr(inputs, "load", refuse)
     assert listed(viewer, pair) == first
@@ -71,15 +71,15 @@ def test_a_look_at_more_repeats_than_there_are_is_one_at_all_and_is_not_kept(pai
     everything = case_outcomes(made.pk, "unstable")
     monkeypatch.setattr(inputs, "load", refuse)
     assert case_outcomes(made.pk, "unstable", 5) == case_outcomes(made.pk, "unstable", 900) == everything
-    assert list(Comparison.objects.get(pk=made.pk).outcomes) == ["all"]
+    assert list(ComparisonRecord.objects.get(pk=made.pk).outcomes) == ["all"]
 
 
 def test_what_a_comparison_that_is_still_read_shows_is_not_kept(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
     del made.outcomes["all"]["told"]
-    Comparison.objects.filter(pk=made.pk).update(status="queued", outcomes=made.outcomes)
+    ComparisonRecord.objects.filter(pk=made.pk).update(status="queued", outcomes=made.outcomes)
     assert listed(viewer, pair, "?outcome=broken")[0]
-    assert "told" not in Comparison.objects.get(pk=made.pk).outcomes["all"]
+    assert "told" not in ComparisonRecord.objects.get(pk=made.pk).outcomes["all"]
 
 
 def test_parts_of_a_list_are_the_list(pair):
@@ -97,7 +97,7 @@ def test_parts_of_a_list_are_the_list(pair):
 def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeypatch):
     everything, filters = listed(viewer, pair, "?outcome=unstable")
     searched, _ = listed(viewer, pair, "?outcome=unstable&q=tool")
-    Comparison.objects.update(outcomes={})
+    ComparisonRecord.objects.update(outcomes={})
     for module in (telling, read_outcomes):
         monkeypatch.setattr(module, "MAX_TOLD", 2)
     long, fewer = listed(viewer, pair, "?outcome=unstable")
@@ -135,7 +135,7 @@ def test_parts_of_a_list_of_cases_are_the_list(pair, monkeypatch):
 
 def test_lists_of_a_comparison_that_rests_on_fewer_repeats_are_not_kept(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=pair[1].pk)
-    Comparison.objects.filter(pk=made.pk).update(input_digest="f" * 64)
+    ComparisonRecord.objects.filter(pk=made.pk).update(input_digest="f" * 64)
     assert case_lists.read_list(made.pk, "all")[1] == N_CASES
     assert not ListedFrame.objects.exists()
 

@@ -10,7 +10,7 @@ from django.test import Client
 from evalboard.client.answers import parse
 from evalboard.contract.run import RunRow
 from evalboard.wording.results import describe_end
-from runs.models import Run
+from runs.models import RunRecord
 from runs.run import run_report, run_rows
 from runs.suites import rescore_run
 from tests.runs import logs
@@ -21,14 +21,14 @@ CASES = [f"case-{number:02}" for number in range(20)]
 
 
 @pytest.fixture
-def killed(db: None) -> Run:
+def killed(db: None) -> RunRecord:
     """Of 20 cases the log has five, of which one came to an error."""
     answers = [logs.response(case) for case in CASES[:4]]
     answers.append(logs.response(CASES[4], error="HTTP 500", text="", positions=None))
     return logs.stored(logs.log(*answers, cases=tuple(map(logs.case, CASES)), status="cancelled"))
 
 
-def test_what_the_log_lacks_is_not_done(killed: Run, client_of: Callable[[str], Client]) -> None:
+def test_what_the_log_lacks_is_not_done(killed: RunRecord, client_of: Callable[[str], Client]) -> None:
     report = run_report(killed.pk)
     [row] = run_rows()
     assert (row.progress.n_done, row.progress.n_total) == (report.progress.n_done, report.progress.n_total) == (4, 20)
@@ -43,7 +43,7 @@ def test_what_the_log_lacks_is_not_done(killed: Run, client_of: Callable[[str], 
         assert describe_end(run) == f"Run {killed.pk} is cancelled: 4 of 20 responses, no score."
 
 
-def test_pages_say_how_many_came(killed: Run, viewer: Client) -> None:
+def test_pages_say_how_many_came(killed: RunRecord, viewer: Client) -> None:
     page = unescape(viewer.get(f"/runs/{killed.pk}/").content.decode())
     assert '<b class="keep">4 of 20</b>' in page
     assert "The run was cancelled with 4 of 20 responses; it has no score." in page

@@ -10,7 +10,7 @@ from evalboard.core.profile import DEFAULT_PROFILES
 from frontend.lab.charts import draw_strips
 from runs.catalogue import create_profile
 from runs.lab import experiment_detail, plan_bisect, plan_experiment, start_experiment
-from runs.models import Experiment, Run
+from runs.models import ExperimentRecord, RunRecord
 from runs.run import delete_run
 from runs.sweep import reconcile
 from tests import build
@@ -21,7 +21,7 @@ MOVED = ("blue", "red", "red")
 
 
 @cast
-def planned() -> Experiment:
+def planned() -> ExperimentRecord:
     build.suite()
     build.endpoint()
     build.profile()
@@ -29,7 +29,7 @@ def planned() -> Experiment:
     return plan_experiment(suite="colours", endpoint="local", runs=5, sources=["order", "batch"], user=person)
 
 
-def served(experiment: Experiment, *moving: str, passes: Container[int] = (3,)) -> Experiment:
+def served(experiment: ExperimentRecord, *moving: str, passes: Container[int] = (3,)) -> ExperimentRecord:
     """Run it to its end; the arms of these sources move these passes of their five."""
     start_experiment(experiment_id=experiment.pk)
     reconcile()
@@ -37,21 +37,23 @@ def served(experiment: Experiment, *moving: str, passes: Container[int] = (3,)) 
         process = build.process()
         for index in range(1, 6):
             texts = MOVED if arm.source in moving and index in passes else CONTROL
-            build.decode(Run.objects.get(pk=arm.run_id), index, texts, by=process)
+            build.decode(RunRecord.objects.get(pk=arm.run_id), index, texts, by=process)
         reconcile()
     return experiment
 
 
-def page(client: Client, experiment: Experiment) -> str:
+def page(client: Client, experiment: ExperimentRecord) -> str:
     answer = client.get(f"/lab/{experiment.pk}/")
     assert answer.status_code == 200
     return answer.content.decode()
 
 
-def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(engineer: Client, planned: Experiment) -> None:
+def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(
+    engineer: Client, planned: ExperimentRecord
+) -> None:
     form = {"suite": "colours", "endpoint": "local", "profile": "pinned", "runs": "5", "temperature": "0.7"}
     answer = engineer.post("/lab/", form)
-    made = Experiment.objects.latest("id")
+    made = ExperimentRecord.objects.latest("id")
     assert answer["Location"] == f"/lab/{made.pk}/"
     text = page(engineer, made)
     for words in ("Nothing has been decoded yet", "prefix cache", "sampler", "not known", "Not measured here"):
@@ -63,20 +65,22 @@ def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(engineer: C
     engineer.post(f"/lab/{made.pk}/cancel/")
     assert "Go on with what is missing" in page(engineer, made)
     engineer.post(f"/lab/{made.pk}/resume/", {"budget_minutes": "30"})
-    assert Experiment.objects.get(pk=made.pk).budget_minutes == 30
+    assert ExperimentRecord.objects.get(pk=made.pk).budget_minutes == 30
     engineer.post(f"/lab/{made.pk}/cancel/")
     engineer.post(f"/lab/{made.pk}/delete/")
-    assert list(Experiment.objects.all()) == [planned]
+    assert list(ExperimentRecord.objects.all()) == [planned]
 
 
-def test_what_is_wrong_stands_at_its_field(engineer: Client, planned: Experiment) -> None:
+def test_what_is_wrong_stands_at_its_field(engineer: Client, planned: ExperimentRecord) -> None:
     sent = {"suite": "colours", "endpoint": "local", "profile": "pinned", "runs": "5", "temperature": "9"}
     refused = engineer.post("/lab/", sent)
     assert refused.status_code == 422
     assert "Must be above 0 and at most 2." in refused.content.decode()
 
 
-def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(engineer: Client, planned: Experiment) -> None:
+def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(
+    engineer: Client, planned: ExperimentRecord
+) -> None:
     text = page(engineer, served(planned, "batch"))
     assert "<strong><bdi>Batching moves this score (±16.7);</bdi></strong>" in text
     assert "no movement is seen from the order of cases" in text
@@ -90,20 +94,20 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(engineer: C
 
 
 def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
-    engineer: Client, planned: Experiment
+    engineer: Client, planned: ExperimentRecord
 ) -> None:
     text = page(engineer, served(planned, "batch", passes=range(1, 6)))
     assert text.count(" from the control</span>") == 1
     assert '<span class="under">−33.3 from the control</span>' in text
 
 
-def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: Experiment) -> None:
+def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: ExperimentRecord) -> None:
     text = page(engineer, served(planned, "control", "batch"))
     assert "nothing below can be blamed on its source" in text
     assert 'class="sources blameless"' in text
 
 
-def test_who_may_not_start_runs_is_offered_no_button(viewer: Client, planned: Experiment) -> None:
+def test_who_may_not_start_runs_is_offered_no_button(viewer: Client, planned: ExperimentRecord) -> None:
     text = page(viewer, planned)
     assert "Start</button>" not in text
     assert "Delete" not in text
@@ -111,7 +115,7 @@ def test_who_may_not_start_runs_is_offered_no_button(viewer: Client, planned: Ex
     assert viewer.post(f"/lab/{planned.pk}/start/").status_code == 403
 
 
-def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: Experiment) -> None:
+def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: ExperimentRecord) -> None:
     detail = experiment_detail(served(planned, "batch").pk)
     strips = draw_strips(detail)
     assert strips is not None
@@ -128,7 +132,7 @@ def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: E
     assert all(0 < dot.x < 100 for dot in dots)
 
 
-def test_a_thousand_equal_scores_stay_within_their_row(planned: Experiment) -> None:
+def test_a_thousand_equal_scores_stay_within_their_row(planned: ExperimentRecord) -> None:
     detail = experiment_detail(served(planned, "batch").pk)
     batch = next(row for row in detail.rows if row.source == "batch")
     points = tuple(LabPoint(score=score, run="1", repeat=at, name="") for at in range(1, 101) for score in (40.0, 60.0))
@@ -139,7 +143,7 @@ def test_a_thousand_equal_scores_stay_within_their_row(planned: Experiment) -> N
 
 
 @cast
-def bisected() -> Experiment:
+def bisected() -> ExperimentRecord:
     """A bisect of two runs that differ in their dtype and in one setting of the engine; it is the dtype."""
     build.suite()
     build.endpoint()
@@ -156,12 +160,12 @@ def bisected() -> Experiment:
     while (arm := experiment.arms.filter(status="running").first()) is not None:
         texts = MOVED if "dtype" in arm.turned else CONTROL
         bucket = build.bucket(arm.endpoint.dtype)
-        build.decode(Run.objects.get(pk=arm.run_id), 1, dict(enumerate(texts)), by=build.process(bucket))
+        build.decode(RunRecord.objects.get(pk=arm.run_id), 1, dict(enumerate(texts)), by=build.process(bucket))
         reconcile()
     return experiment
 
 
-def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisected: Experiment) -> None:
+def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisected: ExperimentRecord) -> None:
     text = page(engineer, bisected)
     runs = bisected.plan["runs"]
     for words in (
@@ -183,10 +187,12 @@ def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisec
     assert "the cause" in text
 
 
-def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(engineer: Client, bisected: Experiment) -> None:
+def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(
+    engineer: Client, bisected: ExperimentRecord
+) -> None:
     runs = bisected.plan["runs"]
     answer = engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": runs[1], "cases": "5"})
-    made = Experiment.objects.latest("id")
+    made = ExperimentRecord.objects.latest("id")
     assert (answer["Location"], made.kind) == (f"/lab/{made.pk}/", "bisect")
     assert "Nothing has been decoded yet" in page(engineer, made)
     same = engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": runs[0], "cases": "5"})
@@ -197,5 +203,5 @@ def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(engineer: C
     assert f'value="{runs[0]}"' in filled
 
 
-def test_only_who_may_start_runs_plans_a_bisect(viewer: Client, bisected: Experiment) -> None:
+def test_only_who_may_start_runs_plans_a_bisect(viewer: Client, bisected: ExperimentRecord) -> None:
     assert viewer.post("/lab/bisect/", {"baseline": "1", "candidate": "2"}).status_code == 403

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from runs.models import Run
+from runs.models import RunRecord
 from runs.release import create_release
 from tests import build
 from tests.casts import cast
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 @cast
-def mixed() -> Run:
+def mixed() -> RunRecord:
     """Of three cases the first was served by another bucket than the others, in both repeats."""
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     run = build.run(repeats=2)
@@ -25,7 +25,7 @@ def mixed() -> Run:
     return run
 
 
-def part_of(page: str, run: Run) -> str:
+def part_of(page: str, run: RunRecord) -> str:
     """The rows of tables that name the run."""
     rows = re.findall(r"<tr>.*?</tr>", page, re.S)
     return "".join(row for row in rows if f'href="/runs/{run.pk}/"' in row)
@@ -35,7 +35,7 @@ def part_of(page: str, run: Run) -> str:
 def test_lists_warn_where_the_score_would_stand(mixed, viewer, path):
     build.finished_run(["blue", "blue", "red"])  # it takes two to compare
     if path == "/suites/":
-        Run.objects.exclude(pk=mixed.pk).delete()
+        RunRecord.objects.exclude(pk=mixed.pk).delete()
     rows = part_of(unescape(viewer.get(path).content.decode()), mixed)
     assert "2 buckets" in rows
     assert 'aria-label="warning"' in rows

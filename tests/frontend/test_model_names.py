@@ -4,7 +4,7 @@ from html import unescape
 
 import pytest
 
-from runs.models import Model, SameModel
+from runs.models import Model, SameModelRecord
 from runs.store import imported
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ def test_an_admin_joins_two_names_and_takes_it_back(names, admin, viewer):
     offered = admin.get(NEW).content.decode()
     assert offered.count(" selected>") == 1  # of the second list; the first name of the first is chosen anyway
     assert admin.post(NEW, BODY).headers["Location"] == "/settings/"
-    said = SameModel.objects.get()
+    said = SameModelRecord.objects.get()
     page = viewer.get("/settings/").content.decode()
     assert "<b>paint" not in page
     assert "<i>under" not in page

@@ -13,7 +13,7 @@ from django.urls import resolve, reverse
 
 from evalboard.core.errors import NotFound
 from frontend.shell import addresses
-from runs.models import Profile, Run
+from runs.models import ProfileRecord, RunRecord
 from runs.run import cancel_run
 from runs.work import claim_shard, release_shard
 from tests.casts import cast, with_param
@@ -165,8 +165,8 @@ def test_no_browser_resolves_dots_in_the_address_of_a_case(case_id):
 
 @run_in("finished")
 def test_copy_as_curl_asks_for_the_very_same_run(run, viewer):
-    Profile.objects.filter(pk=run.profile_id).update(version=2)
-    Run.objects.filter(pk=run.pk).update(model_override={"path": "/models/checkpoint-7"})
+    ProfileRecord.objects.filter(pk=run.profile_id).update(version=2)
+    RunRecord.objects.filter(pk=run.pk).update(model_override={"path": "/models/checkpoint-7"})
     page = unescape(text_of(viewer.get(f"/runs/{run.pk}/")))
     assert f'"profile": "{run.profile.slug}"' in page
     assert f'"suite_version": {run.suite_version.number}' in page
@@ -175,7 +175,7 @@ def test_copy_as_curl_asks_for_the_very_same_run(run, viewer):
 
 @run_in("finished")
 def test_a_running_run_never_shows_its_score_as_if_it_were_whole(run, viewer):
-    Run.objects.filter(pk=run.pk).update(status=Run.Status.RUNNING)
+    RunRecord.objects.filter(pk=run.pk).update(status=RunRecord.Status.RUNNING)
     page = text_of(viewer.get("/runs/"))
     assert "so far" in page
     assert "all equal" not in page
@@ -184,7 +184,7 @@ def test_a_running_run_never_shows_its_score_as_if_it_were_whole(run, viewer):
 @run_in("failed")
 def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(run, viewer):
     words = "FileNotFoundError: there is no model\nTraceback (most recent call last):\n  File x"
-    Run.objects.filter(pk=run.pk).update(failure=words)
+    RunRecord.objects.filter(pk=run.pk).update(failure=words)
     run.events.filter(code="engine_start_failed").update(text=words)
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "The run failed, so it has no score. FileNotFoundError: there is no model</bdi>" in page
@@ -261,7 +261,7 @@ def test_a_fault_is_a_page_that_needs_no_database(viewer, db, monkeypatch):
 def test_deleting_is_confirmed_and_final(run, admin):
     asked = text_of(admin.get(f"/runs/{run.pk}/delete/"))
     assert "60 responses" in asked
-    assert Run.objects.filter(pk=run.pk).exists()
+    assert RunRecord.objects.filter(pk=run.pk).exists()
     assert admin.post(f"/runs/{run.pk}/delete/").headers["Location"] == "/runs/"
     with pytest.raises(NotFound):
         cancel_run(run_id=run.pk)

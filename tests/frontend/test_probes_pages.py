@@ -13,7 +13,7 @@ from django.utils import timezone
 from evalboard.contract.probe import KINDS
 from evalboard.wording import probe_states
 from frontend.probes import numbers, words
-from runs.models import Endpoint, Probe, Worker
+from runs.models import EndpointRecord, ProbeRecord, WorkerRecord
 from tests import build, probes
 from tests.capability import EVERYTHING, answer_calls
 
@@ -33,7 +33,7 @@ def text_of(response: Any) -> str:
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.content.decode())))
 
 
-def page(client: Client, probe: Probe) -> str:
+def page(client: Client, probe: ProbeRecord) -> str:
     return text_of(client.get(f"/probes/{probe.pk}/"))
 
 
@@ -49,7 +49,7 @@ def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> No
     assert "Asking." in text_of(part)
     assert "8 of 18" in text_of(part)
     assert ("<html" in part.content.decode(), "HX-Refresh" in part) == (False, False)
-    Probe.objects.update(status="queued", owner=None)
+    ProbeRecord.objects.update(status="queued", owner=None)
     probes.served(probes.honoured)
     assert viewer.get(f"{path}?part=progress")["HX-Refresh"] == "true"
     ended = viewer.get(path)
@@ -129,7 +129,7 @@ def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kin
     probe = probes.ask(kind)
     for state, state_words in probe_states.STATES[kind].items():
         finding = {"state": state, "sentence": "So it is: <i>just so</i>.", "numbers": {**FEWEST}}
-        Probe.objects.filter(pk=probe.pk).update(status="finished", finding=finding)
+        ProbeRecord.objects.filter(pk=probe.pk).update(status="finished", finding=finding)
         response = viewer.get(f"/probes/{probe.pk}/")
         assert response.status_code == 200
         assert "<i>" not in response.content.decode()
@@ -167,7 +167,7 @@ def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:
 def test_who_may_run_asks_on_the_page(engineer: Client) -> None:
     asked = {"endpoint": "local", "kind": "batch", "profile": "", "parameters": '{"copies": 7}'}
     answer = engineer.post("/probes/", asked, follow=True)
-    probe = Probe.objects.get()
+    probe = ProbeRecord.objects.get()
     assert answer.redirect_chain == [(f"/probes/{probe.pk}/", 302)]
     assert (probe.kind, probe.profile.slug, probe.parameters["copies"]) == ("batch", "fast", 7)
     assert (probe.created_by is not None, f"Probe {probe.pk} is queued" in text_of(answer)) == (True, True)
@@ -186,19 +186,19 @@ def test_who_may_run_asks_on_the_page(engineer: Client) -> None:
 def test_what_was_typed_wrong_stands_at_its_field(
     engineer: Client, changes: dict[str, str], field: str, words: str
 ) -> None:
-    Endpoint.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
+    EndpointRecord.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
     answer = engineer.post("/probes/", {"endpoint": "local", "kind": "batch", "parameters": "", **changes})
     assert answer.status_code == 422
     problem = re.search(rf'id="id_{field}-problem">(.*?)</div></div>', answer.content.decode(), re.S)
     assert problem is not None
     assert words in unescape(re.sub(r"<[^>]+>", "", problem[1]))
-    assert not Probe.objects.exists()
+    assert not ProbeRecord.objects.exists()
 
 
 def test_who_may_only_look_is_offered_nothing_and_refused(viewer: Client) -> None:
     assert '<form class="form"' not in viewer.get("/probes/").content.decode()
     assert viewer.post("/probes/", {"endpoint": "local", "kind": "seed"}).status_code == 403
-    assert not Probe.objects.exists()
+    assert not ProbeRecord.objects.exists()
 
 
 def test_the_command_asks_the_very_same_again(viewer: Client) -> None:
@@ -236,9 +236,9 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
 
 
 def test_a_gateways_probe_says_which_hop_and_leads_to_the_other(viewer: Client) -> None:
-    probes.remote("gateway", bypass=Endpoint.objects.get(slug=probes.remote("direct")))
+    probes.remote("gateway", bypass=EndpointRecord.objects.get(slug=probes.remote("direct")))
     through = probes.ask("seed", on="gateway")
-    direct = Probe.objects.get(bypass_of=through)
+    direct = ProbeRecord.objects.get(bypass_of=through)
     assert "The same is asked of direct and, through the gateway, of gateway" in page(viewer, through)
     dropped = probes.ignored()
     probes.served_by_others(lambda call: replace(dropped(call), token_ids=(), backend="a <i>b</i>"))
@@ -273,5 +273,5 @@ def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db
     assert words in unescape(viewer.get(path).content.decode())
     here = build.worker("able")
     assert "No worker of pool" not in viewer.get(path).content.decode()
-    Worker.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
+    WorkerRecord.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
     assert "The worker of pool default rests after failures of the engine" in viewer.get(path).content.decode()

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Replay, Run
+from runs.models import EngineProcess, ReplayRecord, RunRecord
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from tests import build
 from tests.runs.test_replays import result
@@ -19,13 +19,13 @@ BODY = {"model": "prod", "messages": [{"role": "user", "content": "Name <b>a</b>
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def run(db: None) -> RunRecord:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     return build.finished_run()
 
 
 @pytest.fixture
-def engineer(run: Run, client: Client) -> Client:
+def engineer(run: RunRecord, client: Client) -> Client:
     client.force_login(build.user("ida", "engineer"))
     return client
 
@@ -36,7 +36,7 @@ def page_of(client: Client, address: str) -> str:
 
 def decode(*, error: str = "") -> None:
     """Decode the replay that waits as a worker would."""
-    lease = claim_replay(worker=build.worker(f"replayer-{Replay.objects.count()}"))
+    lease = claim_replay(worker=build.worker(f"replayer-{ReplayRecord.objects.count()}"))
     assert lease is not None
     process = EngineProcess.objects.latest("pk")
     served = {"engine_process": str(process.pk), "bucket": str(process.bucket_id)}
@@ -51,7 +51,7 @@ def sent(**changes: Any) -> dict[str, Any]:
 def test_a_request_is_pasted_followed_and_read(engineer: Client) -> None:
     assert "evalboard replay --body request.json" in page_of(engineer, reverse("replays"))
     answer = engineer.post(reverse("replays"), sent())
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert answer.headers["Location"] == reverse("replay", args=[replay.pk])
     address = answer.headers["Location"]
     waiting = page_of(engineer, address)
@@ -79,7 +79,7 @@ def test_a_request_is_pasted_followed_and_read(engineer: Client) -> None:
 def test_a_request_without_an_answer_says_why(engineer: Client) -> None:
     engineer.post(reverse("replays"), sent())
     decode(error="<i>prompt_too_long</i>")
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     shown = engineer.get(reverse("replay", args=[replay.pk])).content.decode()
     assert "There is no answer." in shown
     assert "&lt;i&gt;prompt_too_long&lt;/i&gt;" in shown
@@ -99,17 +99,17 @@ def test_what_is_wrong_stands_at_its_field(engineer: Client, changes: dict[str, 
     refused = engineer.post(reverse("replays"), sent(**changes))
     assert refused.status_code == 422
     assert said in unescape(refused.content.decode())
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
-def test_viewers_read_and_ask_for_nothing(run: Run, client: Client) -> None:
+def test_viewers_read_and_ask_for_nothing(run: RunRecord, client: Client) -> None:
     client.force_login(build.user("reader", "viewer"))
     assert 'method="post" action="/replays/"' not in client.get(reverse("replays")).content.decode()
     assert client.post(reverse("replays"), sent()).status_code == 403
     assert client.get(reverse("replay", args=[999])).status_code == 404
 
 
-def test_a_case_under_another_profile_is_told_from_the_run_s_own_replays(run: Run, engineer: Client) -> None:
+def test_a_case_under_another_profile_is_told_from_the_run_s_own_replays(run: RunRecord, engineer: Client) -> None:
     other = create_replay(run_id=run.pk, case_id="sky", profile="warm")
     decode()
     own = create_replay(run_id=run.pk, case_id="sky")
@@ -124,11 +124,11 @@ def test_a_case_under_another_profile_is_told_from_the_run_s_own_replays(run: Ru
     assert f"replay {other.pk}" in listed
 
 
-def test_the_form_of_a_pair_offers_the_profiles(run: Run, engineer: Client) -> None:
+def test_the_form_of_a_pair_offers_the_profiles(run: RunRecord, engineer: Client) -> None:
     theirs = build.finished_run(("red", "blue", "red"))
     pair = reverse("pair_replay", args=[run.pk, theirs.pk])
     body = {"case": "sky", "run": theirs.pk, "batch_sizes": "", "profile": "warm"}
     answer = engineer.post(f"{pair}?repeat=1,1", body)
-    replay = Replay.objects.get()
+    replay = ReplayRecord.objects.get()
     assert answer.headers["Location"] == reverse("replay", args=[replay.pk])
     assert (replay.profile.slug, replay.variants, replay.run_id) == ("warm", [{}], theirs.pk)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from runs.access.roles import ROLES, RUN, SIGN
 from runs.baselines import set_baseline
-from runs.models import EngineProcess, Release, Run, SignOff
+from runs.models import EngineProcess, ReleaseRecord, RunRecord, SignOffRecord
 from runs.release import release_report
 from runs.run import add_repeats
 from runs.suites import push_suite
@@ -35,17 +35,17 @@ def manager(client_of: Any) -> Client:
     return client_of("release manager")
 
 
-def digest_of(made: Release) -> str:
+def digest_of(made: ReleaseRecord) -> str:
     return release_report(made.pk).input_digest
 
 
-def sign(client: Client, made: Release, decision: str = "approve", **changes: str) -> Any:
+def sign(client: Client, made: ReleaseRecord, decision: str = "approve", **changes: str) -> Any:
     fields = {"decision": decision, "note": "", "input_digest": digest_of(made)}
     return client.post(f"/releases/{made.pk}/signoffs/", fields | changes)
 
 
 @cast
-def two_runs(baseline_run: Run) -> tuple[Run, Run]:
+def two_runs(baseline_run: RunRecord) -> tuple[RunRecord, RunRecord]:
     by = EngineProcess.objects.get()
     return baseline_run, release_runs.run(baseline_run.suite_version, by=by)
 
@@ -59,22 +59,22 @@ def test_only_who_has_the_right_may_post(client_of, path, scope, role, made):
         assert answer.headers["Location"].startswith("/login/?next=")
     else:
         assert (answer.status_code == 403) == (scope not in ROLES[role])
-    assert not SignOff.objects.exists()
-    assert Release.objects.count() == 1
-    assert Run.objects.count() == 2
+    assert not SignOffRecord.objects.exists()
+    assert ReleaseRecord.objects.count() == 1
+    assert RunRecord.objects.count() == 2
 
 
 def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager, two_runs):
     baseline, candidate = two_runs
     set_baseline(suite="colours", run=baseline.pk, reason="The last release.", user=build.user("mira", "admin"))
-    Run.objects.filter(pk=candidate.pk).update(labels={"commit": "8f21c0e"})
+    RunRecord.objects.filter(pk=candidate.pk).update(labels={"commit": "8f21c0e"})
     page = manager.get(f"/releases/new/?candidate={candidate.pk}").content.decode()
     assert re.search(rf'<option value="{candidate.pk}" selected>', page)
     assert '<option value="current" selected>' in page
     assert "commit=8f21c0e" in page
     fields = {"n_gates": "1", "gate-0-candidate": candidate.pk, "gate-0-baseline": "current", "gate-0-tier": "critical"}
     answer = manager.post("/releases/new/", fields | {"policy": "wide", "treatment": "model", "labels": "branch=main"})
-    made = Release.objects.get()
+    made = ReleaseRecord.objects.get()
     assert answer.headers["Location"] == f"/releases/{made.pk}/"
     assert made.gates.get().baseline_run_id == baseline.pk
     assert made.labels == {"branch": "main"}
@@ -103,7 +103,7 @@ def test_another_suite_is_added_without_a_script_and_keeps_what_was_typed(manage
     assert "x=y" in page
     assert re.search(r'value="paired"[^>]*checked', page)
     assert 'class="problem"' not in page
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
 def test_a_row_left_empty_is_no_gate(manager, two_runs):
@@ -111,7 +111,7 @@ def test_a_row_left_empty_is_no_gate(manager, two_runs):
     fields = {"n_gates": "2", "gate-0-candidate": candidate.pk, "gate-0-baseline": baseline.pk}
     fields |= {"gate-0-tier": "critical", "gate-1-candidate": "", "gate-1-baseline": "current", "treatment": "model"}
     manager.post("/releases/new/", fields | {"gate-1-tier": "critical"})
-    assert Release.objects.get().gates.count() == 1
+    assert ReleaseRecord.objects.get().gates.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_refused_release_says_why_at_the_field(manager, changes, field, words,
     assert words in words_of(part(page, "<main.*</main>"))
     if field:
         assert f'id="id_{field}-problem"' in page
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()
 
 
 def test_without_a_run_that_ended_the_form_names_the_command(manager):
@@ -162,7 +162,7 @@ def test_only_a_ship_may_be_approved_and_only_what_is_none_waived(manager, made)
     assert 'value="approve"' in ship
     assert 'value="waive"' not in ship
     assert sign(manager, made, "waive", note="Because.").status_code == 422
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_a_sign_off_that_lacks_something_says_what_and_keeps_the_rest(manager, d
     assert answer.status_code == 422
     assert f'id="id_{field}-problem"' in page
     assert changes.get("note", "") in part(page, r'<textarea name="note".*?</textarea>')
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
 @of_kind("no_ship")
 def test_a_waiver_needs_a_reason_and_ends_with_its_day(manager, made):
     day = (timezone.now() + timedelta(days=30)).date()
     sign(manager, made, "waive", note="A customer waits.", expires_at=day.isoformat())
-    row = SignOff.objects.get()
+    row = SignOffRecord.objects.get()
     assert row.expires_at.isoformat() == f"{day.isoformat()}T23:59:59+00:00"
     page = words_of(page_of(manager, made))
     assert "Waived by release manager" in page
@@ -210,7 +210,7 @@ def test_a_stale_sign_off_comes_back_with_what_changed(manager, made):
     assert "It scatters too much." in part(page, r'<textarea name="note".*?</textarea>')
     assert f'name="input_digest" value="{digest_of(made)}"' in page
     assert digest_of(made) != report.input_digest
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
 @of_kind("inconclusive")
@@ -225,7 +225,7 @@ def test_a_void_sign_off_stays_struck_through_with_the_reason(manager, made):
     assert "No sign-off on the present inputs." in page
 
 
-def _more_repeats(made: Release) -> None:
+def _more_repeats(made: ReleaseRecord) -> None:
     """Three further repeats of both sides, as somebody would add them from the runs' pages."""
     gate = made.gates.get()
     for run in (gate.baseline_run, gate.candidate_run):
@@ -241,7 +241,7 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of, mad
     words = words_of(page)
     assert "Run repeats up to the look at 10?" in words
     assert "300 further responses" in words
-    assert Run.objects.filter(repeats__status="queued").count() == 0
+    assert RunRecord.objects.filter(repeats__status="queued").count() == 0
     fields = dict(re.findall(r'<input type="hidden" name="(look|n_responses)" value="(\d+)"', page))
     assert fields == {"look": "10", "n_responses": "300"}
     answer = engineer.post(f"/releases/{made.pk}/settle/", fields, follow=True)
@@ -274,7 +274,7 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     assert "/suites/colours/#baselines" in page
     assert "reference set" not in page  # this suite has none
     answer = engineer.post(f"/releases/{made.pk}/rerun/?side=baseline", {"what": "suite", "endpoint": "local"})
-    again = Run.objects.latest("id")
+    again = RunRecord.objects.latest("id")
     assert answer.headers["Location"] == f"/runs/{again.pk}/"
     assert (again.suite_version, again.endpoint, again.profile) == (
         baseline.suite_version,
@@ -295,7 +295,7 @@ def test_the_reference_set_may_be_run_first(client_of):
     address = f"/releases/{made.pk}/rerun/?side=baseline"
     assert "Its reference set first: 1 case" in client_of("engineer").get(address).content.decode()
     client_of("engineer").post(address, {"what": "reference", "endpoint": "local"})
-    again = Run.objects.latest("id")
+    again = RunRecord.objects.latest("id")
     assert again.suite_version.suite.slug == "small-reference"
     assert again.suite_version.n_cases == 1
 
@@ -309,7 +309,7 @@ def test_the_baselines_own_model_goes_with_it_to_another_endpoint(client_of):
     made = release_runs.release(release_runs.gate(baseline, candidate))
     fields = {"what": "suite", "endpoint": "local-bf16"}
     client_of("engineer").post(f"/releases/{made.pk}/rerun/?side=baseline", fields)
-    again = Run.objects.latest("id")
+    again = RunRecord.objects.latest("id")
     assert again.endpoint.slug == "local-bf16"
     assert again.model_override == {"path": baseline.endpoint.model_path}
 
@@ -355,7 +355,7 @@ def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     page = engineer.get(f"/releases/{made.pk}/rerun/?side=candidate").content.decode()
     assert "Both sides in turn, repeat by repeat" in page
     engineer.post(f"/releases/{made.pk}/rerun/?side=candidate", {"sides": "both", "what": "suite", "endpoint": "local"})
-    candidate, baseline = Run.objects.order_by("-id")[:2]
+    candidate, baseline = RunRecord.objects.order_by("-id")[:2]
     assert f"in turn with run {baseline.pk}" in candidate.events.get(code="created").text
     assert (baseline.repeats.count(), candidate.repeats.count()) == (5, 5)
 

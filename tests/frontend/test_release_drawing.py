@@ -36,7 +36,7 @@ def test_a_reach_far_wider_than_what_decides_is_cut_with_an_arrow():
     plate = ruler.plate(staged.of_kind("suite_too_small").gates[0])
     assert plate is not None
     assert [(row.is_cut_low, row.is_cut_high) for row in plate.rows] == [(False, False), (True, True)]
-    assert plate.rows[1].bar == ruler.Bar(0.0, 100.0)
+    assert plate.rows[1].bar == ruler.RulerBar(0.0, 100.0)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in staged.KINDS if kind != "not_comparable"])

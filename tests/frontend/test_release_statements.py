@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from runs.models import Release, Verdict
+from runs.models import ReleaseRecord, Verdict
 from tests import build, probes
 from tests.frontend import release_runs
 
@@ -15,7 +15,7 @@ MAX_OF_PAGE, MAX_OF_POLL = (
 )  # of the page's four are its worst cases', one each its gates' computations and the hops
 
 
-def release(n_gates: int, *, unstable: bool = False, is_moved: bool = False) -> Release:
+def release(n_gates: int, *, unstable: bool = False, is_moved: bool = False) -> ReleaseRecord:
     release_runs.policies()
     by = build.process()
     other = build.process(build.bucket("bfloat16")) if is_moved else by

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from runs.compare import compare
-from runs.models import Release
+from runs.models import ReleaseRecord
 from runs.release import create_release, release_report, settle_plans, settle_release
 from tests import build
 from tests.casts import with_param
@@ -26,7 +26,7 @@ def manager(client_of: Any) -> Client:
     return client_of("release manager")
 
 
-def page_of(client: Client, made: Release, query: str = "") -> str:
+def page_of(client: Client, made: ReleaseRecord, query: str = "") -> str:
     answer = client.get(f"/releases/{made.pk}/{query}")
     assert answer.status_code == 200, answer.content[:400]
     return answer.content.decode()

@@ -8,28 +8,28 @@ from django.test import Client
 from django.urls import reverse
 
 from evalboard.wording.replay import replay_command
-from runs.models import Replay, Run
+from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from tests import build
 from tests.runs.test_replays import result
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def run(db: None) -> RunRecord:
     return build.finished_run()
 
 
 @pytest.fixture
-def page(run: Run, client: Client) -> Any:
+def page(run: RunRecord, client: Client) -> Any:
     client.force_login(build.user("reader", "viewer"))
     return lambda: client.get(reverse("response", args=[run.pk, 1, "a/b c"])).content.decode()
 
 
-def test_without_replays_the_page_says_how_to_ask_for_one(run: Run, page: Any) -> None:
+def test_without_replays_the_page_says_how_to_ask_for_one(run: RunRecord, page: Any) -> None:
     assert f"<code>evalboard replay {run.pk} &#x27;a/b c&#x27; --repeat 1</code>" in page()
 
 
-def test_a_replay_is_shown_waiting_and_with_what_it_found(run: Run, page: Any) -> None:
+def test_a_replay_is_shown_waiting_and_with_what_it_found(run: RunRecord, page: Any) -> None:
     asked = create_replay(run_id=run.pk, case_id="a/b c", batch_sizes=[1, 2])
     assert "Queued, 0 of 2 variants decoded." in page()
     lease = claim_replay(worker=build.worker("replayer"))
@@ -42,11 +42,11 @@ def test_a_replay_is_shown_waiting_and_with_what_it_found(run: Run, page: Any) -
     assert "<strong><bdi>Identical at batch size 1.</bdi></strong>" in shown
     assert "&lt;b&gt;no memory&lt;/b&gt;" in shown
     assert "<li>batch size 1: <bdi>identical</bdi></li>" in shown
-    Replay.objects.filter(pk=asked.pk).update(status="failed", error="It was begun 3 times.")
+    ReplayRecord.objects.filter(pk=asked.pk).update(status="failed", error="It was begun 3 times.")
     assert "Could not be replayed: <bdi>It was begun 3 times.</bdi>" in page()
 
 
-def test_replays_of_other_cases_stand_elsewhere(run: Run, page: Any) -> None:
+def test_replays_of_other_cases_stand_elsewhere(run: RunRecord, page: Any) -> None:
     create_replay(run_id=run.pk, case_id="sky")
     assert "variants decoded" not in page()
     assert "variant decoded" not in page()

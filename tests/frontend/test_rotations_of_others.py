@@ -8,9 +8,9 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from evalboard.core.probes import ProbeCall
+from evalboard.core.probes import ProbeExchange
 from runs import baselines
-from runs.models import Baseline, Endpoint, Rotation, Run
+from runs.models import BaselineRecord, EndpointRecord, Rotation, RunRecord
 from runs.release import create_release
 from runs.sweep import reconcile
 from tests import build, probes
@@ -28,13 +28,13 @@ def version(db: None) -> Any:
     return judged.suite("colours", n_cases=12)
 
 
-def answered(version: Any, by: str, **changes: Any) -> Run:
+def answered(version: Any, by: str, **changes: Any) -> RunRecord:
     """A run that one backend of the hosted endpoint answered."""
     probes.remote("hosted", rescores=True)
     return judged.run(version, repeats=2, by=backend(by), on="hosted", **changes)
 
 
-def chosen(run: Run) -> Baseline:
+def chosen(run: RunRecord) -> BaselineRecord:
     person = build.get_user_model().objects.filter(username="ada").first() or build.user()
     return baselines.set_baseline(suite="colours", run=run.pk, reason="Chosen.", user=person)
 
@@ -44,7 +44,7 @@ def probed(kind: str, *names: str) -> Any:
     probes.ask(kind, on="hosted", parameters=PARAMETERS.get(kind, {}))
     left = list(names)
 
-    def answer(call: ProbeCall) -> ProbeCall:
+    def answer(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text="blue", finish_reason="stop", backend=left.pop(0) if len(left) > 1 else left[0])
 
     return probes.served_by_others(answer)
@@ -88,7 +88,7 @@ def test_a_run_that_began_before_the_newest_rotation_shows_no_other(version: Any
     """A long run is judged when it ends, and a probe may have seen meanwhile what serves now."""
     chosen(answered(version, "a"))
     long_run = build.run(version, repeats=1, on="hosted")
-    Run.objects.filter(pk=long_run.pk).update(started_at=F("created_at"))
+    RunRecord.objects.filter(pk=long_run.pk).update(started_at=F("created_at"))
     probed("routing", "b")
     Rotation.objects.update(at=F("at") + timedelta(minutes=5))
     build.decode(long_run, 1, judged.texts(12, 1, {}), by=build.process(backend("a")))
@@ -171,8 +171,8 @@ def test_nothing_runs_by_itself_unless_the_endpoint_says_so(version: Any) -> Non
     )
     assert made.rescores is False
     chosen(answered(version, "a"))
-    Endpoint.objects.filter(slug="hosted").update(rescores=False)
+    EndpointRecord.objects.filter(slug="hosted").update(rescores=False)
     probed("canary", "b")
     reconcile()
-    assert Baseline.objects.get().rotation is not None
+    assert BaselineRecord.objects.get().rotation is not None
     assert not Rotation.objects.get().reference_runs.exists()

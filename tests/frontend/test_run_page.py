@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from runs.models import Run
+from runs.models import RunRecord
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
 
@@ -17,11 +17,11 @@ ACT = re.compile(r'<div class="actions">(.*?)\n    </div>', re.S)
 
 
 @cast
-def pair() -> tuple[Run, Run]:
+def pair() -> tuple[RunRecord, RunRecord]:
     return toolcalls_stage.pair(model_root=settings.MODEL_ROOTS[0], n_cases=N_CASES)
 
 
-def page_of(client: Any, run: Run, query: str = "") -> str:
+def page_of(client: Any, run: RunRecord, query: str = "") -> str:
     answer = client.get(f"/runs/{run.pk}/{query}")
     assert answer.status_code == 200
     return unescape(answer.content.decode())

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from evalboard.contract.run import Repeat
-from runs.models import Run, Shard
+from runs.models import RunRecord, Shard
 from runs.run import figures, live_report, read_shards
 from tests import build
 
@@ -32,14 +32,14 @@ PACKED = (
 )
 
 
-def statements(client: Any, run: Run) -> list[str]:
+def statements(client: Any, run: RunRecord) -> list[str]:
     client.get(f"/runs/{run.pk}/")  # what is asked once in a process, or of a session, is not the page's
     with CaptureQueriesContext(connection) as queries:
         assert client.get(f"/runs/{run.pk}/").status_code == 200
     return [query["sql"] for query in queries.captured_queries]
 
 
-def run_of(*, repeats: int, buckets: int) -> Run:
+def run_of(*, repeats: int, buckets: int) -> RunRecord:
     """Each bucket serves one case of every repeat, the first one the rest."""
     processes = [build.process(build.bucket(f"float{number}")) for number in range(buckets)]
     by = [processes[place] if place < buckets else processes[0] for place in range(len(ANSWERS))]
@@ -106,7 +106,7 @@ def test_a_page_enters_few_modules(viewer: Any) -> None:
     assert len(modules) <= MAX_MODULES
 
 
-def split(run: Run) -> None:
+def split(run: RunRecord) -> None:
     """Store its shards anew, one for each case."""
     for repeat in run.repeats.all():
         repeat.shards.all().delete()
@@ -116,5 +116,5 @@ def split(run: Run) -> None:
         )
 
 
-def repeats_of(run: Run) -> tuple[Repeat, ...]:
+def repeats_of(run: RunRecord) -> tuple[Repeat, ...]:
     return live_report(run.pk).repeats

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from runs.catalogue import create_policy, store_default_policies
-from runs.models import RepeatScore, Run
+from runs.models import RepeatScore, RunRecord
 from runs.release import release_report
 from runs.suites import rescore_run
 from runs.suites.noise import bucket_noises
@@ -63,7 +63,7 @@ def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sample
 
 
 def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
-    Run.objects.filter(pk=unnamed.pk).update(seed=None, is_one_draw=True)
+    RunRecord.objects.filter(pk=unnamed.pk).update(seed=None, is_one_draw=True)
     page = text_of(engineer.get(f"/runs/{unnamed.pk}/"))
     assert "Add repeats" not in page  # they would be the same draw
     assert "sampled, T = 0.7, one draw" in page
@@ -105,7 +105,7 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
     assert "Both sides were drawn by seed 42, and draws of the same seed are compared." in page
     assert "unstable case" not in page
-    Run.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
+    RunRecord.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
     assert "so they count as one draw" in page
     assert "Run the baseline again" in page
@@ -117,7 +117,7 @@ def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engine
     address = f"/releases/{release.pk}/rerun/?gate=0&side=candidate"
     answer = engineer.post(address, {"what": "suite", "endpoint": "local"})
     assert answer.status_code == 302
-    assert Run.objects.latest("pk").seed == 7
+    assert RunRecord.objects.latest("pk").seed == 7
 
 
 def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db):
@@ -127,11 +127,11 @@ def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db)
     build.profile("sampled")
     asked = {"suite": "colours", "endpoint": "local", "profile": "sampled", "repeats": 2, "seed": "7"}
     assert engineer.post("/runs/new/", asked).status_code == 302
-    assert Run.objects.get().seed == 7
+    assert RunRecord.objects.get().seed == 7
     refused = engineer.post("/runs/new/", {**asked, "profile": "pinned"})
     assert (refused.status_code, "temperature 0" in text_of(refused)) == (422, True)
     assert engineer.post("/runs/new/", {**asked, "seed": ""}).status_code == 302
-    assert Run.objects.latest("pk").seed == 42
+    assert RunRecord.objects.latest("pk").seed == 42
 
 
 def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sampled, engineer):

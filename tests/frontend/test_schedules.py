@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from runs.models import Endpoint, Run, Schedule
+from runs.models import EndpointRecord, RunRecord, ScheduleRecord
 from runs.schedules import start_due
 from tests.frontend import stage
 
@@ -36,11 +36,11 @@ def test_a_run_and_a_probe_are_scheduled_and_shown(engineer: Client) -> None:
     page = engineer.get("/schedules/").content.decode()
     for words in ("At 03:00 on Monday through Friday, Europe/Berlin", "2 repeats", "a canary probe of"):
         assert words in page
-    assert Schedule.objects.filter(kind="probe").get().order["kind"] == "canary"
+    assert ScheduleRecord.objects.filter(kind="probe").get().order["kind"] == "canary"
 
 
 def test_without_an_endpoint_that_answers_nothing_can_be_scheduled(engineer: Client) -> None:
-    Endpoint.objects.update(engine=Endpoint.Engine.IMPORTED)
+    EndpointRecord.objects.update(engine=EndpointRecord.Engine.IMPORTED)
     page = engineer.get("/schedules/").content.decode()
     assert "A probe needs an endpoint that answers" in page
     assert "Schedule the" not in page
@@ -52,18 +52,18 @@ def test_what_is_wrong_stands_at_its_field(engineer: Client) -> None:
     assert "Must be a name of the IANA list" in refused.content.decode()
     refused = engineer.post("/schedules/", {**PROBE, "probe-cron": "* * * * *"})
     assert "10 minutes apart" in refused.content.decode()
-    assert not Schedule.objects.exists()
+    assert not ScheduleRecord.objects.exists()
 
 
 def test_it_is_paused_resumed_and_deleted_by_buttons(engineer: Client) -> None:
     engineer.post("/schedules/", RUN)
-    pk = Schedule.objects.get().pk
+    pk = ScheduleRecord.objects.get().pk
     engineer.post(f"/schedules/{pk}/pause/")
     assert "not before somebody resumes it" in engineer.get("/schedules/").content.decode()
     engineer.post(f"/schedules/{pk}/resume/")
-    assert Schedule.objects.get().next_at is not None
+    assert ScheduleRecord.objects.get().next_at is not None
     engineer.post(f"/schedules/{pk}/delete/")
-    assert not Schedule.objects.exists()
+    assert not ScheduleRecord.objects.exists()
 
 
 def test_who_may_only_look_sees_no_buttons(viewer: Client, engineer: Client) -> None:
@@ -78,12 +78,12 @@ def test_who_may_only_look_sees_no_buttons(viewer: Client, engineer: Client) -> 
 def test_the_board_has_the_last_the_next_and_the_failing(engineer: Client) -> None:
     assert "All schedules" not in engineer.get("/").content.decode()
     engineer.post("/schedules/", RUN)
-    schedule = Schedule.objects.get()
-    Schedule.objects.update(next_at=schedule.created_at)
+    schedule = ScheduleRecord.objects.get()
+    ScheduleRecord.objects.update(next_at=schedule.created_at)
     start_due(schedule.pk)
     page = engineer.get("/").content.decode()
-    assert f"run {Run.objects.get().pk}" in page
+    assert f"run {RunRecord.objects.get().pk}" in page
     assert "Next by schedule:" in page
     assert "starts in a row were refused" not in page
-    Schedule.objects.update(n_failures=3)
+    ScheduleRecord.objects.update(n_failures=3)
     assert "3 starts in a row were refused" in engineer.get("/").content.decode()

@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from evalboard.core.probes import ProbeCall
+from evalboard.core.probes import ProbeExchange
 from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
 from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
-from runs.models import EngineProcess, Probe, Repeat, Rotation, Run, SuiteVersion
+from runs.models import EngineProcess, ProbeRecord, RepeatRecord, Rotation, RunRecord, SuiteVersionRecord
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
 from tests.probes import backend
@@ -23,32 +23,32 @@ def days_ago(n: float) -> datetime:
     return timezone.now() - timedelta(days=n)
 
 
-def answered(ago: float, by: str, *, odd: str = "") -> Run:
+def answered(ago: float, by: str, *, odd: str = "") -> RunRecord:
     """A run on the hosted endpoint, so many days ago; `odd` gave its first answer."""
-    version = SuiteVersion.objects.filter(suite__slug="words").first() or build.suite("words", CASES)
+    version = SuiteVersionRecord.objects.filter(suite__slug="words").first() or build.suite("words", CASES)
     probes.remote("hosted")
     processes = {name: build.process(backend(name)) for name in (by, odd) if name}
     run = build.run(version, repeats=1, on="hosted")
     build.decode(run, 1, ["blue"] * 15, by=[processes[odd if odd and place == 0 else by] for place in range(15)])
     at = days_ago(ago)
     EngineProcess.objects.filter(pk__in=[each.pk for each in processes.values()]).update(started_at=at)
-    Run.objects.filter(pk=run.pk).update(started_at=at, finished_at=at)
-    Repeat.objects.filter(run=run).update(finished_at=at)
+    RunRecord.objects.filter(pk=run.pk).update(started_at=at, finished_at=at)
+    RepeatRecord.objects.filter(run=run).update(finished_at=at)
     run.refresh_from_db()
     build.rotated(run, at)
     return run
 
 
-def probed(ago: float, names: list[str]) -> Probe:
+def probed(ago: float, names: list[str]) -> ProbeRecord:
     """A routing probe whose calls these backends answered, one after the other."""
     probes.ask("routing", on="hosted", parameters={"calls": len(names)})
     left = iter(names)
 
-    def answer(call: ProbeCall) -> ProbeCall:
+    def answer(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text="blue", finish_reason="stop", backend=next(left))
 
     probe = probes.served_by_others(answer)
-    Probe.objects.filter(pk=probe.pk).update(finished_at=days_ago(ago))
+    ProbeRecord.objects.filter(pk=probe.pk).update(finished_at=days_ago(ago))
     Rotation.objects.filter(probe=probe).update(at=days_ago(ago))
     return probe
 

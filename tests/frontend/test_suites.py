@@ -15,7 +15,7 @@ from evalboard.core.trace import unpack_scores
 from frontend.suites import baselines, history
 from runs.access.roles import ROLES
 from runs.catalogue import store_default_policies
-from runs.models import Baseline, RepeatScore, Run
+from runs.models import BaselineRecord, RepeatScore, RunRecord
 from runs.release import create_release
 from runs.suites import reference_suite, suite_report
 from runs.suites.read_standing import suite_standing
@@ -185,7 +185,7 @@ def test_an_expired_baseline_is_the_claim_and_what_to_do_stands_beside_it(settin
 def test_the_baseline_is_run_again_whole_or_on_its_reference_set(settings, engineer, what, suite, n_cases):
     expired, _ = history_stage.rotated()
     answer = engineer.post(f"{PAGE}baselines/{expired.pk}/again/", {"what": what})
-    again = Run.objects.latest("pk")
+    again = RunRecord.objects.latest("pk")
     assert answer.headers["Location"] == f"/runs/{again.pk}/"
     assert (again.suite_version.suite.slug, again.suite_version.n_cases) == (suite, n_cases)
     assert (again.endpoint, again.profile) == (expired.run.endpoint, expired.run.profile)
@@ -211,7 +211,7 @@ def test_what_ran_on_todays_stack_is_accepted_and_the_one_before_stays(settings,
     assert f"Run {noticed.pk} is the baseline now." in words
     assert "Held after the upgrade." in words
     assert "Released in March." in words
-    assert Baseline.objects.latest("pk").set_by.username == "release manager"
+    assert BaselineRecord.objects.latest("pk").set_by.username == "release manager"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_baseline_that_is_refused_says_why_and_keeps_what_was_typed(settings, 
     assert answer.status_code == 422
     page = unescape(answer.content.decode())
     assert said in page
-    assert Baseline.objects.count() == 1
+    assert BaselineRecord.objects.count() == 1
     assert re.search(r'<details class="fold" open>\s*<summary>Set a baseline', page)
     if change.keys() != {"reason"}:
         assert "Typed with <care>." in page
@@ -255,8 +255,8 @@ def test_who_may_post(settings, client_of, role, path, body, needed):
         assert answer.status_code in (404, 422)
     else:
         assert answer.status_code == 403
-    assert not Baseline.objects.exists()
-    assert not Run.objects.exists()
+    assert not BaselineRecord.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -276,7 +276,7 @@ def test_the_current_baseline_is_not_offered_as_one_on_its_own_page(made, manage
 
 def test_the_page_costs_no_more_queries_with_more_runs(settings, viewer):
     history_stage.rotated()
-    by = Run.objects.latest("pk").bucket
+    by = RunRecord.objects.latest("pk").bucket
     viewer.get(PAGE)
 
     def cost() -> int:

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from runs.catalogue import store_default_policies, store_default_profiles
-from runs.models import Release
+from runs.models import ReleaseRecord
 from runs.tour import load_tour, remove_tour
 from tests.casts import cast
 
@@ -99,7 +99,7 @@ def test_nothing_offers_to_decode_the_sample_again(sample: None, engineer: Any) 
 
 def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer: Any) -> None:
     """Nobody can make any: they come with Evalboard."""
-    releases = {release.verdict.word: release for release in Release.objects.select_related("verdict")}
+    releases = {release.verdict.word: release for release in ReleaseRecord.objects.select_related("verdict")}
     steps = [line["code"] for line in releases["not_comparable"].verdict.document["next"]]
     assert steps == ["import_again"]
     page = page_of(engineer, f"/releases/{releases['not_comparable'].pk}/")
@@ -111,7 +111,7 @@ def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer
 
 
 def test_the_claim_of_a_verdict_stands_in_bold(sample: None, viewer: Any) -> None:
-    for release in Release.objects.exclude(verdict__word="not_comparable"):
+    for release in ReleaseRecord.objects.exclude(verdict__word="not_comparable"):
         sentence = re.search(
             r'<p class="hero-sentence">(.*?)</p>', page_of(viewer, f"/releases/{release.pk}/"), re.DOTALL
         )

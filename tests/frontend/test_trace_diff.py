@@ -9,12 +9,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evalboard.core.trace import Failed, Trace, read_trace
+from evalboard.core.trace import Failed, TokenTrace, read_trace
 from frontend.compare import pair_address, pair_chart
 from frontend.compare.pair_lines import pair_lines
 from frontend.shell.log_scale import scale_of
 from runs.compare import trace_pair
-from runs.models import Response
+from runs.models import ResponseRecord
 from tests.casts import cast
 from tests.frontend import two_runs
 from tests.frontend.stage import HOSTILE, HOSTILE_ID
@@ -32,8 +32,8 @@ def page_of(client: Client, runs, case=CASE, *, query="") -> str:
     return response.content.decode()
 
 
-def stored(run, case_index: int) -> Trace:
-    response = Response.objects.select_related("trace_block").get(repeat__run=run, case_index=case_index)
+def stored(run, case_index: int) -> TokenTrace:
+    response = ResponseRecord.objects.select_related("trace_block").get(repeat__run=run, case_index=case_index)
     assert response.trace_block is not None
     assert response.trace_slot is not None
     return read_trace(bytes(response.trace_block.data), response.trace_slot)
@@ -139,8 +139,8 @@ def test_equal_traces_are_said_to_be_the_same_to_the_bit(stage, viewer):
 
 def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer):
     runs = two_runs.make({}, {})
-    Response.objects.filter(repeat__run=runs[0]).update(n_cached_tokens=None, n_preemptions=None)
-    Response.objects.filter(repeat__run=runs[1]).update(n_cached_tokens=None)
+    ResponseRecord.objects.filter(repeat__run=runs[0]).update(n_cached_tokens=None, n_preemptions=None)
+    ResponseRecord.objects.filter(repeat__run=runs[1]).update(n_cached_tokens=None)
     page = page_of(viewer, runs)
     differing, _, rest = page.partition("Provenance of both sides")[2].partition("</table>")
     assert ("cached tokens" in differing, "preemptions" in differing) == (False, True)
@@ -197,7 +197,7 @@ def test_prompts_that_differ_are_shown_token_by_token(stage, viewer):
     runs = two_runs.make(
         {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 6, 9))}, {5: said(5, [sure(1), END_ROW], prompt=(4, 5, 7, 9))}
     )
-    Response.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
+    ResponseRecord.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
     page = page_of(viewer, runs)
     assert re.search(r"<details[^>]* open>\s*<summary>\s*.*Prompts differ:", page, re.S)
     assert re.search(r"<del>.*only the baseline: .*>·</span>a</del>", page, re.S)
@@ -208,7 +208,7 @@ def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_i
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     rows = [sure(1), END_ROW]
     runs = two_runs.make({5: said(5, rows)}, {5: said(5, [sure(2), END_ROW], prompt=(4, 5, 7))}, by=by)
-    Response.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
+    ResponseRecord.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
     page = page_of(viewer, runs)
     assert 'confounded <span class="quiet">backends differ as well</span>' in page
     assert "Confounded: backends differ as well, so which of these parted the answers is not known." in page

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.models import EngineProcess, ForcedScoring, Probe
+from runs.models import EngineProcess, ForcedScoringRecord, ProbeRecord
 from tests import build, verifying
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def test_it_says_what_it_waits_for(viewer: Client, stack: EngineProcess) -> None
     verifying.end_runs(probe, stack)
     verifying.look()
     part = viewer.get(f"/probes/{probe.pk}/?part=progress")
-    assert f"It waits for forced scoring {ForcedScoring.objects.get().pk} (endpoint)." in text_of(part)
+    assert f"It waits for forced scoring {ForcedScoringRecord.objects.get().pk} (endpoint)." in text_of(part)
     assert "3 of 6" in text_of(part)
 
 
@@ -60,7 +60,7 @@ def test_what_takes_from_its_weight_and_what_failed_is_said(viewer: Client, stac
     probe = verifying.end(verifying.ask(), stack, endpoint=0.0)
     shown = text_of(viewer.get(f"/probes/{probe.pk}/"))
     assert "12 prompts of the endpoint are rendered with the reference’s chat template" in shown
-    Probe.objects.filter(pk=probe.pk).update(status="failed", finding=None, error="Run 1 is <b>cancelled</b>.")
+    ProbeRecord.objects.filter(pk=probe.pk).update(status="failed", finding=None, error="Run 1 is <b>cancelled</b>.")
     failed = viewer.get(f"/probes/{probe.pk}/")
     assert "The probe failed. Run 1 is <b>cancelled</b>." in text_of(failed)
     assert "<b>cancelled</b>" not in failed.content.decode()

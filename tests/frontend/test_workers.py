@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from runs.models import Run, SelfTest, Shard, Worker
+from runs.models import RunRecord, SelfTestRecord, Shard, WorkerRecord
 from runs.sweep import reconcile
 from runs.work import beat, claim_shard, dispatch, fail_start, leave_alone
 from tests import build
@@ -21,8 +21,8 @@ def text_of(response: Any) -> str:
     return " ".join(response.content.decode().split())
 
 
-def put(worker: Worker, **changes: Any) -> Worker:
-    Worker.objects.filter(pk=worker.pk).update(**changes)
+def put(worker: WorkerRecord, **changes: Any) -> WorkerRecord:
+    WorkerRecord.objects.filter(pk=worker.pk).update(**changes)
     return worker
 
 
@@ -102,12 +102,12 @@ def test_a_self_test_says_what_varied(stage, viewer):
     row |= {"differing_batch_sizes": [8, 16], "largest_batch_difference": 0.5}
     measured = {"device": "cuda", "steps": [row], "varying": []}
     result = {"version": 1, "kernels": {"plain": measured, "invariant": measured}}
-    test = SelfTest.objects.create(host="node-1", node_digest="n" * 64, result=result, is_invariant=False)
+    test = SelfTestRecord.objects.create(host="node-1", node_digest="n" * 64, result=result, is_invariant=False)
     put(by, self_test=test)
     page = text_of(viewer.get("/workers/"))
     assert f'href="#self-test-{by.pk}">what varied</a>' in page
     assert "other bits in batches of 8, 16 (by up to 5.0e-01)" in page
-    SelfTest.objects.filter(pk=test.pk).update(is_invariant=True)
+    SelfTestRecord.objects.filter(pk=test.pk).update(is_invariant=True)
     assert "</span> self-test passed</span>" in text_of(viewer.get("/workers/"))
 
 
@@ -163,7 +163,7 @@ def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert page.count("Every worker of pool default leaves this run alone.") == 1
     assert "2 workers: it keeps to another serving stack. No GPU is there." in page
-    beat(worker=Worker.objects.get(name="three"), note="")
+    beat(worker=WorkerRecord.objects.get(name="three"), note="")
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
 
 
@@ -238,7 +238,7 @@ def test_the_workers_page_costs_the_same_for_one_and_for_many(stage, viewer, dja
             stage.engine(by)
     for _ in range(3):
         stage.start()
-    Run.objects.update(status=Run.Status.RUNNING)
+    RunRecord.objects.update(status=RunRecord.Status.RUNNING)
     with django_assert_max_num_queries(9):
         assert viewer.get("/workers/?part=pools").status_code == 200
     with django_assert_max_num_queries(31):

@@ -15,7 +15,7 @@ from evalboard.core.digest import short_digest
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import Decoded, Timings, make_trace, pack_vocabulary
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import EngineProcess, Run, Worker
+from runs.models import EngineProcess, RunRecord, WorkerRecord
 from runs.run import create_run
 from runs.suites import push_suite
 from runs.work import open_engine_process, record_self_check, register_worker, store_vocabulary
@@ -103,7 +103,9 @@ def _target(n: int) -> str:
     return _prompt(n)[1]
 
 
-def process(worker: Worker, *, model: str, weights: str, dtype: str = "bfloat16", seats: int = 32) -> EngineProcess:
+def process(
+    worker: WorkerRecord, *, model: str, weights: str, dtype: str = "bfloat16", seats: int = 32
+) -> EngineProcess:
     manifest = outcomes.manifest(dtype=dtype, max_num_seqs=seats)
     manifest["hardware"] = GPU
     files = {"model.safetensors": {"size": 8, "sha256": weights * 64}}
@@ -179,7 +181,7 @@ def candidate_answers(repeat: int, n: int, *, n_cases: int = 60) -> Decoded:
     return answer(n, wrong=n % 7 == 6, seed=100 + repeat, cut=n % 7 == 6 and n % 6 == 4)
 
 
-def run(by: EngineProcess, answers: Callable[[int, int], Decoded], *, repeats: int = 5) -> Run:
+def run(by: EngineProcess, answers: Callable[[int, int], Decoded], *, repeats: int = 5) -> RunRecord:
     """Return a finished run of the suite that a process served."""
     started = create_run(suite=SLUG, endpoint="vllm-a", profile="fast", repeats=repeats)
     stage.serve(by.worker, by, answer=answers)
@@ -187,7 +189,7 @@ def run(by: EngineProcess, answers: Callable[[int, int], Decoded], *, repeats: i
     return started
 
 
-def pair(*, model_root: Any, n_cases: int = 60, repeats: int = 5) -> tuple[Run, Run]:
+def pair(*, model_root: Any, n_cases: int = 60, repeats: int = 5) -> tuple[RunRecord, RunRecord]:
     """Return a baseline and a candidate of another model on one stack."""
     prepare(model_root=model_root, n_cases=n_cases)
     worker = register_worker(
@@ -200,9 +202,9 @@ def pair(*, model_root: Any, n_cases: int = 60, repeats: int = 5) -> tuple[Run, 
     return baseline, candidate
 
 
-def mixed(n_cases: int = 60, *, repeats: int = 5) -> Run:
+def mixed(n_cases: int = 60, *, repeats: int = 5) -> RunRecord:
     """Return a run of which a second backend answered one shard in seven, and worse."""
-    worker = Worker.objects.get(name="gpu-3")
+    worker = WorkerRecord.objects.get(name="gpu-3")
     usual = process(worker, model=f"{MODEL}-0419", weights="b")
     other = process(worker, model=f"{MODEL}-0419", weights="b", dtype="float16")
     started = create_run(suite=SLUG, endpoint="vllm-a", profile="fast", repeats=repeats)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from evalboard.core.trace import Decoded, Outcome, make_trace, pack_vocabulary
-from runs.models import EngineProcess, Run
+from runs.models import EngineProcess, RunRecord
 from runs.work import store_vocabulary
 from tests.frontend import stage
 
@@ -47,12 +47,12 @@ def near_tie(case: int, *, n_more: int = 0) -> tuple[Decoded, Decoded]:
 
 def make(
     ours: Mapping[int, Outcome], theirs: Mapping[int, Outcome], *, by: EngineProcess | None = None, repeats: int = 1
-) -> tuple[Run, Run]:
+) -> tuple[RunRecord, RunRecord]:
     """Two finished runs; a case that is not named has the same plain response on both sides.
 
     by: the candidate's engine process, where another served it.
     """
-    worker = stage.worker(f"runner-{Run.objects.count()}")
+    worker = stage.worker(f"runner-{RunRecord.objects.count()}")
     process = stage.engine(worker, batch_class="mixed")  # whose bits may move
     baseline = stage.start(repeats=repeats)
     stage.serve(worker, process, answer=lambda _, case: ours.get(case, stage.reply(case, 1)))

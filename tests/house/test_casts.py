@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
 
-from runs.models import SuiteVersion, Token
+from runs.models import SuiteVersionRecord, Token
 from runs.suites import suite_report
 from runs.suites.read_worth import cases_worth
 from tests import build
@@ -34,7 +34,7 @@ def person(param: str) -> Any:
 
 
 @cast
-def version() -> SuiteVersion:
+def version() -> SuiteVersionRecord:
     return build.suite()
 
 
@@ -93,6 +93,6 @@ def test_references_are_checked_as_at_the_end_of_a_transaction(ada: Any) -> None
 
 
 @pytest.mark.parametrize("tag", ["warm", "cold"])
-def test_what_this_process_keeps_of_rows_is_forgotten(version: SuiteVersion, tag: str) -> None:
+def test_what_this_process_keeps_of_rows_is_forgotten(version: SuiteVersionRecord, tag: str) -> None:
     version.cases.update(tags=[tag])  # which nothing of ours does, so that what was read of a version is kept
     assert cases_worth(suite_report("colours")).tags == ((tag, 3),)

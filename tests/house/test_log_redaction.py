@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from evalboard.logs import JsonLines, TextLines, redact
+from evalboard.logs import JsonFormatter, TextLines, redact
 
 TOKEN = "evb_1a2b3c4d_" + "Zq7" * 14 + "x_0aB3dE"
 OLD_TOKEN = "evb_Jx0-9_kTqk3mX0m6vUeJ1uPzP0oG4m4m7dYQd5n3qRk"
@@ -40,7 +40,7 @@ def test_what_is_no_secret_stays(said: str) -> None:
     assert redact(said) == said
 
 
-@pytest.mark.parametrize("lines", [TextLines("%(message)s"), JsonLines()])
+@pytest.mark.parametrize("lines", [TextLines("%(message)s"), JsonFormatter()])
 def test_arguments_and_exceptions_are_looked_at_too(lines: logging.Formatter) -> None:
     try:
         raise ValueError(TOKEN)
@@ -49,7 +49,7 @@ def test_arguments_and_exceptions_are_looked_at_too(lines: logging.Formatter) ->
     said = lines.format(record)
     assert "ValueError" in said
     assert not any(secret in said for secret in SECRETS)
-    if isinstance(lines, JsonLines):
+    if isinstance(lines, JsonFormatter):
         assert json.loads(said)["message"] == "used whsec_[removed]"
 
 
@@ -58,5 +58,5 @@ def test_every_handler_of_the_settings_takes_secrets_out() -> None:
     for handler in configured["handlers"].values():
         for name in ("text", "json"):
             made = logging.config.DictConfigurator({**configured}).configure_formatter(configured["formatters"][name])
-            assert isinstance(made, TextLines | JsonLines)
+            assert isinstance(made, TextLines | JsonFormatter)
         assert handler["formatter"] in configured["formatters"]

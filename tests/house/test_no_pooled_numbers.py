@@ -86,7 +86,7 @@ WITHOUT_REPORTS = {
 class Stored:
     """The runs, and for each name in an address the values that it may have."""
 
-    runs: Mapping[str, models.Run]
+    runs: Mapping[str, models.RunRecord]
     releases: tuple[int, ...]
     known: Mapping[str, list[Any]]
 
@@ -137,10 +137,10 @@ def stored(transactional_db: None) -> Stored:
     judged_pairs = [(whole, mixed), (mixed, whole), (whole, turned), (turned, mixed)]
     releases = tuple(_released(*pair) for pair in judged_pairs)
     runs = {"mixed": mixed, "turned": turned, "whole": whole, "logged": _logged()}
-    prints = list(models.Fingerprint.objects.order_by("id").values_list("id", flat=True))
+    prints = list(models.FingerprintRecord.objects.order_by("id").values_list("id", flat=True))
     known = {
         "run_id": [run.pk for run in runs.values()],
-        "endpoint": list(models.Endpoint.objects.values_list("slug", flat=True)),
+        "endpoint": list(models.EndpointRecord.objects.values_list("slug", flat=True)),
         "slug": list(models.Suite.objects.values_list("slug", flat=True)),
         "number": [1],
         "repeat": [1],
@@ -156,8 +156,8 @@ def stored(transactional_db: None) -> Stored:
             create_forced(run_id=mixed.pk, endpoint="local").pk,
         ],
         "replay_id": [create_replay(run_id=mixed.pk, case_id=CASES[10]).pk],
-        "webhook_id": [models.Webhook.objects.get().pk],
-        "schedule_id": [models.Schedule.objects.get().pk],
+        "webhook_id": [models.WebhookRecord.objects.get().pk],
+        "schedule_id": [models.ScheduleRecord.objects.get().pk],
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
         "offset": [0],
@@ -168,12 +168,12 @@ def stored(transactional_db: None) -> Stored:
     return Stored(runs, releases, known)
 
 
-def _released(baseline: models.Run, candidate: models.Run) -> int:
+def _released(baseline: models.RunRecord, candidate: models.RunRecord) -> int:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}
     return int(create_release(gates=[gate], policy="lenient").pk)
 
 
-def _logged() -> models.Run:
+def _logged() -> models.RunRecord:
     """The mixed run once more, as a gateway's log has it."""
     by = [logs.FLOAT32] * 20 + [logs.BFLOAT16] * 12
     answers = [
@@ -183,18 +183,18 @@ def _logged() -> models.Run:
     return logs.stored(logs.log(*answers, slug="logged", cases=tuple(map(logs.case, CASES))))
 
 
-def _experimented(*runs: models.Run) -> int:
+def _experimented(*runs: models.RunRecord) -> int:
     """An experiment whose control moved to another bucket, and whose order of cases two buckets served."""
     sent = {"suite": "colours", "endpoint": runs[0].endpoint.slug, "profile": runs[0].profile.slug}
     experiment = plan_experiment(**sent, runs=5, sources=["order"], user=None)
     for arm, run in zip(experiment.arms.order_by("position"), runs, strict=True):
         arm.run, arm.status, arm.figures = run, "finished", asdict(measure_run(run, whole_passes(runs[0])[0]))
         arm.save()
-    models.Experiment.objects.filter(pk=experiment.pk).update(status="finished")
+    models.ExperimentRecord.objects.filter(pk=experiment.pk).update(status="finished")
     return int(experiment.pk)
 
 
-def _scored(run: models.Run, **chosen: Any) -> int:
+def _scored(run: models.RunRecord, **chosen: Any) -> int:
     """A forced scoring in which no logprob reads like a pooled score."""
     return int(forced.scored(create_forced(run_id=run.pk, endpoint="local", **chosen), shift=0.125).pk)
 
@@ -252,7 +252,7 @@ def text_of(answer: Any) -> str:
 def test_no_address_answers_one(stored: Stored) -> None:
     client = Client(headers={"authorization": f"Bearer {build.token(build.user('reader', 'admin'), *SCOPES)}"})
     pages = Client()
-    pages.force_login(models.Webhook.objects.get().created_by)
+    pages.force_login(models.WebhookRecord.objects.get().created_by)
     found: list[str] = []
     for name, parameters in routes():
         if name in WITHOUT_SCORES:

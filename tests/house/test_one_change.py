@@ -30,7 +30,7 @@ TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
 @pytest.fixture
-def pair(transactional_db: None) -> tuple[models.Run, models.Run]:
+def pair(transactional_db: None) -> tuple[models.RunRecord, models.RunRecord]:
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     judged.policy()
     answers = [("blue",) * (N - n) + ("red",) * n for n in (1, 2)]
@@ -54,7 +54,7 @@ def test_a_change_is_read_wherever_it_is_written() -> None:
 
 
 def test_every_page_and_command_shows_the_same_change(
-    pair: tuple[models.Run, models.Run], live_server: Any, tmp_path: Path
+    pair: tuple[models.RunRecord, models.RunRecord], live_server: Any, tmp_path: Path
 ) -> None:
     baseline, candidate = pair
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk, "tier": "critical"}

@@ -7,7 +7,7 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from runs.importers import chat
-from runs.importers.completions import Answer, answers
+from runs.importers.completions import LoggedChoice, answers
 from runs.importers.responses_api import as_completion, is_response
 from tests.importers.openai_logs import written
 
@@ -39,7 +39,7 @@ def response(*output: Any, **fields: Any) -> dict[str, Any]:
     }
 
 
-def read(body: dict[str, Any]) -> Answer:
+def read(body: dict[str, Any]) -> LoggedChoice:
     assert is_response(body)
     (answer,) = answers(as_completion(body))
     return answer

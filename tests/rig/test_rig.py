@@ -19,7 +19,7 @@ from runs.catalogue import create_endpoint, store_default_policies, store_defaul
 from runs.compare import compare, comparison_report
 from runs.lab import experiment_detail, plan_experiment, start_experiment
 from runs.management.commands.load_samples import SAMPLE_SUITE
-from runs.models import Baseline, Event, Probe, Rotation, Run
+from runs.models import BaselineRecord, Event, ProbeRecord, Rotation, RunRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_detail
 from runs.release import create_release, release_report
@@ -55,13 +55,13 @@ class Desk:
         self._client = Client()
         self._client.force_login(self.user)
 
-    def run(self, on: str, *, suite: str = "sample", repeats: int = 1) -> Run:
+    def run(self, on: str, *, suite: str = "sample", repeats: int = 1) -> RunRecord:
         return self.worked(create_run(suite=suite, endpoint=on, profile="fast", repeats=repeats))
 
-    def probe(self, kind: str, *, on: str, **parameters: Any) -> Probe:
+    def probe(self, kind: str, *, on: str, **parameters: Any) -> ProbeRecord:
         """Ask; what is asked beside the gateway has ended too."""
         probe = self.worked(create_probe(endpoint=on, kind=kind, parameters=parameters))
-        for direct in Probe.objects.filter(bypass_of=probe):
+        for direct in ProbeRecord.objects.filter(bypass_of=probe):
             self.worked(direct)
         return probe
 
@@ -161,7 +161,7 @@ def test_one_call_in_fifteen_goes_elsewhere_and_every_page_says_what_that_costs(
     assert_key_is_nowhere()
 
 
-def assert_what_the_odd_one_answered_parts_from_the_direct_answers(direct: Run, through: Run) -> None:
+def assert_what_the_odd_one_answered_parts_from_the_direct_answers(direct: RunRecord, through: RunRecord) -> None:
     """What float32 answers through the gateway has the bits that it has directly, and the cause is the backend's."""
     report = comparison_report(compare(baseline=direct.pk, candidate=through.pk).pk)
     assert {line.cause for line in report.causes} <= {"identical", "backend_changed"}
@@ -238,7 +238,7 @@ def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig
     reconcile()
     rotation = Rotation.objects.get()
     assert rotation.run == rotated
-    assert Baseline.objects.get().rotation == rotation
+    assert BaselineRecord.objects.get().rotation == rotation
     again = desk.worked(rotation.reference_runs.get())
     (told,) = Event.objects.filter(run=rotated, code="rescored")
     assert f"It is held against run {earlier.pk}, which the earlier stack served." in told.text

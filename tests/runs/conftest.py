@@ -15,7 +15,7 @@ from evalboard.core.suite import PolicySettings
 from evalboard.core.trace import Outcome
 from evalboard.core.verdict import GateEvidence
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import EngineProcess, Run, Shard, Worker
+from runs.models import EngineProcess, RunRecord, Shard, WorkerRecord
 from runs.release import verdicts
 from runs.run import create_run
 from runs.suites import push_suite
@@ -42,21 +42,21 @@ def profile(db: None) -> str:
 
 
 @pytest.fixture
-def new_run(suite: str, endpoint: str, profile: str) -> Callable[..., Run]:
-    def create(**changes: Any) -> Run:
+def new_run(suite: str, endpoint: str, profile: str) -> Callable[..., RunRecord]:
+    def create(**changes: Any) -> RunRecord:
         return create_run(**{"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": 2, **changes})
 
     return create
 
 
 @pytest.fixture
-def run(new_run: Callable[..., Run]) -> Run:
+def run(new_run: Callable[..., RunRecord]) -> RunRecord:
     return new_run()
 
 
 @pytest.fixture
-def new_worker(db: None) -> Callable[..., Worker]:
-    def register(name: str = "first", **changes: Any) -> Worker:
+def new_worker(db: None) -> Callable[..., WorkerRecord]:
+    def register(name: str = "first", **changes: Any) -> WorkerRecord:
         known = {"host": "here", "pid": 1, "pool": "default", "hardware": {"kind": "cpu"}, "versions": {}}
         return register_worker(**{"name": name, **known, **changes})
 
@@ -64,12 +64,12 @@ def new_worker(db: None) -> Callable[..., Worker]:
 
 
 @pytest.fixture
-def worker(new_worker: Callable[..., Worker]) -> Worker:
+def worker(new_worker: Callable[..., WorkerRecord]) -> WorkerRecord:
     return new_worker()
 
 
 @pytest.fixture
-def new_engine_process(worker: Worker) -> Callable[..., EngineProcess]:
+def new_engine_process(worker: WorkerRecord) -> Callable[..., EngineProcess]:
     def start(**changes: Any) -> EngineProcess:
         manifest = outcomes.manifest(**changes)
         return open_engine_process(
@@ -91,7 +91,7 @@ def engine_process(new_engine_process: Callable[..., EngineProcess]) -> EnginePr
 
 
 @pytest.fixture
-def serve(worker: Worker, engine_process: EngineProcess) -> Callable[..., None]:
+def serve(worker: WorkerRecord, engine_process: EngineProcess) -> Callable[..., None]:
     """Work every queued shard to its end, as a worker would, with `answer(repeat, case)` as the engine."""
 
     def work(answer: Callable[[int, int], Outcome] = lambda repeat, case: outcomes.decoded(case)) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from runs.models import Bucket, EngineProcess, Release, Run, SuiteVersion
+from runs.models import BucketRecord, EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.release import create_release
 from runs.suites import push_suite
 from runs.work import bind_bucket
@@ -22,18 +22,18 @@ def document(slug: str = "sample", *, n_cases: int = N_CASES, **changes: Any) ->
     return {"slug": slug, "max_tokens": 24, "scorer": {"kind": "exact"}, "cases": cases, **changes}
 
 
-def suite(slug: str = "sample", **changes: Any) -> SuiteVersion:
+def suite(slug: str = "sample", **changes: Any) -> SuiteVersionRecord:
     return push_suite(document=document(slug, **changes))[0]
 
 
 def run(
-    version: SuiteVersion,
+    version: SuiteVersionRecord,
     wrong: Mapping[int, Any] | None = None,
     *,
     repeats: int = 5,
-    by: EngineProcess | Bucket | None = None,
+    by: EngineProcess | BucketRecord | None = None,
     **changes: Any,
-) -> Run:
+) -> RunRecord:
     """A finished run, right but for `wrong`; bound to its bucket by the service, as a worker binds it."""
     process = by if isinstance(by, EngineProcess) else build.process(by)
     created = build.run(version, repeats=repeats, **changes)
@@ -44,12 +44,12 @@ def run(
     return created
 
 
-def bind(of: Run, bucket: Bucket) -> None:
+def bind(of: RunRecord, bucket: BucketRecord) -> None:
     """What a worker does with the first shard of a run."""
     bind_bucket(run_id=of.pk, bucket=bucket)
 
 
-def more(of: Run, repeats: range, wrong: Mapping[int, Any] | None = None) -> None:
+def more(of: RunRecord, repeats: range, wrong: Mapping[int, Any] | None = None) -> None:
     """Decode queued repeats of a run, as the worker that served it would."""
     process = EngineProcess.objects.filter(bucket=of.bucket).earliest("pk")
     for repeat in repeats:
@@ -61,7 +61,7 @@ def texts(n_cases: int, repeat: int, wrong: Mapping[int, Any]) -> list[str]:
     return [WRONG if repeat in wrong.get(case, ()) else RIGHT for case in range(n_cases)]
 
 
-def release(baseline: Run, candidate: Run, **changes: Any) -> Release:
+def release(baseline: RunRecord, candidate: RunRecord, **changes: Any) -> ReleaseRecord:
     """A decided release of one gate."""
     gate = {"suite": candidate.suite_version.suite.slug, "candidate": candidate.pk, "baseline": baseline.pk}
     return create_release(**{"gates": [gate], **changes})

@@ -16,7 +16,7 @@ from runs.importers.records import (
     ServedBy,
 )
 from runs.imports import imports
-from runs.models import Import, Run
+from runs.models import ImportRecord, RunRecord
 
 CASES = ("sky", "sea", "sun")
 END = b"<|im_end|>"
@@ -80,13 +80,13 @@ def served(logged: LoggedRun, by: ServedBy) -> LoggedRun:
     return replace(logged, responses=tuple(replace(each, served_by=by) for each in logged.responses))
 
 
-def source(name: str = "one") -> Import:
+def source(name: str = "one") -> ImportRecord:
     """An import that its runs belong to; what it covers is its name alone."""
     files = [{"name": f"{name}.json", "size": 1, "sha256": "0" * 64}]
     known = {"format": "inspect", "tool": "eval_tool 1.2.3", "files": files}
-    return Import.objects.get_or_create(digest=digest_json(name), defaults=known)[0]
+    return ImportRecord.objects.get_or_create(digest=digest_json(name), defaults=known)[0]
 
 
-def stored(logged: LoggedRun, name: str = "one", suite: str | None = None) -> Run:
+def stored(logged: LoggedRun, name: str = "one", suite: str | None = None) -> RunRecord:
     with transaction.atomic():
         return imports.store_log(logged=logged, source=source(name), suite=suite, user=None)

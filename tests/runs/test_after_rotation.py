@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runs import baselines
-from runs.models import Baseline, Endpoint, Event, Rotation, Run
+from runs.models import BaselineRecord, EndpointRecord, Event, Rotation, RunRecord
 from runs.sweep import reconcile
 from tests import build
 from tests.runs import judged
@@ -13,7 +13,7 @@ from tests.runs import judged
 pytestmark = pytest.mark.django_db
 OLD, NEW = "float32", "bfloat16"  # two stacks
 REMOTE = {
-    "engine": Endpoint.Engine.OPENAI,
+    "engine": EndpointRecord.Engine.OPENAI,
     "base_url": "https://models.example/v1",
     "max_model_len": None,
     "rescores": True,
@@ -29,7 +29,7 @@ def version(db: None) -> Any:
 def rotate(version: Any, **of_endpoint: Any) -> Rotation:
     """A baseline on an endpoint, and a run that another stack served."""
     build.endpoint("hosted")
-    Endpoint.objects.filter(slug="hosted").update(**of_endpoint)
+    EndpointRecord.objects.filter(slug="hosted").update(**of_endpoint)
     first = judged.run(version, repeats=2, by=build.bucket(OLD), on="hosted")
     baselines.set_baseline(suite="colours", run=first.pk, reason="Chosen.", user=build.user())
     judged.run(version, repeats=2, by=build.bucket(NEW), on="hosted")
@@ -43,7 +43,7 @@ def test_the_reference_set_runs_once_and_stands_on_the_rotation(version: Any) ->
     (run,) = rotation.reference_runs.all()
     assert (run.suite_version.suite.slug, run.suite_version.n_cases) == ("colours-reference", 4)
     assert (run.endpoint.slug, run.profile.slug, run.repeats.count()) == ("hosted", "pinned", 2)
-    assert run.status == Run.Status.QUEUED
+    assert run.status == RunRecord.Status.QUEUED
     (event,) = Event.objects.filter(run=rotation.run, code="rescored")
     assert f"its reference set runs by itself, as run {run.pk}." in event.text
 
@@ -52,7 +52,7 @@ def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: A
     from runs.suites import reference_suite
 
     build.endpoint("hosted")
-    Endpoint.objects.filter(slug="hosted").update(**REMOTE)
+    EndpointRecord.objects.filter(slug="hosted").update(**REMOTE)
     before = judged.run(reference_suite(slug="colours"), repeats=2, by=build.bucket(OLD), on="hosted")
     first = judged.run(version, repeats=2, by=build.bucket(OLD), on="hosted")
     baselines.set_baseline(suite="colours", run=first.pk, reason="Chosen.", user=build.user())
@@ -68,7 +68,9 @@ def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:
     assert rotation.reference_runs.get().suite_version.n_cases == 3
 
 
-@pytest.mark.parametrize("changes", [{"rescores": False}, {"engine": Endpoint.Engine.VLLM, "max_model_len": 2048}])
+@pytest.mark.parametrize(
+    "changes", [{"rescores": False}, {"engine": EndpointRecord.Engine.VLLM, "max_model_len": 2048}]
+)
 def test_nothing_runs_where_nobody_wants_it(version: Any, changes: dict[str, Any]) -> None:
     rotation = rotate(version, **REMOTE | changes)
     reconcile()
@@ -88,7 +90,7 @@ def test_a_set_that_cannot_run_is_named_and_not_tried_again(version: Any) -> Non
 def test_it_waits_in_the_queue_of_who_set_the_baseline(version: Any) -> None:
     rotation = rotate(version, **REMOTE)
     reconcile()
-    assert rotation.reference_runs.get().created_by == Baseline.objects.get().set_by
+    assert rotation.reference_runs.get().created_by == BaselineRecord.objects.get().set_by
 
 
 def test_a_person_s_queue_that_is_full_is_not_filled_further(version: Any, settings: Any) -> None:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from runs.health import alive
-from runs.models import Worker
+from runs.models import WorkerRecord
 from worker import tasks
 
 
@@ -22,7 +22,7 @@ def swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "swept"
 
 
-def test_a_worker_that_beats_on_this_machine_lives(new_worker: Callable[..., Worker]):
+def test_a_worker_that_beats_on_this_machine_lives(new_worker: Callable[..., WorkerRecord]):
     new_worker(host=socket.gethostname())
     call_command("is_alive", "worker")
 
@@ -31,10 +31,10 @@ def test_a_worker_that_beats_on_this_machine_lives(new_worker: Callable[..., Wor
     "changes", [{"seen_at": Now() - timedelta(minutes=2)}, {"stopped_at": Now()}, {"host": "other"}]
 )
 def test_one_that_is_silent_stopped_or_elsewhere_does_not(
-    new_worker: Callable[..., Worker], changes: dict[str, object]
+    new_worker: Callable[..., WorkerRecord], changes: dict[str, object]
 ):
     new_worker(host=socket.gethostname())
-    Worker.objects.update(**changes)
+    WorkerRecord.objects.update(**changes)
     with pytest.raises(CommandError, match="No worker of"):
         call_command("is_alive", "worker")
 

@@ -13,20 +13,19 @@ from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput, LeaseLost
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.stats import make_mark
-from evalboard.core.trace import Failed, Trace
-from evalboard.core.trace import Vocabulary as Words
+from evalboard.core.trace import Failed, TokenTrace, Vocabulary
 from runs.catalogue import create_profile
 from runs.importers.records import ServedBy
 from runs.models import (
-    Endpoint,
+    EndpointRecord,
     EngineProcess,
     Model,
-    Repeat,
-    Response,
-    Run,
+    RepeatRecord,
+    ResponseRecord,
+    RunRecord,
     Shard,
-    Vocabulary,
-    Worker,
+    VocabularyRecord,
+    WorkerRecord,
 )
 from runs.run.read_response import response_page
 from runs.served import LiveServing
@@ -70,9 +69,9 @@ def answered(case: int, *words: str, by: ServedBy | None = None, **changes: Any)
 
 @pytest.fixture
 def hosted(db: None) -> str:
-    return Endpoint.objects.create(
+    return EndpointRecord.objects.create(
         slug="hosted",
-        engine=Endpoint.Engine.OPENAI,
+        engine=EndpointRecord.Engine.OPENAI,
         model_repo=MODEL,
         base_url="http://127.0.0.1:9/v1",
         dtype="",
@@ -82,11 +81,13 @@ def hosted(db: None) -> str:
 
 
 @pytest.fixture
-def run(new_run: Callable[..., Run], hosted: str) -> Run:
+def run(new_run: Callable[..., RunRecord], hosted: str) -> RunRecord:
     return new_run(endpoint=hosted, repeats=1)
 
 
-def serve(run: Run, worker: Worker, *, but: Sequence[Answered | Failed] = (), by: ServedBy | None = None) -> None:
+def serve(
+    run: RunRecord, worker: WorkerRecord, *, but: Sequence[Answered | Failed] = (), by: ServedBy | None = None
+) -> None:
     """Answer all that waits, shard by shard; `but`: in place of what their cases would get."""
     others = {each.case_index: each for each in but}
     serving = LiveServing(worker=worker, run_id=run.pk)
@@ -102,22 +103,22 @@ def cases_of(lease: Lease) -> range:
     return range(shard.first, shard.last + 1)
 
 
-def spelt(process: EngineProcess | None, trace: Trace) -> bytes:
+def spelt(process: EngineProcess | None, trace: TokenTrace) -> bytes:
     assert process is not None
     words = words_of(process)
     return b"".join(words.token_bytes(token) or b"?" for token in trace.token_ids.tolist())
 
 
-def words_of(process: EngineProcess) -> Words:
+def words_of(process: EngineProcess) -> Vocabulary:
     assert process.vocabulary is not None
-    return Words.unpack(bytes(process.vocabulary.data))
+    return Vocabulary.unpack(bytes(process.vocabulary.data))
 
 
-def test_an_answer_is_stored_with_who_gave_it_and_how_the_call_went(run: Run, worker: Worker) -> None:
+def test_an_answer_is_stored_with_who_gave_it_and_how_the_call_went(run: RunRecord, worker: WorkerRecord) -> None:
     assert run.is_reported
     serve(run, worker)
-    assert run.status == Run.Status.FINISHED
-    stored = Response.objects.select_related("engine_process__bucket__model").get(repeat__run=run, case_index=3)
+    assert run.status == RunRecord.Status.FINISHED
+    stored = ResponseRecord.objects.select_related("engine_process__bucket__model").get(repeat__run=run, case_index=3)
     assert stored.text == "it is blue3"
     assert (stored.seed_sent, stored.request_id, stored.decode_seconds) == (7, "chatcmpl-3", 1.5)
     assert stored.call is not None
@@ -134,7 +135,7 @@ def test_an_answer_is_stored_with_who_gave_it_and_how_the_call_went(run: Run, wo
     assert run.bucket == process.bucket  # bound when the run ended
 
 
-def test_logs_and_calls_of_one_model_have_one_row_and_one_vocabulary(run: Run, worker: Worker) -> None:
+def test_logs_and_calls_of_one_model_have_one_row_and_one_vocabulary(run: RunRecord, worker: WorkerRecord) -> None:
     logged = logs.stored(logs.log())
     serve(run, worker)
     assert Model.objects.count() == 1
@@ -147,24 +148,26 @@ def test_logs_and_calls_of_one_model_have_one_row_and_one_vocabulary(run: Run, w
     assert len(words_of(after)) > len(words_of(before))
 
 
-def test_vocabularies_that_were_outgrown_are_removed(run: Run, worker: Worker) -> None:
+def test_vocabularies_that_were_outgrown_are_removed(run: RunRecord, worker: WorkerRecord) -> None:
     serve(run, worker)
-    assert Vocabulary.objects.count() == 1
+    assert VocabularyRecord.objects.count() == 1
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
 
 
-def test_each_backend_is_a_bucket_of_its_own_and_no_number_pools_them(run: Run, worker: Worker) -> None:
+def test_each_backend_is_a_bucket_of_its_own_and_no_number_pools_them(run: RunRecord, worker: WorkerRecord) -> None:
     odd = [answered(case, by=served_by("b")) for case in (4, 17)]
     serve(run, worker, but=odd)
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 2
     assert run.bucket is not None
     assert run.bucket.fingerprint.manifest["source"]["backend"] == "a"
-    columns = Repeat.objects.get(run=run).columns
+    columns = RepeatRecord.objects.get(run=run).columns
     assert len(columns.bucket_ids) == 2
-    assert Repeat.objects.get(run=run).scores.get().points is None
+    assert RepeatRecord.objects.get(run=run).scores.get().points is None
 
 
-def test_what_not_all_answers_of_a_backend_say_alike_is_no_part_of_its_manifest(run: Run, worker: Worker) -> None:
+def test_what_not_all_answers_of_a_backend_say_alike_is_no_part_of_its_manifest(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     other = served_by("a")
     other = replace(other, parts={**other.parts, "openai-version": "2021-01-01"})
     serve(run, worker, but=[answered(20, by=other)])
@@ -174,7 +177,7 @@ def test_what_not_all_answers_of_a_backend_say_alike_is_no_part_of_its_manifest(
 
 
 def test_two_runs_whose_servers_say_nothing_are_never_of_one_bucket(
-    new_run: Callable[..., Run], hosted: str, worker: Worker
+    new_run: Callable[..., RunRecord], hosted: str, worker: WorkerRecord
 ) -> None:
     first, second = new_run(endpoint=hosted, repeats=1), new_run(endpoint=hosted, repeats=1)
     for run in (first, second):
@@ -184,10 +187,10 @@ def test_two_runs_whose_servers_say_nothing_are_never_of_one_bucket(
     assert first.bucket != second.bucket
 
 
-def test_without_tokens_the_text_stands_for_the_trace(run: Run, worker: Worker) -> None:
+def test_without_tokens_the_text_stands_for_the_trace(run: RunRecord, worker: WorkerRecord) -> None:
     serve(run, worker, but=[answered(case, positions=None, n_tokens=3) for case in range(30)])
-    assert run.status == Run.Status.FINISHED
-    stored = Response.objects.get(repeat__run=run, case_index=0)
+    assert run.status == RunRecord.Status.FINISHED
+    stored = ResponseRecord.objects.get(repeat__run=run, case_index=0)
     assert stored.trace_block is None
     assert stored.n_tokens == 3
     assert stored.trace_digest is not None
@@ -197,57 +200,57 @@ def test_without_tokens_the_text_stands_for_the_trace(run: Run, worker: Worker) 
 
 
 def test_answers_out_of_a_cache_are_marked_and_make_the_run_incomplete_where_they_are_many(
-    run: Run, worker: Worker
+    run: RunRecord, worker: WorkerRecord
 ) -> None:
     cached = [answered(case, flags=("cached", "retried")) for case in (2, 3)]
     serve(run, worker, but=cached)
-    marks = dict(Response.objects.filter(repeat__run=run, marks__gt=0).values_list("case_index", "marks"))
+    marks = dict(ResponseRecord.objects.filter(repeat__run=run, marks__gt=0).values_list("case_index", "marks"))
     assert marks == {2: make_mark(("cached", "retried")), 3: make_mark(("cached", "retried"))}
-    assert Repeat.objects.get(run=run).columns.n_left_out == 2
-    assert run.status == Run.Status.INCOMPLETE  # 28 of 30 are draws
+    assert RepeatRecord.objects.get(run=run).columns.n_left_out == 2
+    assert run.status == RunRecord.Status.INCOMPLETE  # 28 of 30 are draws
     (text,) = [event.text for event in run.events.filter(code="unclean_responses")]
     assert text.startswith("Of 30 responses, 2 came out of a cache, 2 came after a failed try.")
 
 
-def test_an_answer_that_is_none_is_missing_with_the_readers_words(run: Run, worker: Worker) -> None:
+def test_an_answer_that_is_none_is_missing_with_the_readers_words(run: RunRecord, worker: WorkerRecord) -> None:
     serve(run, worker, but=[answered(5, error="The log holds no answer to this request."), outcomes.failed(6)])
-    assert run.status == Run.Status.INCOMPLETE
+    assert run.status == RunRecord.Status.INCOMPLETE
     missing = dict(
-        Response.objects.filter(repeat__run=run).exclude(error_code="").values_list("case_index", "error_code")
+        ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").values_list("case_index", "error_code")
     )
     assert missing == {5: "no_answer", 6: outcomes.failed(6).code}
 
 
-def test_a_late_worker_stores_nothing(run: Run, worker: Worker) -> None:
+def test_a_late_worker_stores_nothing(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     Shard.objects.filter(pk=lease.id).update(attempt=lease.attempt + 1)
     serving = LiveServing(worker=worker, run_id=run.pk)
     with pytest.raises(LeaseLost):
         record_outcomes(lease=lease, process=None, outcomes=[answered(0)], serving=serving)
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert not EngineProcess.objects.exists()
 
 
-def test_what_comes_twice_is_stored_once(run: Run, worker: Worker) -> None:
+def test_what_comes_twice_is_stored_once(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     serving = LiveServing(worker=worker, run_id=run.pk)
     assert record_outcomes(lease=lease, process=None, outcomes=[answered(0)], serving=serving) == 1
     assert record_outcomes(lease=lease, process=None, outcomes=[answered(0), answered(1)], serving=serving) == 1
-    assert Response.objects.filter(repeat__run=run).count() == 2
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 2
 
 
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_store_at_once_lose_no_token(
-    new_run: Callable[..., Run], hosted: str, new_worker: Callable[..., Worker]
+    new_run: Callable[..., RunRecord], hosted: str, new_worker: Callable[..., WorkerRecord]
 ) -> None:
     """Each answer has a word of its own, so that every storing extends the vocabulary under another's hands."""
     run = new_run(endpoint=hosted, repeats=4)
     workers = [new_worker(f"worker-{n}") for n in range(4)]
     problems: list[Exception] = []
 
-    def work(worker: Worker) -> None:
+    def work(worker: WorkerRecord) -> None:
         try:
             serving = LiveServing(worker=worker, run_id=run.pk)
             while lease := claim_shard(worker=worker):
@@ -267,21 +270,21 @@ def test_workers_that_store_at_once_lose_no_token(
         thread.join()
     assert not problems
     run.refresh_from_db()
-    assert run.status == Run.Status.FINISHED
-    rows = list(Response.objects.filter(repeat__run=run).select_related("engine_process__vocabulary"))
+    assert run.status == RunRecord.Status.FINISHED
+    rows = list(ResponseRecord.objects.filter(repeat__run=run).select_related("engine_process__vocabulary"))
     assert len(rows) == 120
     traces = stored_traces.read([(row.trace_block_id or 0, row.trace_slot or 0) for row in rows])
     for row, trace in zip(rows, traces, strict=True):
         assert spelt(row.engine_process, trace) == row.text.encode() + logs.END
     processes = EngineProcess.objects.filter(repeats__run=run).distinct()
-    assert {process.vocabulary_id for process in processes} == {Vocabulary.objects.get().pk}
+    assert {process.vocabulary_id for process in processes} == {VocabularyRecord.objects.get().pk}
 
 
 @pytest.mark.parametrize(
     "change", [{"model": {"repo": "lab/other", "revision": "0" * 40}}, {"profile": "invariant"}, {"profile": "fixed"}]
 )
 def test_what_nobody_can_promise_of_a_server_of_others_is_refused(
-    change: dict[str, Any], new_run: Callable[..., Run], hosted: str
+    change: dict[str, Any], new_run: Callable[..., RunRecord], hosted: str
 ) -> None:
     slug = change.get("profile")
     if slug:
@@ -291,11 +294,13 @@ def test_what_nobody_can_promise_of_a_server_of_others_is_refused(
     assert set(refused.value.fields) == {"model" if "model" in change else "profile"}
 
 
-def test_an_answer_may_be_longer_than_any_context_that_is_known(new_run: Callable[..., Run], hosted: str) -> None:
+def test_an_answer_may_be_longer_than_any_context_that_is_known(new_run: Callable[..., RunRecord], hosted: str) -> None:
     assert new_run(endpoint=hosted).endpoint.max_model_len is None
 
 
-def test_a_response_shows_how_its_call_went_and_others_do_not_speak_of_calls(run: Run, worker: Worker) -> None:
+def test_a_response_shows_how_its_call_went_and_others_do_not_speak_of_calls(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     serve(run, worker)
     case_id = run.suite_version.cases.get(index=0).case_id
     shown = response_page(run.pk, repeat=1, case_id=case_id).response.provenance

@@ -10,7 +10,7 @@ from evalboard.core.archive import RunArchive
 from evalboard.core.errors import EvalboardError, NotFound
 from runs import exports
 from runs.imports import store_archive
-from runs.models import Import, Response, Run, Suite
+from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
 from runs.run import delete_run
 from tests import build
 
@@ -20,7 +20,7 @@ LABELS = {"sample": "tour"}
 OWN = {"provenance": ("engine_process", "bucket"), "trace": ("offset", "size", "slot")}
 
 
-def packed(run: Run) -> bytes:
+def packed(run: RunRecord) -> bytes:
     return b"".join(exports.run_archive(run.pk))
 
 
@@ -38,16 +38,16 @@ def told(content: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def run() -> Run:
+def run() -> RunRecord:
     return build.finished_run(("blue", "red", None), ("blue", "=2+2", "red"))
 
 
-def store(content: bytes) -> Run:
+def store(content: bytes) -> RunRecord:
     person, _ = get_user_model().objects.get_or_create(username="mira")
     return store_archive(content, name="run.zip", labels=LABELS, user=person)
 
 
-def test_what_is_read_back_is_what_was_written(run: Run) -> None:
+def test_what_is_read_back_is_what_was_written(run: RunRecord) -> None:
     content = packed(run)
     before = {"status": run.status, "ran_at": run.ran_at, "profile": run.profile, "bucket": run.bucket}
     delete_run(run_id=run.pk)
@@ -60,31 +60,31 @@ def test_what_is_read_back_is_what_was_written(run: Run) -> None:
     assert (back.labels, back.source.tool if back.source else "") == (LABELS, "Evalboard")
 
 
-def test_it_is_attested_and_nothing_decodes_it_here(run: Run) -> None:
+def test_it_is_attested_and_nothing_decodes_it_here(run: RunRecord) -> None:
     back = store(packed(run))
     assert (back.is_reported, back.is_log) == (False, False)
     assert back.endpoint.engine == "imported"
     assert not back.repeats.filter(shards__status="queued").exists()
 
 
-def test_an_archive_is_stored_once(run: Run) -> None:
+def test_an_archive_is_stored_once(run: RunRecord) -> None:
     content = packed(run)
     assert store(content) == store(content)
-    assert Import.objects.count() == 1
+    assert ImportRecord.objects.count() == 1
 
 
-def test_a_damaged_one_is_refused_and_leaves_nothing(run: Run) -> None:
+def test_a_damaged_one_is_refused_and_leaves_nothing(run: RunRecord) -> None:
     content = packed(run)
-    n = Response.objects.count()
+    n = ResponseRecord.objects.count()
     at = content.index(b"EvT") + 12  # in the first block of its traces
     with pytest.raises(EvalboardError, match="damaged"):
         store(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-    assert (Import.objects.count(), Response.objects.count()) == (0, n)
+    assert (ImportRecord.objects.count(), ResponseRecord.objects.count()) == (0, n)
 
 
-def test_without_its_suite_it_is_refused(run: Run) -> None:
+def test_without_its_suite_it_is_refused(run: RunRecord) -> None:
     content = packed(run)
     Suite.objects.update(slug="another")
     with pytest.raises(NotFound, match="push it first"):
         store(content)
-    assert not Import.objects.exists()
+    assert not ImportRecord.objects.exists()

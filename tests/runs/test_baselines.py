@@ -8,7 +8,7 @@ from django.db import connections, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.baselines import baselines, set_baseline
-from runs.models import Baseline, Case, Event, Run, Suite
+from runs.models import BaselineRecord, Case, Event, RunRecord, Suite
 from runs.run import delete_run
 from runs.suites import reference_suite
 from tests import build
@@ -20,16 +20,16 @@ pytestmark = pytest.mark.django_db
 
 
 @cast
-def run() -> Run:
+def run() -> RunRecord:
     return judged.run(judged.suite("small", n_cases=3), repeats=1)
 
 
-def current(run: Run) -> Baseline | None:
+def current(run: RunRecord) -> BaselineRecord | None:
     line, profile = run.endpoint.line, run.profile.slug
     return baselines.current_baseline(suite=run.suite_version.suite, line=line, profile_slug=profile)
 
 
-def test_the_newest_is_current_and_the_others_are_history(run: Run) -> None:
+def test_the_newest_is_current_and_the_others_are_history(run: RunRecord) -> None:
     person = build.user()
     first = set_baseline(suite="small", run=run.pk, reason=" First release. ", user=person)
     assert (first.line, first.profile_slug, first.reason, first.set_by) == ("paint", "pinned", "First release.", person)
@@ -38,12 +38,12 @@ def test_the_newest_is_current_and_the_others_are_history(run: Run) -> None:
     found = current(run)
     assert found is not None
     assert found.run == other
-    assert Baseline.objects.count() == 2
+    assert BaselineRecord.objects.count() == 2
     [event] = Event.objects.filter(run=run, code="baseline")
     assert event.text == "Made the baseline of small, model line paint, profile pinned by ada: First release."
 
 
-def test_one_current_for_each_model_line_and_profile(run: Run) -> None:
+def test_one_current_for_each_model_line_and_profile(run: RunRecord) -> None:
     person = build.user()
     build.endpoint("second", line="other")
     runs = [run, judged.run(run.suite_version, repeats=1, under="fixed")]
@@ -53,13 +53,13 @@ def test_one_current_for_each_model_line_and_profile(run: Run) -> None:
     assert [found.run for each in runs if (found := current(each))] == runs
 
 
-def test_what_cannot_be_a_baseline_is_refused(run: Run) -> None:
+def test_what_cannot_be_a_baseline_is_refused(run: RunRecord) -> None:
     person = build.user()
 
     def refused(error: type[Exception], words: str, **changes: Any) -> None:
         with pytest.raises(error, match=words):
             set_baseline(**{"suite": "small", "run": run.pk, "reason": "Ours.", "user": person, **changes})
-        assert not Baseline.objects.exists()
+        assert not BaselineRecord.objects.exists()
 
     refused(NotFound, "no suite", suite="nothing")
     refused(NotFound, "no run 999", run=999)
@@ -77,14 +77,14 @@ def test_what_cannot_be_a_baseline_is_refused(run: Run) -> None:
     refused(Conflict, "2 buckets served", run=mixed.pk)
 
 
-def test_the_same_run_twice_is_refused(run: Run) -> None:
+def test_the_same_run_twice_is_refused(run: RunRecord) -> None:
     person = build.user()
     set_baseline(suite="small", run=run.pk, reason="Ours.", user=person)
     with pytest.raises(Conflict, match="the current baseline already"):
         set_baseline(suite="small", run=run.pk, reason="Ours again.", user=person)
 
 
-def test_a_baseline_keeps_its_run_also_when_it_is_no_longer_current(run: Run) -> None:
+def test_a_baseline_keeps_its_run_also_when_it_is_no_longer_current(run: RunRecord) -> None:
     person = build.user()
     other = judged.run(run.suite_version, repeats=1)
     for each in (run, other):
@@ -114,7 +114,7 @@ def test_a_run_that_becomes_a_baseline_while_it_is_deleted_is_kept() -> None:
             with pytest.raises(TimeoutError):
                 deletion.result(timeout=0.3)
         assert "baselines" in deletion.result(timeout=60)
-    assert Run.objects.filter(pk=run.pk).exists()
+    assert RunRecord.objects.filter(pk=run.pk).exists()
 
 
 def test_the_reference_set_is_a_suite_of_its_own() -> None:

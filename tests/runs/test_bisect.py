@@ -17,7 +17,7 @@ from runs.lab import (
     resume_experiment,
     start_experiment,
 )
-from runs.models import Endpoint, Experiment, Repeat, Response, Run
+from runs.models import EndpointRecord, ExperimentRecord, RepeatRecord, ResponseRecord, RunRecord
 from runs.run import delete_run
 from runs.suites import push_suite
 from runs.sweep import reconcile
@@ -46,19 +46,19 @@ def profile(slug: str, **changes: Any) -> str:
     return create_profile(slug=slug, title=slug, settings=settings)[0].slug
 
 
-def plan(person: Any, ours: Run, theirs: Run, **changes: Any) -> Experiment:
+def plan(person: Any, ours: RunRecord, theirs: RunRecord, **changes: Any) -> ExperimentRecord:
     return plan_bisect(baseline=ours.pk, candidate=theirs.pk, user=person, **changes)
 
 
-def fields(experiment: Experiment) -> dict[str, Any]:
+def fields(experiment: ExperimentRecord) -> dict[str, Any]:
     return {each.name: each for each in bisect(experiment).fields}
 
 
-def bisect(experiment: Experiment) -> Any:
+def bisect(experiment: ExperimentRecord) -> Any:
     return experiment_detail(experiment.pk).bisect
 
 
-def begun(experiment: Experiment) -> Experiment:
+def begun(experiment: ExperimentRecord) -> ExperimentRecord:
     start_experiment(experiment_id=experiment.pk)
     reconcile()
     return experiment
@@ -67,19 +67,19 @@ def begun(experiment: Experiment) -> Experiment:
 def decode(arm: Any, *, has_flipped: bool) -> None:
     """Decode a step as an engine would: the two cases that tell flip, or do not."""
     texts = dict(enumerate(RED if has_flipped else BLUE))
-    repeat = Repeat.objects.get(run=arm.run)
+    repeat = RepeatRecord.objects.get(run=arm.run)
     bucket = build.bucket(arm.endpoint.dtype)
     build.decode(arm.run, 1, texts if repeat.cases is not None else list(texts.values()), by=build.process(bucket))
-    Response.objects.filter(repeat__run=arm.run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    ResponseRecord.objects.filter(repeat__run=arm.run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
 
 
-def run_all(experiment: Experiment, flips: Flips) -> None:
+def run_all(experiment: ExperimentRecord, flips: Flips) -> None:
     while (arm := experiment.arms.filter(status="running").first()) is not None:
         decode(arm, has_flipped=flips(set(arm.turned)))
         reconcile()
 
 
-def two_runs(under: str = "pinned", on: str = "half") -> tuple[Run, Run]:
+def two_runs(under: str = "pinned", on: str = "half") -> tuple[RunRecord, RunRecord]:
     """A run that answers blue, and one on another endpoint or under another profile that answers two cases red."""
     ours = build.finished_run(BLUE)
     theirs = build.finished_run(RED, on=on, under=under, by=build.process(build.bucket("bfloat16")))
@@ -90,7 +90,7 @@ def test_a_plan_names_what_differs_and_decodes_nothing(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False, sampling__top_k=5))
     detail = experiment_detail(plan(person, ours, theirs).pk)
     reconcile()
-    assert (detail.kind, detail.status, Run.objects.count()) == ("bisect", "planned", 2)
+    assert (detail.kind, detail.status, RunRecord.objects.count()) == ("bisect", "planned", 2)
     found = detail.bisect
     assert found is not None
     assert {each.name: (each.baseline, each.candidate) for each in found.fields} == {
@@ -131,7 +131,7 @@ def test_the_one_field_that_matters_is_the_cause_tried_both_ways(person: Any) ->
 def test_steps_are_ordinary_runs_of_the_chosen_cases_on_endpoints_between_the_two(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False))
     build.endpoint("long", dtype="bfloat16", max_model_len=1024)
-    Run.objects.filter(pk=theirs.pk).update(endpoint=Endpoint.objects.get(slug="long"))
+    RunRecord.objects.filter(pk=theirs.pk).update(endpoint=EndpointRecord.objects.get(slug="long"))
     experiment = begun(plan(person, ours, theirs))
     run_all(experiment, lambda turned: False)
     runs = [arm.run for arm in experiment.arms.exclude(run=None)]
@@ -236,11 +236,11 @@ def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     detail = experiment_detail(experiment.pk)
     assert detail.status == "stopped"
     assert detail.sentence.startswith("Stopped by its budget. 2 arms of it are missing.")
-    n_runs = Run.objects.count()
+    n_runs = RunRecord.objects.count()
     resume_experiment(experiment_id=experiment.pk, budget_minutes=60)
     reconcile()
     run_all(experiment, lambda turned: "dtype" in turned)
-    assert Run.objects.count() == n_runs + 2
+    assert RunRecord.objects.count() == n_runs + 2
     assert fields(experiment)["dtype"].state == "cause"
 
 
@@ -249,7 +249,7 @@ def test_a_cancelled_one_ends_its_run_and_a_lost_sweep_costs_nothing(person: Any
     experiment = begun(plan(person, ours, theirs))
     reconcile()
     reconcile()
-    assert Run.objects.count() == 3
+    assert RunRecord.objects.count() == 3
     cancel_experiment(experiment_id=experiment.pk)
     assert experiment.arms.first().run.status == "cancelled"
     assert experiment_detail(experiment.pk).status == "cancelled"
@@ -260,7 +260,7 @@ def test_a_step_that_fails_says_so_and_the_others_go_on(person: Any) -> None:
     experiment = begun(plan(person, ours, theirs))
     while (arm := experiment.arms.filter(status="running").first()) is not None:
         if arm.turned == ["dtype"]:
-            Run.objects.filter(pk=arm.run_id).update(status="failed", failure="No engine starts.")
+            RunRecord.objects.filter(pk=arm.run_id).update(status="failed", failure="No engine starts.")
         else:
             decode(arm, has_flipped="dtype" in arm.turned)
         reconcile()
@@ -297,7 +297,7 @@ def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None
         plan_bisect(baseline=ours.pk, candidate=0, user=person)
     with pytest.raises(Conflict, match="no whole pass"):
         plan(person, ours, build.run())
-    Run.objects.filter(pk=same.pk).update(is_reported=True)
+    RunRecord.objects.filter(pk=same.pk).update(is_reported=True)
     with pytest.raises(Conflict, match="served by others"):
         plan(person, ours, same)
-    assert not Experiment.objects.exists()
+    assert not ExperimentRecord.objects.exists()

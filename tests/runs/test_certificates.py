@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 
 from evalboard.contract.stack import Certificate
-from evalboard.core.probes import ProbeCall
+from evalboard.core.probes import ProbeExchange
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Bucket, EngineProcess, Fingerprint, Model, Probe, Profile, Run, Worker
+from runs.models import (
+    BucketRecord,
+    EngineProcess,
+    FingerprintRecord,
+    Model,
+    ProbeRecord,
+    ProfileRecord,
+    RunRecord,
+    WorkerRecord,
+)
 from runs.probes import claim_probe
 from runs.probes.probes import go_on_without_the_gone
 from runs.probes.read import probes_before
@@ -24,16 +33,16 @@ from tests.probes import Answer, ask, served
 PARAMETERS = {"prompts": 2, "seats": 2, "passes": 1}
 
 
-def steady(call: ProbeCall) -> ProbeCall:
+def steady(call: ProbeExchange) -> ProbeExchange:
     return replace(call, text="blue", token_ids=(1, 0), trace_digest="aa", finish_reason="stop", batch_max=2)
 
 
-def moved(call: ProbeCall) -> ProbeCall:
+def moved(call: ProbeExchange) -> ProbeExchange:
     """The last round has other logprobs."""
     return replace(steady(call), trace_digest="bb" if call.round > 3 else "aa")
 
 
-def probe(answer: Answer = steady) -> Probe:
+def probe(answer: Answer = steady) -> ProbeRecord:
     asked = ask("determinism", parameters=PARAMETERS)
     done = served(answer)
     assert done.pk == asked.pk
@@ -73,7 +82,7 @@ def test_a_node_whose_bits_hold_has_a_certificate_that_names_what_it_speaks_of(p
 )
 def test_another_driver_engine_or_hardware_ends_it(process: EngineProcess, change: dict[str, Any], by: str) -> None:
     probe()
-    Worker.objects.filter(pk=process.worker_id).update(**change)
+    WorkerRecord.objects.filter(pk=process.worker_id).update(**change)
     assert (shown().state, shown().expired_by, shown().ruled_out is None) == ("expired", by, False)
 
 
@@ -81,8 +90,8 @@ def test_other_weights_end_it(process: EngineProcess) -> None:
     probe()
     run = build.run()
     other = Model.objects.create(digest="c" * 64, name="paint-1b", line="paint")
-    Run.objects.filter(pk=run.pk).update(
-        bucket=Bucket.objects.create(model=other, fingerprint=process.bucket.fingerprint, batch_class="invariant")
+    RunRecord.objects.filter(pk=run.pk).update(
+        bucket=BucketRecord.objects.create(model=other, fingerprint=process.bucket.fingerprint, batch_class="invariant")
     )
     assert (shown().state, shown().expired_by) == ("expired", "model")
 
@@ -99,8 +108,8 @@ def test_a_newer_probe_whose_bits_moved_ends_an_older_certificate(process: Engin
 def test_a_certificate_speaks_of_its_host_and_bucket_alone(process: EngineProcess) -> None:
     probe()
     elsewhere = build.process(process.bucket, worker=build.worker("second", host="there"))
-    fingerprint = Fingerprint.objects.create(digest="f" * 64, label="vLLM 0.33.0", manifest={})
-    newer = Bucket.objects.create(model=process.bucket.model, fingerprint=fingerprint, batch_class="invariant")
+    fingerprint = FingerprintRecord.objects.create(digest="f" * 64, label="vLLM 0.33.0", manifest={})
+    newer = BucketRecord.objects.create(model=process.bucket.model, fingerprint=fingerprint, batch_class="invariant")
     updated = build.process(newer, worker=process.worker)
     assert find_uncertified([process, elsewhere, updated]) == ("here", "there")
     assert find_uncertified([process]) == ()
@@ -114,7 +123,9 @@ def test_only_invariant_needs_one(process: EngineProcess, django_assert_num_quer
 
 def test_a_run_under_invariant_without_one_says_so_until_there_is_one(process: EngineProcess) -> None:
     run = build.run(repeats=1)
-    Run.objects.filter(pk=run.pk).update(profile=Profile.objects.get(slug="invariant"))  # no GPU is here to take it
+    RunRecord.objects.filter(pk=run.pk).update(
+        profile=ProfileRecord.objects.get(slug="invariant")
+    )  # no GPU is here to take it
     run.repeats.get().engine_processes.add(process)
     [warning] = [each for each in run_report(run.pk).warnings if each.code == "uncertified"]
     assert "evalboard probe local --kind determinism --profile invariant" in warning.text
@@ -122,7 +133,7 @@ def test_a_run_under_invariant_without_one_says_so_until_there_is_one(process: E
     assert "uncertified" not in {each.code for each in run_report(run.pk).warnings}
 
 
-def released(baseline: Run, candidate: Run) -> Callable[[], dict[str, Any]]:
+def released(baseline: RunRecord, candidate: RunRecord) -> Callable[[], dict[str, Any]]:
     """Return what takes the verdict of a release of the two anew, and returns its document."""
     judged.policy()
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
@@ -163,7 +174,7 @@ def test_every_worker_of_the_pool_is_asked_and_one_that_goes_is_left_out(process
     second = build.worker("second", host="there")
     asked = ask("determinism", parameters=PARAMETERS)
     assert set(asked.waits_for) == {process.worker_id, second.pk}
-    assert served(steady).status == Probe.Status.QUEUED
+    assert served(steady).status == ProbeRecord.Status.QUEUED
     stop_worker(worker=second)
     lease = claim_probe(worker=process.worker)
     assert lease is None  # it has answered; whoever sweeps strikes the other off

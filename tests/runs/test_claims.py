@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from evalboard.core.errors import LeaseLost
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Event, Response, Run, Shard, Worker
+from runs.models import EngineProcess, Event, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.replays import REPLAYS
 from runs.run import cancel_run
 from runs.sweep import _take_back, reconcile, release_dead_workers
@@ -39,7 +39,7 @@ def expire(lease: Lease) -> None:
     Shard.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
-def test_shards_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker) -> None:
+def test_shards_are_claimed_oldest_first_and_each_once(run: RunRecord, worker: WorkerRecord) -> None:
     claimed = [claim_shard(worker=worker) for _ in range(7)]
     assert [lease.id for lease in claimed if lease] == list(
         Shard.objects.filter(repeat__run=run).order_by("id").values_list("id", flat=True)
@@ -47,7 +47,7 @@ def test_shards_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker)
     assert claimed[-1] is None
 
 
-def test_a_claim_starts_the_run_and_its_repeat(run: Run, worker: Worker) -> None:
+def test_a_claim_starts_the_run_and_its_repeat(run: RunRecord, worker: WorkerRecord) -> None:
     claim_shard(worker=worker)
     run.refresh_from_db()
     assert (run.status, run.started_at is not None) == ("running", True)
@@ -55,7 +55,7 @@ def test_a_claim_starts_the_run_and_its_repeat(run: Run, worker: Worker) -> None
 
 
 def test_a_claim_whose_answer_was_lost_is_resumed_as_the_same_attempt(
-    run: Run, new_worker: Callable[..., Worker]
+    run: RunRecord, new_worker: Callable[..., WorkerRecord]
 ) -> None:
     """PostgreSQL may have committed what the worker was never told."""
     mine, other = new_worker("mine"), new_worker("other")
@@ -72,12 +72,12 @@ def test_a_claim_whose_answer_was_lost_is_resumed_as_the_same_attempt(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_shard_that_many_workers_want_goes_to_one(
-    new_run: Callable[..., Run], new_worker: Callable[..., Worker]
+    new_run: Callable[..., RunRecord], new_worker: Callable[..., WorkerRecord]
 ) -> None:
     run = new_run(repeats=4)
     workers = [new_worker(f"w{number}") for number in range(8)]
 
-    def claim_all(worker: Worker) -> list[int]:
+    def claim_all(worker: WorkerRecord) -> list[int]:
         taken = []
         while lease := claim_shard(worker=worker):
             taken.append(lease.id)
@@ -89,15 +89,15 @@ def test_a_shard_that_many_workers_want_goes_to_one(
     assert sorted(taken) == sorted(Shard.objects.filter(repeat__run=run).values_list("id", flat=True))
 
 
-def test_a_worker_of_another_pool_claims_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
+def test_a_worker_of_another_pool_claims_nothing(run: RunRecord, new_worker: Callable[..., WorkerRecord]) -> None:
     assert claim_shard(worker=new_worker(pool="gpu")) is None
 
 
-def test_a_run_that_is_left_alone_is_not_claimed(run: Run, worker: Worker) -> None:
+def test_a_run_that_is_left_alone_is_not_claimed(run: RunRecord, worker: WorkerRecord) -> None:
     assert claim_shard(worker=worker, left_alone=frozenset({run.pk})) is None
 
 
-def test_a_heartbeat_renews_a_lease_that_is_held(run: Run, worker: Worker) -> None:
+def test_a_heartbeat_renews_a_lease_that_is_held(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     expire(lease)
@@ -105,7 +105,7 @@ def test_a_heartbeat_renews_a_lease_that_is_held(run: Run, worker: Worker) -> No
     assert not SHARDS.expired().exists()
 
 
-def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: Run, worker: Worker) -> None:
+def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     expire(lease)
@@ -116,7 +116,9 @@ def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: Run,
     assert list(run.events.values_list("code", flat=True)) == ["created", "worker_lost", "attempt"]
 
 
-def test_an_attempt_that_lost_its_shard_can_write_nothing(run: Run, new_worker: Callable[..., Worker]) -> None:
+def test_an_attempt_that_lost_its_shard_can_write_nothing(
+    run: RunRecord, new_worker: Callable[..., WorkerRecord]
+) -> None:
     slow, quick = new_worker("slow"), new_worker("quick")
     old = claim_shard(worker=slow)
     assert old is not None
@@ -133,11 +135,11 @@ def test_an_attempt_that_lost_its_shard_can_write_nothing(run: Run, new_worker: 
     release_shard(lease=old, reason="late", is_crash=True)
     shard = Shard.objects.get(pk=new.id)
     assert (shard.status, shard.attempt, shard.owner_id, shard.n_crashes) == ("running", 2, quick.pk, 1)
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert not renew_shard(lease=old).is_held
 
 
-def test_a_lease_is_no_right_to_a_row_of_another_kind(run: Run, worker: Worker) -> None:
+def test_a_lease_is_no_right_to_a_row_of_another_kind(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     assert (lease.kind, str(lease)) == ("shard", f"shard {lease.id}")
@@ -145,13 +147,15 @@ def test_a_lease_is_no_right_to_a_row_of_another_kind(run: Run, worker: Worker) 
         REPLAYS.renew(lease=lease)
 
 
-def test_the_reconciler_leaves_a_living_lease_alone(run: Run, worker: Worker) -> None:
+def test_the_reconciler_leaves_a_living_lease_alone(run: RunRecord, worker: WorkerRecord) -> None:
     claim_shard(worker=worker)
     assert reconcile() == 0
     assert Shard.objects.filter(status="running").count() == 1
 
 
-def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: Callable[..., Worker]) -> None:
+def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(
+    run: RunRecord, new_worker: Callable[..., WorkerRecord]
+) -> None:
     gone, alive, elsewhere = (
         new_worker("gone", pid=7, place="here", process_started=70),
         new_worker("alive", pid=8, place="here", process_started=80),
@@ -166,7 +170,9 @@ def test_shards_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_w
     assert gone.stopped_at is not None
 
 
-def test_a_case_in_flight_at_the_third_crash_is_blamed_and_the_shard_goes_on(run: Run, worker: Worker) -> None:
+def test_a_case_in_flight_at_the_third_crash_is_blamed_and_the_shard_goes_on(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     for crash in range(3):
         lease = claim_shard(worker=worker)
         assert lease is not None
@@ -176,21 +182,21 @@ def test_a_case_in_flight_at_the_third_crash_is_blamed_and_the_shard_goes_on(run
         reconcile()
     shard = Shard.objects.get(pk=lease.id)
     assert (shard.status, shard.n_crashes, shard.n_done) == ("queued", 3, 1)
-    blamed = Response.objects.get()
+    blamed = ResponseRecord.objects.get()
     assert (blamed.case_index, blamed.error_code) == (4, "worker_crash")
 
 
-def test_a_case_is_not_blamed_while_cases_still_run_together(run: Run, worker: Worker) -> None:
+def test_a_case_is_not_blamed_while_cases_still_run_together(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     mark_in_flight(lease=lease, case_index=4)
     expire(lease)
     reconcile()
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
 
 
 def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
-    run: Run, worker: Worker, settings: Any
+    run: RunRecord, worker: WorkerRecord, settings: Any
 ) -> None:
     settings.START_PAUSE_SECONDS = 0.0
     for _ in range(3):
@@ -203,7 +209,7 @@ def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
     assert run.events.filter(level=Event.Level.ERROR, code="engine_start_failed").exists()
 
 
-def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, worker: Worker) -> None:
+def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: RunRecord, worker: WorkerRecord) -> None:
     for _ in range(60):
         lease = claim_shard(worker=worker)
         if lease is None:
@@ -215,7 +221,7 @@ def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: Run, wo
 
 
 def test_a_shard_whose_engine_left_out_a_case_is_not_finished(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -230,7 +236,7 @@ def test_a_shard_whose_engine_left_out_a_case_is_not_finished(
 
 @pytest.mark.parametrize("is_crash", [True, False])
 def test_a_shard_given_back_while_its_run_is_being_cancelled_is_cancelled(
-    run: Run, worker: Worker, is_crash: bool
+    run: RunRecord, worker: WorkerRecord, is_crash: bool
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -241,7 +247,7 @@ def test_a_shard_given_back_while_its_run_is_being_cancelled_is_cancelled(
 
 
 def test_a_shard_left_in_the_queue_of_a_run_being_cancelled_is_ended_by_the_reconciler(
-    run: Run, worker: Worker
+    run: RunRecord, worker: WorkerRecord
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -253,14 +259,18 @@ def test_a_shard_left_in_the_queue_of_a_run_being_cancelled_is_ended_by_the_reco
     assert run.status == "cancelled"
 
 
-def test_a_lease_renewed_while_the_reconciler_was_on_its_way_is_left_alone(run: Run, worker: Worker) -> None:
+def test_a_lease_renewed_while_the_reconciler_was_on_its_way_is_left_alone(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     assert not _take_back(SHARDS.expired(), lease.id, "it was late")
     assert renew_shard(lease=lease).is_held
 
 
-def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end(run: Run, worker: Worker) -> None:
+def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     for _ in range(60):
         lease = claim_shard(worker=worker)
         if lease is None:
@@ -271,7 +281,9 @@ def test_a_shard_whose_workers_die_without_a_case_to_blame_has_failed_in_the_end
     assert run.status == "failed"
 
 
-def test_a_fixed_group_that_kills_its_worker_is_blamed_as_a_whole(new_run: Callable[..., Run], worker: Worker) -> None:
+def test_a_fixed_group_that_kills_its_worker_is_blamed_as_a_whole(
+    new_run: Callable[..., RunRecord], worker: WorkerRecord
+) -> None:
     create_profile(slug="fixed", title="", settings=DEFAULT_PROFILES["fixed"]["settings"])
     new_run(profile="fixed", repeats=1)
     for _ in range(3):
@@ -280,11 +292,13 @@ def test_a_fixed_group_that_kills_its_worker_is_blamed_as_a_whole(new_run: Calla
         mark_in_flight(lease=lease, case_index=8)
         expire(lease)
         reconcile()
-    blamed = list(Response.objects.order_by("case_index").values_list("case_index", "error_code"))
+    blamed = list(ResponseRecord.objects.order_by("case_index").values_list("case_index", "error_code"))
     assert blamed == [(index, "worker_crash") for index in range(8, 16)]
 
 
-def test_a_run_that_workers_leave_alone_again_and_again_has_one_line_for_it(run: Run, worker: Worker) -> None:
+def test_a_run_that_workers_leave_alone_again_and_again_has_one_line_for_it(
+    run: RunRecord, worker: WorkerRecord
+) -> None:
     for _ in range(5):
         lease = claim_shard(worker=worker)
         assert lease is not None
@@ -292,11 +306,11 @@ def test_a_run_that_workers_leave_alone_again_and_again_has_one_line_for_it(run:
     assert list(run.events.values_list("code", flat=True)) == ["created", "shard_released"]
 
 
-def long_ago(run: Run) -> None:
+def long_ago(run: RunRecord) -> None:
     run.events.update(at=Now() - timedelta(minutes=11))
 
 
-def test_a_run_that_is_only_left_alone_for_ten_minutes_says_that_it_waits(run: Run, worker: Worker) -> None:
+def test_a_run_that_is_only_left_alone_for_ten_minutes_says_that_it_waits(run: RunRecord, worker: WorkerRecord) -> None:
     long_ago(run)
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -306,7 +320,7 @@ def test_a_run_that_is_only_left_alone_for_ten_minutes_says_that_it_waits(run: R
 
 
 def test_a_run_does_not_say_that_it_waits_between_two_of_its_shards_or_behind_another(
-    new_run: Callable[..., Run], worker: Worker
+    new_run: Callable[..., RunRecord], worker: WorkerRecord
 ) -> None:
     served, behind = new_run(), new_run()
     lease = claim_shard(worker=worker)
@@ -319,8 +333,8 @@ def test_a_run_does_not_say_that_it_waits_between_two_of_its_shards_or_behind_an
     assert not Event.objects.filter(code="no_matching_worker").exists()
 
 
-def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: Worker) -> None:
-    Worker.objects.update(seen_at=Now() - timedelta(days=1))
+def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: WorkerRecord) -> None:
+    WorkerRecord.objects.update(seen_at=Now() - timedelta(days=1))
     reconcile()
     worker.refresh_from_db()
     assert worker.stopped_at is not None
@@ -330,7 +344,7 @@ def test_a_worker_that_was_taken_for_gone_is_alive_again_when_it_beats(worker: W
 
 
 def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(
-    run: Run, worker: Worker, settings: Any
+    run: RunRecord, worker: WorkerRecord, settings: Any
 ) -> None:
     settings.START_PAUSE_SECONDS = 0.0
     lease = claim_shard(worker=worker)
@@ -348,7 +362,7 @@ def test_an_engines_words_that_the_database_cannot_hold_do_not_stop_the_worker(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_cancel", [True, False])
 def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
-    run: Run, new_worker: Callable[..., Worker], is_cancel: bool
+    run: RunRecord, new_worker: Callable[..., WorkerRecord], is_cancel: bool
 ) -> None:
     """A claim locks its shard and then wants the run; so does an attempt that records."""
     held, failing = (claim_shard(worker=new_worker(name)) for name in ("a", "b"))
@@ -370,6 +384,6 @@ def test_who_ends_a_run_never_waits_crosswise_with_who_works_on_it(
             Shard.objects.select_for_update().get(pk=held.id)
             ending = pool.submit(end)
             time.sleep(0.5)  # until it waits for the shard
-            Run.objects.filter(pk=run.pk).update(started_at=Now())
+            RunRecord.objects.filter(pk=run.pk).update(started_at=Now())
         ending.result(timeout=60)
     assert not Shard.objects.open().filter(pk=held.id).exists()

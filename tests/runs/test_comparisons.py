@@ -16,7 +16,7 @@ from evalboard.contract.comparison import Flip
 from evalboard.core import digest
 from evalboard.core.compare import run
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.trace import Reading, Trace, encode_block, read_block
+from evalboard.core.trace import Reading, TokenTrace, encode_block, read_block
 from runs.compare import (
     compare,
     comparison_report,
@@ -29,19 +29,19 @@ from runs.compare import (
 )
 from runs.compare.read_divergences import DivergenceFilter
 from runs.models import (
-    Bucket,
+    BucketRecord,
     Case,
-    Comparison,
-    Divergence,
+    ComparisonRecord,
+    DivergenceRecord,
     EngineProcess,
-    Fingerprint,
+    FingerprintRecord,
     Model,
-    Repeat,
+    RepeatRecord,
     RepeatScore,
-    Response,
-    Run,
+    ResponseRecord,
+    RunRecord,
     Shard,
-    SuiteVersion,
+    SuiteVersionRecord,
     TraceBlock,
 )
 from runs.suites import push_suite
@@ -58,14 +58,14 @@ RECORDED = [trace for trace in FLOAT32 if len(trace) >= 12]
 class Answer:
     """What a made-up engine gave: text, trace, and what its provenance says."""
 
-    trace: Trace
+    trace: TokenTrace
     text: str = build.TARGET
     finish_reason: str = "stop"
     prompt: bytes = b"prompt"
     n_prompt_tokens: int = 7
 
 
-def recorded(index: int) -> Trace:
+def recorded(index: int) -> TokenTrace:
     """A trace of the real model; indexes beyond the recorded ones start again."""
     return RECORDED[index % len(RECORDED)]
 
@@ -74,7 +74,9 @@ def answers(n: int) -> list[Answer | None]:
     return [Answer(recorded(index)) for index in range(n)]
 
 
-def stored(version: SuiteVersion, *repeats: Sequence[Answer | None], by: EngineProcess, **changes: Any) -> Run:
+def stored(
+    version: SuiteVersionRecord, *repeats: Sequence[Answer | None], by: EngineProcess, **changes: Any
+) -> RunRecord:
     """A run that has ended with these answers, one list for each repeat, each sent the seed that is due."""
     run = build.run(version, repeats=len(repeats), **changes)
     for index, of_repeat in enumerate(repeats, start=1):
@@ -83,8 +85,10 @@ def stored(version: SuiteVersion, *repeats: Sequence[Answer | None], by: EngineP
     return run
 
 
-def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProcess | Sequence[EngineProcess]) -> None:
-    repeat = Repeat.objects.get(run=run, index=index)
+def decode(
+    run: RunRecord, index: int, given: Sequence[Answer | None], by: EngineProcess | Sequence[EngineProcess]
+) -> None:
+    repeat = RepeatRecord.objects.get(run=run, index=index)
     traces = [answer.trace for answer in given if answer is not None]
     block = TraceBlock.objects.create(run=run, data=encode_block(traces), n_traces=len(traces), is_packed=True)
     slots = iter(range(len(traces)))
@@ -96,9 +100,9 @@ def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProce
         known: dict[str, Any] = {"repeat": repeat, "case_index": case, "engine_process": process, "attempt": 1}
         known["seed_sent"] = seeds[case]
         if answer is None:
-            rows.append(Response(**known, error_code="timeout", error_detail="It took too long."))
+            rows.append(ResponseRecord(**known, error_code="timeout", error_detail="It took too long."))
             continue
-        row = Response(
+        row = ResponseRecord(
             **known,
             text=answer.text,
             finish_reason=answer.finish_reason,
@@ -111,14 +115,14 @@ def decode(run: Run, index: int, given: Sequence[Answer | None], by: EngineProce
             n_tokens=len(answer.trace),
         )
         rows.append(row)
-    Response.objects.bulk_create(rows)
+    ResponseRecord.objects.bulk_create(rows)
     repeat.engine_processes.set(set(served))
-    Run.objects.filter(pk=run.pk).update(bucket=served[0].bucket, status=Run.Status.RUNNING)
+    RunRecord.objects.filter(pk=run.pk).update(bucket=served[0].bucket, status=RunRecord.Status.RUNNING)
     Shard.objects.filter(repeat=repeat).update(status=Shard.Status.FINISHED, attempt=1)
     rollup.finish_repeat(repeat_id=repeat.pk)
 
 
-def moved(trace: Trace, sd: float, *, onset: int = 0, seed: int = 1) -> Trace:
+def moved(trace: TokenTrace, sd: float, *, onset: int = 0, seed: int = 1) -> TokenTrace:
     """The same tokens with every logprob moved from the onset on, top-1 staying top-1."""
     logprobs = trace.alternative_logprobs.copy()
     shifts = np.abs(np.random.default_rng(seed).normal(0, sd, len(trace) - onset)).astype(np.float32)
@@ -126,7 +130,7 @@ def moved(trace: Trace, sd: float, *, onset: int = 0, seed: int = 1) -> Trace:
     return replace(trace, alternative_logprobs=logprobs)
 
 
-def flipped(trace: Trace, at: int, *, movement: float = 0.0002, margin: float = 0.0001) -> Trace:
+def flipped(trace: TokenTrace, at: int, *, movement: float = 0.0002, margin: float = 0.0001) -> TokenTrace:
     """What came second at a position is chosen: the two were `margin` apart, on either side of the movement."""
     ids, logprobs = trace.alternative_ids.copy(), trace.alternative_logprobs.copy()
     ids[at] = ids[at, ::-1]
@@ -134,27 +138,29 @@ def flipped(trace: Trace, at: int, *, movement: float = 0.0002, margin: float = 
     return _as_chosen(trace, ids, logprobs)
 
 
-def near(trace: Trace, at: int, margin: float = 0.0001) -> Trace:
+def near(trace: TokenTrace, at: int, margin: float = 0.0001) -> TokenTrace:
     """The same trace with its two best tokens nearly tied at a position."""
     logprobs = trace.alternative_logprobs.copy()
     logprobs[at, 1] = logprobs[at, 0] - np.float32(margin)
     return _as_chosen(trace, trace.alternative_ids, logprobs)
 
 
-def _as_chosen(trace: Trace, ids: Any, logprobs: Any) -> Trace:
-    return Trace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs, trace.prompt_token_ids)
+def _as_chosen(trace: TokenTrace, ids: Any, logprobs: Any) -> TokenTrace:
+    return TokenTrace(ids[:, 0].copy(), logprobs[:, 0].copy(), ids, logprobs, trace.prompt_token_ids)
 
 
-def cut(trace: Trace, n: int) -> Trace:
-    return Trace(trace.token_ids[:n], trace.logprobs[:n], trace.alternative_ids[:n], trace.alternative_logprobs[:n])
+def cut(trace: TokenTrace, n: int) -> TokenTrace:
+    return TokenTrace(
+        trace.token_ids[:n], trace.logprobs[:n], trace.alternative_ids[:n], trace.alternative_logprobs[:n]
+    )
 
 
-def greedy(trace: Trace) -> Trace:
+def greedy(trace: TokenTrace) -> TokenTrace:
     return _as_chosen(trace, trace.alternative_ids, trace.alternative_logprobs)
 
 
 @pytest.fixture
-def version(db: None) -> SuiteVersion:
+def version(db: None) -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(12)])
 
 
@@ -164,12 +170,12 @@ def process(db: None) -> EngineProcess:
     return build.process(build.bucket(batch_class="mixed"))
 
 
-def causes(found: Comparison) -> dict[int, str]:
-    return dict(Divergence.objects.filter(comparison=found).values_list("case_index", "cause"))
+def causes(found: ComparisonRecord) -> dict[int, str]:
+    return dict(DivergenceRecord.objects.filter(comparison=found).values_list("case_index", "cause"))
 
 
 def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
-    version: SuiteVersion, process: EngineProcess
+    version: SuiteVersionRecord, process: EngineProcess
 ) -> None:
     runs = [stored(version, answers(12), answers(12), by=process) for _ in range(2)]
     TraceBlock.objects.update(data=b"unreadable")
@@ -181,7 +187,7 @@ def test_runs_that_are_the_same_to_the_bit_have_no_rows_and_read_no_trace(
 
 
 def test_of_a_block_only_the_differing_slots_are_decoded(
-    version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = answers(12), answers(12)
     theirs[5] = Answer(flipped(near(recorded(5), 6), 6), "red")
@@ -201,14 +207,14 @@ def test_of_a_block_only_the_differing_slots_are_decoded(
     assert found.status == "finished"
     assert set(decoded) == {0, 5}
     assert found.n_pairs == 1  # three repeats, one pair of traces
-    rows = Divergence.objects.filter(comparison=found)
+    rows = DivergenceRecord.objects.filter(comparison=found)
     assert [(row.repeat_baseline, row.repeat_candidate, row.cause, row.flip_position) for row in rows] == [
         (repeat, repeat, "near_tie", 6) for repeat in (1, 2, 3)
     ]
 
 
 def test_a_block_that_cannot_be_read_fails_the_comparison_in_words(
-    version: SuiteVersion, process: EngineProcess, caplog: pytest.LogCaptureFixture
+    version: SuiteVersionRecord, process: EngineProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     theirs = answers(12)
     theirs[0] = Answer(moved(recorded(0), 0.0001))
@@ -221,12 +227,12 @@ def test_a_block_that_cannot_be_read_fails_the_comparison_in_words(
     report = comparison_report(found.pk)
     assert report.progress.error == found.error
     assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk == found.pk
-    Comparison.objects.update(finished_at=timezone.now() - 2 * comparisons.RETRY_FAILED)
+    ComparisonRecord.objects.update(finished_at=timezone.now() - 2 * comparisons.RETRY_FAILED)
     with caplog.at_level(logging.CRITICAL, "runs.compare.comparisons"):
         assert compare(baseline=runs[0].pk, candidate=runs[1].pk).pk != found.pk
 
 
-def test_planted_faults_are_named(version: SuiteVersion, process: EngineProcess) -> None:
+def test_planted_faults_are_named(version: SuiteVersionRecord, process: EngineProcess) -> None:
     ours, theirs = answers(12), answers(12)
     long = greedy(recorded(3))
     ours[0], theirs[0] = Answer(near(recorded(0), 9)), Answer(flipped(near(recorded(0), 9), 9), "red")
@@ -258,13 +264,13 @@ def test_planted_faults_are_named(version: SuiteVersion, process: EngineProcess)
     assert counts.n_cases_missing == 1
     assert sum(line.points for line in report.ledger) == pytest.approx(report.score.difference, abs=1e-9)
     assert sum(line.shown for line in report.ledger) == pytest.approx(round(report.score.difference or 0, 1))
-    drift = Divergence.objects.get(comparison=found, cause="drift_only")
+    drift = DivergenceRecord.objects.get(comparison=found, cause="drift_only")
     assert (drift.drift_onset, drift.flip_position) == (3, None)
     assert report.noise is not None
     assert report.noise.is_assumed
 
 
-def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersion, process: EngineProcess) -> None:
+def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersionRecord, process: EngineProcess) -> None:
     """Both change what the model is; only one changes its weights."""
     weights = {"model.safetensors": {"size": 1, "sha256": "e" * 64}}
     others = {"model.safetensors": {"size": 1, "sha256": "f" * 64}}
@@ -273,7 +279,7 @@ def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersion,
     retrained = Model.objects.create(digest="2" * 64, name="paint-1c", files=others, template_digest="8" * 64)
     theirs = [Answer(flipped(recorded(index), 2), "red", prompt=b"another") for index in range(12)]
     served = [
-        Bucket.objects.create(model=model, fingerprint=process.bucket.fingerprint, batch_class="alone")
+        BucketRecord.objects.create(model=model, fingerprint=process.bucket.fingerprint, batch_class="alone")
         for model in (base_model, template, retrained)
     ]
     base = stored(version, answers(12), by=build.process(served[0]))
@@ -308,7 +314,7 @@ def test_cases_that_moved_further_than_noise_are_counted_and_nothing_is_made_of_
     )
 
 
-def test_two_buckets_in_one_run_are_said_and_named(version: SuiteVersion, process: EngineProcess) -> None:
+def test_two_buckets_in_one_run_are_said_and_named(version: SuiteVersionRecord, process: EngineProcess) -> None:
     other = build.process(build.bucket("bfloat16"))
     theirs = answers(12)
     theirs[11] = Answer(flipped(moved(recorded(11), 0.3), 2, movement=4.0, margin=2.0), "red")
@@ -349,7 +355,7 @@ def test_another_scorer_moves_scores_of_equal_answers(process: EngineProcess) ->
 
 
 def test_a_stored_comparison_is_found_and_a_further_repeat_makes_a_new_one(
-    version: SuiteVersion, process: EngineProcess
+    version: SuiteVersionRecord, process: EngineProcess
 ) -> None:
     theirs = answers(12)
     theirs[3] = Answer(moved(recorded(3), 0.0001))
@@ -362,19 +368,19 @@ def test_a_stored_comparison_is_found_and_a_further_repeat_makes_a_new_one(
     assert [each.index for each in comparison_report(first.pk).sides.candidate.repeats] == [1]
     decode(run, 2, answers(12), process)
     for block in TraceBlock.objects.filter(data=b"unreadable"):
-        of_run = Response.objects.filter(trace_block=block).order_by("trace_slot")
+        of_run = ResponseRecord.objects.filter(trace_block=block).order_by("trace_slot")
         given = answers(12) if block.run_id == base.pk else theirs
         block.data = encode_block([given[row.case_index].trace for row in of_run if given[row.case_index]])
         block.save()
     second = compare(baseline=base.pk, candidate=run.pk)
     assert second.pk != first.pk
-    assert not Comparison.objects.filter(pk=first.pk).exists()  # nobody can ask for it any more
+    assert not ComparisonRecord.objects.filter(pk=first.pk).exists()  # nobody can ask for it any more
     assert [each.index for each in comparison_report(second.pk).sides.candidate.repeats] == [1, 2]
-    pairs = Divergence.objects.filter(comparison=second).values_list("repeat_baseline", "repeat_candidate")
+    pairs = DivergenceRecord.objects.filter(comparison=second).values_list("repeat_baseline", "repeat_candidate")
     assert list(pairs) == [(1, 1)]
 
 
-def test_numbers_of_repeats_may_differ(version: SuiteVersion, process: EngineProcess) -> None:
+def test_numbers_of_repeats_may_differ(version: SuiteVersionRecord, process: EngineProcess) -> None:
     right, wrong = answers(12), [Answer(flipped(recorded(index), 3), "red") for index in range(12)]
     base = stored(version, right, right, wrong, by=process)
     run = stored(version, wrong, right, by=process)
@@ -384,7 +390,7 @@ def test_numbers_of_repeats_may_differ(version: SuiteVersion, process: EnginePro
     assert sum(line.points for line in report.ledger) == pytest.approx(report.score.difference)
 
 
-def test_a_repeat_against_a_repeat_of_the_same_run(version: SuiteVersion, process: EngineProcess) -> None:
+def test_a_repeat_against_a_repeat_of_the_same_run(version: SuiteVersionRecord, process: EngineProcess) -> None:
     other = answers(12)
     other[2] = Answer(moved(recorded(2), 0.0001))
     run = stored(version, answers(12), other, by=process)
@@ -397,7 +403,7 @@ def test_a_repeat_against_a_repeat_of_the_same_run(version: SuiteVersion, proces
     assert (row.case, row.repeats, row.cause) == ("case-02", (1, 2), "drift_only")
 
 
-def test_repeats_that_differ_measure_the_noise(version: SuiteVersion, process: EngineProcess) -> None:
+def test_repeats_that_differ_measure_the_noise(version: SuiteVersionRecord, process: EngineProcess) -> None:
     other = [Answer(moved(recorded(index), 0.001)) for index in range(12)]
     base = stored(version, answers(12), other, by=process)
     run = stored(version, answers(12), by=process)
@@ -408,7 +414,7 @@ def test_repeats_that_differ_measure_the_noise(version: SuiteVersion, process: E
     assert "measured" in report.noise.text
 
 
-def test_what_cannot_be_compared_says_why(version: SuiteVersion, process: EngineProcess) -> None:
+def test_what_cannot_be_compared_says_why(version: SuiteVersionRecord, process: EngineProcess) -> None:
     run = stored(version, answers(12), by=process)
     other = build.suite("other", case_ids=["one"])
     foreign = stored(other, answers(1), by=process)
@@ -422,10 +428,10 @@ def test_what_cannot_be_compared_says_why(version: SuiteVersion, process: Engine
     ):
         with pytest.raises(error, match=words):
             compare(baseline=asked[0], candidate=asked[1], repeats=asked[2])
-    assert not Comparison.objects.exists()
+    assert not ComparisonRecord.objects.exists()
 
 
-def test_versions_that_share_no_case_cannot_be_compared(version: SuiteVersion, process: EngineProcess) -> None:
+def test_versions_that_share_no_case_cannot_be_compared(version: SuiteVersionRecord, process: EngineProcess) -> None:
     run = stored(version, answers(12), by=process)
     other = stored(build.suite(case_ids=["another"]), answers(1), by=process)
     with pytest.raises(InvalidInput, match="No case of versions 1 and 2"):
@@ -433,7 +439,9 @@ def test_versions_that_share_no_case_cannot_be_compared(version: SuiteVersion, p
 
 
 @pytest.fixture
-def large(version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Comparison]:
+def large(
+    version: SuiteVersionRecord, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], ComparisonRecord]:
     """A comparison of twelve differing pairs that is too large for the request, in chunks of five."""
     monkeypatch.setattr(comparisons, "INLINE", 3)
     monkeypatch.setattr(comparisons, "CHUNK", 5)
@@ -442,7 +450,7 @@ def large(version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.Mon
     return lambda: compare(baseline=runs[0].pk, candidate=runs[1].pk)
 
 
-def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable[[], Comparison]) -> None:
+def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable[[], ComparisonRecord]) -> None:
     made = large()
     assert (made.status, made.n_done, made.n_pairs) == ("queued", 0, 12)
     report = comparison_report(made.pk)
@@ -454,7 +462,7 @@ def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable
     while work_on_comparison():
         made.refresh_from_db()
         seen.append((made.status, made.n_done))
-        assert Divergence.objects.filter(comparison=made).count() == made.n_done
+        assert DivergenceRecord.objects.filter(comparison=made).count() == made.n_done
     assert seen == [("queued", 5), ("queued", 10), ("finished", 12)]
     report = comparison_report(large().pk)
     assert report.id == made.pk
@@ -464,7 +472,7 @@ def test_a_large_comparison_counts_at_once_and_is_read_in_chunks(large: Callable
 
 
 def test_in_chunks_and_at_once_it_is_one_comparison(
-    version: SuiteVersion, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows and the summary are those of the pure function, which knows no database and no chunks."""
     monkeypatch.setattr(comparisons, "INLINE", 3)
@@ -476,7 +484,7 @@ def test_in_chunks_and_at_once_it_is_one_comparison(
     assert made.status == "queued"
     while work_on_comparison():
         pass
-    made = Comparison.objects.get(pk=made.pk)
+    made = ComparisonRecord.objects.get(pk=made.pk)
     ours, theirs, _ = inputs.find(baseline=made.baseline_id, candidate=made.candidate_id, repeats=None)
     loaded = inputs.load(ours, theirs)
     report = run(loaded.baseline, loaded.candidate, loaded.reads)
@@ -485,7 +493,9 @@ def test_in_chunks_and_at_once_it_is_one_comparison(
     assert [block["code"] for block in worded["blocks"]] == [block["code"] for block in wanted.pop("blocks")]
     assert made.summary == wanted
     assert made.outcomes["all"]["counts"] == report.cases["counts"]
-    rows = Divergence.objects.filter(comparison=made).order_by("case_index", "repeat_baseline", "repeat_candidate")
+    rows = DivergenceRecord.objects.filter(comparison=made).order_by(
+        "case_index", "repeat_baseline", "repeat_candidate"
+    )
     names = [field.name for field in fields(Flip)]
     flips = sorted(
         ((pairs.flip, *repeats) for pairs in report.flips for repeats in pairs.repeats),
@@ -495,7 +505,7 @@ def test_in_chunks_and_at_once_it_is_one_comparison(
     assert list(rows.values(*names)) == wanted_rows
 
 
-def test_a_crash_costs_one_chunk(large: Callable[[], Comparison], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_costs_one_chunk(large: Callable[[], ComparisonRecord], monkeypatch: pytest.MonkeyPatch) -> None:
     made = large()
     work_on_comparison()
 
@@ -506,28 +516,28 @@ def test_a_crash_costs_one_chunk(large: Callable[[], Comparison], monkeypatch: p
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(Comparison, "save", die)
+        dying.setattr(ComparisonRecord, "save", die)
         with pytest.raises(Killed), transaction.atomic():
             work_on_comparison()
     made.refresh_from_db()
     assert (made.status, made.n_done) == ("queued", 5)
-    assert Divergence.objects.filter(comparison=made).count() == 5
+    assert DivergenceRecord.objects.filter(comparison=made).count() == 5
     while work_on_comparison():
         pass
     made.refresh_from_db()
     assert made.status == "finished"
-    assert Divergence.objects.filter(comparison=made).count() == 12
+    assert DivergenceRecord.objects.filter(comparison=made).count() == 12
 
 
 def test_one_that_fails_leaves_the_others_alone(
-    large: Callable[[], Comparison], caplog: pytest.LogCaptureFixture
+    large: Callable[[], ComparisonRecord], caplog: pytest.LogCaptureFixture
 ) -> None:
     made = large()
     run = made.baseline
     beside = compare(baseline=made.candidate_id, candidate=run.pk)
-    summary = Comparison.objects.get(pk=made.pk).summary
+    summary = ComparisonRecord.objects.get(pk=made.pk).summary
     del summary["sides"]
-    Comparison.objects.filter(pk=made.pk).update(summary=summary)
+    ComparisonRecord.objects.filter(pk=made.pk).update(summary=summary)
     with caplog.at_level(logging.CRITICAL, "runs.compare.comparisons"):
         while work_on_comparison():
             pass
@@ -537,17 +547,19 @@ def test_one_that_fails_leaves_the_others_alone(
     assert beside.status == "finished"
 
 
-def test_a_comparison_of_what_is_no_more_is_dropped(large: Callable[[], Comparison]) -> None:
+def test_a_comparison_of_what_is_no_more_is_dropped(large: Callable[[], ComparisonRecord]) -> None:
     made = large()
     row = RepeatScore.objects.get(repeat__run=made.candidate_id)
     RepeatScore.objects.filter(pk=row.pk).update(digest="another")
     assert work_on_comparison()
-    assert not Comparison.objects.filter(pk=made.pk).exists()
+    assert not ComparisonRecord.objects.filter(pk=made.pk).exists()
     assert not work_on_comparison()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_never_read_one_comparison_at_once(large: Callable[[], Comparison], django_db_blocker: Any) -> None:
+def test_two_workers_never_read_one_comparison_at_once(
+    large: Callable[[], ComparisonRecord], django_db_blocker: Any
+) -> None:
     made = large()
     from threading import Thread
 
@@ -568,7 +580,7 @@ def test_two_workers_never_read_one_comparison_at_once(large: Callable[[], Compa
     assert made.n_done == 5
 
 
-def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersion, process: EngineProcess) -> None:
+def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersionRecord, process: EngineProcess) -> None:
     ours, theirs = answers(12), answers(12)
     for index in range(6):
         ours[index] = Answer(near(recorded(index), 8), "blue" if index % 2 else "red")
@@ -602,10 +614,12 @@ def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersion, process: E
     assert last.previous.case_id == "case-04"
 
 
-def test_fingerprints_that_differ_name_the_field(version: SuiteVersion, process: EngineProcess) -> None:
+def test_fingerprints_that_differ_name_the_field(version: SuiteVersionRecord, process: EngineProcess) -> None:
     manifest = {"engine": {"dtype": "float32"}, "versions": {"vllm": "0.33.0"}}
-    newer = Fingerprint.objects.create(digest=digest.digest_json(manifest), label="vLLM 0.33.0", manifest=manifest)
-    bucket = Bucket.objects.create(model=process.bucket.model, fingerprint=newer, batch_class="mixed")
+    newer = FingerprintRecord.objects.create(
+        digest=digest.digest_json(manifest), label="vLLM 0.33.0", manifest=manifest
+    )
+    bucket = BucketRecord.objects.create(model=process.bucket.model, fingerprint=newer, batch_class="mixed")
     runs = [stored(version, answers(12), by=each) for each in (process, build.process(bucket))]
     report = comparison_report(compare(baseline=runs[0].pk, candidate=runs[1].pk).pk)
     assert [(moved.field, moved.baseline, moved.candidate) for moved in report.moved] == [
@@ -631,7 +645,7 @@ def test_the_two_dtypes_of_make_up_differ_by_backend_and_look_like_near_ties() -
     assert report.counts.drift_only + report.counts.flipped == report.counts.n_pairs == 80
     assert [(count.cause, count.n_pairs) for count in report.causes] == [("backend_changed", 80)]
     assert found.n_pairs == 40  # both repeats refer to equal traces
-    flips = Divergence.objects.filter(comparison=found, flip_position__isnull=False)
+    flips = DivergenceRecord.objects.filter(comparison=found, flip_position__isnull=False)
     assert flips.exclude(numeric="near_tie").count() * 5 < flips.count()
     for row in flips:
         ours, theirs = FLOAT32[row.case_index], BFLOAT16[row.case_index]

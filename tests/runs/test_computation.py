@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from evalboard.contract.comparison import Computation
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.compare import compare, comparison_report
-from runs.models import EngineProcess, Run, SuiteVersion
+from runs.models import EngineProcess, RunRecord, SuiteVersionRecord
 from runs.suites import push_suite
 from tests import build
 from tests.runs.test_comparisons import Answer, cut, decode, moved, recorded, stored
@@ -18,7 +18,7 @@ NOISE = 0.0001  # nats: under the floor of float32
 
 
 @pytest.fixture
-def version(db: None) -> SuiteVersion:
+def version(db: None) -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
@@ -32,13 +32,13 @@ def batched(db: None) -> EngineProcess:
     return build.process(build.bucket(batch_class="mixed"))
 
 
-def computation(baseline: Run, candidate: Run) -> Computation:
+def computation(baseline: RunRecord, candidate: RunRecord) -> Computation:
     judged = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).computation
     assert judged is not None
     return judged
 
 
-def repeats(traces: Sequence[Trace], n: int, *, noise: float, seed: int) -> list[list[Answer | None]]:
+def repeats(traces: Sequence[TokenTrace], n: int, *, noise: float, seed: int) -> list[list[Answer | None]]:
     """The answers of n repeats, each with noise of its own."""
     return [
         [Answer(moved(trace, noise, seed=seed + 1000 * repeat + case)) for case, trace in enumerate(traces)]
@@ -47,7 +47,7 @@ def repeats(traces: Sequence[Trace], n: int, *, noise: float, seed: int) -> list
 
 
 def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerprint_shows(
-    version: SuiteVersion, steady: EngineProcess
+    version: SuiteVersionRecord, steady: EngineProcess
 ) -> None:
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     theirs = [*ours[:7], Answer(moved(recorded(7), NOISE)), *ours[8:]]
@@ -62,7 +62,7 @@ def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerpri
 
 
 def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_two(
-    version: SuiteVersion, batched: EngineProcess
+    version: SuiteVersionRecord, batched: EngineProcess
 ) -> None:
     """Copies of the weights that move every logit by some 0.02 nats, under one name and one fingerprint."""
     traces = [recorded(case) for case in range(N_CASES)]
@@ -85,7 +85,7 @@ def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_
 
 
 def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
-    version: SuiteVersion, steady: EngineProcess
+    version: SuiteVersionRecord, steady: EngineProcess
 ) -> None:
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     baseline = stored(version, ours, ours, by=steady)
@@ -101,7 +101,7 @@ def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
 
 
 def test_another_bucket_is_said_to_be_another_computation(
-    version: SuiteVersion, steady: EngineProcess, batched: EngineProcess
+    version: SuiteVersionRecord, steady: EngineProcess, batched: EngineProcess
 ) -> None:
     traces = [recorded(case) for case in range(N_CASES)]
     [ours] = repeats(traces, 1, noise=0.02, seed=7000)  # a steady side repeats one draw of the noise
@@ -114,7 +114,7 @@ def test_another_bucket_is_said_to_be_another_computation(
     assert judged.text.startswith("Not the same computation: over 24 cases")
 
 
-def test_one_repeat_a_side_says_nothing(version: SuiteVersion, batched: EngineProcess) -> None:
+def test_one_repeat_a_side_says_nothing(version: SuiteVersionRecord, batched: EngineProcess) -> None:
     traces = [recorded(case) for case in range(N_CASES)]
     baseline, candidate = (
         stored(version, *repeats(traces, 1, noise=NOISE, seed=seed), by=batched) for seed in (1, 500)
@@ -125,7 +125,7 @@ def test_one_repeat_a_side_says_nothing(version: SuiteVersion, batched: EnginePr
 
 
 def test_only_the_bucket_that_served_most_is_judged(
-    version: SuiteVersion, steady: EngineProcess, batched: EngineProcess
+    version: SuiteVersionRecord, steady: EngineProcess, batched: EngineProcess
 ) -> None:
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     far = [*ours[:3], Answer(moved(recorded(3), 0.5)), *ours[4:]]

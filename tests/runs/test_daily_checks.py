@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from runs.models import Endpoint, Probe, Run, Schedule
+from runs.models import EndpointRecord, ProbeRecord, RunRecord, ScheduleRecord
 from runs.run import create_run
 from runs.schedules import delete_schedule, pause_schedule, schedule_check, schedule_rows
 from runs.sweep import reconcile
@@ -23,17 +23,17 @@ def person() -> Any:
     return build.user()
 
 
-def use(endpoint: str = "hosted", *, by: Any) -> Run:
+def use(endpoint: str = "hosted", *, by: Any) -> RunRecord:
     return create_run(suite="colours", endpoint=endpoint, profile="pinned", repeats=1, user=by)
 
 
-def checks() -> list[Probe]:
-    return list(Probe.objects.filter(kind="capability").order_by("pk"))
+def checks() -> list[ProbeRecord]:
+    return list(ProbeRecord.objects.filter(kind="capability").order_by("pk"))
 
 
 def test_the_first_use_of_a_server_of_others_has_it_checked_then_and_each_day(person: Any) -> None:
     reconcile()
-    assert not Schedule.objects.exists()  # nobody has used it
+    assert not ScheduleRecord.objects.exists()  # nobody has used it
     run = use(by=person)
     reconcile()
     [row] = schedule_rows(endpoint="hosted")
@@ -44,10 +44,10 @@ def test_the_first_use_of_a_server_of_others_has_it_checked_then_and_each_day(pe
     assert timedelta(hours=23, minutes=58) < row.next_at - timezone.now() <= timedelta(days=1)
     reconcile()
     assert len(checks()) == 1
-    Probe.objects.update(status="finished")
+    ProbeRecord.objects.update(status="finished")
     yesterday = row.next_at - timedelta(days=1)
-    Schedule.objects.get().starts.update(due_at=yesterday - timedelta(days=1))
-    Schedule.objects.update(next_at=yesterday)
+    ScheduleRecord.objects.get().starts.update(due_at=yesterday - timedelta(days=1))
+    ScheduleRecord.objects.update(next_at=yesterday)
     reconcile()
     assert len(checks()) == 2
 
@@ -56,32 +56,32 @@ def test_the_first_use_of_a_server_of_others_has_it_checked_then_and_each_day(pe
 def test_whoever_does_not_want_it_is_asked_once(person: Any, stop: Any) -> None:
     use(by=person)
     reconcile()
-    stop(schedule_id=Schedule.objects.get().pk)
-    Probe.objects.all().delete()
+    stop(schedule_id=ScheduleRecord.objects.get().pk)
+    ProbeRecord.objects.all().delete()
     use(by=person)
     reconcile()
     assert not checks()
-    assert not Schedule.objects.filter(next_at__isnull=False).exists()
+    assert not ScheduleRecord.objects.filter(next_at__isnull=False).exists()
 
 
 def test_a_probe_is_a_use_and_a_run_of_nobodys_is_none(person: Any) -> None:
     use(by=None)
     reconcile()
-    assert not Schedule.objects.exists()
+    assert not ScheduleRecord.objects.exists()
     probes.ask("canary", on="hosted", parameters={"prompts": 2}, user=person)
     reconcile()
-    assert Schedule.objects.get().created_by == person
+    assert ScheduleRecord.objects.get().created_by == person
 
 
 def test_an_endpoint_of_ours_and_one_that_has_a_schedule_get_none(person: Any) -> None:
     use(build.endpoint(), by=person)
     probes.remote("second")
     order = {"endpoint": "second", "kind": "capability", "parameters": {}}
-    Schedule.objects.create(
+    ScheduleRecord.objects.create(
         slug="mine", kind="probe", order=order, cron="0 3 * * *", time_zone="UTC", created_by=person
     )
     use("second", by=person)
     reconcile()
-    assert [row.slug for row in Schedule.objects.all()] == ["mine"]
-    assert Endpoint.objects.get(slug="second").has_daily_check
-    assert not schedule_check(Endpoint.objects.get(slug="second").pk)
+    assert [row.slug for row in ScheduleRecord.objects.all()] == ["mine"]
+    assert EndpointRecord.objects.get(slug="second").has_daily_check
+    assert not schedule_check(EndpointRecord.objects.get(slug="second").pk)

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from evalboard.contract.comparison import Comparison as Compared
+from evalboard.contract.comparison import Comparison
 from evalboard.core import digest
 from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, NotFound
@@ -31,7 +31,16 @@ from evalboard.core.trace import (
 from runs import exports
 from runs.compare import compare, comparison_report, divergence_rows
 from runs.compare.read_divergences import DivergenceFilter
-from runs.models import CaseColumns, Comparison, Repeat, RepeatScore, Response, Run, Shard, TraceBlock
+from runs.models import (
+    CaseColumns,
+    ComparisonRecord,
+    RepeatRecord,
+    RepeatScore,
+    ResponseRecord,
+    RunRecord,
+    Shard,
+    TraceBlock,
+)
 from runs.run import cancel_run, case_rows, delete_run
 from runs.run.api import ONLY
 from runs.run.read_cases import case_indexes
@@ -46,12 +55,14 @@ MIB = 1 << 20
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def exported(run: Run) -> RunArchive:
+def exported(run: RunRecord) -> RunArchive:
     return RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk))))
 
 
-def responses(run: Run) -> list[Response]:
-    return list(Response.objects.filter(repeat__run=run).select_related("repeat").order_by("repeat", "case_index"))
+def responses(run: RunRecord) -> list[ResponseRecord]:
+    return list(
+        ResponseRecord.objects.filter(repeat__run=run).select_related("repeat").order_by("repeat", "case_index")
+    )
 
 
 def elsewhere(work: Callable[[], Any]) -> None:
@@ -193,7 +204,7 @@ def test_what_changes_while_it_is_sent_is_not_in_it() -> None:
     run = large_run(n_cases=600, repeats=2)
     parts = exports.run_archive(run.pk)
     given = [next(parts)]
-    elsewhere(lambda: Response.objects.filter(repeat__run=run).update(text="changed"))
+    elsewhere(lambda: ResponseRecord.objects.filter(repeat__run=run).update(text="changed"))
     elsewhere(lambda: rescore_run(run_id=run.pk, scorer={"kind": "contains"}))
     given.extend(parts)
     archive = RunArchive(io.BytesIO(b"".join(given)))
@@ -222,7 +233,7 @@ def test_a_reader_that_goes_away_leaves_no_transaction_open() -> None:
     assert connection.in_atomic_block
     parts.close()  # type: ignore[attr-defined]
     assert not connection.in_atomic_block
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_cases_of_a_run_that_was_deleted_since_they_were_counted_are_an_error() -> None:
@@ -236,7 +247,7 @@ def test_cases_of_a_run_that_was_deleted_since_they_were_counted_are_an_error() 
 # --- memory
 
 
-def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> Run:
+def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> RunRecord:
     """A run that has ended, its rows written as fast as they can be: blocks of 32 traces, all repeats' their own."""
     version = build.suite("large", [f"case-{number}" for number in range(n_cases)])
     run = build.run(version, repeats=repeats)
@@ -252,7 +263,7 @@ def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> Run:
         ]
         bulk.copy_rows(
             [
-                Response(
+                ResponseRecord(
                     repeat=repeat,
                     case_index=index,
                     engine_process=process,
@@ -276,8 +287,8 @@ def large_run(*, n_cases: int, repeats: int, text: str = "blue " * 20) -> Run:
         )
     Shard.objects.filter(repeat__run=run).update(status=Shard.Status.FINISHED)
     ended = timezone.now() - timedelta(seconds=1)
-    Repeat.objects.filter(run=run).update(status="finished", finished_at=ended)
-    Run.objects.filter(pk=run.pk).update(status="finished", finished_at=ended)
+    RepeatRecord.objects.filter(run=run).update(status="finished", finished_at=ended)
+    RunRecord.objects.filter(pk=run.pk).update(status="finished", finished_at=ended)
     return run
 
 
@@ -329,7 +340,7 @@ def test_there_is_a_row_for_every_case_and_repeat_missing_ones_too() -> None:
     run = build.run(repeats=3)
     build.decode(run, 1, ("blue", "red", None))
     build.decode(run, 2, ("blue",), ends=False)
-    Response.objects.filter(repeat__index=2).update(text="=1+1")
+    ResponseRecord.objects.filter(repeat__index=2).update(text="=1+1")
     Shard.objects.filter(repeat__index=2).update(status=Shard.Status.CANCELLED)
     cancel_run(run_id=run.pk)
     found = exports.case_table(run.pk)
@@ -371,13 +382,13 @@ def test_a_row_says_who_served_it_and_what_was_asked() -> None:
 # --- pairs
 
 
-def two() -> tuple[Run, Run]:
+def two() -> tuple[RunRecord, RunRecord]:
     near_ties = {case: two_runs.near_tie(case) for case in (2, 4)}
     ours, theirs = ({case: pair[side] for case, pair in near_ties.items()} for side in (0, 1))
     return two_runs.make(ours, theirs, repeats=2)
 
 
-def compared(settings: Any) -> Compared:
+def compared(settings: Any) -> Comparison:
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
     baseline, candidate = two()
     made = compare(baseline=baseline.pk, candidate=candidate.pk)
@@ -405,6 +416,6 @@ def test_pairs_are_filtered_as_in_the_list(settings: Any) -> None:
 @pytest.mark.parametrize(("status", "said"), [("queued", "still at work: 0 of 9 pairs"), ("failed", "failed.*Broken")])
 def test_pairs_of_a_comparison_that_is_not_finished_are_refused(settings: Any, status: str, said: str) -> None:
     report = compared(settings)
-    Comparison.objects.filter(pk=report.id).update(status=status, n_pairs=9, n_done=0, error="Broken.")
+    ComparisonRecord.objects.filter(pk=report.id).update(status=status, n_pairs=9, n_done=0, error="Broken.")
     with pytest.raises(Conflict, match=said):
         exports.pair_table(comparison_report(report.id), DivergenceFilter())

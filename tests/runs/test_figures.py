@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import create_policy
-from runs.models import CaseFrame, Run, RunFigures, Suite, SuiteNoise
+from runs.models import CaseFrame, RunFiguresRecord, RunRecord, Suite, SuiteNoise
 from runs.run import Pick, add_repeats, case_page, case_rows, delete_run, figures, run_page, run_report
 from runs.run.case_table import FRAME
 from runs.store import bulk
@@ -20,7 +20,7 @@ Count = Callable[[Callable[[], Any]], int]
 N_CASES = FRAME + 44
 
 
-def many(*repeats: Callable[[int], str | None], **changes: Any) -> Run:
+def many(*repeats: Callable[[int], str | None], **changes: Any) -> RunRecord:
     """A finished run of more cases than a frame has."""
     known = Suite.objects.filter(slug="many").first()
     version = known.versions.get() if known else build.suite("many", [f"case {n}" for n in range(N_CASES)])
@@ -31,7 +31,7 @@ def blue(_: int) -> str:
     return "blue"
 
 
-def shown(run: Run) -> Any:
+def shown(run: RunRecord) -> Any:
     """What is read of a run that rests on its columns."""
     report, lists = run_page(
         run.pk, [Pick(), Pick(only="unstable"), Pick(only="failed", offset=1), Pick(only="passed")]
@@ -41,7 +41,7 @@ def shown(run: Run) -> Any:
 
 
 def forget() -> None:
-    RunFigures.objects.all().delete()
+    RunFiguresRecord.objects.all().delete()
     CaseFrame.objects.all().delete()
     SuiteNoise.objects.all().delete()
 
@@ -66,49 +66,49 @@ def n_readings(monkeypatch: pytest.MonkeyPatch) -> Count:
     return count
 
 
-def decode_more(run: Run) -> None:
+def decode_more(run: RunRecord) -> None:
     add_repeats(run_id=run.pk, n=1)
     build.decode(run, run.repeats.count(), [None if n % 50 == 7 else "blue" for n in range(N_CASES)])
 
 
-def carry_policy(_: Run) -> None:
+def carry_policy(_: RunRecord) -> None:
     policy, _ = create_policy(slug="late", title="", settings={**judged.LENIENT, "looks": [3, 10, 20]})
     Suite.objects.update(policy=policy)
 
 
-def run_before(run: Run) -> None:
+def run_before(run: RunRecord) -> None:
     """An earlier twin ends late: its columns come after figures were kept."""
-    first = Run.objects.earliest("pk")
-    Run.objects.filter(pk=first.pk).update(status=Run.Status.FINISHED)
+    first = RunRecord.objects.earliest("pk")
+    RunRecord.objects.filter(pk=first.pk).update(status=RunRecord.Status.FINISHED)
 
 
-CHANGES: dict[str, Callable[[Run], Any]] = {
+CHANGES: dict[str, Callable[[RunRecord], Any]] = {
     "repeats are added and end": decode_more,
     "the suite has another policy": carry_policy,
     "it is scored again by another scorer": lambda run: rescore_run(run_id=run.pk, scorer={"kind": "contains"}),
     "an earlier twin ends": run_before,
-    "an earlier twin goes": lambda run: delete_run(run_id=Run.objects.earliest("pk").pk),
-    "it ends otherwise": lambda run: Run.objects.filter(pk=run.pk).update(status=Run.Status.INCOMPLETE),
+    "an earlier twin goes": lambda run: delete_run(run_id=RunRecord.objects.earliest("pk").pk),
+    "it ends otherwise": lambda run: RunRecord.objects.filter(pk=run.pk).update(status=RunRecord.Status.INCOMPLETE),
 }
 
 
 @cast
-def run() -> Run:
+def run() -> RunRecord:
     return many(blue, lambda n: "red" if n % 60 == 1 else "blue")
 
 
 @cast
-def twins() -> tuple[Run, Run]:
+def twins() -> tuple[RunRecord, RunRecord]:
     by = build.process()
     early = many(blue, lambda n: "red" if n % 9 == 2 else "blue", by=by)
     return early, many(blue, lambda n: "red" if n % 60 == 1 else "blue", by=by)
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_is_kept_follows_what_it_rests_on(twins: tuple[Run, Run], what: str) -> None:
+def test_what_is_kept_follows_what_it_rests_on(twins: tuple[RunRecord, RunRecord], what: str) -> None:
     early, run = twins
     if what == "an earlier twin ends":
-        Run.objects.filter(pk=early.pk).update(status=Run.Status.INCOMPLETE)
+        RunRecord.objects.filter(pk=early.pk).update(status=RunRecord.Status.INCOMPLETE)
     shown(run)
     CHANGES[what](run)
     told = shown(run)
@@ -116,7 +116,7 @@ def test_what_is_kept_follows_what_it_rests_on(twins: tuple[Run, Run], what: str
     assert told == shown(run)
 
 
-def test_what_is_kept_is_read_as_it_stands(run: Run, n_readings: Count) -> None:
+def test_what_is_kept_is_read_as_it_stands(run: RunRecord, n_readings: Count) -> None:
     assert n_readings(lambda: run_report(run.pk)) == 1
     assert n_readings(lambda: shown(run)) == 0
     rows = case_rows(run.pk, only="unstable")
@@ -149,7 +149,7 @@ def test_other_rules_come_to_figures_of_their_own(monkeypatch: pytest.MonkeyPatc
     assert (n_readings(lambda: run_report(run.pk)), n_readings(lambda: run_report(run.pk))) == (1, 0)
 
 
-def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: Run) -> None:
+def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: RunRecord) -> None:
     told = case_rows(run.pk)
     CaseFrame.objects.filter(first=0).delete()
     assert case_rows(run.pk) == told
@@ -158,4 +158,4 @@ def test_lists_go_on_where_somebody_has_just_replaced_the_frames(run: Run) -> No
 def test_a_run_that_nothing_has_come_of_keeps_nothing() -> None:
     run = build.run()
     assert [row.scores for row in case_rows(run.pk)] == [(None, None)] * 3
-    assert not RunFigures.objects.exists()
+    assert not RunFiguresRecord.objects.exists()

@@ -27,7 +27,7 @@ def names(text: str, kind: str = "") -> list[str]:
 
 
 @pytest.fixture
-def compared(settings: Any) -> models.Comparison:
+def compared(settings: Any) -> models.ComparisonRecord:
     """Two runs that part at a near tie between two tokens."""
     stage.stage(model_root=settings.MODEL_ROOTS[0], n_cases=6)
     ours, theirs = two_runs.near_tie(2)
@@ -71,7 +71,7 @@ def test_a_case_has_one_hit_of_its_newest_version_by_id_and_by_the_words_of_its_
     assert search(parse_wanted("tool-041", "case")).hits[0].match == "exact"
 
 
-def test_a_token_leads_to_the_cases_that_flip_there(compared: models.Comparison) -> None:
+def test_a_token_leads_to_the_cases_that_flip_there(compared: models.ComparisonRecord) -> None:
     for text in ("blue", "·red", "red", "token: re"):
         [hit] = [hit for hit in search(parse_wanted(text)).hits if hit.kind == "token"]
         key = compared.summary["clusters"][0]["key"]
@@ -81,7 +81,7 @@ def test_a_token_leads_to_the_cases_that_flip_there(compared: models.Comparison)
     assert names("green", "token") == names("lue", "token") == []
 
 
-def test_digests_of_every_kind_from_four_digits(compared: models.Comparison) -> None:
+def test_digests_of_every_kind_from_four_digits(compared: models.ComparisonRecord) -> None:
     version = compared.baseline.suite_version
     case = version.cases.get(index=2)
     bucket = compared.baseline.bucket
@@ -104,8 +104,8 @@ def test_digests_of_every_kind_from_four_digits(compared: models.Comparison) -> 
     assert search(parse_wanted(version.digest)).opens == f"/suites/{version.suite.slug}/versions/1/"
 
 
-def test_the_digest_of_a_trace_leads_to_its_response(compared: models.Comparison) -> None:
-    response = models.Response.objects.get(repeat__run=compared.candidate, repeat__index=1, case_index=2)
+def test_the_digest_of_a_trace_leads_to_its_response(compared: models.ComparisonRecord) -> None:
+    response = models.ResponseRecord.objects.get(repeat__run=compared.candidate, repeat__index=1, case_index=2)
     whole = bytes(response.trace_digest).hex()
     hits = search(parse_wanted(whole[:9], "digest")).hits
     assert {hit.fact for hit in hits} == {"trace"}
@@ -116,9 +116,9 @@ def test_the_digest_of_a_trace_leads_to_its_response(compared: models.Comparison
 
 def test_a_request_id_opens_its_response() -> None:
     run = build.finished_run(["blue"] * 3)
-    first, second, third = models.Response.objects.order_by("case_index")
+    first, second, third = models.ResponseRecord.objects.order_by("case_index")
     for response, name in ((first, "req-041b7e2c"), (second, "req-041c"), (third, "2-0a41b7e2")):
-        models.Response.objects.filter(pk=response.pk).update(request_id=name)
+        models.ResponseRecord.objects.filter(pk=response.pk).update(request_id=name)
     assert names("req-041", "request") == ["req-041b7e2c", "req-041c"]
     for name, case in (("req-041c", "sea"), ("2-0a41b7e2", "a/b c")):
         result = search(parse_wanted(name))

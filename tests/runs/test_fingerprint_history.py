@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs.fingerprints.read_timeline import list_rotations, served_buckets, timelines
-from runs.models import Bucket, EngineProcess, Repeat, Run
+from runs.models import BucketRecord, EngineProcess, RepeatRecord, RunRecord
 from tests import build
 from tests.probes import alike, ask, backend, remote, served_by_others
 
@@ -17,15 +17,15 @@ pytestmark = pytest.mark.django_db
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
-def served(day: int, by: Bucket, **changes: Any) -> Run:
+def served(day: int, by: BucketRecord, **changes: Any) -> RunRecord:
     """A run of one repeat that a fresh process of a bucket served within an hour of a day of the week from 0."""
     process = build.process(by)
     run = build.finished_run(["blue", "blue", "red"], by=process, **changes)
     begun = MONDAY + timedelta(days=day)
     EngineProcess.objects.filter(pk=process.pk).update(started_at=begun)
-    Run.objects.filter(pk=run.pk).update(started_at=begun)
-    Repeat.objects.filter(run=run).update(finished_at=begun + timedelta(hours=1))
-    build.rotated(Run.objects.get(pk=run.pk), begun)
+    RunRecord.objects.filter(pk=run.pk).update(started_at=begun)
+    RepeatRecord.objects.filter(run=run).update(finished_at=begun + timedelta(hours=1))
+    build.rotated(RunRecord.objects.get(pk=run.pk), begun)
     return run
 
 
@@ -123,7 +123,7 @@ def test_a_probe_whose_answers_nothing_names_draws_nobody() -> None:
 def test_a_run_that_nothing_has_answered_served_nobody() -> None:
     bucket = build.bucket()
     run = build.run()
-    Run.objects.filter(pk=run.pk).update(bucket=bucket)
+    RunRecord.objects.filter(pk=run.pk).update(bucket=bucket)
     assert timelines(turns=5) == ()
     assert served_buckets(fingerprints=(bucket.fingerprint_id,)) == ()
 

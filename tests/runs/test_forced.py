@@ -20,7 +20,15 @@ from runs.forced import (
     verify_scoring,
 )
 from runs.forced import read as selectors
-from runs.models import ForcedAnswer, ForcedScoring, Replay, Response, Run, TraceBlock, Vocabulary
+from runs.models import (
+    ForcedAnswerRecord,
+    ForcedScoringRecord,
+    ReplayRecord,
+    ResponseRecord,
+    RunRecord,
+    TraceBlock,
+    VocabularyRecord,
+)
 from runs.run import delete_run, run_report
 from tests import build, forced
 
@@ -30,18 +38,18 @@ TEXTS = ["blue", "red", "blue"]
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def run(db: None) -> RunRecord:
     made = build.finished_run(TEXTS, TEXTS)
     build.endpoint("other", dtype="bfloat16")
     return made
 
 
-def ask(run: Run, **asked: Any) -> ForcedScoring:
+def ask(run: RunRecord, **asked: Any) -> ForcedScoringRecord:
     return create_forced(run_id=run.pk, **{"endpoint": "other", **asked})
 
 
-def test_equal_answers_of_a_case_are_scored_once(run: Run) -> None:
-    assert Response.objects.count() == 6
+def test_equal_answers_of_a_case_are_scored_once(run: RunRecord) -> None:
+    assert ResponseRecord.objects.count() == 6
     cost = selectors.forced_cost(run.pk)
     scoring = ask(run)
     assert (cost.n_answers, scoring.n_answers, scoring.repeats) == (3, 3, [1, 2])
@@ -79,14 +87,14 @@ def test_missing_responses_are_not_scored(db: None) -> None:
         ({"repeats": [1, 3]}, "repeats"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(run: Run, asked: dict[str, Any], field: str) -> None:
+def test_what_cannot_be_done_is_refused_by_name(run: RunRecord, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         ask(run, **asked)
     assert set(refused.value.fields) == {field}
-    assert not ForcedScoring.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()
 
 
-def test_names_that_do_not_exist_are_not_found(run: Run) -> None:
+def test_names_that_do_not_exist_are_not_found(run: RunRecord) -> None:
     for asked, words in (({"endpoint": "moon"}, "no endpoint moon"), ({"profile": "loose"}, "no profile loose")):
         with pytest.raises(NotFound, match=words):
             ask(run, **asked)
@@ -96,7 +104,7 @@ def test_names_that_do_not_exist_are_not_found(run: Run) -> None:
         ask(run, endpoint=None, as_run=998)
 
 
-def test_a_server_of_others_scores_nothing(run: Run, settings: Any) -> None:
+def test_a_server_of_others_scores_nothing(run: RunRecord, settings: Any) -> None:
     settings.ENDPOINT_HOSTS = frozenset(("*",))
     create_endpoint(slug="theirs", engine="openai", base_url="https://api.example.com/v1", model_name="gpt-paint")
     with pytest.raises(InvalidInput) as refused:
@@ -110,24 +118,24 @@ def test_a_run_without_an_answer_has_nothing_to_score(db: None) -> None:
         ask(build.run())
 
 
-def test_a_profile_that_no_worker_can_honour_is_refused(run: Run) -> None:
+def test_a_profile_that_no_worker_can_honour_is_refused(run: RunRecord) -> None:
     build.profile("invariant")
     build.worker("cpu")
     with pytest.raises(ProfileRefused):
         ask(run, profile="invariant")
 
 
-def test_the_stack_of_a_run_is_its_endpoint_profile_and_checkpoint(run: Run) -> None:
+def test_the_stack_of_a_run_is_its_endpoint_profile_and_checkpoint(run: RunRecord) -> None:
     other = build.finished_run(TEXTS, on="other")
-    Run.objects.filter(pk=other.pk).update(model_override={"repo": "paint/2b", "revision": "abc"})
+    RunRecord.objects.filter(pk=other.pk).update(model_override={"repo": "paint/2b", "revision": "abc"})
     scoring = ask(run, endpoint=None, as_run=other.pk)
     work = selectors.forced_work(scoring.pk)
     assert (scoring.endpoint.slug, scoring.profile) == ("other", other.profile)
     assert (work.serving.model_repo, work.serving.model_revision, work.serving.model_path) == ("paint/2b", "abc", "")
 
 
-def test_a_scoring_is_stored_beside_the_run_and_read_by_itself(run: Run) -> None:
-    scores, responses = run_report(run.pk).scores, list(Response.objects.order_by("pk").values())
+def test_a_scoring_is_stored_beside_the_run_and_read_by_itself(run: RunRecord) -> None:
+    scores, responses = run_report(run.pk).scores, list(ResponseRecord.objects.order_by("pk").values())
     scoring = forced.scored(ask(run))
     row = selectors.forced_row(scoring.pk)
     assert (row.status, row.n_done, row.errors, row.tokens, row.n_rendered) == ("finished", 3, {}, {"same": 3}, 3)
@@ -136,19 +144,19 @@ def test_a_scoring_is_stored_beside_the_run_and_read_by_itself(run: Run) -> None
     assert row.figures.gap_median is not None
     assert row.figures.gap_median.value == pytest.approx(0.25)
     assert row.figures.worst is not None
-    assert row.figures.worst.answer in {str(pk) for pk in ForcedAnswer.objects.values_list("pk", flat=True)}
+    assert row.figures.worst.answer in {str(pk) for pk in ForcedAnswerRecord.objects.values_list("pk", flat=True)}
     first = selectors.forced_answers(scoring.pk, limit=2)
     rest = selectors.forced_answers(scoring.pk, after=int(first[-1].id), limit=2)
     assert [each.case for each in (*first, *rest)] == ["sky", "sea", "a/b c"]
     assert selectors.forced_answers(scoring.pk, before=int(rest[0].id), limit=1) == first[1:]
     trace, words = selectors.stored_forced_trace(scoring.pk, repeat=2, case_id="a/b c")
-    own = Response.objects.get(repeat__index=2, case_index=2)
+    own = ResponseRecord.objects.get(repeat__index=2, case_index=2)
     assert (len(trace), words is not None) == (own.n_tokens, True)
     assert run_report(run.pk).scores == scores
-    assert list(Response.objects.order_by("pk").values()) == responses
+    assert list(ResponseRecord.objects.order_by("pk").values()) == responses
 
 
-def test_a_comparison_is_made_anew_when_both_stacks_have_scored_the_same_answers(run: Run) -> None:
+def test_a_comparison_is_made_anew_when_both_stacks_have_scored_the_same_answers(run: RunRecord) -> None:
     processes = run.repeats.get(index=1).engine_processes.get(), build.process(build.bucket("bfloat16"))
     other = build.finished_run(["blue", "blue", "blue"], on="other", by=processes[1])
     by_id = {run.pk: processes[0], other.pk: processes[1]}
@@ -164,7 +172,7 @@ def test_a_comparison_is_made_anew_when_both_stacks_have_scored_the_same_answers
     assert own.summary["counts"] == before.summary["counts"]
 
 
-def test_both_sides_are_scored_on_both_stacks(run: Run) -> None:
+def test_both_sides_are_scored_on_both_stacks(run: RunRecord) -> None:
     other = build.finished_run(TEXTS, on="other")
     scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
     assert {pair: (scoring.run_id, scoring.endpoint.slug) for pair, scoring in scorings.items()} == {
@@ -177,7 +185,7 @@ def test_both_sides_are_scored_on_both_stacks(run: Run) -> None:
         create_forced_pair(baseline_id=run.pk, candidate_id=run.pk)
 
 
-def test_a_scoring_of_some_repeats_is_not_one_of_the_run(run: Run) -> None:
+def test_a_scoring_of_some_repeats_is_not_one_of_the_run(run: RunRecord) -> None:
     other = build.finished_run(TEXTS, on="other")
     some = create_forced(run_id=run.pk, as_run=other.pk, repeats=[1])
     scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
@@ -187,23 +195,23 @@ def test_a_scoring_of_some_repeats_is_not_one_of_the_run(run: Run) -> None:
     assert again == scorings
 
 
-def test_two_runs_of_one_stack_are_scored_on_it_once_each(run: Run) -> None:
+def test_two_runs_of_one_stack_are_scored_on_it_once_each(run: RunRecord) -> None:
     other = build.finished_run(TEXTS)
     scorings = create_forced_pair(baseline_id=run.pk, candidate_id=other.pk)
     assert [scoring.run_id for scoring in scorings.values()] == [run.pk, other.pk]
 
 
-def test_a_block_that_is_sent_again_is_stored_once(run: Run) -> None:
+def test_a_block_that_is_sent_again_is_stored_once(run: RunRecord) -> None:
     scoring = ask(run)
     lease, process = forced.claimed(), build.process()
     outcomes = [forced.outcome(each, process) for each in next_answers(scoring.pk)]
     record_forced(lease=lease, outcomes=outcomes)
     record_forced(lease=lease, outcomes=outcomes)
     scoring.refresh_from_db()
-    assert (scoring.n_done, ForcedAnswer.objects.count(), next_answers(scoring.pk)) == (3, 3, [])
+    assert (scoring.n_done, ForcedAnswerRecord.objects.count(), next_answers(scoring.pk)) == (3, 3, [])
 
 
-def test_whoever_lost_the_lease_stores_nothing(run: Run) -> None:
+def test_whoever_lost_the_lease_stores_nothing(run: RunRecord) -> None:
     scoring = ask(run)
     lease, process = forced.claimed(), build.process()
     outcomes = [forced.outcome(each, process) for each in next_answers(scoring.pk)]
@@ -212,10 +220,10 @@ def test_whoever_lost_the_lease_stores_nothing(run: Run) -> None:
         record_forced(lease=lease, outcomes=outcomes)
     with pytest.raises(LeaseLost):
         finish_forced(lease=lease)
-    assert not ForcedAnswer.objects.exists()
+    assert not ForcedAnswerRecord.objects.exists()
 
 
-def test_traces_of_two_buckets_are_never_of_one_scoring(run: Run) -> None:
+def test_traces_of_two_buckets_are_never_of_one_scoring(run: RunRecord) -> None:
     scoring = ask(run)
     lease = forced.claimed()
     one, other = build.process(build.bucket("bfloat16")), build.process(build.bucket("float16"))
@@ -227,7 +235,7 @@ def test_traces_of_two_buckets_are_never_of_one_scoring(run: Run) -> None:
     assert (scoring.bucket, scoring.n_done) == (one.bucket, 1)
 
 
-def test_an_answer_that_failed_has_its_error_and_the_others_their_figures(run: Run) -> None:
+def test_an_answer_that_failed_has_its_error_and_the_others_their_figures(run: RunRecord) -> None:
     row = selectors.forced_row(forced.scored(ask(run), dies_on={1}).pk)
     assert (row.status, row.errors, row.tokens) == ("finished", {"engine_error": 1}, {"same": 2})
     answers = selectors.forced_answers(int(row.id), limit=9)
@@ -240,7 +248,7 @@ def test_no_number_is_taken_over_the_answers_of_two_buckets(db: None) -> None:
     build.endpoint("other", dtype="bfloat16")
     run = build.finished_run(TEXTS, ["blue", "blue", "blue"])
     rerouted = build.process(build.bucket("float16"))
-    Response.objects.filter(repeat__run=run, repeat__index=2).update(engine_process=rerouted)
+    ResponseRecord.objects.filter(repeat__run=run, repeat__index=2).update(engine_process=rerouted)
     row = selectors.forced_row(forced.scored(ask(run)).pk)
     assert (row.status, row.figures, row.tokens) == ("finished", None, {"same": 4})
     assert "Several buckets gave these answers" in " ".join(row.reading)
@@ -254,16 +262,16 @@ def test_no_number_is_taken_over_the_answers_of_two_buckets(db: None) -> None:
     assert selectors.forced_row(forced.scored(ask(run, repeats=[1])).pk).figures is not None
 
 
-def test_a_scoring_without_any_trace_has_failed(run: Run) -> None:
+def test_a_scoring_without_any_trace_has_failed(run: RunRecord) -> None:
     row = selectors.forced_row(forced.scored(ask(run), dies_on={0, 1, 2}).pk)
     assert (row.status, row.error, row.figures, row.reading) == ("failed", "It died.", None, ())
 
 
-def test_a_run_is_deleted_with_what_was_scored_of_it(run: Run) -> None:
+def test_a_run_is_deleted_with_what_was_scored_of_it(run: RunRecord) -> None:
     forced.scored(ask(run))
     delete_run(run_id=run.pk)
-    assert not ForcedScoring.objects.exists()
-    assert not ForcedAnswer.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()
+    assert not ForcedAnswerRecord.objects.exists()
     assert not TraceBlock.objects.exists()
 
 
@@ -284,7 +292,7 @@ def answer(**changes: Any) -> AnswerToForce:
 
 def vocabulary(*tokens: bytes, digest: str) -> int:
     data = pack_vocabulary(tokens)
-    return Vocabulary.objects.create(digest=digest, n_tokens=len(tokens), data=data).pk
+    return VocabularyRecord.objects.create(digest=digest, n_tokens=len(tokens), data=data).pk
 
 
 def test_ids_are_given_where_they_are_the_target_s() -> None:
@@ -319,8 +327,8 @@ def test_an_answer_without_tokens_is_its_text_unless_its_thinking_stands_apart()
     assert give_tokens(answer(trace=None, is_apart=True), vocabulary_id=target) is None
 
 
-def test_a_retokenised_answer_has_no_gap_and_still_a_deficit(run: Run) -> None:
-    Response.objects.update(trace_block=None, trace_slot=None)
+def test_a_retokenised_answer_has_no_gap_and_still_a_deficit(run: RunRecord) -> None:
+    ResponseRecord.objects.update(trace_block=None, trace_slot=None)
     row = selectors.forced_row(forced.scored(ask(run)).pk)
     assert row.tokens == {"retokenised": 3}
     assert row.figures is not None
@@ -329,7 +337,7 @@ def test_a_retokenised_answer_has_no_gap_and_still_a_deficit(run: Run) -> None:
     assert row.reading[1].startswith("3 answers are retokenised: ")
 
 
-def test_replays_and_scorings_are_queues_of_their_own(run: Run) -> None:
+def test_replays_and_scorings_are_queues_of_their_own(run: RunRecord) -> None:
     ask(run)
-    assert not Replay.objects.exists()
-    assert [each.id for each in selectors.forced_rows(run.pk, limit=5)] == [str(ForcedScoring.objects.get().pk)]
+    assert not ReplayRecord.objects.exists()
+    assert [each.id for each in selectors.forced_rows(run.pk, limit=5)] == [str(ForcedScoringRecord.objects.get().pk)]

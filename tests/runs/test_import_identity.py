@@ -15,7 +15,7 @@ from runs.importers.records import LoggedRun
 from runs.imports import import_logs
 from runs.imports.identity import make_room
 from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS
-from runs.models import Import, Response, Run, Suite
+from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
 from runs.release import create_release
 from runs.run import run_report
 from runs.suites import push_suite
@@ -25,7 +25,7 @@ from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
 
-Found = tuple[Import, list[Run], bool]
+Found = tuple[ImportRecord, list[RunRecord], bool]
 
 
 def written(folder: Path, name: str, content: bytes) -> LogFile:
@@ -77,12 +77,12 @@ def test_an_eval_in_two_file_forms_is_one_run(tmp_path: Path) -> None:
     source, (run,), is_new = import_of(as_eval(tmp_path, capitals()))
     assert is_new
     assert import_of(as_json(tmp_path, capitals())) == (source, [run], False)
-    assert Import.objects.count() == Run.objects.count() == 1
+    assert ImportRecord.objects.count() == RunRecord.objects.count() == 1
 
 
 def test_both_forms_sent_together_are_one_run_and_the_import_says_so(tmp_path: Path) -> None:
     source, runs, is_new = import_of(as_eval(tmp_path, capitals()), as_json(tmp_path, capitals()))
-    assert (is_new, runs[0] == runs[1], Run.objects.count()) == (True, True, 1)
+    assert (is_new, runs[0] == runs[1], RunRecord.objects.count()) == (True, True, 1)
     source.refresh_from_db()
     assert f"One eval of it was imported before, as run {runs[0].pk}, and is stored once." in source.notes
 
@@ -103,7 +103,7 @@ def test_a_log_that_was_read_before_its_eval_had_ended_gives_way_to_the_whole_on
     assert (is_new, whole.status, whole.suite_version.n_cases) == (True, "finished", 3)
     told = f"Takes the place of run {early.pk}, which was read before this eval had ended and had 1 of the 3 answers"
     assert any(note.startswith(told) for note in source.notes)
-    assert list(Run.objects.all()) == [whole]
+    assert list(RunRecord.objects.all()) == [whole]
     assert import_of(as_eval(tmp_path, killed, "killed.eval")) == (source, [whole], False)  # the later one has it all
 
 
@@ -111,7 +111,7 @@ def test_a_retry_of_an_eval_that_broke_off_is_the_same_eval(tmp_path: Path) -> N
     import_of(as_json(tmp_path, capitals(n=1, status="error"), "first.json"))
     _, (whole,), is_new = import_of(as_json(tmp_path, capitals(n=3, eval_id="E2"), "retry.json"))
     assert is_new
-    assert list(Run.objects.all()) == [whole]
+    assert list(RunRecord.objects.all()) == [whole]
 
 
 def test_what_a_release_rests_on_is_not_replaced(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_a_release_rests_on_is_not_replaced(tmp_path: Path) -> None:
         import_of(as_json(tmp_path, capitals(n=3), "late.json"))
     assert f"Run {early.pk} is of the same eval, imported before it had ended" in refused.value.detail
     assert f"Release {release.pk} rests on run {early.pk}; it is kept. Nothing is stored." in refused.value.detail
-    assert Import.objects.count() == 2
+    assert ImportRecord.objects.count() == 2
 
 
 def test_the_same_eval_with_other_scores_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_without_an_id_of_the_tools_the_answers_own_ids_tell_an_eval(tmp_path: P
 def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None:
     assert import_of(chat(tmp_path, "a.jsonl", "", ""))[2]
     assert import_of(chat(tmp_path, "b.jsonl", "", "", note="of another day"))[2]
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 def test_an_eval_may_stand_in_two_suites_and_once_in_each(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def of_tool(tool: str, *, cases: tuple[str, ...] = logs.CASES, slug: str = "colo
     return logs.log(*given, tool=tool, slug=slug, cases=tuple(logs.case(case) for case in cases), **changes)
 
 
-def suite_of(run: Run) -> str:
+def suite_of(run: RunRecord) -> str:
     return str(run.suite_version)
 
 
@@ -223,12 +223,12 @@ def test_a_case_wants_as_many_answers_as_the_log_has_of_it() -> None:
     answers = [logs.response(case) for case in logs.CASES] + [logs.response("sea", repeat) for repeat in (2, 3)]
     run = logs.stored(logs.log(*answers))
     report = run_report(run.pk)
-    assert (run.status, Response.objects.filter(repeat__run=run).count()) == ("finished", 5)
-    assert not Response.objects.filter(repeat__run=run).exclude(error_code="").exists()
+    assert (run.status, ResponseRecord.objects.filter(repeat__run=run).count()) == ("finished", 5)
+    assert not ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").exists()
     assert [repeat.n_missing for repeat in report.repeats] == [0]  # the whole one; the others are of chosen cases
     assert report.points == (100.0,)
     planned = logs.stored(logs.log(*answers, n_repeats=3), "planned")
-    assert Response.objects.filter(repeat__run=planned, error_code="not_in_log").count() == 4
+    assert ResponseRecord.objects.filter(repeat__run=planned, error_code="not_in_log").count() == 4
 
 
 def test_a_log_of_one_sample_expects_one() -> None:
@@ -267,7 +267,7 @@ def results_of(folder: Path, *ids: str, name: str = "output.jsonl") -> LogFile:
     return written(folder, name, batch_log.output(dict.fromkeys(ids, "blue")))
 
 
-def prompts_of(run: Run) -> dict[str, str]:
+def prompts_of(run: RunRecord) -> dict[str, str]:
     rows = run.suite_version.cases.values_list("case_id", "content__messages")
     return {case_id: messages[0]["content"] for case_id, messages in rows}
 
@@ -286,14 +286,14 @@ def test_requests_that_come_later_complete_the_run_of_their_results(tmp_path: Pa
     assert any("asked for paint-9b; acme-7b answered" in note for note in source.notes)
     assert not any("was not given" in note or note.startswith((NO_PROMPTS, NO_LIMIT)) for note in source.notes)
     assert import_of(requests) == (source, [run], False)
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_results_sent_again_with_their_requests_take_the_runs_place(tmp_path: Path) -> None:
     _, (before,), _ = import_of(results_of(tmp_path, "sky", "sun"))
     files = results_of(tmp_path, "sky", "sun"), requests_of(tmp_path, "sky", "sun", "sea")
     source, (run,), is_new = import_of(*files)
-    assert (is_new, list(Run.objects.all()), run.status) == (True, [run], "incomplete")
+    assert (is_new, list(RunRecord.objects.all()), run.status) == (True, [run], "incomplete")
     assert prompts_of(run).keys() == {"sky", "sun", "sea"}
     assert f"Takes the place of run {before.pk}, which had no prompts." in source.notes
     assert import_of(results_of(tmp_path, "sky", "sun", name="again.jsonl"))[1:] == ([run], False)

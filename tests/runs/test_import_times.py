@@ -10,7 +10,7 @@ from django.utils import timezone
 from frontend.suites.baselines import rotations
 from runs.board import board
 from runs.fingerprints.read_timeline import timelines
-from runs.models import EngineProcess, Response, Rotation, Run
+from runs.models import EngineProcess, ResponseRecord, Rotation, RunRecord
 from runs.release import suite_badge
 from runs.run import oldest_first, run_rows
 from runs.run.read_list import RunFilter, place_of, run_page
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 MARCH = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def ran(day: int, **changes: Any) -> Run:
+def ran(day: int, **changes: Any) -> RunRecord:
     """The run of a log of a day in March that took an hour."""
     at = MARCH + timedelta(days=day)
     logged = logs.log(started_at=at, finished_at=at + timedelta(hours=1), **changes)
@@ -68,7 +68,7 @@ def test_a_page_goes_on_where_the_last_one_ended() -> None:
         assert ids(run_page(RunFilter(), after=place_of(row), limit=9)) == ids(whole[:at])
         assert ids(run_page(RunFilter(), after=place_of(row), limit=1)) == ids(whole[at - 1 : at] if at else ())
     place = place_of(whole[2])
-    Run.objects.filter(pk=whole[2].id).update(ran_at=MARCH)
+    RunRecord.objects.filter(pk=whole[2].id).update(ran_at=MARCH)
     assert ids(run_page(RunFilter(), before=place, limit=1)) == [runs[0].pk]
     assert run_page(RunFilter(), after=10**40, limit=9) == ()
     assert len(run_page(RunFilter(), before=10**40, limit=9)) == 5
@@ -85,7 +85,7 @@ def test_an_old_failure_that_is_imported_today_needs_nobody() -> None:
 def test_a_response_has_the_time_that_its_log_says() -> None:
     first, *others = logs.log().responses
     run = ran(3, responses=(replace(first, answered_at=MARCH + timedelta(days=3, seconds=7)), *others))
-    times = dict(Response.objects.filter(repeat__run=run).values_list("id", "recorded_at"))
+    times = dict(ResponseRecord.objects.filter(repeat__run=run).values_list("id", "recorded_at"))
     assert sorted(times.values())[0] == MARCH + timedelta(days=3, seconds=7)
     assert run.source is not None
     assert set(sorted(times.values())[1:]) == {run.source.created_at}

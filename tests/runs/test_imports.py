@@ -22,7 +22,16 @@ from runs.health import metrics
 from runs.importers.files import LogFile
 from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
 from runs.imports import import_logs
-from runs.models import Comparison, Divergence, Endpoint, Import, Response, Run, Suite, SuiteVersion
+from runs.models import (
+    ComparisonRecord,
+    DivergenceRecord,
+    EndpointRecord,
+    ImportRecord,
+    ResponseRecord,
+    RunRecord,
+    Suite,
+    SuiteVersionRecord,
+)
 from runs.pairs.pair_facts import request_settings
 from runs.release import create_release, release_report
 from runs.replays import create_replay
@@ -55,7 +64,7 @@ def chat_log(folder: Path, *texts: str, name: str = "answers.jsonl") -> LogFile:
     return LogFile(name, path)
 
 
-def import_of(*files: LogFile, suite: str | None = None) -> tuple[Import, list[Run], bool]:
+def import_of(*files: LogFile, suite: str | None = None) -> tuple[ImportRecord, list[RunRecord], bool]:
     return import_logs(files=files, format="auto", suite=suite, user=None)
 
 
@@ -63,15 +72,15 @@ def sample(*parts: str) -> LogFile:
     return LogFile(parts[-1], LOGS.joinpath(*parts))
 
 
-def codes(comparison: Comparison) -> list[str]:
+def codes(comparison: ComparisonRecord) -> list[str]:
     return [block["code"] for block in comparison.summary["blocks"]]
 
 
-def causes(comparison: Comparison) -> Counter[str]:
-    return Counter(Divergence.objects.filter(comparison=comparison).values_list("cause", flat=True))
+def causes(comparison: ComparisonRecord) -> Counter[str]:
+    return Counter(DivergenceRecord.objects.filter(comparison=comparison).values_list("cause", flat=True))
 
 
-def colours(scorer: dict[str, Any] | None = None, case_ids: tuple[str, ...] = logs.CASES) -> SuiteVersion:
+def colours(scorer: dict[str, Any] | None = None, case_ids: tuple[str, ...] = logs.CASES) -> SuiteVersionRecord:
     """A suite that people pushed, of the cases that the logs have."""
     cases = [{"id": case, "prompt": f"Which colour has {case}?", "target": "it is blue"} for case in case_ids]
     document = {"slug": "colours", "max_tokens": 24, "scorer": scorer or {"kind": "exact"}, "cases": cases}
@@ -97,7 +106,7 @@ def test_a_log_becomes_a_run_with_its_scores_traces_and_backend() -> None:
 
 def test_the_same_log_is_stored_once_also_at_the_same_moment(transactional_db: None, tmp_path: Path) -> None:
     log = chat_log(tmp_path, "blue", "blue", "red")
-    found: list[tuple[Import, list[Run], bool]] = []
+    found: list[tuple[ImportRecord, list[RunRecord], bool]] = []
 
     def send() -> None:
         try:
@@ -112,7 +121,7 @@ def test_the_same_log_is_stored_once_also_at_the_same_moment(transactional_db: N
         sender.join()
     assert sorted(is_new for _, _, is_new in found) == [False, True]
     assert found[0][0] == found[1][0]
-    assert found[0][1] == found[1][1] == list(Run.objects.all())
+    assert found[0][1] == found[1][1] == list(RunRecord.objects.all())
     assert import_of(log, suite=found[0][1][0].suite_version.suite.slug)[2]  # asked for otherwise: another import
 
 
@@ -121,8 +130,8 @@ def test_of_a_log_that_does_not_fit_nothing_is_stored(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         import_of(chat_log(tmp_path, "blue", "red"), suite="colours")
     assert "has no case sea," in refused.value.fields["suite"]
-    assert not Import.objects.exists()
-    assert not Endpoint.objects.exists()
+    assert not ImportRecord.objects.exists()
+    assert not EndpointRecord.objects.exists()
 
 
 def test_the_log_can_be_imported_again_once_its_run_is_deleted(tmp_path: Path) -> None:
@@ -151,7 +160,7 @@ def test_what_failed_or_is_not_there_is_missing_and_never_wrong() -> None:
     failed = logs.response("sea", error="HTTP 500: overloaded", text="", positions=None)
     run = logs.stored(logs.log(logs.response("sky"), failed))
     assert run.status == "incomplete"
-    missing = dict(Response.objects.exclude(error_code="").values_list("case_index", "error_code"))
+    missing = dict(ResponseRecord.objects.exclude(error_code="").values_list("case_index", "error_code"))
     assert missing == {0: "source_error", 2: "not_in_log"}  # sea and sun, in the order of their ids
     assert run_report(run.pk).range_so_far is None
 
@@ -316,7 +325,7 @@ def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:
     candidate = logs.stored(logs.served(logs.log(*moved), logs.BFLOAT16), "two")
     compared = compare(baseline=baseline.pk, candidate=candidate.pk)
     assert causes(compared) == {"identical": 1, "backend_changed": 2}
-    flipped = Divergence.objects.get(comparison=compared, flip_position__isnull=False)
+    flipped = DivergenceRecord.objects.get(comparison=compared, flip_position__isnull=False)
     assert (flipped.case_index, flipped.flip_position, flipped.evidence["is_approximate"]) == (2, 2, False)
     for case, kind in zip(logs.CASES, ("identical", "drift_only", "flipped"), strict=True):
         pair = trace_pair(baseline.pk, candidate.pk, case_id=case, repeats=(1, 1))
@@ -331,7 +340,7 @@ def test_without_tokens_texts_are_compared_and_nothing_is_said_of_numbers(has_to
     candidate = logs.stored(logs.without_tokens(logs.log(*other)), "two")
     compared = compare(baseline=baseline.pk, candidate=candidate.pk)
     assert (compared.summary["counts"]["identical"], compared.summary["counts"]["text_only"]) == (2, 1)
-    parted = Divergence.objects.get(comparison=compared, case_index=2)
+    parted = DivergenceRecord.objects.get(comparison=compared, case_index=2)
     assert (parted.cause, parted.evidence["reason"], parted.evidence["text_position"]) == ("unknown", "no_logprobs", 6)
     page = trace_pair(baseline.pk, candidate.pk, case_id="sun", repeats=(1, 1))
     assert (page.drift_onset, page.flip_position, page.text_position) == (None, None, 6)
@@ -355,14 +364,16 @@ def test_tokens_that_do_not_spell_the_answer_are_shown_and_never_measured() -> N
     assert response_page(baseline.pk, repeat=1, case_id="sky").response.trace_reason is None
     warning = next(each for each in run_report(candidate.pk).warnings if each.code == "text_only")
     assert warning.text.startswith("3 of 3 responses: The tokens do not spell the answer.")
-    assert not Response.objects.filter(repeat__run=candidate).exclude(trace_block=None).exists()
+    assert not ResponseRecord.objects.filter(repeat__run=candidate).exclude(trace_block=None).exists()
 
 
 def test_equal_numbers_of_two_models_tokens_are_not_equal_tokens() -> None:
     red = [logs.response(case, 1, "red", positions=logs.positions("red")) for case in logs.CASES]
     blue = [logs.response(case, 1, "sea", positions=logs.positions("sea")) for case in logs.CASES]
     runs = [logs.stored(logs.log(*given, model=model), model) for model, given in (("lab/one", red), ("lab/two", blue))]
-    digests = [set(Response.objects.filter(repeat__run=run).values_list("trace_digest", flat=True)) for run in runs]
+    digests = [
+        set(ResponseRecord.objects.filter(repeat__run=run).values_list("trace_digest", flat=True)) for run in runs
+    ]
     compared = compare(baseline=runs[0].pk, candidate=runs[1].pk)
     assert digests[0] != digests[1] or compared.summary["counts"]["identical"] == 0
     assert compared.summary["counts"]["flipped"] == 3
@@ -448,9 +459,9 @@ def test_two_real_inspect_logs_part_where_they_are_known_to() -> None:
     ids = dict(baseline.suite_version.cases.values_list("index", "case_id"))
     flips = Counter(
         (ids[index], position)
-        for index, position in Divergence.objects.filter(comparison=compared, flip_position__isnull=False).values_list(
-            "case_index", "flip_position"
-        )
+        for index, position in DivergenceRecord.objects.filter(
+            comparison=compared, flip_position__isnull=False
+        ).values_list("case_index", "flip_position")
     )
     assert flips == {("fact-004", 8): 3, ("fact-005", 26): 3, ("fact-010", 4): 3}
     within = compare(baseline=candidate.pk, candidate=candidate.pk, repeats=(1, 3))

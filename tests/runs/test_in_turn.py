@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput, NotFound
-from runs.models import Event, Repeat, Run
+from runs.models import Event, RepeatRecord, RunRecord
 from runs.release import release_report
 from runs.run import create_pair
 from runs.work import claim_shard
@@ -34,7 +34,7 @@ def test_workers_claim_the_repeats_of_both_sides_in_turn(stage: None) -> None:
     ours, theirs = create_pair(baseline=order(), candidate=order(endpoint="other"))
     worker, claimed = build.worker(), []
     while (lease := claim_shard(worker=worker)) is not None:
-        repeat = Repeat.objects.get(shards=lease.id)
+        repeat = RepeatRecord.objects.get(shards=lease.id)
         claimed.append((repeat.run, repeat.index))
     assert claimed == [(ours, 1), (theirs, 1), (theirs, 2), (ours, 2), (ours, 3), (theirs, 3)]
 
@@ -63,7 +63,7 @@ def test_what_one_side_lacks_leaves_nothing_behind(
     with pytest.raises(error) as raised:
         create_pair(baseline=order(), candidate=order(**changes))
     assert field is None or field in raised.value.fields  # type: ignore[attr-defined]
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize(("sides", "expected"), [("ABBAABBAAB", True), ("AAAAABBBBB", False)])
@@ -73,7 +73,7 @@ def test_a_release_says_in_which_order_the_repeats_ended(sides: str, expected: b
     began = timezone.now() - timedelta(hours=1)
     left = {side: list(run.repeats.order_by("index")) for side, run in pair.items()}
     for minute, side in enumerate(sides):
-        Repeat.objects.filter(pk=left[side].pop(0).pk).update(finished_at=began + timedelta(minutes=minute))
+        RepeatRecord.objects.filter(pk=left[side].pop(0).pk).update(finished_at=began + timedelta(minutes=minute))
     [gate] = release_report(judged.release(pair["A"], pair["B"]).pk).gates
     names = {"A": "baseline", "B": "candidate"}
     assert gate.order == tuple(names[side] for side in sides)

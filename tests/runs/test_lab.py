@@ -22,7 +22,7 @@ from runs.lab import (
     start_experiment,
 )
 from runs.lab.engine_time import measure_engine_time
-from runs.models import EngineProcess, Experiment, Profile, Response, Run, Worker
+from runs.models import EngineProcess, ExperimentRecord, ProfileRecord, ResponseRecord, RunRecord, WorkerRecord
 from runs.run import delete_run
 from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
@@ -31,7 +31,7 @@ from tests import build
 CONTROL = ("blue", "blue", "red")
 TRICKY = ("blue", "blue it is", "red")
 SAMPLED = ("control", "order", "batch", "graphs", "prefix_cache")
-New = Callable[..., Experiment]
+New = Callable[..., ExperimentRecord]
 
 
 @pytest.fixture
@@ -42,32 +42,32 @@ def new(db: None) -> New:
     build.worker(hardware={"kind": "cuda", "gpus": [{"name": "H100", "capability": 9.0}]})
     person = build.user()
 
-    def plan(**changes: Any) -> Experiment:
+    def plan(**changes: Any) -> ExperimentRecord:
         known: dict[str, Any] = {"suite": "colours", "endpoint": "local", "runs": 5, "user": person}
         return plan_experiment(**{**known, **changes})
 
     return plan
 
 
-def arm_at_work(experiment: Experiment) -> Any:
+def arm_at_work(experiment: ExperimentRecord) -> Any:
     return experiment.arms.get(status="running")
 
 
-def serve(run: Run, *texts: tuple[str, ...], by: EngineProcess | None = None, logprob: float = -0.25) -> None:
+def serve(run: RunRecord, *texts: tuple[str, ...], by: EngineProcess | None = None, logprob: float = -0.25) -> None:
     """Decode an arm's passes as an engine would; the last texts stand for all that follow."""
     process = by or build.process()
     for index in range(1, run.repeats.count() + 1):
         build.decode(run, index, texts[min(index, len(texts)) - 1], by=process, logprob=logprob)
-    Response.objects.filter(repeat__run=run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    ResponseRecord.objects.filter(repeat__run=run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
 
 
-def begun(experiment: Experiment) -> Experiment:
+def begun(experiment: ExperimentRecord) -> ExperimentRecord:
     start_experiment(experiment_id=experiment.pk)
     reconcile()
     return experiment
 
 
-def run_all(experiment: Experiment, **served: Any) -> None:
+def run_all(experiment: ExperimentRecord, **served: Any) -> None:
     """Serve every arm: `served` by source, `CONTROL` where nothing is said."""
     while experiment.arms.filter(status="running").exists():
         arm = arm_at_work(experiment)
@@ -75,7 +75,7 @@ def run_all(experiment: Experiment, **served: Any) -> None:
         reconcile()
 
 
-def row(experiment: Experiment, source: str) -> Any:
+def row(experiment: ExperimentRecord, source: str) -> Any:
     return next(each for each in experiment_detail(experiment.pk).rows if each.source == source)
 
 
@@ -88,14 +88,14 @@ def test_nothing_is_decoded_before_a_plan_is_confirmed(new: New) -> None:
     assert {each.source for each in detail.not_measured} >= {"dtype", "routing", "sampler", "judge"}
     assert (detail.cost.n_runs, detail.cost.n_starts, detail.cost.minutes) == (29, 17, None)
     assert detail.budget_minutes == 60
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize(("flags", "is_planned"), [(["avx2", "avx512f"], True), (["avx2"], False)])
 def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
     new: New, flags: list[str], is_planned: bool
 ) -> None:
-    Worker.objects.all().delete()
+    WorkerRecord.objects.all().delete()
     build.worker("one", hardware={"kind": "cpu", "cpu_flags": ["avx512f"]})
     build.worker("other", hardware={"kind": "cpu", "cpu_flags": flags})
     detail = experiment_detail(new().pk)
@@ -104,10 +104,10 @@ def test_the_kv_cache_is_kept_in_8_bits_where_every_worker_s_processor_can(
 
 
 def test_while_no_worker_lives_the_one_seen_last_stands_for_the_pool(new: New) -> None:
-    Worker.objects.all().delete()
+    WorkerRecord.objects.all().delete()
     build.worker("gone", hardware={"kind": "cpu", "cpu_flags": ["avx512f"]})
     build.worker("without an engine", hardware={"kind": "none"})
-    Worker.objects.update(stopped_at=Now(), seen_at=Now() - timedelta(hours=1))
+    WorkerRecord.objects.update(stopped_at=Now(), seen_at=Now() - timedelta(hours=1))
     assert "kv_cache" in {arm.source for arm in experiment_detail(new().pk).arms}
 
 
@@ -115,7 +115,7 @@ def test_while_no_worker_lives_the_one_seen_last_stands_for_the_pool(new: New) -
 def test_a_model_is_spread_over_two_gpus_where_every_worker_has_them(
     new: New, n_gpus: tuple[int, int], is_planned: bool
 ) -> None:
-    Worker.objects.all().delete()
+    WorkerRecord.objects.all().delete()
     for number, count in enumerate(n_gpus):
         gpus = [{"name": "H100", "capability": 9.0}] * count
         build.worker(f"w{number}", hardware={"kind": "cuda", "gpus": gpus})
@@ -126,7 +126,7 @@ def test_a_model_is_spread_over_two_gpus_where_every_worker_has_them(
 
 def test_the_cost_is_that_of_the_runs_before(new: New) -> None:
     before = build.finished_run(CONTROL, CONTROL)
-    Response.objects.filter(repeat__run=before).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    ResponseRecord.objects.filter(repeat__run=before).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
     detail = experiment_detail(new().pk)
     by_source = {arm.source: arm.cost for arm in detail.arms}
     n_tokens = 6  # two a response
@@ -162,7 +162,7 @@ def test_the_next_arm_starts_when_the_run_of_the_one_before_has_ended(
 def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) -> None:
     experiment = begun(new())
     control = arm_at_work(experiment)
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
     assert control.run.is_restarted
     assert (control.run.priority, control.run.profile.slug) == ("bulk", "pinned")
     assert control.run.labels == {"experiment": str(experiment.pk), "source": "control"}
@@ -178,7 +178,7 @@ def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) ->
     experiment.refresh_from_db()
     assert experiment.status == "finished"
     assert not experiment.arms.exclude(status="finished").exists()
-    assert Profile.objects.get(slug="pinned.graphs").settings["engine"]["enforce_eager"] is False
+    assert ProfileRecord.objects.get(slug="pinned.graphs").settings["engine"]["enforce_eager"] is False
 
 
 def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
@@ -281,7 +281,7 @@ def test_an_arm_that_fails_says_so_and_the_others_go_on(new: New) -> None:
     reconcile()
     order = arm_at_work(experiment).run
     order.repeats.update(status="failed", finished_at=timezone.now())
-    Run.objects.filter(pk=order.pk).update(
+    RunRecord.objects.filter(pk=order.pk).update(
         status="failed", failure="No engine starts.\nTraceback", finished_at=timezone.now()
     )
     reconcile()
@@ -304,7 +304,7 @@ def test_without_a_control_the_experiment_has_failed(new: New) -> None:
     experiment = begun(new())
     delete = arm_at_work(experiment).run
     delete.repeats.update(status="failed", finished_at=timezone.now())
-    Run.objects.filter(pk=delete.pk).update(status="failed", finished_at=timezone.now())
+    RunRecord.objects.filter(pk=delete.pk).update(status="failed", finished_at=timezone.now())
     delete_run(run_id=delete.pk)
     reconcile()
     detail = experiment_detail(experiment.pk)
@@ -322,7 +322,7 @@ def test_it_stops_at_its_budget_and_says_what_is_missing(new: New) -> None:
     assert detail.spent_minutes > 1
     assert [arm.status for arm in detail.arms] == ["finished", *["missing"] * 6, "finished"]
     assert detail.sentence.startswith("Stopped by its budget. 6 arms of it are missing.")
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_a_run_that_spends_the_budget_is_cut_and_keeps_its_whole_passes(new: New) -> None:
@@ -332,7 +332,7 @@ def test_a_run_that_spends_the_budget_is_cut_and_keeps_its_whole_passes(new: New
     order = arm_at_work(experiment).run
     for index in (1, 2):
         build.decode(order, index, CONTROL, by=build.process())
-    Response.objects.filter(repeat__run=order).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    ResponseRecord.objects.filter(repeat__run=order).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
     reconcile()
     order.refresh_from_db()
     assert order.status == "cancelled"
@@ -356,12 +356,12 @@ def test_cancelling_stops_the_run_that_is_at_work(new: New) -> None:
     assert at_work.status == "cancelled"
     reconcile()
     assert experiment_detail(experiment.pk).status == "cancelled"
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
     cancel_experiment(experiment_id=experiment.pk)
     with pytest.raises(Conflict):
         start_experiment(experiment_id=experiment.pk)
     delete_experiment(experiment_id=experiment.pk)
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_cancelling_after_the_run_at_work_has_ended_counts_it_as_ended(new: New) -> None:
@@ -406,7 +406,7 @@ def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
 def test_what_a_cancelled_run_took_counts_when_the_experiment_goes_on(new: New) -> None:
     experiment = begun(new(sources=["order"], budget_minutes=30))
     build.decode(arm_at_work(experiment).run, 1, CONTROL, by=build.process())
-    Response.objects.update(decode_seconds=60, prefill_seconds=0, queued_seconds=0)
+    ResponseRecord.objects.update(decode_seconds=60, prefill_seconds=0, queued_seconds=0)
     cancel_experiment(experiment_id=experiment.pk)
     lost = experiment_detail(experiment.pk).spent_minutes
     assert lost > 1
@@ -414,7 +414,9 @@ def test_what_a_cancelled_run_took_counts_when_the_experiment_goes_on(new: New) 
     reconcile()
     run_all(experiment)
     detail = experiment_detail(experiment.pk)
-    own = sum(measure_engine_time(Run.objects.get(pk=arm.run)).minutes for arm in detail.arms if arm.run is not None)
+    own = sum(
+        measure_engine_time(RunRecord.objects.get(pk=arm.run)).minutes for arm in detail.arms if arm.run is not None
+    )
     assert (detail.status, detail.spent_minutes) == ("finished", pytest.approx(lost + own, abs=0.01))
 
 
@@ -424,14 +426,14 @@ def test_who_may_start_no_runs_any_more_starts_no_further_arm(new: New) -> None:
     serve(arm_at_work(experiment).run, CONTROL)
     reconcile()
     detail = experiment_detail(experiment.pk)
-    assert (detail.status, Run.objects.count()) == ("failed", 1)
+    assert (detail.status, RunRecord.objects.count()) == ("failed", 1)
     assert detail.problem == "ada who started it may not start runs any more."
 
 
 def test_a_profile_that_was_changed_since_the_plan_is_not_run(new: New) -> None:
     experiment = new()
-    pinned = Profile.objects.get(slug="pinned")
-    Profile.objects.create(slug="pinned", version=2, title="", settings=pinned.settings, digest="f" * 64)
+    pinned = ProfileRecord.objects.get(slug="pinned")
+    ProfileRecord.objects.create(slug="pinned", version=2, title="", settings=pinned.settings, digest="f" * 64)
     begun(experiment)
     assert "was changed since the plan" in (experiment_detail(experiment.pk).problem or "")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evalboard.contract.call import CallFacts
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.compare import trace_pair
-from runs.models import EngineProcess, Response, Run
+from runs.models import EngineProcess, ResponseRecord, RunRecord
 from tests import build
 from tests.runs.test_comparisons import Answer, recorded, stored
 
@@ -19,7 +19,7 @@ N, VICTIM, SOURCE, AT = 12, 4, 9, 8
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def joined(first: Trace, rest: Trace, start: int) -> Trace:
+def joined(first: TokenTrace, rest: TokenTrace, start: int) -> TokenTrace:
     """The first up to `start`, and from there on what the other says from `start`."""
     parts = [(first, slice(None, start)), (rest, slice(start, None))]
     names = ("token_ids", "logprobs", "alternative_ids", "alternative_logprobs")
@@ -31,10 +31,10 @@ LEAKED = joined(recorded(VICTIM), recorded(SOURCE), AT)
 
 
 @pytest.fixture
-def leaked() -> Callable[..., tuple[Run, Run]]:
+def leaked() -> Callable[..., tuple[RunRecord, RunRecord]]:
     """Two runs of a batched bucket; in the second the answer to one case goes on with that to another."""
 
-    def make(*, batch_class: str = "mixed", under: str = "fast", **changes: object) -> tuple[Run, Run]:
+    def make(*, batch_class: str = "mixed", under: str = "fast", **changes: object) -> tuple[RunRecord, RunRecord]:
         version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
         ours = [Answer(recorded(index)) for index in range(N)]
         theirs = list(ours)
@@ -45,16 +45,16 @@ def leaked() -> Callable[..., tuple[Run, Run]]:
     return make
 
 
-def said(runs: tuple[Run, Run]):
+def said(runs: tuple[RunRecord, RunRecord]):
     found = trace_pair(runs[0].pk, runs[1].pk, case_id=f"case-{VICTIM:02}", repeats=(1, 1))
     assert found.cause == "leak"
     assert found.leak is not None
     return found.leak
 
 
-def at_seconds(run: Run, case: int, recorded_at: float, decode_seconds: float) -> None:
+def at_seconds(run: RunRecord, case: int, recorded_at: float, decode_seconds: float) -> None:
     instant = NOON + timedelta(seconds=recorded_at)
-    Response.objects.filter(repeat__run=run, case_index=case).update(
+    ResponseRecord.objects.filter(repeat__run=run, case_index=case).update(
         recorded_at=instant, decode_seconds=decode_seconds, prefill_seconds=0.0
     )
 
@@ -79,7 +79,7 @@ def called(started_at: datetime, *, seconds: int) -> dict[str, object]:
     return call.to_json()
 
 
-def test_the_response_whose_text_it_is_is_named(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_the_response_whose_text_it_is_is_named(leaked: Callable[..., tuple[RunRecord, RunRecord]]) -> None:
     runs = leaked()
     found = said(runs)
     source = found.source
@@ -93,7 +93,9 @@ def test_the_response_whose_text_it_is_is_named(leaked: Callable[..., tuple[Run,
     assert (found.n_beside_baseline, found.n_beside_candidate) == (11, 11)
 
 
-def test_a_prompt_may_leak_as_well(leaked: Callable[..., tuple[Run, Run]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_may_leak_as_well(
+    leaked: Callable[..., tuple[RunRecord, RunRecord]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     prompt = recorded(SOURCE).prompt_token_ids
     other = replace(recorded(SOURCE), token_ids=np.resize(prompt[-20:], len(recorded(SOURCE))).astype(np.int32))
     monkeypatch.setattr("tests.runs.test_leak.LEAKED", joined(recorded(VICTIM), other, AT))
@@ -101,7 +103,9 @@ def test_a_prompt_may_leak_as_well(leaked: Callable[..., tuple[Run, Run]], monke
     assert (source.case, source.stands_in) == ("case-09", "prompt")
 
 
-def test_what_was_decoded_before_or_after_is_not_looked_through(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_what_was_decoded_before_or_after_is_not_looked_through(
+    leaked: Callable[..., tuple[RunRecord, RunRecord]],
+) -> None:
     runs = leaked()
     for case in range(N):  # one after the other, two seconds each, ten seconds apart
         at_seconds(runs[1], case, 10.0 * case, 2.0)
@@ -111,9 +115,11 @@ def test_what_was_decoded_before_or_after_is_not_looked_through(leaked: Callable
     assert said(runs).source.case == "case-09"
 
 
-def test_only_its_own_shard_attempt_and_process_are_beside_it(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_only_its_own_shard_attempt_and_process_are_beside_it(
+    leaked: Callable[..., tuple[RunRecord, RunRecord]],
+) -> None:
     runs = leaked()
-    source = Response.objects.filter(repeat__run=runs[1], case_index=SOURCE)
+    source = ResponseRecord.objects.filter(repeat__run=runs[1], case_index=SOURCE)
     for elsewhere in ({"attempt": 2}, {"engine_process": build.process(build.bucket(batch_class="mixed"))}):
         kept = source.values(*elsewhere).get()
         source.update(**elsewhere)
@@ -122,14 +128,14 @@ def test_only_its_own_shard_attempt_and_process_are_beside_it(leaked: Callable[.
     assert said(runs).source is not None
 
 
-def test_fixed_groups_say_exactly_what_was_beside_it(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_fixed_groups_say_exactly_what_was_beside_it(leaked: Callable[..., tuple[RunRecord, RunRecord]]) -> None:
     found = said(leaked(batch_class="fixed-8", under="fixed"))
     assert (found.source, found.n_beside_baseline, found.n_beside_candidate) == (None, 7, 7)  # case 9 is of the next
 
 
-def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[RunRecord, RunRecord]]) -> None:
     runs = leaked()
-    Response.objects.filter(repeat__run__in=runs).update(batch_max=1)
+    ResponseRecord.objects.filter(repeat__run__in=runs).update(batch_max=1)
     found = said(runs)
     assert (found.n_beside_baseline, found.n_beside_candidate) == (0, 0)
     assert found.text == (
@@ -138,21 +144,23 @@ def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[Run, Run]]) -> 
     )
 
 
-def test_calls_that_were_in_flight_at_the_same_time_are_beside_it(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_calls_that_were_in_flight_at_the_same_time_are_beside_it(
+    leaked: Callable[..., tuple[RunRecord, RunRecord]],
+) -> None:
     runs = leaked()
     for case in range(N):
         started = NOON + timedelta(seconds=10 * case)
         call = called(started, seconds=4)
-        Response.objects.filter(repeat__run=runs[1], case_index=case).update(call=call)
+        ResponseRecord.objects.filter(repeat__run=runs[1], case_index=case).update(call=call)
     assert said(runs).source is None
     assert said(runs).n_beside_candidate == 0
-    Response.objects.filter(repeat__run=runs[1], case_index=VICTIM).update(call=called(NOON, seconds=92))
+    ResponseRecord.objects.filter(repeat__run=runs[1], case_index=VICTIM).update(call=called(NOON, seconds=92))
     assert (said(runs).source.case, said(runs).n_beside_candidate) == ("case-09", 9)
 
 
-def test_of_a_log_nobody_knows_it(leaked: Callable[..., tuple[Run, Run]]) -> None:
+def test_of_a_log_nobody_knows_it(leaked: Callable[..., tuple[RunRecord, RunRecord]]) -> None:
     runs = leaked()
-    Run.objects.filter(pk=runs[1].pk).update(is_reported=True)
+    RunRecord.objects.filter(pk=runs[1].pk).update(is_reported=True)
     EngineProcess.objects.update(vocabulary=None)
     found = said(runs)
     assert (found.source, found.n_beside_candidate) == (None, None)

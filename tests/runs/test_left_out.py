@@ -8,7 +8,7 @@ from evalboard.core.archive import RunArchive
 from runs import exports
 from runs.compare import compare, trace_pair
 from runs.importers.records import LoggedResponse, LoggedRun
-from runs.models import CaseColumns, Release, Response, Run
+from runs.models import CaseColumns, ReleaseRecord, ResponseRecord, RunRecord
 from runs.release import create_release, suite_badge
 from runs.run import case_rows, run_report
 from runs.suites.noise import bucket_noises
@@ -32,7 +32,7 @@ def log(*, cached_from: int = 6) -> LoggedRun:
     return logs.log(*given, model="lab/paint-2b")
 
 
-def release_of(baseline: Run, candidate: Run) -> Release:
+def release_of(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
     return create_release(gates=[gate], policy="paired")
 
@@ -40,7 +40,7 @@ def release_of(baseline: Run, candidate: Run) -> Release:
 def test_marks_are_stored_by_response_and_packed_by_case() -> None:
     marked = logs.response("sun", flags=("retried", "fallback"))
     run = logs.stored(logs.log(logs.response("sky"), logs.response("sea", flags=("cached",)), marked))
-    assert dict(Response.objects.values_list("case_index", "marks")) == {0: 0, 1: 1, 2: 6}
+    assert dict(ResponseRecord.objects.values_list("case_index", "marks")) == {0: 0, 1: 1, 2: 6}
     columns = CaseColumns.objects.get(repeat__run=run)
     assert (bytes(columns.marks or b""), columns.n_left_out) == (b"\x00\x01\x06", 2)
     assert run.status == "finished"  # an answer that is left out is not missing

@@ -14,7 +14,7 @@ from evalboard.wording.computation import write_computation
 from runs.compare import compare
 from runs.importers.files import LogFile
 from runs.imports import import_logs
-from runs.models import Run
+from runs.models import RunRecord
 from runs.run import run_report
 from tests.importers.openai_logs import body, choice, entry
 
@@ -36,7 +36,7 @@ def log_of(
     repeats: int = 3,
     noise_nats: float = NOISE,
     has_logprobs: bool = True,
-) -> Run:
+) -> RunRecord:
     """A server's log, imported. shift: nats by which altered weights move each logit, always alike. rerouted: the calls
     that another build answered, whose logits are half a nat off. noise_nats: 0 for a server whose repeats never differ.
     """

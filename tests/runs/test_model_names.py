@@ -13,7 +13,7 @@ from runs.compare import trace_pair
 from runs.fingerprints import logged_names, say_same_model, take_back_same_model
 from runs.importers import formats
 from runs.importers.files import LogFile
-from runs.models import Bucket, Comparison, Divergence, Model, Run, SameModel
+from runs.models import BucketRecord, ComparisonRecord, DivergenceRecord, Model, RunRecord, SameModelRecord
 from runs.pairs import pair_facts
 from runs.release import decide_release
 from tests import build
@@ -29,7 +29,7 @@ def admin(db: None) -> User:
     return User.objects.create_user("ada")
 
 
-def logged(model: str, name: str, *, says: str = "blue", revision: str = "") -> Run:
+def logged(model: str, name: str, *, says: str = "blue", revision: str = "") -> RunRecord:
     """A log of five repeats of a model, served by the one stack that all these logs report."""
     by = replace(logs.FLOAT32, model=model)
     given = [
@@ -40,7 +40,7 @@ def logged(model: str, name: str, *, says: str = "blue", revision: str = "") -> 
     return logs.stored(logs.log(*given, model=model, revision=revision), name)
 
 
-def compare(one: Run, other: Run) -> Comparison:
+def compare(one: RunRecord, other: RunRecord) -> ComparisonRecord:
     return compare_slice.compare(baseline=one.pk, candidate=other.pk)
 
 
@@ -74,7 +74,7 @@ def test_two_names_that_are_said_to_be_one_model_count_as_one_until_that_is_take
     assert judged.codes(again.document["reasons"])[0] != "model_changed"
     take_back_same_model(same_model_id=said.pk, user=admin)
     assert causes(compare(old, new)) == {"model_name_changed": 15}
-    kept = SameModel.objects.get()
+    kept = SameModelRecord.objects.get()
     assert (kept.said_by, kept.taken_back_by, kept.name, kept.other_name) == (admin, admin, OLD, NEW)
     assert kept.taken_back_at is not None
     with pytest.raises(NotFound):
@@ -103,7 +103,7 @@ def test_only_names_of_logs_are_joined_and_with_a_reason(admin: User) -> None:
     with pytest.raises(InvalidInput) as refused:
         say_same_model(name=OLD, other_name=NEW, reason=" ", user=admin)
     assert list(refused.value.fields) == ["reason"]
-    assert not SameModel.objects.exists()
+    assert not SameModelRecord.objects.exists()
 
 
 def test_revisions_that_logs_declare_are_weights() -> None:
@@ -111,7 +111,7 @@ def test_revisions_that_logs_declare_are_weights() -> None:
     compared = compare(one, other)
     assert causes(compared) == {"model_changed": 15}
     assert codes(compared) == ["stack_reported"]
-    row = Divergence.objects.filter(comparison=compared).first()
+    row = DivergenceRecord.objects.filter(comparison=compared).first()
     assert row is not None
     assert (row.evidence["model_revision_baseline"], row.evidence["model_revision_candidate"]) == ("1f3a", "77c0")
     undeclared = logged(OLD, "three", says="red")
@@ -132,7 +132,7 @@ def test_the_same_weights_under_other_file_names_are_the_same_weights() -> None:
     ]
     version, found = build.suite(), []
     for model in models:
-        bucket = Bucket.objects.create(model=model, fingerprint=build.bucket().fingerprint, batch_class="alone")
+        bucket = BucketRecord.objects.create(model=model, fingerprint=build.bucket().fingerprint, batch_class="alone")
         run = build.run(version)
         found.append(pair_facts.served_beside(run, run, [bucket])[bucket.pk].weights_digest)
     assert found[0] == found[1] != found[2]

@@ -7,7 +7,7 @@ import pytest
 from evalboard.contract.comparison import NoiseShare
 from evalboard.core.stats import make_mark
 from runs.compare import compare, comparison_report
-from runs.models import CaseColumns, EngineProcess, Run, SuiteVersion
+from runs.models import CaseColumns, EngineProcess, RunRecord, SuiteVersionRecord
 from tests import build
 from tests.casts import cast
 from tests.runs.test_comparisons import Answer, flipped, recorded, stored
@@ -17,7 +17,7 @@ N_CASES = 60
 
 
 @cast
-def version() -> SuiteVersion:
+def version() -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
@@ -33,7 +33,7 @@ def answers(*wrong: int) -> list[Answer | None]:
     ]
 
 
-def share_of(baseline: Run, candidate: Run) -> NoiseShare:
+def share_of(baseline: RunRecord, candidate: RunRecord) -> NoiseShare:
     share = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).noise_share
     assert share is not None
     return share
@@ -45,11 +45,11 @@ def flapping(broken: Sequence[int] = ()) -> list[list[Answer | None]]:
 
 
 @cast
-def noisy(version: SuiteVersion) -> Run:
+def noisy(version: SuiteVersionRecord) -> RunRecord:
     return stored(version, *flapping(), by=batched())
 
 
-def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion, noisy: Run) -> None:
+def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     by = batched()
     broken = range(30, 60)
     worse = share_of(noisy, stored(version, *flapping(broken), by=by))
@@ -61,7 +61,7 @@ def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion
     assert (one_more.beyond, one_more.text.endswith("so all of −1.7 points may be noise.")) == (0, True)
 
 
-def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion, noisy: Run) -> None:
+def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     worse = stored(version, *flapping(range(30, 60)), by=batched())
     report = comparison_report(compare(baseline=noisy.pk, candidate=worse.pk).pk)
     assert report.noise_share is not None
@@ -75,7 +75,7 @@ def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersion, noisy:
     assert [line.noise for line in lines] == [None] * len(lines) != []
 
 
-def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion, noisy: Run) -> None:
+def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     steady = build.process(build.bucket(batch_class="alone"))
     pinned = stored(version, *[answers(40)] * 5, by=steady)
     against_noisy = share_of(pinned, noisy).up_to
@@ -90,20 +90,22 @@ def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion
 
 @pytest.mark.parametrize(("batch_class", "is_one_draw"), [("alone", True), ("fixed-8", True), ("mixed", False)])
 def test_repeats_of_a_steady_batch_class_are_one_draw_also_where_one_answer_came_otherwise(
-    version: SuiteVersion, batch_class: str, *, is_one_draw: bool
+    version: SuiteVersionRecord, batch_class: str, *, is_one_draw: bool
 ) -> None:
     by = build.process(build.bucket(batch_class=batch_class))
     runs = [stored(version, answers(1, failed), answers(1), answers(1), by=by) for failed in (2, 3)]
     assert (share_of(*runs).reason == "one_draw") == is_one_draw
 
 
-def test_repeats_that_are_the_same_to_the_bit_are_one_draw_however_they_were_batched(version: SuiteVersion) -> None:
+def test_repeats_that_are_the_same_to_the_bit_are_one_draw_however_they_were_batched(
+    version: SuiteVersionRecord,
+) -> None:
     by = batched()
     share = share_of(stored(version, *[answers(1)] * 3, by=by), stored(version, *[answers(1, 2)] * 3, by=by))
     assert share.reason == "one_draw"
 
 
-def test_one_repeat_a_side_and_cached_answers_say_nothing_and_why(version: SuiteVersion) -> None:
+def test_one_repeat_a_side_and_cached_answers_say_nothing_and_why(version: SuiteVersionRecord) -> None:
     by = batched()
     single = stored(version, answers(1), by=by)
     share = share_of(single, stored(version, answers(1, 2), by=by))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import NotFound
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 from runs.compare import compare, divergence_page, trace_pair
 from runs.compare.read_divergences import DivergenceFilter
-from runs.models import Case, Comparison, EngineProcess, Response, Run
+from runs.models import Case, ComparisonRecord, EngineProcess, ResponseRecord, RunRecord
 from runs.pairs import measure_pair_noise
 from tests import build
 from tests.runs import logs
@@ -22,7 +22,7 @@ N = 7
 Said = dict[tuple[str, int, int], tuple[Any, ...]]
 
 
-def measured(process: EngineProcess) -> tuple[Run, Run]:
+def measured(process: EngineProcess) -> tuple[RunRecord, RunRecord]:
     """The baseline's own repeats move by 0.001 nats; the candidate flips near ties by more than any floor explains."""
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     noisy = [Answer(moved(recorded(index), 0.001, seed=index)) for index in range(N)]
@@ -35,7 +35,7 @@ def measured(process: EngineProcess) -> tuple[Run, Run]:
     return base, stored(version, theirs, theirs, by=process)
 
 
-def mixed(process: EngineProcess) -> tuple[Run, Run]:
+def mixed(process: EngineProcess) -> tuple[RunRecord, RunRecord]:
     """Two backends served the candidate; another's trace is missing, and one answer differs in its text alone."""
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     other = build.process(build.bucket("bfloat16"))
@@ -48,7 +48,7 @@ def mixed(process: EngineProcess) -> tuple[Run, Run]:
     return stored(version, answers(N), by=process), run
 
 
-def of_logs(_: EngineProcess) -> tuple[Run, Run]:
+def of_logs(_: EngineProcess) -> tuple[RunRecord, RunRecord]:
     """Two logs of two models: ids are given anew, so that equal ids and numbers may be other words."""
     one = [logs.response("sky"), logs.response("sea"), logs.response("sun", positions=None)]
     two = [
@@ -59,7 +59,7 @@ def of_logs(_: EngineProcess) -> tuple[Run, Run]:
     return logs.stored(logs.log(*one)), logs.stored(logs.log(*two, model="lab/paint-2b"), "two")
 
 
-def seeded(process: EngineProcess) -> tuple[Run, Run]:
+def seeded(process: EngineProcess) -> tuple[RunRecord, RunRecord]:
     """Draws of one seed: of both repeats either side's bits are the same, and only equal repeats were sent one seed."""
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     ours = [Answer(recorded(index)) for index in range(N)]
@@ -68,11 +68,11 @@ def seeded(process: EngineProcess) -> tuple[Run, Run]:
     runs = [stored(version, each, each, by=process, under="sampled", seed=42) for each in (ours, theirs)]
     for run in runs:
         for repeat in (1, 2):
-            Response.objects.filter(repeat__run=run, repeat__index=repeat).update(seed_sent=40 + repeat)
+            ResponseRecord.objects.filter(repeat__run=run, repeat__index=repeat).update(seed_sent=40 + repeat)
     return runs[0], runs[1]
 
 
-def drawn_otherwise(trace: Trace, at: int) -> Trace:
+def drawn_otherwise(trace: TokenTrace, at: int) -> TokenTrace:
     """The trace with another of its alternatives chosen at one position."""
     ids, logprobs = trace.token_ids.copy(), trace.logprobs.copy()
     other = 1 if trace.alternative_ids[at, 0] == ids[at] else 0
@@ -86,7 +86,7 @@ def process(db: None) -> EngineProcess:
     return build.process(build.bucket(batch_class="mixed"))
 
 
-def said_of_pairs(runs: tuple[Run, Run]) -> Said:
+def said_of_pairs(runs: tuple[RunRecord, RunRecord]) -> Said:
     """What the page of each pair says; pairs without a response are not there."""
     found = {}
     cases = Case.objects.filter(suite_version__runs=runs[0].pk).values_list("case_id", flat=True)
@@ -100,10 +100,10 @@ def said_of_pairs(runs: tuple[Run, Run]) -> Said:
     return found
 
 
-def listed(runs: tuple[Run, Run], repeats: tuple[int, int] | None) -> Said:
+def listed(runs: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None) -> Said:
     """What the list of a comparison says of each pair that it holds."""
     made = compare(baseline=runs[0].pk, candidate=runs[1].pk, repeats=repeats)
-    assert made.status == Comparison.Status.FINISHED, made.error
+    assert made.status == ComparisonRecord.Status.FINISHED, made.error
     return {
         (row.case, row.repeat_baseline, row.repeat_candidate): (row.cause, row.numeric, row.text)
         for row in divergence_page(made.pk, DivergenceFilter()).rows
@@ -112,7 +112,7 @@ def listed(runs: tuple[Run, Run], repeats: tuple[int, int] | None) -> Said:
 
 @pytest.mark.parametrize("made", [measured, mixed, of_logs, seeded])
 def test_the_order_in_which_a_pair_is_asked_for_changes_nothing(
-    made: Callable[[EngineProcess], tuple[Run, Run]], process: EngineProcess
+    made: Callable[[EngineProcess], tuple[RunRecord, RunRecord]], process: EngineProcess
 ) -> None:
     runs = made(process)
     before = said_of_pairs(runs)

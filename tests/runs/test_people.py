@@ -16,7 +16,7 @@ from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.access import add_person, remove_person, roles, use_token
 from runs.catalogue import create_profile
-from runs.models import Profile
+from runs.models import ProfileRecord
 
 PASSWORD = "a long enough pass phrase"
 
@@ -127,7 +127,7 @@ def test_a_token_that_cannot_be_is_refused(manage: Callable[..., str], arguments
 
 def test_an_installation_without_samples_has_the_default_profiles(manage: Callable[..., str]):
     manage("load_profiles")
-    assert set(Profile.objects.values_list("slug", "version")) == {(slug, 1) for slug in DEFAULT_PROFILES}
+    assert set(ProfileRecord.objects.values_list("slug", "version")) == {(slug, 1) for slug in DEFAULT_PROFILES}
 
 
 def test_loading_profiles_again_leaves_what_people_changed(manage: Callable[..., str]):
@@ -136,4 +136,4 @@ def test_loading_profiles_again_leaves_what_people_changed(manage: Callable[...,
     ours = default | {"sampling": default["sampling"] | {"seed": 7}}
     create_profile(slug="pinned", title="Ours", settings=ours)
     manage("load_profiles")
-    assert Profile.objects.filter(slug="pinned").order_by("-version").values_list("title", flat=True)[0] == "Ours"
+    assert ProfileRecord.objects.filter(slug="pinned").order_by("-version").values_list("title", flat=True)[0] == "Ours"

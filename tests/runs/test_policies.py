@@ -10,7 +10,7 @@ from django.core.management import call_command
 from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.suite import DEFAULT_POLICIES
 from runs.catalogue import create_policy, policies, store_default_policies
-from runs.models import Policy, Suite, SuiteVersion
+from runs.models import PolicyRecord, Suite, SuiteVersionRecord
 from runs.suites import push_suite
 from tests import build
 from tests.runs import judged
@@ -21,10 +21,12 @@ LAX = {"rule": "paired", "tolerance_points": 9.0}
 
 
 def versions(slug: str) -> list[tuple[int, float]]:
-    return [(row.version, row.settings["tolerance_points"]) for row in Policy.objects.filter(slug=slug).order_by("id")]
+    return [
+        (row.version, row.settings["tolerance_points"]) for row in PolicyRecord.objects.filter(slug=slug).order_by("id")
+    ]
 
 
-def own(slug: str = "sample") -> Policy:
+def own(slug: str = "sample") -> PolicyRecord:
     found = Suite.objects.get(slug=slug).policy
     assert found is not None
     return found
@@ -56,12 +58,12 @@ def test_what_is_malformed_is_named_and_nothing_stored(changed: dict[str, Any], 
     with pytest.raises(InvalidInput) as refused:
         create_policy(**{"slug": "lax", "title": "Lax", "settings": LAX, **changed})
     assert list(refused.value.fields) == [field]
-    assert not Policy.objects.exists()
+    assert not PolicyRecord.objects.exists()
 
 
 def test_the_defaults_are_stored_once_and_changed_ones_stay() -> None:
     call_command("load_policies", stdout=io.StringIO())
-    assert set(Policy.objects.values_list("slug", "version")) == {(slug, 1) for slug in DEFAULT_POLICIES}
+    assert set(PolicyRecord.objects.values_list("slug", "version")) == {(slug, 1) for slug in DEFAULT_POLICIES}
     create_policy(slug="strict", title="Ours", settings={"rule": "strict", "tolerance_points": 2})
     assert store_default_policies() == []
     assert policies.newest_policy("strict").title == "Ours"
@@ -102,7 +104,7 @@ def test_a_suite_changes_no_policy_of_others() -> None:
         with pytest.raises(InvalidInput) as refused:
             judged.suite("colours", policy=settings)
         assert "suite sample" in refused.value.fields["policy.slug"]
-    assert not SuiteVersion.objects.filter(suite__slug="colours").exists()
+    assert not SuiteVersionRecord.objects.filter(suite__slug="colours").exists()
     assert versions("sample") == [(1, 5.0)]
 
 
@@ -116,7 +118,7 @@ def test_a_policy_that_people_made_can_be_named_and_not_changed(slug: str) -> No
     with pytest.raises(InvalidInput) as refused:
         judged.suite(policy={"slug": slug, **settings, "tolerance_points": 50})
     assert "cannot change them" in refused.value.fields["policy.slug"]
-    assert (own(), Policy.objects.filter(slug=slug).count()) == (named, 1)
+    assert (own(), PolicyRecord.objects.filter(slug=slug).count()) == (named, 1)
 
 
 def test_the_samples_bring_the_defaults_and_the_samples_own(settings: Any, tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_the_samples_bring_the_defaults_and_the_samples_own(settings: Any, tmp_p
     settings.MODEL_ROOTS = [tmp_path / "models"]
     for _ in range(2):
         call_command("load_samples", no_runs=True, stdout=io.StringIO())
-    assert set(Policy.objects.values_list("slug", "version")) == {("strict", 1), ("paired", 1), ("sample", 1)}
+    assert set(PolicyRecord.objects.values_list("slug", "version")) == {("strict", 1), ("paired", 1), ("sample", 1)}
     assert (own().settings["rule"], own().settings["tolerance_points"], own().settings["guard_points"]) == (
         "paired",
         5.0,

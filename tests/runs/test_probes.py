@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from evalboard.core.errors import InvalidInput, LeaseLost, NotFound, ProfileRefused
-from evalboard.core.probes import CANARY_CHANGES, ProbeCall, judge_canary_probe, judge_routing_probe
+from evalboard.core.probes import CANARY_CHANGES, ProbeExchange, judge_canary_probe, judge_routing_probe
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile, store_default_profiles
-from runs.models import Endpoint, EngineProcess, Probe, Profile, Run, Worker
+from runs.models import EndpointRecord, EngineProcess, ProbeRecord, ProfileRecord, RunRecord, WorkerRecord
 from runs.probes import PROBES, claim_probe, create_probe, finish_probe, record_calls
 from runs.probes import read as selectors
 from runs.suites import push_suite
@@ -22,13 +22,13 @@ from runs.sweep import reconcile, release_dead_workers
 from runs.work import Beat, Lease, beat, stop_worker
 from tests import outcomes
 
-NewWorker = Callable[..., Worker]
-NewProbe = Callable[..., Probe]
+NewWorker = Callable[..., WorkerRecord]
+NewProbe = Callable[..., ProbeRecord]
 
 
 @pytest.fixture
 def new_probe(endpoint: str, profile: str) -> NewProbe:
-    def ask(kind: str = "seed", **parameters: Any) -> Probe:
+    def ask(kind: str = "seed", **parameters: Any) -> ProbeRecord:
         known: dict[str, dict[str, Any]] = {
             "seed": {"prompts": ["Name a colour."], "calls_per_group": 2},
             "canary": {"prompts": 2},
@@ -41,18 +41,18 @@ def new_probe(endpoint: str, profile: str) -> NewProbe:
 
 
 @pytest.fixture
-def probe(new_probe: NewProbe) -> Probe:
+def probe(new_probe: NewProbe) -> ProbeRecord:
     return new_probe()
 
 
-def claimed(worker: Worker) -> Lease:
+def claimed(worker: WorkerRecord) -> Lease:
     lease = claim_probe(worker=worker)
     assert lease is not None
     return lease
 
 
 def expire(lease: Lease) -> None:
-    Probe.objects.filter(pk=lease.id).update(lease_until=Now())
+    ProbeRecord.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
 def answer(lease: Lease, process: EngineProcess | None, **changes: Any) -> None:
@@ -65,13 +65,13 @@ def answer(lease: Lease, process: EngineProcess | None, **changes: Any) -> None:
         record_calls(lease=lease, calls=[replace(call, **{**said, **who, **changes}) for call in calls])
 
 
-def served(worker: Worker, process: EngineProcess, **changes: Any) -> None:
+def served(worker: WorkerRecord, process: EngineProcess, **changes: Any) -> None:
     lease = claimed(worker)
     answer(lease, process, **changes)
     finish_probe(lease=lease)
 
 
-def stored(probe: Probe) -> Probe:
+def stored(probe: ProbeRecord) -> ProbeRecord:
     probe.refresh_from_db()
     return probe
 
@@ -107,14 +107,14 @@ def test_a_probe_has_complete_parameters_and_the_profile_that_fits(endpoint: str
 def test_what_cannot_be_asked_is_refused_by_name(
     endpoint: str, profile: str, asked: dict[str, Any], field: str
 ) -> None:
-    Endpoint.objects.filter(slug=endpoint).update(max_model_len=100)
-    Endpoint.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
-    Profile.objects.create(slug="log", title="", settings={"batch_class": "observed"}, digest="d")
+    EndpointRecord.objects.filter(slug=endpoint).update(max_model_len=100)
+    EndpointRecord.objects.create(slug="log", engine="imported", model_repo="a/b", dtype="float32", line="a")
+    ProfileRecord.objects.create(slug="log", title="", settings={"batch_class": "observed"}, digest="d")
     known = {"endpoint": endpoint, "profile": profile, "kind": "seed", "parameters": {}}
     with pytest.raises(InvalidInput) as refused:
         create_probe(**{**known, **asked})
     assert set(refused.value.fields) == {field}
-    assert not Probe.objects.exists()
+    assert not ProbeRecord.objects.exists()
 
 
 def test_names_that_are_not_there_are_not_found(endpoint: str, profile: str) -> None:
@@ -124,18 +124,18 @@ def test_names_that_are_not_there_are_not_found(endpoint: str, profile: str) -> 
             create_probe(**{**known, **changes})
 
 
-def test_a_profile_that_no_living_worker_can_honour_is_refused(endpoint: str, worker: Worker) -> None:
+def test_a_profile_that_no_living_worker_can_honour_is_refused(endpoint: str, worker: WorkerRecord) -> None:
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     with pytest.raises(ProfileRefused):
         create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
-    Worker.objects.update(stopped_at=Now())
+    WorkerRecord.objects.update(stopped_at=Now())
     probe = create_probe(endpoint=endpoint, kind="seed", profile="invariant", parameters={})
     beat(worker=worker)
     PROBES.refuse(lease=claimed(worker), reason="no kernels")
     assert (stored(probe).status, "this worker decodes on a CPU" in probe.error) == ("failed", True)
 
 
-def test_a_canary_keeps_to_the_version_of_its_suite(suite: str, new_probe: NewProbe, worker: Worker) -> None:
+def test_a_canary_keeps_to_the_version_of_its_suite(suite: str, new_probe: NewProbe, worker: WorkerRecord) -> None:
     probe = new_probe("canary", prompts=2)
     asked = create_probe(endpoint=probe.endpoint.slug, kind="canary", profile="pinned", parameters={"suite": suite})
     push_suite(document=outcomes.suite_document(slug=suite, n_cases=3))
@@ -149,7 +149,7 @@ def test_a_canary_keeps_to_the_version_of_its_suite(suite: str, new_probe: NewPr
 def test_a_probe_that_many_workers_want_goes_to_one(new_probe: NewProbe, new_worker: NewWorker) -> None:
     asked = {new_probe().pk for _ in range(6)}
 
-    def claim_all(worker: Worker) -> list[int]:
+    def claim_all(worker: WorkerRecord) -> list[int]:
         taken = []
         while lease := claim_probe(worker=worker):
             taken.append(lease.id)
@@ -161,14 +161,14 @@ def test_a_probe_that_many_workers_want_goes_to_one(new_probe: NewProbe, new_wor
     assert sorted(taken) == sorted(asked)
 
 
-def test_other_pools_and_probes_that_are_left_alone_are_not_claimed(probe: Probe, new_worker: NewWorker) -> None:
+def test_other_pools_and_probes_that_are_left_alone_are_not_claimed(probe: ProbeRecord, new_worker: NewWorker) -> None:
     assert claim_probe(worker=new_worker("far", pool="gpu")) is None
     assert claim_probe(worker=new_worker("near"), left_alone=frozenset({probe.pk})) is None
     assert claim_probe(worker=new_worker("idle"), left_alone=frozenset({probe.pk + 1})) is not None
 
 
 def test_answers_are_kept_in_order_and_lead_to_a_finding(
-    probe: Probe, worker: Worker, engine_process: EngineProcess
+    probe: ProbeRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claimed(worker)
     answer(lease, engine_process, text="bl\0ue")
@@ -190,7 +190,7 @@ def test_answers_are_kept_in_order_and_lead_to_a_finding(
 
 
 def test_a_probe_without_any_answer_has_failed_in_the_engine_s_words(
-    probe: Probe, worker: Worker, engine_process: EngineProcess
+    probe: ProbeRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claimed(worker)
     answer(lease, engine_process, token_ids=(), text="", error="out_of_memory: no\0memory")
@@ -198,7 +198,9 @@ def test_a_probe_without_any_answer_has_failed_in_the_engine_s_words(
     assert (stored(probe).status, probe.finding, probe.error) == ("failed", None, "out_of_memory: no\ufffdmemory")
 
 
-def test_a_round_that_is_sent_again_after_a_lost_answer_is_stored_once(probe: Probe, worker: Worker) -> None:
+def test_a_round_that_is_sent_again_after_a_lost_answer_is_stored_once(
+    probe: ProbeRecord, worker: WorkerRecord
+) -> None:
     lease = claimed(worker)
     rounds = selectors.probe_work(lease.id, worker_id=worker.pk).rounds[:2]
     for calls in (rounds[0], rounds[0], rounds[1], rounds[0]):
@@ -207,37 +209,37 @@ def test_a_round_that_is_sent_again_after_a_lost_answer_is_stored_once(probe: Pr
     assert [each["round"] for each in answers] == [0] * len(rounds[0]) + [1] * len(rounds[1])
 
 
-def test_recording_and_heartbeats_renew_the_lease(probe: Probe, worker: Worker) -> None:
+def test_recording_and_heartbeats_renew_the_lease(probe: ProbeRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     expire(lease)
     assert PROBES.renew(lease=lease) == Beat(is_held=True, is_cancel_wanted=False)
     reconcile()
     expire(lease)
-    record_calls(lease=lease, calls=[ProbeCall(prompt=0, group="same")])
+    record_calls(lease=lease, calls=[ProbeExchange(prompt=0, group="same")])
     reconcile()
     assert stored(probe).status == "running"
 
 
-def test_an_attempt_that_lost_its_probe_can_write_nothing(probe: Probe, new_worker: NewWorker) -> None:
+def test_an_attempt_that_lost_its_probe_can_write_nothing(probe: ProbeRecord, new_worker: NewWorker) -> None:
     old = claimed(new_worker("slow"))
-    record_calls(lease=old, calls=[ProbeCall(prompt=0, group="same", round=0, engine_process=1)])
+    record_calls(lease=old, calls=[ProbeExchange(prompt=0, group="same", round=0, engine_process=1)])
     expire(old)
     reconcile()
     new = claimed(new_worker("quick"))
     assert (new.id, new.attempt) == (old.id, 2)
-    before = Probe.objects.values().get(pk=probe.pk)
+    before = ProbeRecord.objects.values().get(pk=probe.pk)
     with pytest.raises(LeaseLost):
-        record_calls(lease=old, calls=[ProbeCall(prompt=0, group="same")])
+        record_calls(lease=old, calls=[ProbeExchange(prompt=0, group="same")])
     with pytest.raises(LeaseLost):
         finish_probe(lease=old)
     PROBES.refuse(lease=old, reason="late")
     PROBES.release(lease=old, reason="late", may_fail=True)
     assert not PROBES.renew(lease=old).is_held
-    assert Probe.objects.values().get(pk=probe.pk) == before
+    assert ProbeRecord.objects.values().get(pk=probe.pk) == before
     assert len(before["answers"]) == 1  # what the first attempt had stored is kept
 
 
-def test_a_probe_that_loses_its_worker_three_times_has_failed(probe: Probe, worker: Worker) -> None:
+def test_a_probe_that_loses_its_worker_three_times_has_failed(probe: ProbeRecord, worker: WorkerRecord) -> None:
     for attempt in (1, 2, 3):
         lease = claimed(worker)
         assert lease.attempt == attempt
@@ -278,9 +280,9 @@ def test_routing_asks_every_worker_that_is_able_once(
     one, other = new_worker("one"), new_worker("other")
     new_worker("far", pool="gpu")
     resting, stopped, silent = new_worker("resting"), new_worker("stopped"), new_worker("silent")
-    Worker.objects.filter(pk=resting.pk).update(rests_until=Now() + timedelta(hours=1))
-    Worker.objects.filter(pk=stopped.pk).update(stopped_at=Now())
-    Worker.objects.filter(pk=silent.pk).update(seen_at=Now() - timedelta(hours=1))
+    WorkerRecord.objects.filter(pk=resting.pk).update(rests_until=Now() + timedelta(hours=1))
+    WorkerRecord.objects.filter(pk=stopped.pk).update(stopped_at=Now())
+    WorkerRecord.objects.filter(pk=silent.pk).update(seen_at=Now() - timedelta(hours=1))
     process = new_engine_process()  # of the worker "first", which is able too
     probe = new_probe("routing", calls=2)
     first = process.worker
@@ -304,7 +306,7 @@ def test_routing_asks_every_worker_that_is_able_once(
 
 
 def test_routing_goes_on_without_workers_that_are_gone_and_names_them(
-    new_probe: NewProbe, new_worker: NewWorker, engine_process: EngineProcess, worker: Worker
+    new_probe: NewProbe, new_worker: NewWorker, engine_process: EngineProcess, worker: WorkerRecord
 ) -> None:
     stopped, silent, broken, lost = (new_worker(name) for name in ("stopped", "silent", "broken", "lost"))
     probe = new_probe("routing", calls=8)
@@ -313,7 +315,7 @@ def test_routing_goes_on_without_workers_that_are_gone_and_names_them(
     assert (stored(probe).status, broken.pk in probe.waits_for) == ("queued", False)
     expire(claimed(lost))
     stop_worker(worker=stopped)
-    Worker.objects.filter(pk=silent.pk).update(seen_at=Now() - timedelta(hours=1))
+    WorkerRecord.objects.filter(pk=silent.pk).update(seen_at=Now() - timedelta(hours=1))
     reconcile()
     assert (stored(probe).status, probe.waits_for) == ("queued", [])
     lease = claimed(worker)  # nobody is left to ask: whoever comes ends it
@@ -332,7 +334,7 @@ def test_routing_goes_on_without_workers_that_are_gone_and_names_them(
 
 
 def test_where_no_worker_answers_routing_asks_whoever_comes_first(
-    new_probe: NewProbe, new_worker: NewWorker, engine_process: EngineProcess, worker: Worker
+    new_probe: NewProbe, new_worker: NewWorker, engine_process: EngineProcess, worker: WorkerRecord
 ) -> None:
     stop_worker(worker=worker)
     probe = new_probe("routing")
@@ -348,8 +350,8 @@ def test_where_no_worker_answers_routing_asks_whoever_comes_first(
 
 
 def test_routing_is_told_the_fingerprint_of_the_endpoint_s_last_run(
-    run: Run, serve: Callable[..., None], new_probe: NewProbe, engine_process: EngineProcess, worker: Worker,
-    monkeypatch: pytest.MonkeyPatch,
+    run: RunRecord, serve: Callable[..., None], new_probe: NewProbe, engine_process: EngineProcess,
+    worker: WorkerRecord, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     told = []
     find = judge_routing_probe
@@ -368,7 +370,7 @@ def test_routing_is_told_the_fingerprint_of_the_endpoint_s_last_run(
 
 
 def test_a_canary_is_held_against_those_before_it_that_asked_the_same(
-    new_probe: NewProbe, worker: Worker, engine_process: EngineProcess, monkeypatch: pytest.MonkeyPatch
+    new_probe: NewProbe, worker: WorkerRecord, engine_process: EngineProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
     find = judge_canary_probe
@@ -386,15 +388,17 @@ def test_a_canary_is_held_against_those_before_it_that_asked_the_same(
     new_probe("canary")
     served(worker, engine_process, text="third")
     assert seen == [[], ["first"], [], ["first", "second"]]
-    changed = Probe.objects.get(answers__0__text="second")
+    changed = ProbeRecord.objects.get(answers__0__text="second")
     state = sorted(CANARY_CHANGES)[0]
-    Probe.objects.filter(pk=changed.pk).update(finding={"state": state, "sentence": "", "numbers": {}})
+    ProbeRecord.objects.filter(pk=changed.pk).update(finding={"state": state, "sentence": "", "numbers": {}})
     new_probe("canary")
     served(worker, engine_process, text="fourth")
     assert seen[-1] == ["second", "third"]  # what was before the change is no longer there
 
 
-def test_the_state_of_a_probe_changes_with_it(probe: Probe, worker: Worker, engine_process: EngineProcess) -> None:
+def test_the_state_of_a_probe_changes_with_it(
+    probe: ProbeRecord, worker: WorkerRecord, engine_process: EngineProcess
+) -> None:
     states = [selectors.probe_state(probe.pk)]
     lease = claimed(worker)
     states.append(selectors.probe_state(probe.pk))

@@ -9,7 +9,7 @@ import pytest
 from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import Endpoint, Replay, Response, Run, Worker
+from runs.models import EndpointRecord, ReplayRecord, ResponseRecord, RunRecord, WorkerRecord
 from runs.replays import (
     cases_to_decode,
     claim_replay,
@@ -26,7 +26,7 @@ from runs.run import delete_run, run_report
 from tests import outcomes
 from tests.runs.test_replays import result
 
-NewWorker = Callable[..., Worker]
+NewWorker = Callable[..., WorkerRecord]
 BODY = {
     "model": "paint-prod",
     "messages": [{"role": "user", "content": "Name a colour."}],
@@ -48,17 +48,17 @@ def warm(db: None) -> str:
 
 
 @pytest.fixture
-def on(run: Run) -> str:
+def on(run: RunRecord) -> str:
     """The slug of an endpoint with room for an answer."""
-    Endpoint.objects.filter(pk=run.endpoint_id).update(max_model_len=256)
+    EndpointRecord.objects.filter(pk=run.endpoint_id).update(max_model_len=256)
     return run.endpoint.slug
 
 
-def body_replay(on: str, warm: str, **changes: Any) -> Replay:
+def body_replay(on: str, warm: str, **changes: Any) -> ReplayRecord:
     return create_body_replay(endpoint=on, profile=warm, body={**BODY, **changes})
 
 
-def decode(worker: Worker) -> None:
+def decode(worker: WorkerRecord) -> None:
     """Decode the replay that waits as a worker would."""
     lease = claim_replay(worker=worker)
     assert lease is not None
@@ -81,20 +81,20 @@ def test_without_a_limit_the_answer_may_fill_the_context(on: str, warm: str) -> 
     assert replay_work(body_replay(on, warm, max_tokens=None).pk).serving.max_tokens == 255
 
 
-def test_a_case_under_another_profile_is_decoded_on_the_endpoint_of_its_run(run: Run, warm: str) -> None:
+def test_a_case_under_another_profile_is_decoded_on_the_endpoint_of_its_run(run: RunRecord, warm: str) -> None:
     work = replay_work(create_replay(run_id=run.pk, case_id="case-14", profile=warm).pk)
     assert work.is_production
     assert work.case is not None
     assert work.serving.endpoint == run.endpoint
     assert work.serving.profile_settings["sampling"]["temperature"] == 1.0
-    Run.objects.filter(pk=run.pk).update(seed=7)
+    RunRecord.objects.filter(pk=run.pk).update(seed=7)
     other, own = (create_replay(run_id=run.pk, case_id="case-3", profile=name) for name in (warm, None))
     assert not replay_work(own.pk).is_production
     assert [case.seed for case in cases_to_decode(own.pk, [3, 4])] == [42, 42]
     assert len({42, *(case.seed for case in cases_to_decode(other.pk, [3, 4]))}) == 3  # each draws by its own
 
 
-def test_what_cannot_be_done_is_refused_by_name(on: str, warm: str, run: Run) -> None:
+def test_what_cannot_be_done_is_refused_by_name(on: str, warm: str, run: RunRecord) -> None:
     for name in ("endpoint", "profile"):
         with pytest.raises(NotFound, match="nowhere"):
             create_body_replay(**{"endpoint": on, "profile": warm, "body": BODY, name: "nowhere"})
@@ -109,7 +109,7 @@ def test_what_cannot_be_done_is_refused_by_name(on: str, warm: str, run: Run) ->
     with pytest.raises(InvalidInput) as refused:
         body_replay("theirs", warm)
     assert list(refused.value.fields) == ["endpoint"]
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
 def test_it_is_claimed_by_the_pool_of_its_endpoint(on: str, warm: str, new_worker: NewWorker) -> None:
@@ -119,7 +119,9 @@ def test_it_is_claimed_by_the_pool_of_its_endpoint(on: str, warm: str, new_worke
     assert claim_replay(worker=new_worker("near")) is not None
 
 
-def test_a_run_that_is_left_alone_keeps_no_case_from_another_profile(run: Run, warm: str, worker: Worker) -> None:
+def test_a_run_that_is_left_alone_keeps_no_case_from_another_profile(
+    run: RunRecord, warm: str, worker: WorkerRecord
+) -> None:
     left = frozenset({run.pk})
     create_replay(run_id=run.pk, case_id="case-3")
     assert claim_replay(worker=worker, left_alone=left) is None
@@ -129,7 +131,7 @@ def test_a_run_that_is_left_alone_keeps_no_case_from_another_profile(run: Run, w
     assert lease.id == other.pk
 
 
-def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str, worker: Worker) -> None:
+def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str, worker: WorkerRecord) -> None:
     replay = body_replay(on, warm)
     decode(worker)
     row = replay_row(replay.pk)
@@ -160,7 +162,7 @@ def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str,
     assert (page.window.selected.position, page.messages) == (1, tuple(BODY["messages"]))
 
 
-def test_no_run_has_anything_of_it(run: Run, on: str, warm: str, worker: Worker) -> None:
+def test_no_run_has_anything_of_it(run: RunRecord, on: str, warm: str, worker: WorkerRecord) -> None:
     before = run_report(run.pk)
     create_replay(run_id=run.pk, case_id="case-3", profile=warm)
     decode(worker)
@@ -173,7 +175,7 @@ def test_no_run_has_anything_of_it(run: Run, on: str, warm: str, worker: Worker)
         before.buckets,
         before.warnings,
     )
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert newest_replay(run.pk, "case-3") is None  # what a pair's page says of a case
     own = create_replay(run_id=run.pk, case_id="case-3")
     assert newest_replay(run.pk, "case-3") == replay_row(own.pk)
@@ -183,9 +185,9 @@ def test_no_run_has_anything_of_it(run: Run, on: str, warm: str, worker: Worker)
     assert len(production_rows(limit=5)) == 2
 
 
-def test_a_run_takes_its_own_replays_with_it_and_no_others(run: Run, on: str, warm: str) -> None:
+def test_a_run_takes_its_own_replays_with_it_and_no_others(run: RunRecord, on: str, warm: str) -> None:
     create_replay(run_id=run.pk, case_id="case-3", profile=warm)
     kept = body_replay(on, warm)
-    Run.objects.filter(pk=run.pk).update(status="cancelled")
+    RunRecord.objects.filter(pk=run.pk).update(status="cancelled")
     delete_run(run_id=run.pk)
-    assert [replay.pk for replay in Replay.objects.all()] == [kept.pk]
+    assert [replay.pk for replay in ReplayRecord.objects.all()] == [kept.pk]

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Lane, Repeat, Run, Shard, Worker
+from runs.models import Lane, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.run import add_repeats, cancel_run, create_pair, create_run, run_report
 from runs.sweep import reconcile
 from runs.work import claim_shard, record_pace
@@ -36,27 +36,29 @@ BELIEFS = (
 
 
 @pytest.fixture
-def claim(worker: Worker) -> Claim:
+def claim(worker: WorkerRecord) -> Claim:
     """Claim the next shard, and return its run."""
 
     def run_of_next(**changes: Any) -> int | None:
         lease = claim_shard(worker=worker, **changes)
-        return None if lease is None else Repeat.objects.values_list("run", flat=True).get(shards=lease.id)
+        return None if lease is None else RepeatRecord.objects.values_list("run", flat=True).get(shards=lease.id)
 
     return run_of_next
 
 
-def let_wait(run: Run) -> None:
+def let_wait(run: RunRecord) -> None:
     """Have a run wait for longer than the patience of a lower priority."""
     Shard.objects.filter(repeat__run=run).update(next_at=Now() - timedelta(minutes=2))
 
 
-def test_a_higher_priority_goes_first_whenever_it_was_asked_for(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_a_higher_priority_goes_first_whenever_it_was_asked_for(
+    new_run: Callable[..., RunRecord], claim: Claim
+) -> None:
     bulk, normal, release = (new_run(priority=name, repeats=1) for name in ("bulk", "normal", "release"))
     assert [claim() for _ in range(10)] == [release.pk] * 3 + [normal.pk] * 3 + [bulk.pk] * 3 + [None]
 
 
-def test_people_take_turns_within_a_priority(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_people_take_turns_within_a_priority(new_run: Callable[..., RunRecord], claim: Claim) -> None:
     ada, bob, eve = (build.user(name) for name in ("ada", "bob", "eve"))
     first = new_run(user=ada)
     assert [claim(), claim()] == [first.pk] * 2
@@ -67,7 +69,9 @@ def test_people_take_turns_within_a_priority(new_run: Callable[..., Run], claim:
     assert third.pk not in turns  # ada's own runs keep their order
 
 
-def test_a_lower_priority_has_one_turn_in_so_many_once_it_has_waited(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_a_lower_priority_has_one_turn_in_so_many_once_it_has_waited(
+    new_run: Callable[..., RunRecord], claim: Claim
+) -> None:
     bulk, normal = new_run(priority="bulk", repeats=9), new_run(priority="normal", repeats=9)
     assert [claim() for _ in range(PASSED_OVER + 2)] == [normal.pk] * (PASSED_OVER + 2)  # it has waited no minute
     let_wait(bulk)
@@ -75,7 +79,7 @@ def test_a_lower_priority_has_one_turn_in_so_many_once_it_has_waited(new_run: Ca
     assert [place for place, run_id in enumerate(turns) if run_id == bulk.pk] == [0, PASSED_OVER + 1]
 
 
-def test_a_release_goes_before_bulk_that_is_at_work(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_a_release_goes_before_bulk_that_is_at_work(new_run: Callable[..., RunRecord], claim: Claim) -> None:
     """However long the shards of the bulk take: its last turn is the pool's newest."""
     bulk = new_run(priority="bulk", repeats=9)
     let_wait(bulk)
@@ -85,7 +89,7 @@ def test_a_release_goes_before_bulk_that_is_at_work(new_run: Callable[..., Run],
 
 
 def test_a_warm_engine_goes_on_with_what_it_serves_but_for_a_higher_priority(
-    new_run: Callable[..., Run], claim: Claim
+    new_run: Callable[..., RunRecord], claim: Claim
 ) -> None:
     create_profile(slug="fast", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     ada, bob = build.user("ada"), build.user("bob")
@@ -98,7 +102,7 @@ def test_a_warm_engine_goes_on_with_what_it_serves_but_for_a_higher_priority(
     assert claim(warm_for=other.pk) == release.pk
 
 
-def test_a_lane_whose_shards_cannot_be_taken_holds_nobody_up(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_a_lane_whose_shards_cannot_be_taken_holds_nobody_up(new_run: Callable[..., RunRecord], claim: Claim) -> None:
     ada, bob = build.user("ada"), build.user("bob")
     left, cancelled, paused = (new_run(user=ada, priority="release", repeats=1) for _ in range(3))
     cancel_run(run_id=cancelled.pk)
@@ -110,7 +114,7 @@ def test_a_lane_whose_shards_cannot_be_taken_holds_nobody_up(new_run: Callable[.
 
 @pytest.mark.django_db(transaction=True)
 def test_workers_at_the_same_moment_never_find_an_empty_queue(
-    new_run: Callable[..., Run], new_worker: Callable[..., Worker]
+    new_run: Callable[..., RunRecord], new_worker: Callable[..., WorkerRecord]
 ) -> None:
     """One shard in each lane: whoever comes upon a shard that another is about to take goes on to the next lane."""
     for number in range(8):
@@ -118,7 +122,7 @@ def test_workers_at_the_same_moment_never_find_an_empty_queue(
     Shard.objects.exclude(first=0).delete()
     workers = [new_worker(f"w{number}") for number in range(8)]
 
-    def claim_one(worker: Worker) -> int | None:
+    def claim_one(worker: WorkerRecord) -> int | None:
         try:
             lease = claim_shard(worker=worker)
         finally:
@@ -136,7 +140,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
-def test_a_claim_looks_at_a_few_rows_of_a_hundred_thousand(new_run: Callable[..., Run], claim: Claim) -> None:
+def test_a_claim_looks_at_a_few_rows_of_a_hundred_thousand(new_run: Callable[..., RunRecord], claim: Claim) -> None:
     ada, bob = build.user("ada"), build.user("bob")
     large, small = new_run(user=ada, priority="bulk", repeats=1), new_run(user=bob, priority="release", repeats=1)
     with connection.cursor() as cursor:
@@ -165,7 +169,7 @@ def test_a_claim_looks_at_a_few_rows_of_a_hundred_thousand(new_run: Callable[...
     assert claim() == small.pk
 
 
-def test_runs_that_a_release_asks_for_have_its_priority(new_run: Callable[..., Run], suite: str) -> None:
+def test_runs_that_a_release_asks_for_have_its_priority(new_run: Callable[..., RunRecord], suite: str) -> None:
     order = {"suite": suite, "endpoint": "local", "profile": "pinned", "repeats": 1}
     assert new_run().priority == "normal"
     assert {run.priority for run in create_pair(baseline=order, candidate=order)} == {"release"}
@@ -180,14 +184,14 @@ def test_more_repeats_of_what_a_release_judges_have_its_priority(db: None) -> No
     assert set(Shard.objects.filter(status="queued").values_list("lane__priority", flat=True)) == {"release"}
 
 
-def test_a_priority_that_there_is_not_is_refused(new_run: Callable[..., Run]) -> None:
+def test_a_priority_that_there_is_not_is_refused(new_run: Callable[..., RunRecord]) -> None:
     with pytest.raises(InvalidInput) as refused:
         new_run(priority="urgent")
     assert refused.value.fields == {"priority": "Must be one of: release, normal, bulk."}
 
 
 def test_a_person_has_a_limit_of_what_waits_and_is_told_what_to_do(
-    new_run: Callable[..., Run], claim: Claim, settings: Any
+    new_run: Callable[..., RunRecord], claim: Claim, settings: Any
 ) -> None:
     settings.MAX_QUEUED_RESPONSES = 100
     ada, bob = build.user("ada"), build.user("bob")
@@ -201,8 +205,8 @@ def test_a_person_has_a_limit_of_what_waits_and_is_told_what_to_do(
     )
     with pytest.raises(QueueFull):
         add_repeats(run_id=mine.pk, n=1)
-    assert Run.objects.count() == 1
-    assert Repeat.objects.count() == 3
+    assert RunRecord.objects.count() == 1
+    assert RepeatRecord.objects.count() == 3
     new_run(user=bob, repeats=3)
     new_run(user=None, repeats=9)  # what no person asks for
     cancel_run(run_id=mine.pk)
@@ -210,7 +214,7 @@ def test_a_person_has_a_limit_of_what_waits_and_is_told_what_to_do(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_requests_at_once_do_not_both_fit(new_run: Callable[..., Run], settings: Any) -> None:
+def test_two_requests_at_once_do_not_both_fit(new_run: Callable[..., RunRecord], settings: Any) -> None:
     settings.MAX_QUEUED_RESPONSES = 50
     ada = build.user("ada")
 
@@ -227,7 +231,9 @@ def test_two_requests_at_once_do_not_both_fit(new_run: Callable[..., Run], setti
         assert sum(pool.map(ask, range(4))) == 1
 
 
-def test_what_stands_before_a_run_is_counted(new_run: Callable[..., Run], claim: Claim, worker: Worker) -> None:
+def test_what_stands_before_a_run_is_counted(
+    new_run: Callable[..., RunRecord], claim: Claim, worker: WorkerRecord
+) -> None:
     ada, bob = build.user("ada"), build.user("bob")
     first = new_run(user=ada, repeats=2)
     mine, theirs = new_run(user=ada, repeats=1), new_run(user=bob, repeats=9)
@@ -249,7 +255,7 @@ def test_what_stands_before_a_run_is_counted(new_run: Callable[..., Run], claim:
     assert run_report(first.pk).ahead is None  # somebody is at work on it
 
 
-def test_what_comes_back_keeps_its_place(new_run: Callable[..., Run], claim: Claim, worker: Worker) -> None:
+def test_what_comes_back_keeps_its_place(new_run: Callable[..., RunRecord], claim: Claim, worker: WorkerRecord) -> None:
     run = new_run(repeats=1)
     lease = claim_shard(worker=worker)
     assert lease is not None

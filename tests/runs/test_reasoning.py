@@ -10,7 +10,7 @@ from evalboard.core.archive import RunArchive
 from evalboard.core.trace import Decoded, unpack_scores
 from runs.compare import DivergenceFilter, compare, divergence_rows, trace_pair
 from runs.exports import case_table, run_archive
-from runs.models import RepeatScore, Run
+from runs.models import RepeatScore, RunRecord
 from runs.run import run_report
 from runs.run.read_response import response_page
 from runs.suites import push_suite, rescore_run
@@ -33,10 +33,10 @@ def thinks(case: int, tokens: str, *, n_thinking: int, text: str, finish_reason:
 
 
 @pytest.fixture
-def new_thinking_run(new_run: Callable[..., Run], serve: Serve) -> Callable[..., Run]:
+def new_thinking_run(new_run: Callable[..., RunRecord], serve: Serve) -> Callable[..., RunRecord]:
     push_suite(document=outcomes.suite_document(slug="few", n_cases=3))
 
-    def create(*answers: Decoded) -> Run:
+    def create(*answers: Decoded) -> RunRecord:
         created = new_run(suite="few", repeats=1)
         serve(lambda _, case: answers[case])
         created.refresh_from_db()
@@ -45,7 +45,7 @@ def new_thinking_run(new_run: Callable[..., Run], serve: Serve) -> Callable[...,
     return create
 
 
-def scores(run: Run) -> list[float]:
+def scores(run: RunRecord) -> list[float]:
     row = RepeatScore.objects.filter(repeat__run=run).latest("pk")
     return unpack_scores(bytes(row.scores)).tolist()
 
@@ -56,7 +56,7 @@ PLAIN = outcomes.decoded(2)
 PARTED = "They parted inside the thinking, at token 2 of 5 (baseline) and 8 (candidate)."
 
 
-def test_a_cut_response_is_no_answer_for_any_scorer(new_thinking_run: Callable[..., Run]) -> None:
+def test_a_cut_response_is_no_answer_for_any_scorer(new_thinking_run: Callable[..., RunRecord]) -> None:
     run = new_thinking_run(ANSWERED, CUT, PLAIN)
     assert scores(run) == [1.0, 0.0, 1.0]
     anything = {"kind": "regex", "pattern": ".*"}
@@ -68,7 +68,7 @@ def test_a_cut_response_is_no_answer_for_any_scorer(new_thinking_run: Callable[.
     assert [each.code for each in run_report(run.pk).warnings if each.code == "truncated"] == ["truncated"]
 
 
-def test_a_scorer_that_asks_for_it_reads_the_thinking(new_thinking_run: Callable[..., Run]) -> None:
+def test_a_scorer_that_asks_for_it_reads_the_thinking(new_thinking_run: Callable[..., RunRecord]) -> None:
     run = new_thinking_run(ANSWERED, CUT, PLAIN)
     hums = {"kind": "regex", "pattern": "^hmm", "reads": "thinking"}
     rescore_run(run_id=run.pk, scorer=hums)
@@ -79,7 +79,9 @@ def test_a_scorer_that_asks_for_it_reads_the_thinking(new_thinking_run: Callable
     assert scores(run) == [1.0, 0.0, 0.0]
 
 
-def test_another_thought_before_the_same_answer_is_no_other_scorer(serve: Serve, new_run: Callable[..., Run]) -> None:
+def test_another_thought_before_the_same_answer_is_no_other_scorer(
+    serve: Serve, new_run: Callable[..., RunRecord]
+) -> None:
     scorer = {"kind": "regex", "pattern": "^hmm", "reads": "thinking"}
     push_suite(document={**outcomes.suite_document(slug="few", n_cases=3), "scorer": scorer})
     runs = []
@@ -106,7 +108,7 @@ def test_a_log_keeps_its_thinking_and_says_where_it_was_cut() -> None:
     assert text == "1 answer was cut inside its thinking: raise max_tokens."
 
 
-def test_an_export_has_the_thinking_beside_the_answer(new_thinking_run: Callable[..., Run]) -> None:
+def test_an_export_has_the_thinking_beside_the_answer(new_thinking_run: Callable[..., RunRecord]) -> None:
     run = new_thinking_run(ANSWERED, CUT, PLAIN)
     archive = RunArchive(io.BytesIO(b"".join(run_archive(run.pk))))
     archive.check()
@@ -118,7 +120,7 @@ def test_an_export_has_the_thinking_beside_the_answer(new_thinking_run: Callable
 
 
 def test_a_pair_that_parts_inside_the_thinking_says_so_on_its_page_and_in_lists(
-    new_thinking_run: Callable[..., Run],
+    new_thinking_run: Callable[..., RunRecord],
 ) -> None:
     baseline = new_thinking_run(ANSWERED, thinks(1, "<hmm>blue.", n_thinking=5, text="blue"), PLAIN)
     other = thinks(0, "<hxmmmm> blue.", n_thinking=8, text=" blue")

@@ -8,7 +8,17 @@ from django.utils import timezone
 
 from evalboard.core.profile import OBSERVED, identify_log
 from runs.catalogue import create_policy
-from runs.models import Bucket, Endpoint, Fingerprint, Model, Probe, Profile, Release, Repeat, Run
+from runs.models import (
+    BucketRecord,
+    EndpointRecord,
+    FingerprintRecord,
+    Model,
+    ProbeRecord,
+    ProfileRecord,
+    ReleaseRecord,
+    RepeatRecord,
+    RunRecord,
+)
 from runs.release import decide_release
 from tests.runs import judged
 from tests.runs.judged import SAMPLE_POLICY, codes
@@ -22,25 +32,25 @@ def version(db: None) -> Any:
     return judged.suite(policy=SAMPLE_POLICY)
 
 
-def unknown(model: str, *, of: str) -> Bucket:
+def unknown(model: str, *, of: str) -> BucketRecord:
     """A bucket that a server serves which says nothing of itself; of: what keeps it apart from any other."""
     served, _ = Model.objects.get_or_create(digest=model.ljust(64, "0"), defaults={"name": model, "line": model})
     identity = identify_log({"model_reported": model}, log=of)
-    stack = Fingerprint.objects.create(digest=identity.digest, label=identity.label, manifest=identity.manifest)
-    return Bucket.objects.create(model=served, fingerprint=stack, batch_class=OBSERVED)
+    stack = FingerprintRecord.objects.create(digest=identity.digest, label=identity.label, manifest=identity.manifest)
+    return BucketRecord.objects.create(model=served, fingerprint=stack, batch_class=OBSERVED)
 
 
 def remote(slug: str) -> str:
     named = {"base_url": "https://models.example/v1", "model_repo": slug, "line": slug, "max_model_len": None}
-    return Endpoint.objects.create(slug=slug, engine=Endpoint.Engine.OPENAI, **named).slug
+    return EndpointRecord.objects.create(slug=slug, engine=EndpointRecord.Engine.OPENAI, **named).slug
 
 
-def run(version: Any, slug: str, minutes: list[int]) -> Run:
+def run(version: Any, slug: str, minutes: list[int]) -> RunRecord:
     """A finished run on a server of others, whose repeats ended so many minutes after START."""
     made = judged.run(version, by=unknown(slug, of=f"run on {slug}"), on=remote(slug))
     for repeat, at in zip(made.repeats.order_by("index"), minutes, strict=True):
-        Repeat.objects.filter(pk=repeat.pk).update(finished_at=START + timedelta(minutes=at))
-    Run.objects.filter(pk=made.pk).update(
+        RepeatRecord.objects.filter(pk=repeat.pk).update(finished_at=START + timedelta(minutes=at))
+    RunRecord.objects.filter(pk=made.pk).update(
         started_at=START + timedelta(minutes=min(minutes) - 10), finished_at=START + timedelta(minutes=max(minutes))
     )
     made.refresh_from_db()
@@ -48,18 +58,18 @@ def run(version: Any, slug: str, minutes: list[int]) -> Run:
 
 
 def canary(slug: str, state: str, at: datetime) -> None:
-    Probe.objects.create(
-        endpoint=Endpoint.objects.get(slug=slug),
-        profile=Profile.objects.get(slug="pinned"),
-        kind=Probe.Kind.CANARY,
+    ProbeRecord.objects.create(
+        endpoint=EndpointRecord.objects.get(slug=slug),
+        profile=ProfileRecord.objects.get(slug="pinned"),
+        kind=ProbeRecord.Kind.CANARY,
         parameters={},
-        status=Probe.Status.FINISHED,
+        status=ProbeRecord.Status.FINISHED,
         finding={"state": state, "sentence": "", "numbers": {}},
         finished_at=at,
     )
 
 
-def document(release: Release) -> dict[str, Any]:
+def document(release: ReleaseRecord) -> dict[str, Any]:
     assert release.verdict is not None
     return release.verdict.document
 

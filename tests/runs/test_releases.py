@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.baselines import set_baseline
-from runs.models import Comparison, Gate, Release, Response, Run, Verdict
+from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, ResponseRecord, RunRecord, Verdict
 from runs.release import create_release, decide_release, verdicts
 from runs.run import add_repeats, cancel_run, delete_run
 from runs.suites import push_suite
@@ -32,12 +32,12 @@ def version() -> Any:
 
 
 @cast
-def pair(version: Any) -> tuple[Run, Run]:
+def pair(version: Any) -> tuple[RunRecord, RunRecord]:
     process = build.process()
     return judged.run(version, {11: ALWAYS}, by=process), judged.run(version, {11: ALWAYS}, by=process)
 
 
-def test_the_same_again_ships_under_the_suites_own_policy(pair: tuple[Run, Run]) -> None:
+def test_the_same_again_ships_under_the_suites_own_policy(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     assert release.verdict is not None
     assert (release.policy.slug, release.verdict.word) == ("sample", "ship")
@@ -47,7 +47,7 @@ def test_the_same_again_ships_under_the_suites_own_policy(pair: tuple[Run, Run])
     assert "96.7" in document["summary"]
 
 
-def test_under_the_default_policy_thirty_cases_are_too_few(pair: tuple[Run, Run]) -> None:
+def test_under_the_default_policy_thirty_cases_are_too_few(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair, policy="strict")
     assert release.verdict is not None
     document = release.verdict.document
@@ -79,7 +79,7 @@ def test_a_real_drop_is_no_ship_and_names_its_cases(version: Any) -> None:
     assert changed["broken"] == [f"case-{n:03}" for n in range(6)]
 
 
-def test_deciding_again_writes_nothing(pair: tuple[Run, Run], django_assert_max_num_queries: Any) -> None:
+def test_deciding_again_writes_nothing(pair: tuple[RunRecord, RunRecord], django_assert_max_num_queries: Any) -> None:
     release = judged.release(*pair)
     before = Verdict.objects.get()
     with django_assert_max_num_queries(20):
@@ -101,7 +101,7 @@ def test_deciding_costs_the_same_statements_for_more_repeats(version: Any) -> No
     assert few < 90
 
 
-def test_another_repeat_decides_anew_and_what_was_stays_beside_it(pair: tuple[Run, Run]) -> None:
+def test_another_repeat_decides_anew_and_what_was_stays_beside_it(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     first = decide_release(release_id=release.pk)
     for run in pair:
@@ -119,14 +119,14 @@ def test_another_repeat_decides_anew_and_what_was_stays_beside_it(pair: tuple[Ru
 
 
 @pytest.mark.parametrize("made", ["policy", "unvouched"])
-def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[Run, Run], made: str) -> None:
+def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[RunRecord, RunRecord], made: str) -> None:
     release = judged.release(*pair)
     first = decide_release(release_id=release.pk)
     if made == "policy":
         other = judged.release(*pair, policy="strict")
         assert decide_release(release_id=other.pk).input_digest != first.input_digest
         return
-    Response.objects.filter(repeat__run=pair[1], repeat__index=2, case_index__lt=4).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], repeat__index=2, case_index__lt=4).update(is_vouched=False)
     second = decide_release(release_id=release.pk)
     assert second.input_digest != first.input_digest
     [line] = [line for line in second.document["warnings"] if line["code"] == "unvouched"]
@@ -134,9 +134,9 @@ def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[Run, Run], made: s
     assert {"code": "unvouched", "text": line["text"]} in second.document["gates"][0]["warnings"]
 
 
-def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[Run, Run]) -> None:
+def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[RunRecord, RunRecord]) -> None:
     strays = {"bucket": pair[1].bucket_id, "is_steady": False, "n_cases": 9, "distance": 0.333, "noise": 0.0}
-    Run.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "n_strays": 3, "n_stray_cases": 3}])
+    RunRecord.objects.filter(pk=pair[1].pk).update(strays=[{**strays, "n_strays": 3, "n_stray_cases": 3}])
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "two_computations"]
     assert line == (
@@ -145,9 +145,9 @@ def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[Run, Run]
     )
 
 
-def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[Run, Run]) -> None:
+def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[RunRecord, RunRecord]) -> None:
     bucket = {"bucket": pair[0].bucket_id, "batch_class": "alone", "n_cases": 8, "n_apart": 1, "cases": ["case-01"]}
-    Run.objects.filter(pk=pair[0].pk).update(unsteady=[bucket])
+    RunRecord.objects.filter(pk=pair[0].pk).update(unsteady=[bucket])
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unsteady"]
     assert line == (
@@ -156,7 +156,7 @@ def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[Run, Run]) -
     )
 
 
-def test_a_cancelled_repeat_is_left_out_and_said(pair: tuple[Run, Run]) -> None:
+def test_a_cancelled_repeat_is_left_out_and_said(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     add_repeats(run_id=pair[1].pk, n=2)
     cancel_run(run_id=pair[1].pk)
@@ -186,7 +186,7 @@ def test_two_buckets_in_a_run_are_never_compared_and_each_is_scored(version: Any
     one, other = build.process(), build.process(build.bucket("bfloat16"))
     mixed = build.run(version, repeats=1)
     build.decode(mixed, 1, ["red"] * 15 + ["blue"] * 15, by=[one] * 15 + [other] * 15)
-    release = judged.release(judged.run(version, by=one), Run.objects.get(pk=mixed.pk))
+    release = judged.release(judged.run(version, by=one), RunRecord.objects.get(pk=mixed.pk))
     assert release.verdict is not None
     document = release.verdict.document
     assert (document["verdict"], codes(document["reasons"])[0]) == ("not_comparable", "mixed_fingerprint")
@@ -215,7 +215,7 @@ def test_several_gates(version: Any) -> None:
     runs = {each: [judged.run(each, by=process) for _ in range(2)] for each in (version, other)}
     bad = judged.run(other, dict.fromkeys(range(9), ALWAYS), by=process)
 
-    def gate(of: Any, candidate: Run, tier: str) -> dict[str, Any]:
+    def gate(of: Any, candidate: RunRecord, tier: str) -> dict[str, Any]:
         return {"suite": of.suite.slug, "candidate": candidate.pk, "baseline": runs[of][0].pk, "tier": tier}
 
     def word(tier: str) -> str:
@@ -228,17 +228,17 @@ def test_several_gates(version: Any) -> None:
     assert (word("critical"), word("advisory")) == ("no_ship", "ship")
 
 
-def test_no_shared_case_leaves_nothing_behind(pair: tuple[Run, Run]) -> None:
+def test_no_shared_case_leaves_nothing_behind(pair: tuple[RunRecord, RunRecord]) -> None:
     changed = judged.document()
     changed["cases"] = [case | {"prompt": f"{case['prompt']}!"} for case in changed["cases"]]
     other = judged.run(push_suite(document=changed)[0])
     with pytest.raises(InvalidInput, match="No case"):
         judged.release(pair[0], other)
-    assert not Release.objects.exists()
-    assert not Gate.objects.exists()
+    assert not ReleaseRecord.objects.exists()
+    assert not GateRecord.objects.exists()
 
 
-def test_a_changed_suite_is_not_comparable(pair: tuple[Run, Run]) -> None:
+def test_a_changed_suite_is_not_comparable(pair: tuple[RunRecord, RunRecord]) -> None:
     changed = judged.document(n_cases=31)
     release = judged.release(pair[0], judged.run(push_suite(document=changed)[0]))
     assert release.verdict is not None
@@ -268,7 +268,7 @@ def test_what_is_malformed_is_named(db: None, asked: dict[str, Any], field: str)
     assert list(refused.value.fields) == [field]
 
 
-def test_what_cannot_be_judged_is_refused(pair: tuple[Run, Run]) -> None:
+def test_what_cannot_be_judged_is_refused(pair: tuple[RunRecord, RunRecord]) -> None:
     baseline, candidate = pair
     other = judged.run(judged.suite("colours", policy=None))
     queued = build.run(candidate.suite_version)
@@ -278,7 +278,7 @@ def test_what_cannot_be_judged_is_refused(pair: tuple[Run, Run]) -> None:
             create_release(gates=gates, **asked)
         if isinstance(found.value, InvalidInput):
             assert all(name.startswith("gates") for name in found.value.fields)
-        assert not Release.objects.exists()
+        assert not ReleaseRecord.objects.exists()
 
     def gate(**changes: Any) -> dict[str, Any]:
         return {"suite": "sample", "candidate": candidate.pk, "baseline": baseline.pk, **changes}
@@ -295,7 +295,7 @@ def test_what_cannot_be_judged_is_refused(pair: tuple[Run, Run]) -> None:
     refused(Conflict, "no repeat that could be judged", gate(candidate=queued.pk))
 
 
-def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[Run, Run]) -> None:
+def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[RunRecord, RunRecord]) -> None:
     set_baseline(suite="sample", run=pair[0].pk, reason="First release.", user=build.user())
     gate = {"suite": "sample", "candidate": pair[1].pk, "baseline": "current"}
     [made] = create_release(gates=[gate]).gates.all()
@@ -305,12 +305,12 @@ def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[Run, Run]
         create_release(gates=[gate | {"candidate": other.pk}])
 
 
-def test_a_release_keeps_its_runs(pair: tuple[Run, Run]) -> None:
+def test_a_release_keeps_its_runs(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     for run in pair:
         with pytest.raises(Conflict, match=f"Release {release.pk} rests on run {run.pk}"):
             delete_run(run_id=run.pk)
-    assert Run.objects.count() == 2
+    assert RunRecord.objects.count() == 2
 
 
 def test_an_installation_without_policies_gets_the_defaults(db: None) -> None:
@@ -320,10 +320,10 @@ def test_an_installation_without_policies_gets_the_defaults(db: None) -> None:
     assert release.policy.slug == "strict"
 
 
-def test_the_sweep_decides_what_was_missed(pair: tuple[Run, Run]) -> None:
+def test_the_sweep_decides_what_was_missed(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     Verdict.objects.update(decided_at=timezone.now() - timezone.timedelta(minutes=5))
-    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     assert verdicts.undecided() == [release.pk]
     reconcile()
     assert release.verdicts.count() == 2
@@ -331,18 +331,18 @@ def test_the_sweep_decides_what_was_missed(pair: tuple[Run, Run]) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger(pair: tuple[Run, Run]) -> None:
+def test_the_end_of_a_run_decides_what_rests_on_it_and_makes_its_ledger(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
-    assert Comparison.objects.get().status == "finished"
+    assert ComparisonRecord.objects.get().status == "finished"
     add_repeats(run_id=pair[1].pk, n=1)
     judged.more(pair[1], range(6, 7))
-    assert Release.objects.get().verdicts.count() == 2
-    assert Release.objects.get().verdict_id != release.verdict_id
+    assert ReleaseRecord.objects.get().verdicts.count() == 2
+    assert ReleaseRecord.objects.get().verdict_id != release.verdict_id
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_decision_that_fails_never_fails_the_runs_end(
-    pair: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    pair: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     judged.release(*pair)
 
@@ -359,9 +359,9 @@ def test_a_decision_that_fails_never_fails_the_runs_end(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_decide_at_once_make_one_verdict(pair: tuple[Run, Run]) -> None:
+def test_two_who_decide_at_once_make_one_verdict(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
-    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     together = threading.Barrier(2)
     judge = verdicts.judge
 
@@ -384,7 +384,7 @@ def test_two_who_decide_at_once_make_one_verdict(pair: tuple[Run, Run]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_inputs_that_move_while_they_are_judged_are_judged_again(
-    pair: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[RunRecord, RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = judged.release(*pair)
     judge = verdicts.judge
@@ -393,10 +393,10 @@ def test_inputs_that_move_while_they_are_judged_are_judged_again(
     def moved(found: Any) -> Any:
         document = judge(found)
         if of := next(steps, {}):
-            Response.objects.filter(repeat__run=pair[1], **of).update(is_vouched=False)
+            ResponseRecord.objects.filter(repeat__run=pair[1], **of).update(is_vouched=False)
         return document
 
-    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     monkeypatch.setattr(verdicts, "judge", moved)
     verdict = decide_release(release_id=release.pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unvouched"]

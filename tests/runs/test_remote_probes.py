@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.probes import ProbeCall
-from runs.models import Endpoint, Probe
+from evalboard.core.probes import ProbeExchange
+from runs.models import EndpointRecord, ProbeRecord
 from runs.probes import PROBES, claim_probe, create_probe, fail_probe, let_probe_rest, probes_before, record_calls
 from runs.probes.read import probe_calls, probe_detail, probe_work
 from runs.probes.read import probe_state as state_of
@@ -38,7 +38,7 @@ def in_turn(*backends: str) -> probes.Answer:
 
 def gateway() -> str:
     """A gateway whose bypass is `direct`."""
-    direct = Endpoint.objects.get(slug=probes.remote("direct"))
+    direct = EndpointRecord.objects.get(slug=probes.remote("direct"))
     return probes.remote("gateway", bypass=direct)
 
 
@@ -46,7 +46,7 @@ def checked(*, honours: frozenset[str] = EVERYTHING) -> probes.Answer:
     """Answer a capability check as a server that honours some parameters."""
     scripted = {(each.group, place): each for place, each in enumerate(answer_calls(honours=honours))}
 
-    def answer(call: ProbeCall) -> ProbeCall:
+    def answer(call: ProbeExchange) -> ProbeExchange:
         key = next(key for key in scripted if key[0] == call.group)
         return replace(scripted.pop(key), round=call.round)
 
@@ -103,7 +103,7 @@ def test_marked_answers_are_counted_and_left_out() -> None:
     probes.ask("routing", on=probes.remote(), parameters={"calls": 5})
     numbers = count()
 
-    def answer(call: ProbeCall) -> ProbeCall:
+    def answer(call: ProbeExchange) -> ProbeExchange:
         return replace(call, text="Tuesday", backend="a", marks=("cached",) if next(numbers) < 2 else ())
 
     ended = probes.served_by_others(answer)
@@ -125,7 +125,7 @@ def test_a_canary_of_a_server_that_gives_no_ids_is_held_against_earlier_ones() -
 def test_a_gateway_is_probed_beside_its_bypass_and_both_say_which_hop_drops_the_seed() -> None:
     gateway()
     through = probes.ask("seed", on="gateway")
-    direct = Probe.objects.get(bypass_of=through)
+    direct = ProbeRecord.objects.get(bypass_of=through)
     assert (direct.endpoint.slug, direct.parameters, direct.profile) == ("direct", through.parameters, through.profile)
     before = state_of(through.pk)
     probes.served_by_others(by("", probes.ignored()))
@@ -150,17 +150,17 @@ def test_a_capability_check_of_a_gateway_names_the_parameters_that_it_drops() ->
 
 def test_a_bypass_that_is_an_engine_of_ours_is_probed_for_all_but_capabilities() -> None:
     build.endpoint("local")
-    probes.remote("gateway", bypass=Endpoint.objects.get(slug="local"))
-    assert Probe.objects.filter(bypass_of=probes.ask("canary", on="gateway")).get().endpoint.slug == "local"
-    assert not Probe.objects.filter(bypass_of=probes.ask("capability", on="gateway")).exists()
+    probes.remote("gateway", bypass=EndpointRecord.objects.get(slug="local"))
+    assert ProbeRecord.objects.filter(bypass_of=probes.ask("canary", on="gateway")).get().endpoint.slug == "local"
+    assert not ProbeRecord.objects.filter(bypass_of=probes.ask("capability", on="gateway")).exists()
 
 
 def test_the_control_of_an_endpoint_with_a_reference_is_the_references_newest_probe() -> None:
     build.endpoint("local")
-    probes.remote(reference=Endpoint.objects.get(slug="local"))
+    probes.remote(reference=EndpointRecord.objects.get(slug="local"))
     first = probes.ask("seed", on="hosted", parameters=SMALL)
     assert "no such probe of the reference, local, had ended before" in probe_detail(first.pk).control
-    Probe.objects.all().delete()
+    ProbeRecord.objects.all().delete()
     known = probes.ask("seed", parameters=SMALL)
     probes.served(probes.honoured)
     probe = probes.ask("seed", on="hosted", parameters=SMALL)
@@ -178,11 +178,11 @@ def test_an_endpoint_that_rests_lets_its_probe_wait_and_loses_it_no_attempt() ->
         probe.refresh_from_db()
         assert (probe.status, probe.owner_id, probe.error) == ("queued", None, "503 five times in a row")
         assert claim_probe(worker=worker) is None
-        Probe.objects.update(next_at=Now())
+        ProbeRecord.objects.update(next_at=Now())
         assert claim_probe(worker=worker) is None  # the endpoint itself rests
-        endpoint = Endpoint.objects.get(slug="hosted")
+        endpoint = EndpointRecord.objects.get(slug="hosted")
         assert (endpoint.n_failures, endpoint.rest_reason) == (5, "503 five times in a row")
-        Endpoint.objects.update(rests_until=Now())
+        EndpointRecord.objects.update(rests_until=Now())
     ended = probes.served_by_others(lambda call: replace(call, text="blue", top=(("blue", -0.5),)))
     assert ended.status == "finished"
 
@@ -195,8 +195,8 @@ def test_a_probe_that_waited_for_its_endpoint_is_lost_as_often_as_any_other_befo
             lease = claim_probe(worker=worker)
             assert lease is not None, n_lost
             let_probe_rest(lease=lease, reason="503", seconds=30, n_failures=5)
-            Probe.objects.update(next_at=Now())
-            Endpoint.objects.update(rests_until=None)
+            ProbeRecord.objects.update(next_at=Now())
+            EndpointRecord.objects.update(rests_until=None)
         assert claim_probe(worker=worker) is not None
         PROBES.take_back_from([worker.pk])
     probe.refresh_from_db()
@@ -244,4 +244,4 @@ def test_a_capability_check_is_scheduled_every_day() -> None:
     schedule.next_at = timezone.now() - timedelta(minutes=1)
     schedule.save()
     start_due(schedule.pk)
-    assert Probe.objects.get().kind == "capability"
+    assert ProbeRecord.objects.get().kind == "capability"

@@ -13,7 +13,7 @@ from evalboard.core.compare import make_decoded_result, make_failed_result
 from evalboard.core.errors import InvalidInput, LeaseLost, NotFound, ProfileRefused
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Replay, Response, Run, SelfTest, Worker
+from runs.models import EngineProcess, ReplayRecord, ResponseRecord, RunRecord, SelfTestRecord, WorkerRecord
 from runs.replays import REPLAYS, claim_replay, create_replay, finish_replay, record_result
 from runs.replays import read as selectors
 from runs.run import delete_run
@@ -21,11 +21,11 @@ from runs.sweep import reconcile, release_dead_workers
 from runs.work import Beat, Lease
 from tests import outcomes, self_tests
 
-NewWorker = Callable[..., Worker]
+NewWorker = Callable[..., WorkerRecord]
 
 
 @pytest.fixture
-def replay(run: Run) -> Replay:
+def replay(run: RunRecord) -> ReplayRecord:
     return create_replay(run_id=run.pk, case_id="case-3", batch_sizes=[1, 2])
 
 
@@ -49,14 +49,14 @@ def result(variant: dict[str, Any], *, error: str = "", has_response: bool = Tru
     return {**found, **beside}
 
 
-def claimed(worker: Worker) -> Lease:
+def claimed(worker: WorkerRecord) -> Lease:
     lease = claim_replay(worker=worker)
     assert lease is not None
     return lease
 
 
 def expire(lease: Lease) -> None:
-    Replay.objects.filter(pk=lease.id).update(lease_until=Now())
+    ReplayRecord.objects.filter(pk=lease.id).update(lease_until=Now())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,9 @@ def expire(lease: Lease) -> None:
         ),
     ],
 )
-def test_what_is_asked_for_becomes_variants(run: Run, asked: dict[str, Any], variants: list[dict[str, Any]]) -> None:
+def test_what_is_asked_for_becomes_variants(
+    run: RunRecord, asked: dict[str, Any], variants: list[dict[str, Any]]
+) -> None:
     replay = create_replay(run_id=run.pk, case_id="case-3", repeat=2, **asked)
     assert (replay.variants, replay.case_index, replay.repeat.index, replay.status) == (variants, 3, 2, "queued")
 
@@ -96,21 +98,21 @@ def test_what_is_asked_for_becomes_variants(run: Run, asked: dict[str, Any], var
         ({"batch_sizes": list(range(1, 13)), "dtypes": ["float32", "float16", "bfloat16"]}, "variants"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(run: Run, asked: dict[str, Any], field: str) -> None:
+def test_what_cannot_be_done_is_refused_by_name(run: RunRecord, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         create_replay(run_id=run.pk, case_id="case-3", **asked)
     assert set(refused.value.fields) == {field}
-    assert not Replay.objects.exists()
+    assert not ReplayRecord.objects.exists()
 
 
-def test_runs_and_cases_that_are_not_there_are_not_found(run: Run) -> None:
+def test_runs_and_cases_that_are_not_there_are_not_found(run: RunRecord) -> None:
     with pytest.raises(NotFound, match=r"no run 999"):
         create_replay(run_id=999, case_id="case-3")
     with pytest.raises(NotFound, match=r"no case sky"):
         create_replay(run_id=run.pk, case_id="sky")
 
 
-def test_replays_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker) -> None:
+def test_replays_are_claimed_oldest_first_and_each_once(run: RunRecord, worker: WorkerRecord) -> None:
     asked = [create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(3)]
     taken = [claim_replay(worker=worker) for _ in range(4)]
     assert [lease.id for lease in taken if lease] == asked
@@ -118,11 +120,11 @@ def test_replays_are_claimed_oldest_first_and_each_once(run: Run, worker: Worker
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_replay_that_many_workers_want_goes_to_one(new_run: Callable[..., Run], new_worker: NewWorker) -> None:
+def test_a_replay_that_many_workers_want_goes_to_one(new_run: Callable[..., RunRecord], new_worker: NewWorker) -> None:
     run = new_run()
     asked = {create_replay(run_id=run.pk, case_id=f"case-{n}").pk for n in range(10)}
 
-    def claim_all(worker: Worker) -> list[int]:
+    def claim_all(worker: WorkerRecord) -> list[int]:
         taken = []
         while lease := claim_replay(worker=worker):
             taken.append(lease.id)
@@ -134,28 +136,28 @@ def test_a_replay_that_many_workers_want_goes_to_one(new_run: Callable[..., Run]
     assert sorted(taken) == sorted(asked)
 
 
-def test_other_pools_and_runs_that_are_left_alone_are_not_claimed(replay: Replay, new_worker: NewWorker) -> None:
+def test_other_pools_and_runs_that_are_left_alone_are_not_claimed(replay: ReplayRecord, new_worker: NewWorker) -> None:
     assert claim_replay(worker=new_worker("far", pool="gpu")) is None
     assert claim_replay(worker=new_worker("near"), left_alone=frozenset({replay.run_id})) is None
     assert claim_replay(worker=new_worker("idle"), left_alone=frozenset({replay.run_id + 1})) is not None
 
 
-def test_a_claim_touches_neither_the_run_nor_its_shards(replay: Replay, worker: Worker) -> None:
+def test_a_claim_touches_neither_the_run_nor_its_shards(replay: ReplayRecord, worker: WorkerRecord) -> None:
     claimed(worker)
-    run = Run.objects.get(pk=replay.run_id)
+    run = RunRecord.objects.get(pk=replay.run_id)
     assert (run.status, run.started_at, run.bucket_id) == ("queued", None, None)
     assert set(run.repeats.values_list("shards__status", flat=True)) == {"queued"}
 
 
-def test_the_run_of_a_replay_may_have_ended_in_any_way(new_run: Callable[..., Run], worker: Worker) -> None:
-    for status in Run.Status.values:
+def test_the_run_of_a_replay_may_have_ended_in_any_way(new_run: Callable[..., RunRecord], worker: WorkerRecord) -> None:
+    for status in RunRecord.Status.values:
         run = new_run()
         create_replay(run_id=run.pk, case_id="case-0")
-        Run.objects.filter(pk=run.pk).update(status=status, is_cancel_wanted=status == "cancelled")
-        assert Replay.objects.get(pk=claimed(worker).id).run_id == run.pk
+        RunRecord.objects.filter(pk=run.pk).update(status=status, is_cancel_wanted=status == "cancelled")
+        assert ReplayRecord.objects.get(pk=claimed(worker).id).run_id == run.pk
 
 
-def test_results_are_kept_in_order_and_the_end_is_read(replay: Replay, worker: Worker) -> None:
+def test_results_are_kept_in_order_and_the_end_is_read(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     for variant in replay.variants:
         record_result(lease=lease, result=result(variant))
@@ -169,7 +171,9 @@ def test_results_are_kept_in_order_and_the_end_is_read(replay: Replay, worker: W
     assert claim_replay(worker=worker) is None
 
 
-def test_a_result_that_is_sent_again_after_a_lost_answer_is_stored_once(replay: Replay, worker: Worker) -> None:
+def test_a_result_that_is_sent_again_after_a_lost_answer_is_stored_once(
+    replay: ReplayRecord, worker: WorkerRecord
+) -> None:
     lease = claimed(worker)
     for _ in range(2):
         record_result(lease=lease, result=result({"batch_size": 1}))
@@ -182,7 +186,7 @@ def test_a_result_that_is_sent_again_after_a_lost_answer_is_stored_once(replay: 
     assert [each["variant"] for each in replay.results] == replay.variants
 
 
-def test_recording_and_heartbeats_renew_the_lease(replay: Replay, worker: Worker) -> None:
+def test_recording_and_heartbeats_renew_the_lease(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     expire(lease)
     assert REPLAYS.renew(lease=lease) == Beat(is_held=True, is_cancel_wanted=False)
@@ -190,10 +194,10 @@ def test_recording_and_heartbeats_renew_the_lease(replay: Replay, worker: Worker
     expire(lease)
     record_result(lease=lease, result=result({"batch_size": 1}))
     reconcile()
-    assert Replay.objects.get(pk=replay.pk).status == "running"
+    assert ReplayRecord.objects.get(pk=replay.pk).status == "running"
 
 
-def test_a_replay_of_which_no_variant_gave_an_answer_has_failed(replay: Replay, worker: Worker) -> None:
+def test_a_replay_of_which_no_variant_gave_an_answer_has_failed(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     for variant in replay.variants:
         record_result(lease=lease, result=result(variant, error="no\0memory"))
@@ -203,7 +207,7 @@ def test_a_replay_of_which_no_variant_gave_an_answer_has_failed(replay: Replay, 
     assert replay.finished_at is not None
 
 
-def test_one_answer_is_enough(replay: Replay, worker: Worker) -> None:
+def test_one_answer_is_enough(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     record_result(lease=lease, result=result({"batch_size": 1}))
     record_result(lease=lease, result=result({"batch_size": 2}, error="no memory"))
@@ -214,7 +218,7 @@ def test_one_answer_is_enough(replay: Replay, worker: Worker) -> None:
     )
 
 
-def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: Replay, new_worker: NewWorker) -> None:
+def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: ReplayRecord, new_worker: NewWorker) -> None:
     slow, quick = new_worker("slow"), new_worker("quick")
     old = claimed(slow)
     record_result(lease=old, result=result({"batch_size": 1}))
@@ -222,7 +226,7 @@ def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: Replay, new_w
     reconcile()
     new = claimed(quick)
     assert (new.id, new.attempt) == (old.id, 2)
-    before = Replay.objects.values().get(pk=replay.pk)
+    before = ReplayRecord.objects.values().get(pk=replay.pk)
     with pytest.raises(LeaseLost):
         record_result(lease=old, result=result({"batch_size": 2}))
     with pytest.raises(LeaseLost):
@@ -230,20 +234,20 @@ def test_an_attempt_that_lost_its_replay_can_write_nothing(replay: Replay, new_w
     REPLAYS.refuse(lease=old, reason="late")
     REPLAYS.release(lease=old, reason="late", may_fail=True)
     assert not REPLAYS.renew(lease=old).is_held
-    assert Replay.objects.values().get(pk=replay.pk) == before
+    assert ReplayRecord.objects.values().get(pk=replay.pk) == before
     assert len(before["results"]) == 1  # what the first attempt had stored is kept
 
 
-def test_a_replay_is_deleted_with_its_run_and_then_not_held(replay: Replay, worker: Worker) -> None:
+def test_a_replay_is_deleted_with_its_run_and_then_not_held(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
-    Run.objects.filter(pk=replay.run_id).update(status="finished")
+    RunRecord.objects.filter(pk=replay.run_id).update(status="finished")
     delete_run(run_id=replay.run_id)
     assert not REPLAYS.renew(lease=lease).is_held
     with pytest.raises(LeaseLost):
         record_result(lease=lease, result=result({"batch_size": 1}))
 
 
-def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: Replay, worker: Worker) -> None:
+def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: ReplayRecord, worker: WorkerRecord) -> None:
     for attempt in (1, 2, 3):
         lease = claimed(worker)
         assert lease.attempt == attempt
@@ -255,19 +259,19 @@ def test_a_replay_that_loses_its_worker_three_times_has_failed(replay: Replay, w
     assert replay.error.startswith("It was begun 3 times and never came to an end. Its worker was not heard of")
 
 
-def test_a_replay_given_back_in_good_order_is_never_given_up(replay: Replay, worker: Worker) -> None:
+def test_a_replay_given_back_in_good_order_is_never_given_up(replay: ReplayRecord, worker: WorkerRecord) -> None:
     for _ in range(5):
         REPLAYS.release(lease=claimed(worker), reason="The worker was stopped.", may_fail=False)
     assert claimed(worker).attempt == 6
 
 
-def test_a_living_lease_is_left_alone_by_the_sweep(replay: Replay, worker: Worker) -> None:
+def test_a_living_lease_is_left_alone_by_the_sweep(replay: ReplayRecord, worker: WorkerRecord) -> None:
     lease = claimed(worker)
     reconcile()
     assert REPLAYS.renew(lease=lease).is_held
 
 
-def test_replays_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_worker: NewWorker) -> None:
+def test_replays_of_a_process_that_is_gone_are_taken_back_at_once(run: RunRecord, new_worker: NewWorker) -> None:
     places = {"gone": (7, "here"), "alive": (8, "here"), "far": (7, "there")}
     owners = [new_worker(name, pid=pid, place=place, process_started=1) for name, (pid, place) in places.items()]
     for number, _ in enumerate(owners):
@@ -278,7 +282,7 @@ def test_replays_of_a_process_that_is_gone_are_taken_back_at_once(run: Run, new_
 
 
 def test_what_this_worker_cannot_honour_is_left_to_one_that_can(
-    new_run: Callable[..., Run], new_worker: NewWorker
+    new_run: Callable[..., RunRecord], new_worker: NewWorker
 ) -> None:
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     run = new_run(profile="invariant")
@@ -286,11 +290,11 @@ def test_what_this_worker_cannot_honour_is_left_to_one_that_can(
     weak = new_worker("weak")
     able = new_worker("able", hardware={"kind": "cuda", "gpus": [{"name": "H100", "capability": 9.0}]})
     test = {"is_invariant": True, "node_digest": "n", "host": "here", "result": self_tests.result(device="cuda")}
-    Worker.objects.filter(pk=able.pk).update(self_test=SelfTest.objects.create(**test))
+    WorkerRecord.objects.filter(pk=able.pk).update(self_test=SelfTestRecord.objects.create(**test))
     REPLAYS.refuse(lease=claimed(weak), reason="no kernels")
     replay.refresh_from_db()
     assert (replay.status, replay.error) == ("queued", "no kernels")
-    Worker.objects.filter(pk=able.pk).update(stopped_at=Now())
+    WorkerRecord.objects.filter(pk=able.pk).update(stopped_at=Now())
     REPLAYS.refuse(lease=claimed(weak), reason="no kernels")
     replay.refresh_from_db()
     assert (replay.status, "this worker decodes on a CPU" in replay.error) == ("failed", True)
@@ -300,7 +304,7 @@ def test_what_this_worker_cannot_honour_is_left_to_one_that_can(
 
 @pytest.mark.django_db(transaction=True)
 def test_asking_and_giving_back_rings_the_pool(
-    new_run: Callable[..., Run], new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
+    new_run: Callable[..., RunRecord], new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, rung = new_run(), []
     monkeypatch.setattr("runs.work.dispatch.ring_or_log", lambda pool, *, n_shards: rung.append((pool, n_shards)))
@@ -309,7 +313,9 @@ def test_asking_and_giving_back_rings_the_pool(
     assert rung == [("default", 1), ("default", 1)]
 
 
-def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], engine_process: EngineProcess) -> None:
+def test_a_worker_learns_what_the_run_did(
+    run: RunRecord, serve: Callable[..., None], engine_process: EngineProcess
+) -> None:
     serve()
     replay = create_replay(run_id=run.pk, case_id="case-14", repeat=2)
     work = selectors.replay_work(replay.pk)
@@ -326,18 +332,18 @@ def test_a_worker_learns_what_the_run_did(run: Run, serve: Callable[..., None], 
     assert [case.index for case in selectors.cases_to_decode(replay.pk, [5, 2, 5])] == [5, 2, 5]
 
 
-def test_of_a_missing_response_there_is_nothing_to_hold_against(run: Run, serve: Callable[..., None]) -> None:
+def test_of_a_missing_response_there_is_nothing_to_hold_against(run: RunRecord, serve: Callable[..., None]) -> None:
     before = create_replay(run_id=run.pk, case_id="case-1")
     assert selectors.replay_work(before.pk).response is None
     serve(lambda repeat, case: outcomes.failed(case))
     missing = create_replay(run_id=run.pk, case_id="case-1")
     assert selectors.replay_work(missing.pk).response is None
-    assert Response.objects.exists()
+    assert ResponseRecord.objects.exists()
     assert selectors.count_prompt_tokens(run.pk, [0]) is None
 
 
 def test_replays_are_listed_by_case_and_run_newest_first(
-    run: Run, django_assert_num_queries: Callable[[int], Any]
+    run: RunRecord, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     asked = [create_replay(run_id=run.pk, case_id=f"case-{n % 2}").pk for n in range(6)]
     assert [int(row.id) for row in selectors.list_case_replays(run.pk, 1)] == asked[5::-2]

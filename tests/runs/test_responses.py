@@ -13,16 +13,16 @@ from evalboard.core.digest import text_digest
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Decoded, read_trace, unpack_scores
 from runs.models import (
-    Bucket,
+    BucketRecord,
     CaseColumns,
     EngineProcess,
-    Fingerprint,
+    FingerprintRecord,
     RepeatScore,
-    Response,
-    Run,
+    ResponseRecord,
+    RunRecord,
     Shard,
     TraceBlock,
-    Worker,
+    WorkerRecord,
 )
 from runs.run.runs import SHARDS_PER_REPEAT
 from runs.suites import push_suite, rescore_run
@@ -34,25 +34,25 @@ Serve = Callable[..., None]
 
 
 @pytest.fixture
-def run_of_one_shard(new_run: Callable[..., Run]) -> Run:
+def run_of_one_shard(new_run: Callable[..., RunRecord]) -> RunRecord:
     push_suite(document=outcomes.suite_document(slug="few", n_cases=12))
     return new_run(suite="few", repeats=2)
 
 
 @pytest.fixture
-def run_of_40_a_shard(new_run: Callable[..., Run]) -> Run:
+def run_of_40_a_shard(new_run: Callable[..., RunRecord]) -> RunRecord:
     push_suite(document=outcomes.suite_document(slug="many", n_cases=SHARDS_PER_REPEAT * 40))
     return new_run(suite="many", repeats=1)
 
 
 def test_a_response_is_stored_with_its_provenance_and_its_exact_trace(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     outcome = outcomes.decoded(3, text="blue", logprob=float("-inf"))
     assert record_outcomes(lease=lease, process=engine_process, outcomes=[outcome]) == 1
-    stored = Response.objects.get()
+    stored = ResponseRecord.objects.get()
     assert (stored.case_index, stored.text, stored.attempt, stored.batch_min) == (3, "blue", 1, 1)
     assert stored.trace_block is not None
     assert stored.trace_slot is not None
@@ -61,7 +61,7 @@ def test_a_response_is_stored_with_its_provenance_and_its_exact_trace(
 
 
 def test_a_text_that_the_database_cannot_hold_is_stored_with_the_exact_digest(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -70,35 +70,35 @@ def test_a_text_that_the_database_cannot_hold_is_stored_with_the_exact_digest(
         process=engine_process,
         outcomes=[outcomes.decoded(0, text="a\0b"), outcomes.failed(1, detail="\0")],
     )
-    answered, missing = Response.objects.order_by("case_index")
+    answered, missing = ResponseRecord.objects.order_by("case_index")
     assert (answered.text, missing.error_detail) == ("a\ufffdb", "\ufffd")
     assert bytes(answered.text_digest or b"") == text_digest("a\0b")
 
 
 def test_a_case_that_has_a_response_keeps_the_first_one(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     for text in ("first", "second"):
         record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0, text=text)])
-    assert Response.objects.get().text == "first"
+    assert ResponseRecord.objects.get().text == "first"
     assert Shard.objects.get(pk=lease.id).n_done == 1
 
 
 def test_two_outcomes_of_one_case_at_once_are_refused_by_the_database(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     twice = [outcomes.decoded(0), outcomes.decoded(1), outcomes.decoded(0)]
     with pytest.raises(IntegrityError, match="one_response_per_case_and_repeat"), transaction.atomic():
         record_outcomes(lease=lease, process=engine_process, outcomes=twice)
-    assert not Response.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert not TraceBlock.objects.exists()
 
 
-def test_recording_renews_the_lease(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
+def test_recording_renews_the_lease(run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     Shard.objects.update(lease_until=Now() - timedelta(seconds=1))
@@ -106,16 +106,16 @@ def test_recording_renews_the_lease(run: Run, worker: Worker, engine_process: En
     assert not SHARDS.expired().exists()
 
 
-def test_identical_repeats_store_one_trace_a_case(new_run: Callable[..., Run], serve: Serve) -> None:
+def test_identical_repeats_store_one_trace_a_case(new_run: Callable[..., RunRecord], serve: Serve) -> None:
     run = new_run(repeats=5)
     serve()
-    assert Response.objects.filter(repeat__run=run).count() == 150
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 150
     assert TraceBlock.objects.aggregate(n=Sum("n_traces"))["n"] == 30
     assert not TraceBlock.objects.filter(is_packed=False).exists()
 
 
 def test_a_trace_that_an_earlier_repeat_holds_is_not_stored_even_for_a_while(
-    run_of_one_shard: Run, worker: Worker, engine_process: EngineProcess
+    run_of_one_shard: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     for _ in range(2):
         lease = claim_shard(worker=worker)
@@ -127,7 +127,7 @@ def test_a_trace_that_an_earlier_repeat_holds_is_not_stored_even_for_a_while(
 
 
 def test_repeats_that_are_decoded_at_once_share_equal_traces_when_they_end(
-    run_of_one_shard: Run, new_worker: Callable[..., Worker], engine_process: EngineProcess
+    run_of_one_shard: RunRecord, new_worker: Callable[..., WorkerRecord], engine_process: EngineProcess
 ) -> None:
     leases = [claim_shard(worker=new_worker(name)) for name in ("one", "other")]
     for lease in leases:
@@ -142,7 +142,7 @@ def test_repeats_that_are_decoded_at_once_share_equal_traces_when_they_end(
 
 
 def test_a_shards_only_block_is_final_as_it_is(
-    run_of_one_shard: Run, worker: Worker, engine_process: EngineProcess
+    run_of_one_shard: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -153,7 +153,7 @@ def test_a_shards_only_block_is_final_as_it_is(
 
 
 def test_full_blocks_stay_and_the_others_of_a_shard_are_packed_together(
-    run_of_40_a_shard: Run, worker: Worker, engine_process: EngineProcess
+    run_of_40_a_shard: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -168,7 +168,7 @@ def test_full_blocks_stay_and_the_others_of_a_shard_are_packed_together(
 
 
 def test_more_than_a_block_holds_fills_one_and_begins_another(
-    run_of_40_a_shard: Run, worker: Worker, engine_process: EngineProcess
+    run_of_40_a_shard: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -181,13 +181,13 @@ def test_more_than_a_block_holds_fills_one_and_begins_another(
     _assert_that_all_traces_read_back()
 
 
-def test_a_trace_that_differs_is_stored_beside_the_others_and_all_read_back(run: Run, serve: Serve) -> None:
+def test_a_trace_that_differs_is_stored_beside_the_others_and_all_read_back(run: RunRecord, serve: Serve) -> None:
     serve(lambda repeat, case: outcomes.decoded(case, logprob=-0.5 if (repeat, case) == (2, 7) else -0.25))
     assert TraceBlock.objects.aggregate(n=Sum("n_traces"))["n"] == 31
     _assert_that_all_traces_read_back()
 
 
-def test_a_finished_run_has_scores_and_columns_for_every_repeat(run: Run, serve: Serve) -> None:
+def test_a_finished_run_has_scores_and_columns_for_every_repeat(run: RunRecord, serve: Serve) -> None:
     serve(lambda repeat, case: outcomes.decoded(case, text="blue" if case % 2 else "red"))
     run.refresh_from_db()
     assert run.status == "finished"
@@ -199,7 +199,7 @@ def test_a_finished_run_has_scores_and_columns_for_every_repeat(run: Run, serve:
     assert np.array_equal(scores, [case % 2 for case in range(30)])
 
 
-def test_a_missing_response_makes_the_run_incomplete_and_gives_no_points(run: Run, serve: Serve) -> None:
+def test_a_missing_response_makes_the_run_incomplete_and_gives_no_points(run: RunRecord, serve: Serve) -> None:
     serve(lambda repeat, case: outcomes.failed(case) if (repeat, case) == (1, 4) else outcomes.decoded(case))
     run.refresh_from_db()
     assert run.status == "incomplete"
@@ -209,17 +209,19 @@ def test_a_missing_response_makes_the_run_incomplete_and_gives_no_points(run: Ru
 
 
 def test_failures_of_one_kind_are_told_twenty_times_and_then_only_counted(
-    new_run: Callable[..., Run], serve: Serve
+    new_run: Callable[..., RunRecord], serve: Serve
 ) -> None:
     run = new_run(repeats=1)
     serve(lambda repeat, case: outcomes.failed(case) if case < 27 else outcomes.failed(case, code="timeout"))
     told = run.events.filter(code="prompt_too_long")
     assert list(told.values_list("level", flat=True)) == ["error"] * 20 + ["warning"]
     assert run.events.filter(code="timeout").count() == 3
-    assert Response.objects.filter(repeat__run=run, error_code="prompt_too_long").count() == 27
+    assert ResponseRecord.objects.filter(repeat__run=run, error_code="prompt_too_long").count() == 27
 
 
-def test_many_failures_at_once_are_told_as_those_that_come_one_by_one(run_of_40_a_shard: Run, worker: Worker) -> None:
+def test_many_failures_at_once_are_told_as_those_that_come_one_by_one(
+    run_of_40_a_shard: RunRecord, worker: WorkerRecord
+) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     record_outcomes(lease=lease, process=None, outcomes=[outcomes.failed(case) for case in range(40)])
@@ -234,11 +236,11 @@ def test_the_same_stack_lands_in_the_same_bucket_and_another_dtype_in_another(
     first, again, other = new_engine_process(), new_engine_process(), new_engine_process(dtype="bfloat16")
     assert first.bucket == again.bucket
     assert other.bucket != first.bucket
-    assert (Bucket.objects.count(), Fingerprint.objects.count()) == (2, 2)
+    assert (BucketRecord.objects.count(), FingerprintRecord.objects.count()) == (2, 2)
 
 
 def test_a_run_keeps_to_the_bucket_of_its_first_shard(
-    run: Run, new_engine_process: Callable[..., EngineProcess]
+    run: RunRecord, new_engine_process: Callable[..., EngineProcess]
 ) -> None:
     assert bind_bucket(run_id=run.pk, bucket=new_engine_process().bucket)
     assert not bind_bucket(run_id=run.pk, bucket=new_engine_process(dtype="bfloat16").bucket)
@@ -250,7 +252,7 @@ def test_a_broken_pin_is_recorded_as_broken(new_engine_process: Callable[..., En
 
 
 def test_a_self_check_that_changes_marks_the_responses_since_the_last_good_one(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -259,21 +261,21 @@ def test_a_self_check_that_changes_marks_the_responses_since_the_last_good_one(
         same = record_self_check(process=engine_process, digest=digest)
         assert same is (digest == "aa")
         record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(case)])
-    vouched = dict(Response.objects.values_list("case_index", "is_vouched"))
+    vouched = dict(ResponseRecord.objects.values_list("case_index", "is_vouched"))
     assert vouched == {0: True, 1: False, 2: True}
     assert run.events.filter(code="self_check_failed").exists()
 
 
-def test_rescoring_keeps_both_scores_and_runs_nothing(run: Run, serve: Serve) -> None:
+def test_rescoring_keeps_both_scores_and_runs_nothing(run: RunRecord, serve: Serve) -> None:
     serve(lambda repeat, case: outcomes.decoded(case, text="BLUE"))
     assert set(RepeatScore.objects.values_list("points", flat=True)) == {0.0}
-    recorded = set(Response.objects.values_list("id", "recorded_at"))
+    recorded = set(ResponseRecord.objects.values_list("id", "recorded_at"))
     rescore_run(run_id=run.pk, scorer={"kind": "exact", "normalise": {"case": "fold"}})
     assert sorted(RepeatScore.objects.values_list("points", flat=True)) == [0.0, 0.0, 100.0, 100.0]
-    assert set(Response.objects.values_list("id", "recorded_at")) == recorded
+    assert set(ResponseRecord.objects.values_list("id", "recorded_at")) == recorded
 
 
-def test_rescoring_says_what_is_wrong(run: Run, serve: Serve) -> None:
+def test_rescoring_says_what_is_wrong(run: RunRecord, serve: Serve) -> None:
     with pytest.raises(Conflict):
         rescore_run(run_id=run.pk, scorer={"kind": "exact"})
     serve()
@@ -288,7 +290,7 @@ def test_rescoring_says_what_is_wrong(run: Run, serve: Serve) -> None:
 
 
 def test_a_repeat_whose_last_worker_died_before_ending_it_is_ended_by_the_reconciler(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     while lease := claim_shard(worker=worker):
         shard = Shard.objects.get(pk=lease.id)
@@ -301,7 +303,7 @@ def test_a_repeat_whose_last_worker_died_before_ending_it_is_ended_by_the_reconc
 
 
 def test_a_repeat_that_cannot_be_ended_is_said_on_its_run_and_stops_no_other(
-    new_run: Callable[..., Run], worker: Worker, engine_process: EngineProcess
+    new_run: Callable[..., RunRecord], worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     damaged, sound = new_run(repeats=1), new_run(repeats=1)
     while lease := claim_shard(worker=worker):
@@ -309,7 +311,9 @@ def test_a_repeat_that_cannot_be_ended_is_said_on_its_run_and_stops_no_other(
         came = [outcomes.decoded(case) for case in range(shard.first, shard.last + 1)]
         record_outcomes(lease=lease, process=engine_process, outcomes=came)
         Shard.objects.filter(pk=shard.pk).update(status="finished", lease_until=None)
-    Response.objects.filter(repeat__run=damaged, case_index=3).update(engine_process=None)  # no bucket to score in
+    ResponseRecord.objects.filter(repeat__run=damaged, case_index=3).update(
+        engine_process=None
+    )  # no bucket to score in
     for _ in range(2):
         reconcile()
     sound.refresh_from_db()
@@ -324,7 +328,7 @@ def _of_the_shard(lease: Lease) -> list[Decoded]:
 
 
 def _assert_that_all_traces_read_back() -> None:
-    for response in Response.objects.select_related("trace_block"):
+    for response in ResponseRecord.objects.select_related("trace_block"):
         assert response.trace_block is not None
         assert response.trace_slot is not None
         trace = read_trace(bytes(response.trace_block.data), response.trace_slot)

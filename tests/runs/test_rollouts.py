@@ -12,7 +12,7 @@ from evalboard.core.rollouts import parse_rollouts
 from runs.forced import answers_elsewhere, create_forced, read, reported_scoring, verify_scoring
 from runs.importers.files import LogFile
 from runs.imports import import_logs
-from runs.models import Endpoint, ForcedScoring, Profile, Run, TraceBlock
+from runs.models import EndpointRecord, ForcedScoringRecord, ProfileRecord, RunRecord, TraceBlock
 from runs.run import delete_run, response_page, stored_trace
 from tests import build, forced, rollouts
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.django_db
 PLANTED = (3, 17)
 
 
-def imported(folder: Path, lines: list[Any], *, name: str = "step-12.jsonl", suite: str | None = None) -> Run:
+def imported(folder: Path, lines: list[Any], *, name: str = "step-12.jsonl", suite: str | None = None) -> RunRecord:
     path = folder / name
     path.write_bytes(rollouts.content(lines))
     [run] = import_logs(files=[LogFile(name, path)], format="auto", suite=suite, user=None)[1]
     return run
 
 
-def scoring_of(run: Run) -> Any:
+def scoring_of(run: RunRecord) -> Any:
     scoring = reported_scoring(run.pk)
     assert scoring is not None
     return scoring
@@ -114,7 +114,7 @@ def test_no_suite_s_scorer_reads_rollouts(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         imported(tmp_path, rollouts.rows(), suite="colours")
     assert "no text, which no suite" in refused.value.fields["suite"]
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 def test_no_note_speaks_of_a_scorer_to_come(tmp_path: Path) -> None:
@@ -135,15 +135,15 @@ def test_a_trainer_verifies_no_endpoint_and_goes_with_its_run(tmp_path: Path) ->
     with pytest.raises(Conflict, match="is what a trainer gave"):
         verify_scoring(scoring, control=scoring, numerics=scoring)
     delete_run(run_id=run.pk)
-    assert not ForcedScoring.objects.exists()
+    assert not ForcedScoringRecord.objects.exists()
     assert not TraceBlock.objects.exists()
 
 
 def test_a_row_has_a_stack_or_is_a_trainer_s(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows())
     with pytest.raises(IntegrityError), transaction.atomic():
-        ForcedScoring.objects.filter(run=run).update(endpoint=Endpoint.objects.first(), profile=None)
-    assert Profile.objects.exists()
+        ForcedScoringRecord.objects.filter(run=run).update(endpoint=EndpointRecord.objects.first(), profile=None)
+    assert ProfileRecord.objects.exists()
 
 
 def test_an_engine_of_ours_takes_the_trainer_s_place(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from django.db import connections
 
 from evalboard.core.errors import Conflict
 from runs import baselines
-from runs.models import Baseline, Event, Rotation, Run
+from runs.models import BaselineRecord, Event, Rotation, RunRecord
 from runs.release import create_release, decide_release
 from runs.run import delete_run
 from tests import build
@@ -25,13 +25,13 @@ def version(db: None) -> Any:
     return judged.suite(n_cases=30, policy=SAMPLE_POLICY)
 
 
-def small(**changes: Any) -> Run:
+def small(**changes: Any) -> RunRecord:
     """A run of a small suite, where no score matters."""
-    known = build.SuiteVersion.objects.filter(suite__slug="small").first()
+    known = build.SuiteVersionRecord.objects.filter(suite__slug="small").first()
     return judged.run(known or judged.suite("small", n_cases=3), repeats=1, **changes)
 
 
-def set_baseline(run: Run, reason: str = "Chosen.") -> Baseline:
+def set_baseline(run: RunRecord, reason: str = "Chosen.") -> BaselineRecord:
     person = build.get_user_model().objects.first() or build.user()
     return baselines.set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason=reason, user=person)
 
@@ -113,7 +113,7 @@ def test_an_expired_baseline_ships_nothing(version: Any) -> None:
     small(by=build.bucket(OLD))  # and back
     late = judged.run(version, by=process)
 
-    def verdict(candidate: Run, against: Any) -> Any:
+    def verdict(candidate: RunRecord, against: Any) -> Any:
         gate = {"suite": "sample", "candidate": candidate.pk, "baseline": against}
         return create_release(gates=[gate]).verdict
 

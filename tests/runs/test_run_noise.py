@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evalboard.core.trace import make_trace, read_traces, unpack_chances
-from runs.models import CaseColumns, Policy, Run, Suite, TraceBlock
+from runs.models import CaseColumns, PolicyRecord, RunRecord, Suite, TraceBlock
 from runs.run import case_rows, response_rows, run_report
 from runs.suites import push_suite, rescore_run
 from runs.work import flip_chances, rollup
@@ -17,11 +17,11 @@ from tests.frontend import stage
 pytestmark = pytest.mark.django_db
 
 
-def noise_of(run: Run) -> Any:
+def noise_of(run: RunRecord) -> Any:
     return run_report(run.pk).noise
 
 
-def chances_of(run: Run, repeat: int = 1) -> list[float] | None:
+def chances_of(run: RunRecord, repeat: int = 1) -> list[float] | None:
     packed = CaseColumns.objects.get(repeat__run=run, repeat__index=repeat).flip_chances
     return None if packed is None else unpack_chances(bytes(packed)).tolist()
 
@@ -81,7 +81,7 @@ def test_the_suites_own_policy_says_at_which_look_it_resolves() -> None:
     run = build.finished_run(("blue", "blue", "red"), ("blue", "red", "red"), ("blue", "red", "red"))
     assert noise_of(run).resolution.repeats == 5
     settings = {"rule": "paired", "tolerance_points": 5.0, "guard_points": 5.0, "looks": [3, 10, 20]}
-    own = Policy.objects.create(slug="quick", version=1, title="Quick", settings=settings, digest="e" * 64)
+    own = PolicyRecord.objects.create(slug="quick", version=1, title="Quick", settings=settings, digest="e" * 64)
     Suite.objects.update(policy=own)
     assert noise_of(run).resolution.repeats == 3
 
@@ -102,7 +102,7 @@ def test_groups_of_cases_widen_the_reach() -> None:
     assert widths[0] > 1.5 * widths[1]
 
 
-def a_run(stage_: Any, **margins: float) -> Run:
+def a_run(stage_: Any, **margins: float) -> RunRecord:
     """Two repeats by an engine; the named cases' third position has that margin."""
     by = stage_.worker()
     process = stage_.engine(by)

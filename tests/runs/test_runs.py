@@ -10,7 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, ProfileRefused
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import Endpoint, EngineProcess, Repeat, Response, Run, Shard, TraceBlock, Worker
+from runs.models import (
+    EndpointRecord,
+    EngineProcess,
+    RepeatRecord,
+    ResponseRecord,
+    RunRecord,
+    Shard,
+    TraceBlock,
+    WorkerRecord,
+)
 from runs.run import add_repeats, cancel_run, create_run, delete_run
 from runs.run.runs import shard_size
 from runs.sweep import reconcile
@@ -18,7 +27,7 @@ from runs.work import cancel_shard, claim_shard, record_outcomes, renew_shard
 from tests import build, outcomes
 
 
-def test_a_run_is_written_with_repeats_and_shards_that_cover_every_case_once(run: Run) -> None:
+def test_a_run_is_written_with_repeats_and_shards_that_cover_every_case_once(run: RunRecord) -> None:
     for repeat in run.repeats.all():
         slices = list(repeat.shards.order_by("first").values_list("first", "last"))
         covered = [index for first, last in slices for index in range(first, last + 1)]
@@ -52,15 +61,15 @@ def test_shards_hold_whole_groups(n_cases: int, group_size: int | None, size: in
     ],
 )
 def test_a_run_that_cannot_be_is_refused_and_leaves_nothing(
-    new_run: Callable[..., Run], change: dict[str, Any], error: type[Exception]
+    new_run: Callable[..., RunRecord], change: dict[str, Any], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         new_run(**change)
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
     assert not Shard.objects.exists()
 
 
-def test_a_model_path_may_not_climb_out_of_its_root(new_run: Callable[..., Run], settings: Any) -> None:
+def test_a_model_path_may_not_climb_out_of_its_root(new_run: Callable[..., RunRecord], settings: Any) -> None:
     root = settings.MODEL_ROOTS[0]
     new_run(model={"path": str(root / "other")})
     with pytest.raises(InvalidInput):
@@ -68,42 +77,44 @@ def test_a_model_path_may_not_climb_out_of_its_root(new_run: Callable[..., Run],
 
 
 def test_the_invariant_profile_is_refused_where_every_worker_is_a_cpu(
-    new_run: Callable[..., Run], worker: Worker
+    new_run: Callable[..., RunRecord], worker: WorkerRecord
 ) -> None:
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     with pytest.raises(ProfileRefused, match="invariant"):
         new_run(profile="invariant")
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
-def test_a_run_whose_answers_fill_the_endpoints_context_is_refused(new_run: Callable[..., Run], endpoint: str) -> None:
-    Endpoint.objects.update(max_model_len=24)
+def test_a_run_whose_answers_fill_the_endpoints_context_is_refused(
+    new_run: Callable[..., RunRecord], endpoint: str
+) -> None:
+    EndpointRecord.objects.update(max_model_len=24)
     with pytest.raises(InvalidInput) as refused:
         new_run()
     assert "24 tokens" in refused.value.fields["suite"]
 
 
-def test_added_repeats_send_a_finished_run_back_to_work(run: Run) -> None:
-    Run.objects.filter(pk=run.pk).update(status="finished")
+def test_added_repeats_send_a_finished_run_back_to_work(run: RunRecord) -> None:
+    RunRecord.objects.filter(pk=run.pk).update(status="finished")
     again = add_repeats(run_id=run.pk, n=3)
     assert again.status == "queued"
     assert list(again.repeats.values_list("index", flat=True)) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("n", [0, -1, 99])
-def test_a_wrong_number_of_added_repeats_is_refused(run: Run, n: int) -> None:
+def test_a_wrong_number_of_added_repeats_is_refused(run: RunRecord, n: int) -> None:
     with pytest.raises(InvalidInput):
         add_repeats(run_id=run.pk, n=n)
 
 
-def test_cancelling_a_queued_run_ends_it_at_once(run: Run, worker: Worker) -> None:
+def test_cancelling_a_queued_run_ends_it_at_once(run: RunRecord, worker: WorkerRecord) -> None:
     cancel_run(run_id=run.pk)
     run.refresh_from_db()
     assert run.status == "cancelled"
     assert claim_shard(worker=worker) is None
 
 
-def test_cancelling_a_running_run_waits_for_its_worker(run: Run, worker: Worker) -> None:
+def test_cancelling_a_running_run_waits_for_its_worker(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     cancel_run(run_id=run.pk)
@@ -113,10 +124,10 @@ def test_cancelling_a_running_run_waits_for_its_worker(run: Run, worker: Worker)
     cancel_shard(lease=lease)
     run.refresh_from_db()
     assert run.status == "cancelled"
-    assert set(Repeat.objects.values_list("status", flat=True)) == {"cancelled"}
+    assert set(RepeatRecord.objects.values_list("status", flat=True)) == {"cancelled"}
 
 
-def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: Run, worker: Worker) -> None:
+def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     cancel_run(run_id=run.pk)
@@ -127,8 +138,8 @@ def test_a_cancelled_run_whose_worker_died_is_ended_by_the_reconciler(run: Run, 
 
 
 @pytest.mark.parametrize("status", ["finished", "incomplete", "failed"])
-def test_a_run_that_has_ended_stays_as_it_ended(run: Run, status: str) -> None:
-    Run.objects.filter(pk=run.pk).update(status=status)
+def test_a_run_that_has_ended_stays_as_it_ended(run: RunRecord, status: str) -> None:
+    RunRecord.objects.filter(pk=run.pk).update(status=status)
     with pytest.raises(Conflict):
         cancel_run(run_id=run.pk)
     run.refresh_from_db()
@@ -136,25 +147,25 @@ def test_a_run_that_has_ended_stays_as_it_ended(run: Run, status: str) -> None:
 
 
 def test_deleting_a_run_takes_its_responses_and_traces_along(
-    run: Run, worker: Worker, engine_process: EngineProcess
+    run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess
 ) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
     with pytest.raises(Conflict):
         delete_run(run_id=run.pk)
-    Run.objects.filter(pk=run.pk).update(status="incomplete")
+    RunRecord.objects.filter(pk=run.pk).update(status="incomplete")
     delete_run(run_id=run.pk)
-    assert not Run.objects.exists()
-    assert not Response.objects.exists()
+    assert not RunRecord.objects.exists()
+    assert not ResponseRecord.objects.exists()
     assert not TraceBlock.objects.exists()
 
 
-def test_deleting_a_run_loads_no_trace(run: Run, worker: Worker, engine_process: EngineProcess) -> None:
+def test_deleting_a_run_loads_no_trace(run: RunRecord, worker: WorkerRecord, engine_process: EngineProcess) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
     record_outcomes(lease=lease, process=engine_process, outcomes=[outcomes.decoded(0)])
-    Run.objects.filter(pk=run.pk).update(status="incomplete")
+    RunRecord.objects.filter(pk=run.pk).update(status="incomplete")
     with CaptureQueriesContext(connection) as queries:
         delete_run(run_id=run.pk)
     assert not [query["sql"] for query in queries if '"runs_traceblock"."data"' in query["sql"]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import Release, Run
+from runs.models import ReleaseRecord, RunRecord
 from runs.release import settle_plans
 from runs.run import run_report
 from tests import build
@@ -24,13 +24,13 @@ def process(db: None) -> Any:
 def sampled(process: Any) -> Any:
     version = judged.suite(n_cases=60)
 
-    def make(seed: int = 42, **changes: Any) -> Run:
+    def make(seed: int = 42, **changes: Any) -> RunRecord:
         return judged.run(version, SOMETIMES, by=process, under="sampled", seed=seed, **changes)
 
     return make
 
 
-def gate_of(release: Release) -> dict[str, Any]:
+def gate_of(release: ReleaseRecord) -> dict[str, Any]:
     assert release.verdict is not None
     gate: dict[str, Any] = release.verdict.document["gates"][0]
     return gate
@@ -71,7 +71,7 @@ def test_draws_whose_repeats_are_other_ones_are_not_paired(sampled: Any) -> None
 
 def test_runs_of_before_are_one_draw_and_take_no_verdict(sampled: Any) -> None:
     ours, theirs = sampled(), sampled()
-    Run.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
+    RunRecord.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
     release = judged.release(ours, theirs)
     gate = gate_of(release)
     assert (gate["verdict"], judged.codes(gate["reasons"])) == ("inconclusive", ["one_draw"])
@@ -82,14 +82,14 @@ def test_runs_of_before_are_one_draw_and_take_no_verdict(sampled: Any) -> None:
 def test_a_run_that_is_one_draw_says_nothing_of_noise(sampled: Any) -> None:
     run = sampled()
     assert run_report(run.pk).noise.n_unstable == 4
-    Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=True)
+    RunRecord.objects.filter(pk=run.pk).update(seed=None, is_one_draw=True)
     found = run_report(run.pk).noise
     assert (found.n_repeats, found.sd_points, found.n_unstable, found.resolution) == (1, None, None, None)
     assert found.reach is not None  # what one draw says of other cases it says
 
 
 def test_a_log_whose_repeats_had_one_seed_takes_no_verdict(db: None) -> None:
-    def seeded(name: str, **changes: Any) -> Run:
+    def seeded(name: str, **changes: Any) -> RunRecord:
         found = [logs.response(case, n, seed=7, **changes) for case in logs.CASES for n in range(1, 6)]
         return logs.stored(logs.log(*found, sampling={"temperature": 0.7, "max_tokens": 24}), name)
 

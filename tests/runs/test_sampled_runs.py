@@ -5,7 +5,7 @@ import pytest
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import call_seed, is_sampled
 from runs.importers.records import LoggedRun
-from runs.models import Run, Shard
+from runs.models import RunRecord, Shard
 from runs.replays import create_replay
 from runs.replays.read import cases_to_decode, replay_work
 from runs.run import add_repeats, run_report
@@ -17,16 +17,16 @@ pytestmark = pytest.mark.django_db
 CASES = ("sky", "sea", "a/b c")
 
 
-def seeds(run: Run) -> dict[int, list[int]]:
+def seeds(run: RunRecord) -> dict[int, list[int]]:
     """Repeat → the seeds that a worker is told to send."""
     shards = Shard.objects.filter(repeat__run=run).select_related("repeat")
     return {shard.repeat.index: [case.seed for case in shard_work(shard.pk).cases] for shard in shards}
 
 
-def as_before(run: Run) -> Run:
+def as_before(run: RunRecord) -> RunRecord:
     """The run as it would be had it been made before runs had seeds."""
     sampled = is_sampled(run.profile.settings["sampling"])
-    Run.objects.filter(pk=run.pk).update(seed=None, is_one_draw=sampled)
+    RunRecord.objects.filter(pk=run.pk).update(seed=None, is_one_draw=sampled)
     run.refresh_from_db()
     return run
 
@@ -70,7 +70,7 @@ def test_a_seed_that_can_mean_nothing_is_refused(under: str, seed: int, said: st
     with pytest.raises(InvalidInput) as refused:
         build.run(under=under, seed=seed)
     assert said in refused.value.fields["seed"]
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 def test_a_replay_is_told_the_seed_that_was_sent_and_so_are_its_neighbours() -> None:

@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound
 from runs.access import grant_role
-from runs.models import Probe, Run, Schedule, ScheduledStart
+from runs.models import ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
 from runs.run import create_run
 from runs.schedules import create_schedule, pause_schedule, resume_schedule, schedule_rows, start_due
 from runs.schedules.times import latest_time, next_time, time_problems
 from runs.sweep import reconcile
 from tests import build
 
-NewSchedule = Callable[..., Schedule]
+NewSchedule = Callable[..., ScheduleRecord]
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 
 
@@ -33,21 +33,21 @@ def order(db: None) -> dict[str, Any]:
 def new_schedule(order: dict[str, Any]) -> NewSchedule:
     person = build.user()
 
-    def make(**changes: Any) -> Schedule:
+    def make(**changes: Any) -> ScheduleRecord:
         known: dict[str, Any] = {"slug": "nightly", "cron": "0 3 * * *", "kind": "run", "order": order, "user": person}
         return create_schedule(**{**known, **changes})
 
     return make
 
 
-def come_due(schedule: Schedule, *, ago: timedelta = timedelta(0)) -> datetime:
+def come_due(schedule: ScheduleRecord, *, ago: timedelta = timedelta(0)) -> datetime:
     """Let its last due time before now, or one so long ago, be the one that it waits for."""
     due_at = latest_time(schedule.cron, schedule.time_zone, until=timezone.now() - ago)
-    Schedule.objects.filter(pk=schedule.pk).update(next_at=due_at)
+    ScheduleRecord.objects.filter(pk=schedule.pk).update(next_at=due_at)
     return due_at
 
 
-def a_day_passes(schedule: Schedule) -> None:
+def a_day_passes(schedule: ScheduleRecord) -> None:
     """What it did was done a day before, and it is due again."""
     for start in ScheduledStart.objects.order_by("due_at"):
         start.due_at -= timedelta(days=1)
@@ -55,7 +55,7 @@ def a_day_passes(schedule: Schedule) -> None:
     come_due(schedule)
 
 
-def starts(schedule: Schedule) -> list[ScheduledStart]:
+def starts(schedule: ScheduleRecord) -> list[ScheduledStart]:
     return list(ScheduledStart.objects.filter(schedule=schedule))
 
 
@@ -102,7 +102,7 @@ def test_making_a_schedule_starts_nothing_yet(new_schedule: NewSchedule) -> None
     assert schedule.next_at is not None
     assert timezone.now() < schedule.next_at <= timezone.now() + timedelta(days=1)
     reconcile()
-    assert not Run.objects.exists()
+    assert not RunRecord.objects.exists()
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
@@ -141,7 +141,7 @@ def test_two_sweeps_at_one_moment_start_it_once(new_schedule: NewSchedule) -> No
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(sweep, range(4))) == 1
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_what_was_missed_is_made_up_for_once(new_schedule: NewSchedule) -> None:
@@ -151,7 +151,7 @@ def test_what_was_missed_is_made_up_for_once(new_schedule: NewSchedule) -> None:
     [start] = starts(schedule)
     assert start.missed_since == missed_since
     assert start.due_at == latest_time(schedule.cron, "UTC", until=timezone.now())
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_a_probe_is_started_likewise(new_schedule: NewSchedule, order: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def test_a_probe_is_started_likewise(new_schedule: NewSchedule, order: dict[str,
     schedule = new_schedule(kind="probe", order=probe)
     come_due(schedule)
     assert start_due(schedule.pk)
-    assert starts(schedule)[0].probe == Probe.objects.get(kind="canary")
+    assert starts(schedule)[0].probe == ProbeRecord.objects.get(kind="canary")
 
 
 def test_nothing_is_started_while_the_one_before_has_not_ended(new_schedule: NewSchedule) -> None:
@@ -170,7 +170,7 @@ def test_nothing_is_started_while_the_one_before_has_not_ended(new_schedule: New
     start_due(schedule.pk)
     newest, first = starts(schedule)
     assert newest.problem == f"What it started before, run {first.run_id}, has not ended."
-    assert Run.objects.count() == 1
+    assert RunRecord.objects.count() == 1
 
 
 def test_three_refused_in_a_row_are_failing_until_one_starts(new_schedule: NewSchedule) -> None:
@@ -189,7 +189,7 @@ def test_three_refused_in_a_row_are_failing_until_one_starts(new_schedule: NewSc
 
 
 def test_a_fault_costs_one_time_and_not_the_schedule(new_schedule: NewSchedule, monkeypatch: Any) -> None:
-    def fail(**order: Any) -> Run:
+    def fail(**order: Any) -> RunRecord:
         create_run(**order)
         raise MemoryError("no room")
 
@@ -198,7 +198,7 @@ def test_a_fault_costs_one_time_and_not_the_schedule(new_schedule: NewSchedule, 
     monkeypatch.setattr("runs.schedules.schedules.create_run", fail)
     reconcile()
     assert starts(schedule)[0].problem == "MemoryError: no room"
-    assert not Run.objects.exists(), "half a run stayed"
+    assert not RunRecord.objects.exists(), "half a run stayed"
 
 
 def test_a_pause_leaves_out_what_would_have_come(new_schedule: NewSchedule) -> None:
@@ -229,7 +229,7 @@ def test_what_could_not_start_is_refused_when_it_is_made(
 ) -> None:
     with pytest.raises(problem):
         new_schedule(**changes)
-    assert not any(kind.objects.exists() for kind in (Schedule, Run, Probe))
+    assert not any(kind.objects.exists() for kind in (ScheduleRecord, RunRecord, ProbeRecord))
 
 
 def test_one_slug_is_one_schedule(new_schedule: NewSchedule) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evalboard.core.trace.reasons import FRAME
-from runs.models import Repeat, RepeatScore, Run
+from runs.models import RepeatRecord, RepeatScore, RunRecord
 from runs.store import read_scored, scored_cases
 from runs.work import rollup
 
@@ -18,7 +18,7 @@ CASES = (0, 5, FRAME - 1, FRAME, 3 * FRAME + 14, N_CASES - 1)
 
 
 @pytest.fixture
-def repeat(new_run: Callable[..., Run]) -> Repeat:
+def repeat(new_run: Callable[..., RunRecord]) -> RepeatRecord:
     repeat = new_run(repeats=1).repeats.get()
     rollup.store_scores(repeat, repeat.run.suite_version.scorer, SCORES, REASONS)
     return repeat
@@ -26,13 +26,13 @@ def repeat(new_run: Callable[..., Run]) -> Repeat:
 
 @pytest.mark.parametrize("start_bytes", [0, scored_cases.START_BYTES, 1 << 20])
 def test_each_case_has_its_score_and_its_reason(
-    repeat: Repeat, start_bytes: int, monkeypatch: pytest.MonkeyPatch
+    repeat: RepeatRecord, start_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scored_cases, "START_BYTES", start_bytes)
     assert _said(repeat) == _expected()
 
 
-def test_one_takes_two_statements_and_few_bytes(repeat: Repeat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_takes_two_statements_and_few_bytes(repeat: RepeatRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     unpacked: list[bytes] = []
     unpack = scored_cases.unpack_frame_of_reasons
     monkeypatch.setattr(scored_cases, "unpack_frame_of_reasons", lambda frame: unpacked.append(frame) or unpack(frame))
@@ -43,7 +43,9 @@ def test_one_takes_two_statements_and_few_bytes(repeat: Repeat, monkeypatch: pyt
     assert [len(frame) < len(packed) / 4 for frame in unpacked] == [True]
 
 
-def test_of_a_small_suite_one_statement_reads_all(new_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_small_suite_one_statement_reads_all(
+    new_run: Callable[..., RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
     repeat = new_run(repeats=1).repeats.get()
     rollup.store_scores(repeat, repeat.run.suite_version.scorer, np.ones(30), ["Equal."] * 30)
     asked = _count_statements(monkeypatch)
@@ -52,13 +54,13 @@ def test_of_a_small_suite_one_statement_reads_all(new_run: Callable[..., Run], m
     assert {(row.score, row.reason) for rows in said.values() for row in rows} == {(1.0, "Equal.")}
 
 
-def test_what_is_not_scored_has_no_entry(repeat: Repeat) -> None:
+def test_what_is_not_scored_has_no_entry(repeat: RepeatRecord) -> None:
     RepeatScore.objects.all().delete()
     assert read_scored([(repeat.pk, 0)], n_cases=N_CASES) == {}
     assert read_scored([], n_cases=N_CASES) == {}
 
 
-def _said(repeat: Repeat) -> dict[int, tuple[float | None, str]]:
+def _said(repeat: RepeatRecord) -> dict[int, tuple[float | None, str]]:
     said = read_scored([(repeat.pk, case) for case in CASES], n_cases=N_CASES)
     return {case: (row.score, row.reason) for (_, case), [row] in said.items()}
 

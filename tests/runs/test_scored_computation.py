@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 
 from evalboard.contract.comparison import Computation
-from evalboard.core.trace import Forced, Trace
+from evalboard.core.trace import Forced, TokenTrace
 from runs.compare import compare, comparison_report
 from runs.forced import ForcedOutcome, create_forced_pair, finish_forced, next_answers, record_forced
-from runs.models import EngineProcess, ForcedScoring, Run, SuiteVersion
+from runs.models import EngineProcess, ForcedScoringRecord, RunRecord, SuiteVersionRecord
 from tests import build, forced
 from tests.runs.test_comparisons import Answer, flipped, moved, recorded, stored
 
 pytestmark = pytest.mark.django_db
 N_CASES = 24
 PROMPT = np.array([1, 2, 3], np.int32)
-Read = Callable[[Trace, int], Trace]  # how a stack reads a trace, by a seed of its own
+Read = Callable[[TokenTrace, int], TokenTrace]  # how a stack reads a trace, by a seed of its own
 
 
 @pytest.fixture
-def version(db: None) -> SuiteVersion:
+def version(db: None) -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
@@ -32,14 +32,16 @@ def engine(dtype: str, batch_class: str) -> EngineProcess:
 def by_noise(sd: float, *, off: float = 0.0) -> Read:
     """A stack whose logits have noise, and are off by as much in all readings."""
 
-    def read(trace: Trace, seed: int) -> Trace:
+    def read(trace: TokenTrace, seed: int) -> TokenTrace:
         shifted = moved(trace, off, seed=len(trace)) if off else trace
         return moved(shifted, sd, seed=seed) if sd else shifted
 
     return read
 
 
-def runs(version: SuiteVersion, batch_class: str, *, repeats: int = 3, noise: float = 0.0) -> tuple[Run, Run]:
+def runs(
+    version: SuiteVersionRecord, batch_class: str, *, repeats: int = 3, noise: float = 0.0
+) -> tuple[RunRecord, RunRecord]:
     """Two runs of two stacks, every answer of which parts at its first token: nothing decoded can be compared."""
     build.endpoint("other")
     sides = []
@@ -54,7 +56,9 @@ def runs(version: SuiteVersion, batch_class: str, *, repeats: int = 3, noise: fl
     return sides[0], sides[1]
 
 
-def score(baseline: Run, candidate: Run, ours: Read, theirs: Read, *, only: Sequence[Run] = ()) -> None:
+def score(
+    baseline: RunRecord, candidate: RunRecord, ours: Read, theirs: Read, *, only: Sequence[RunRecord] = ()
+) -> None:
     """Both sides on both stacks, as workers would. only: the runs whose answers are scored; both without it."""
     scorings = create_forced_pair(baseline_id=baseline.pk, candidate_id=candidate.pk)
     for (run_id, stack_id), scoring in scorings.items():
@@ -78,7 +82,7 @@ def score(baseline: Run, candidate: Run, ours: Read, theirs: Read, *, only: Sequ
         finish_forced(lease=lease)
 
 
-def computation(baseline: Run, candidate: Run) -> Computation:
+def computation(baseline: RunRecord, candidate: RunRecord) -> Computation:
     judged = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).computation
     assert judged is not None
     return judged
@@ -88,7 +92,7 @@ def n_positions() -> int:
     return sum(len(recorded(case)) for case in range(N_CASES))
 
 
-def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(version: SuiteVersion) -> None:
+def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     decoded = computation(baseline, candidate)
     assert (decoded.answer, decoded.n_positions) == ("unknown", None)
@@ -102,7 +106,7 @@ def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(ve
     )
 
 
-def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersion) -> None:
+def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0))
     judged = computation(baseline, candidate)
@@ -114,7 +118,9 @@ def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersion) ->
 
 
 @pytest.mark.parametrize(("off", "answer"), [(0.0, "one"), (0.2, "two")])
-def test_batched_stacks_are_held_against_the_noise_of_reading(version: SuiteVersion, off: float, answer: str) -> None:
+def test_batched_stacks_are_held_against_the_noise_of_reading(
+    version: SuiteVersionRecord, off: float, answer: str
+) -> None:
     """Repeats whose bits differ are answers of their own, so that each stack reads the same tokens three times."""
     baseline, candidate = runs(version, "mixed", noise=0.1)
     score(baseline, candidate, by_noise(0.1), by_noise(0.1, off=off))
@@ -124,31 +130,31 @@ def test_batched_stacks_are_held_against_the_noise_of_reading(version: SuiteVers
     assert judged.noise > 0.05
 
 
-def test_one_run_whose_answers_both_stacks_have_scored_is_enough(version: SuiteVersion) -> None:
+def test_one_run_whose_answers_both_stacks_have_scored_is_enough(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone", repeats=2)
     score(baseline, candidate, by_noise(0.0), by_noise(0.0, off=0.4), only=[candidate])
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_positions) == ("two", n_positions())
 
 
-def test_a_batched_stack_that_read_each_answer_once_shows_no_noise_to_judge_by(version: SuiteVersion) -> None:
+def test_a_batched_stack_that_read_each_answer_once_shows_no_noise_to_judge_by(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "mixed", repeats=2)
     score(baseline, candidate, by_noise(0.1), by_noise(0.1, off=0.4))
     assert computation(baseline, candidate).n_positions is None
 
 
-def test_a_prompt_of_another_template_is_no_evidence(version: SuiteVersion) -> None:
+def test_a_prompt_of_another_template_is_no_evidence(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0, off=0.4))
-    for scoring in ForcedScoring.objects.all():
+    for scoring in ForcedScoringRecord.objects.all():
         scoring.answers.update(is_rendered=True)
     assert computation(baseline, candidate).n_positions is None
 
 
-def test_asking_again_scores_nothing_twice(version: SuiteVersion) -> None:
+def test_asking_again_scores_nothing_twice(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0))
-    first = set(ForcedScoring.objects.values_list("pk", flat=True))
+    first = set(ForcedScoringRecord.objects.values_list("pk", flat=True))
     again = create_forced_pair(baseline_id=baseline.pk, candidate_id=candidate.pk)
     assert {scoring.pk for scoring in again.values()} == first
     assert len(first) == 4

@@ -10,7 +10,7 @@ from evalboard.contract.response import CaseOfRun
 from evalboard.core.errors import NotFound
 from runs.fingerprints import fingerprint_report
 from runs.health import what_is_missing
-from runs.models import Case, Run
+from runs.models import Case, RunRecord
 from runs.run import case_rows, response_page, response_rows, show_trace, stored_trace
 from runs.suites import cases_report, push_suite, suite_report
 from runs.suites.read_history import histories
@@ -27,7 +27,7 @@ def n_queries(read: Any) -> int:
 
 
 @cast
-def mixed_run() -> Run:
+def mixed_run() -> RunRecord:
     """Five cases: always right, always wrong, unstable, missing once, and wrong with another text each time."""
     version = build.suite(case_ids=["right", "wrong", "unstable", "missing", "wandering"])
     return build.finished_run(
@@ -39,7 +39,7 @@ def ids(rows: tuple[CaseOfRun, ...]) -> list[str]:
     return [row.case for row in rows]
 
 
-def test_unstable_cases_come_first_then_missing_then_failed(mixed_run: Run) -> None:
+def test_unstable_cases_come_first_then_missing_then_failed(mixed_run: RunRecord) -> None:
     assert ids(case_rows(mixed_run.pk)) == ["unstable", "missing", "wrong", "wandering", "right"]
 
 
@@ -52,11 +52,11 @@ def test_unstable_cases_come_first_then_missing_then_failed(mixed_run: Run) -> N
         ("passed", ["right"]),
     ],
 )
-def test_cases_can_be_cut_down_to_one_kind(mixed_run: Run, only: str, found: list[str]) -> None:
+def test_cases_can_be_cut_down_to_one_kind(mixed_run: RunRecord, only: str, found: list[str]) -> None:
     assert ids(case_rows(mixed_run.pk, only=only)) == found
 
 
-def test_a_case_says_its_scores_texts_and_errors(mixed_run: Run) -> None:
+def test_a_case_says_its_scores_texts_and_errors(mixed_run: RunRecord) -> None:
     rows = {row.case: row for row in case_rows(mixed_run.pk)}
     assert rows["unstable"].scores == (1.0, 0.0)
     assert rows["unstable"].is_unstable
@@ -68,7 +68,7 @@ def test_a_case_says_its_scores_texts_and_errors(mixed_run: Run) -> None:
     assert rows["right"].n_traces == 1
 
 
-def test_the_reason_is_that_of_the_worst_repeat(mixed_run: Run) -> None:
+def test_the_reason_is_that_of_the_worst_repeat(mixed_run: RunRecord) -> None:
     [unstable] = case_rows(mixed_run.pk, only="unstable")
     assert "red" in unstable.reason
 
@@ -77,7 +77,7 @@ def test_the_reason_is_that_of_the_worst_repeat(mixed_run: Run) -> None:
     ("query", "found"),
     [("UNSTA", ["unstable"]), ("has wrong", ["wrong"]), ("tag-0", ["right"]), ("100%", []), ('"', [])],
 )
-def test_cases_are_found_by_id_prompt_and_tag(mixed_run: Run, query: str, found: list[str]) -> None:
+def test_cases_are_found_by_id_prompt_and_tag(mixed_run: RunRecord, query: str, found: list[str]) -> None:
     assert ids(case_rows(mixed_run.pk, query=query)) == found
 
 
@@ -94,7 +94,7 @@ def test_a_quote_in_a_prompt_can_be_looked_for() -> None:
     assert ids(case_rows(run.pk, query='"yes\\no"')) == ["said"]
 
 
-def test_cases_are_given_in_slices(mixed_run: Run) -> None:
+def test_cases_are_given_in_slices(mixed_run: RunRecord) -> None:
     assert ids(case_rows(mixed_run.pk, offset=1, limit=2)) == ["missing", "wrong"]
 
 

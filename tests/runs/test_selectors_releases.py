@@ -13,7 +13,7 @@ from evalboard.core.errors import NotFound
 from runs import exports, sign_off_chain
 from runs.baselines import baseline_row, baseline_rows, current_baselines, rotation_rows
 from runs.catalogue import policy_rows
-from runs.models import Baseline, Release, Run, SignOff, Suite
+from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite
 from runs.release import ReleaseFilter, release_report, release_rows
 from runs.release.read_sign_offs import sign_off_lines
 from runs.run.read_judged import judged
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 @cast
-def pair() -> tuple[Run, Run]:
+def pair() -> tuple[RunRecord, RunRecord]:
     """A baseline and a candidate, both finished in one bucket."""
     served_by = build.process()
     return build.finished_run(by=served_by), build.finished_run(by=served_by)
@@ -37,7 +37,7 @@ def n_queries(read: Any) -> int:
     return len(queries)
 
 
-def signed(pair: tuple[Run, Run], decision: str = "approve", **changes: Any) -> Release:
+def signed(pair: tuple[RunRecord, RunRecord], decision: str = "approve", **changes: Any) -> ReleaseRecord:
     release = rows.release(pair[1], pair[0])
     rows.sign(release, decision, **changes)
     return release
@@ -46,7 +46,7 @@ def signed(pair: tuple[Run, Run], decision: str = "approve", **changes: Any) -> 
 # Baselines and rotations
 
 
-def test_the_newest_baseline_of_a_key_is_the_current_one(pair: tuple[Run, Run]) -> None:
+def test_the_newest_baseline_of_a_key_is_the_current_one(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada")
     first, second = rows.baseline(pair[0], by=ada), rows.baseline(pair[1], reason="Better.")
     other_profile = rows.baseline(pair[0], profile_slug="fast")
@@ -64,7 +64,7 @@ def test_the_newest_baseline_of_a_key_is_the_current_one(pair: tuple[Run, Run]) 
     assert (newest.is_expired, newest.expired) == (False, None)
 
 
-def test_a_baseline_of_another_suite_makes_none_of_this_suite_old(pair: tuple[Run, Run]) -> None:
+def test_a_baseline_of_another_suite_makes_none_of_this_suite_old(pair: tuple[RunRecord, RunRecord]) -> None:
     mine = rows.baseline(pair[0])
     other = build.finished_run(version=build.suite("shapes"))
     theirs = rows.baseline(other)
@@ -73,7 +73,7 @@ def test_a_baseline_of_another_suite_makes_none_of_this_suite_old(pair: tuple[Ru
     assert [int(row.id) for row in current_baselines("colours")] == [mine.pk]
 
 
-def test_a_current_baseline_may_have_expired_and_says_by_which_rotation(pair: tuple[Run, Run]) -> None:
+def test_a_current_baseline_may_have_expired_and_says_by_which_rotation(pair: tuple[RunRecord, RunRecord]) -> None:
     expired = rows.baseline(pair[0])
     run = build.finished_run(by=build.process(build.bucket("bfloat16")))
     before = pair[0].bucket.fingerprint  # type: ignore[union-attr]
@@ -88,7 +88,7 @@ def test_a_current_baseline_may_have_expired_and_says_by_which_rotation(pair: tu
     )
 
 
-def test_rotations_are_filtered_by_time_and_endpoint(pair: tuple[Run, Run]) -> None:
+def test_rotations_are_filtered_by_time_and_endpoint(pair: tuple[RunRecord, RunRecord]) -> None:
     before = pair[0].bucket.fingerprint  # type: ignore[union-attr]
     first = rows.rotation(build.finished_run(by=build.process(build.bucket("bfloat16"))), before=before)
     elsewhere = build.finished_run(on="other", by=build.process(build.bucket("bfloat16")))
@@ -101,7 +101,7 @@ def test_rotations_are_filtered_by_time_and_endpoint(pair: tuple[Run, Run]) -> N
     assert len(rotation_rows(since=timezone.now() - timedelta(hours=1))) == 2
 
 
-def test_baselines_come_in_pages(pair: tuple[Run, Run]) -> None:
+def test_baselines_come_in_pages(pair: tuple[RunRecord, RunRecord]) -> None:
     made = [rows.baseline(pair[0]).pk for _ in range(4)][::-1]
     assert [int(row.id) for row in baseline_rows("colours", after=made[1], limit=1)] == made[2:3]
     assert [int(row.id) for row in baseline_rows("colours", before=made[3], limit=2)] == made[1:3]
@@ -115,7 +115,9 @@ def test_a_baseline_that_is_not_there_is_not_found(db: None) -> None:
 # Policies
 
 
-def test_policies_come_in_their_newest_version_with_the_suites_that_carry_them(pair: tuple[Run, Run]) -> None:
+def test_policies_come_in_their_newest_version_with_the_suites_that_carry_them(
+    pair: tuple[RunRecord, RunRecord],
+) -> None:
     old = rows.policy("sample")
     rows.policy("sample", version=2)
     rows.policy("strict")
@@ -128,7 +130,7 @@ def test_policies_come_in_their_newest_version_with_the_suites_that_carry_them(p
 # Releases in lists
 
 
-def test_a_row_has_the_verdict_and_the_numbers_of_its_headline_gate(pair: tuple[Run, Run]) -> None:
+def test_a_row_has_the_verdict_and_the_numbers_of_its_headline_gate(pair: tuple[RunRecord, RunRecord]) -> None:
     release = rows.release(pair[1], pair[0], verdict="", by=build.user("ada"))
     rows.add_gate(release, pair[1], pair[0], tier="advisory")
     low = rows.gate("no_ship", difference=-4.0, low=-5.0, high=-3.0, tolerance_points=2.0)
@@ -141,7 +143,7 @@ def test_a_row_has_the_verdict_and_the_numbers_of_its_headline_gate(pair: tuple[
     assert (row.labels, row.created_by, row.decided_at is None) == ({"commit": "1f3a"}, "ada", False)
 
 
-def test_a_release_without_a_verdict_yet_is_a_row_too(pair: tuple[Run, Run]) -> None:
+def test_a_release_without_a_verdict_yet_is_a_row_too(pair: tuple[RunRecord, RunRecord]) -> None:
     rows.release(pair[1], pair[0], verdict="")
     [row] = release_rows()
     assert (row.verdict, row.summary, row.difference, row.interval, row.decided_at) == (None, "", None, None, None)
@@ -150,32 +152,32 @@ def test_a_release_without_a_verdict_yet_is_a_row_too(pair: tuple[Run, Run]) -> 
 @pytest.mark.parametrize(
     ("decision", "outcome"), [("approve", "approved"), ("reject", "rejected"), ("waive", "waived")]
 )
-def test_the_newest_sign_off_is_the_outcome(pair: tuple[Run, Run], decision: str, outcome: str) -> None:
+def test_the_newest_sign_off_is_the_outcome(pair: tuple[RunRecord, RunRecord], decision: str, outcome: str) -> None:
     release = rows.release(pair[1], pair[0])
     rows.sign(release, "reject" if decision != "reject" else "approve")
     rows.sign(release, decision, expires_at=timezone.now() + timedelta(days=1) if decision == "waive" else None)
     assert release_rows()[0].outcome == outcome
 
 
-def test_a_waiver_ends_and_a_sign_off_on_other_inputs_is_void(pair: tuple[Run, Run]) -> None:
+def test_a_waiver_ends_and_a_sign_off_on_other_inputs_is_void(pair: tuple[RunRecord, RunRecord]) -> None:
     ended = signed(pair, "waive", note="Trust me.", expires_at=timezone.now() - timedelta(seconds=1))
     moved = signed(pair)
     rows.decide(moved, rows.document(), inputs="second")
     undecided = signed(pair)
-    Release.objects.filter(pk=undecided.pk).update(verdict=None)
+    ReleaseRecord.objects.filter(pk=undecided.pk).update(verdict=None)
     outcomes = {int(row.id): row.outcome for row in release_rows()}
     assert outcomes == {ended.pk: "expired", moved.pk: "void", undecided.pk: "void"}
 
 
-def test_a_verdict_that_comes_back_to_what_was_signed_is_signed_again(pair: tuple[Run, Run]) -> None:
+def test_a_verdict_that_comes_back_to_what_was_signed_is_signed_again(pair: tuple[RunRecord, RunRecord]) -> None:
     release = signed(pair)
     first = release.verdict
     rows.decide(release, rows.document(), inputs="second")
-    Release.objects.filter(pk=release.pk).update(verdict=first)
+    ReleaseRecord.objects.filter(pk=release.pk).update(verdict=first)
     assert release_rows()[0].outcome == "approved"
 
 
-def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[Run, Run]) -> None:
+def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[RunRecord, RunRecord]) -> None:
     ship, no_ship = signed(pair), rows.release(pair[1], pair[0], verdict="no_ship")
     other = build.finished_run(version=build.suite("shapes"))
     shapes = rows.release(other, other)
@@ -195,7 +197,7 @@ def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[Run, Run
     }
 
 
-def test_releases_come_in_pages(pair: tuple[Run, Run]) -> None:
+def test_releases_come_in_pages(pair: tuple[RunRecord, RunRecord]) -> None:
     made = [rows.release(pair[1], pair[0]).pk for _ in range(4)][::-1]
     assert [int(row.id) for row in release_rows(after=made[1], limit=1)] == made[2:3]
     assert [int(row.id) for row in release_rows(before=made[3], limit=2)] == made[1:3]
@@ -204,7 +206,7 @@ def test_releases_come_in_pages(pair: tuple[Run, Run]) -> None:
 # One release
 
 
-def test_a_report_has_what_the_document_says_beside_the_runs(pair: tuple[Run, Run]) -> None:
+def test_a_report_has_what_the_document_says_beside_the_runs(pair: tuple[RunRecord, RunRecord]) -> None:
     release = rows.release(pair[1], pair[0])
     report = release_report(release.pk)
     assert (report.verdict, report.policy.name, report.policy.version) == ("ship", "strict", 1)
@@ -228,7 +230,7 @@ def test_a_report_has_what_the_document_says_beside_the_runs(pair: tuple[Run, Ru
     assert (gate.candidate.status, gate.candidate.n_repeats, gate.candidate.n_buckets) == ("finished", 2, 1)
 
 
-def test_warnings_are_alike_that_say_the_same_of_another_run_or_suite(pair: tuple[Run, Run]) -> None:
+def test_warnings_are_alike_that_say_the_same_of_another_run_or_suite(pair: tuple[RunRecord, RunRecord]) -> None:
     def of_run(run: int, **facts: Any) -> dict[str, Any]:
         return {"code": "one_process", "text": f"Run {run}.", "gate": 0, "facts": {"run": run, "side": "x", **facts}}
 
@@ -245,7 +247,7 @@ def test_warnings_are_alike_that_say_the_same_of_another_run_or_suite(pair: tupl
     assert [alike.index(each) for each in alike] == [0, 0, 2, 3, 3, 5]
 
 
-def test_a_gate_that_may_not_be_compared_has_no_numbers(pair: tuple[Run, Run]) -> None:
+def test_a_gate_that_may_not_be_compared_has_no_numbers(pair: tuple[RunRecord, RunRecord]) -> None:
     unknown = "difference low high level reach noise resolution_points look expected cases_needed changed missing"
     nothing = dict.fromkeys(f"{unknown} range_baseline range_candidate points_baseline points_candidate".split())
     blocked = rows.gate("not_comparable", **nothing)
@@ -259,25 +261,25 @@ def test_a_gate_that_may_not_be_compared_has_no_numbers(pair: tuple[Run, Run]) -
     assert (row.difference, row.interval) == (None, None)
 
 
-def test_a_release_without_a_verdict_yet_shows_who_stands_in_it(pair: tuple[Run, Run]) -> None:
+def test_a_release_without_a_verdict_yet_shows_who_stands_in_it(pair: tuple[RunRecord, RunRecord]) -> None:
     report = release_report(rows.release(pair[1], pair[0], verdict="").pk)
     assert (report.verdict, report.input_digest, report.reasons) == (None, None, ())
     assert [(gate.verdict, gate.candidate.run_id, gate.n_cases) for gate in report.gates] == [(None, pair[1].pk, 3)]
     assert [line.code for line in report.story] == ["created"]
 
 
-def test_a_baseline_that_expired_before_its_candidate_was_run_is_marked(pair: tuple[Run, Run]) -> None:
+def test_a_baseline_that_expired_before_its_candidate_was_run_is_marked(pair: tuple[RunRecord, RunRecord]) -> None:
     rotated = build.finished_run(by=build.process(build.bucket("bfloat16")))
     rows.rotation(rotated, before=pair[0].bucket.fingerprint, expires=[rows.baseline(pair[0])])  # type: ignore[union-attr]
     late = build.finished_run()
     early, after = rows.release(pair[1], pair[0]), rows.release(late, pair[0])
     marks = {release.pk: release_report(release.pk).gates[0].baseline.is_baseline_expired for release in (early, after)}
-    Run.objects.filter(pk=late.pk).update(created_at=timezone.now())
+    RunRecord.objects.filter(pk=late.pk).update(created_at=timezone.now())
     assert marks[early.pk] is False
     assert release_report(after.pk).gates[0].baseline.is_baseline_expired is True
 
 
-def test_candidates_are_counted_against_their_baseline_up_to_this_release(pair: tuple[Run, Run]) -> None:
+def test_candidates_are_counted_against_their_baseline_up_to_this_release(pair: tuple[RunRecord, RunRecord]) -> None:
     first, again = rows.release(pair[1], pair[0]), rows.release(pair[1], pair[0])
     other = build.finished_run()
     second = rows.release(other, pair[0])
@@ -286,7 +288,7 @@ def test_candidates_are_counted_against_their_baseline_up_to_this_release(pair: 
     assert counts == [1, 1, 2, 1]
 
 
-def test_sign_offs_stay_in_order_and_say_why_they_no_longer_hold(pair: tuple[Run, Run]) -> None:
+def test_sign_offs_stay_in_order_and_say_why_they_no_longer_hold(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
     release = rows.release(pair[1], pair[0])
     rows.sign(release, "reject", by=ada, note="Not yet.")
@@ -300,7 +302,7 @@ def test_sign_offs_stay_in_order_and_say_why_they_no_longer_hold(pair: tuple[Run
     assert third.void is None
 
 
-def test_the_story_tells_everything_oldest_first(pair: tuple[Run, Run]) -> None:
+def test_the_story_tells_everything_oldest_first(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
     release = rows.release(pair[1], pair[0], verdict="inconclusive", by=ada)
     plan = [{"run": pair[0].pk, "n_before": 5, "n_more": 5}, {"run": pair[1].pk, "n_before": 10, "n_more": 0}]
@@ -315,11 +317,11 @@ def test_the_story_tells_everything_oldest_first(pair: tuple[Run, Run]) -> None:
     assert story[4].text == "Approved: Good."
 
 
-def test_repeats_under_way_are_told_until_the_runs_have_ended(pair: tuple[Run, Run]) -> None:
+def test_repeats_under_way_are_told_until_the_runs_have_ended(pair: tuple[RunRecord, RunRecord]) -> None:
     release = rows.release(pair[1], pair[0], verdict="inconclusive")
     release.settlings.create(look=10, plan=[{"run": run.pk, "n_before": 5, "n_more": 5} for run in pair])
     assert release_report(release.pk).settling is None
-    Run.objects.filter(pk__in=[run.pk for run in pair]).update(status="running")
+    RunRecord.objects.filter(pk__in=[run.pk for run in pair]).update(status="running")
     told = f"Repeats up to the look at 10 are at work on runs {pair[0].pk} and {pair[1].pk}."
     assert release_report(release.pk).settling == told
 
@@ -336,7 +338,7 @@ def exported() -> list[dict[str, Any]]:
     return [json.loads(line) for line in exports.sign_off_lines()]
 
 
-def test_every_sign_off_is_exported_with_its_place_in_the_chain(pair: tuple[Run, Run]) -> None:
+def test_every_sign_off_is_exported_with_its_place_in_the_chain(pair: tuple[RunRecord, RunRecord]) -> None:
     until = timezone.now() + timedelta(days=3)
     release = signed(pair, "waive", note="Zeile\n„zwei“", expires_at=until)
     signed(pair)
@@ -357,7 +359,7 @@ def forge(statement: str, *values: Any) -> None:
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")
 
 
-def test_a_row_that_was_changed_shows_in_the_export(pair: tuple[Run, Run]) -> None:
+def test_a_row_that_was_changed_shows_in_the_export(pair: tuple[RunRecord, RunRecord]) -> None:
     signed(pair, "reject", note="No.")
     signed(pair)
     forge("UPDATE runs_signoff SET decision = 'approve' WHERE note = 'No.'")
@@ -366,17 +368,17 @@ def test_a_row_that_was_changed_shows_in_the_export(pair: tuple[Run, Run]) -> No
     assert "changed after it was signed" in first["problem"]
 
 
-def test_a_row_that_was_taken_out_shows_in_the_next_one(pair: tuple[Run, Run]) -> None:
+def test_a_row_that_was_taken_out_shows_in_the_next_one(pair: tuple[RunRecord, RunRecord]) -> None:
     for note in ("one", "two", "three"):
         signed(pair, note=note)
     forge("DELETE FROM runs_signoff WHERE note = 'two'")
     assert [(line["note"], line["is_intact"]) for line in exported()] == [("one", True), ("three", False)]
 
 
-def test_a_row_that_was_changed_with_its_digest_shows_in_the_next_one(pair: tuple[Run, Run]) -> None:
+def test_a_row_that_was_changed_with_its_digest_shows_in_the_next_one(pair: tuple[RunRecord, RunRecord]) -> None:
     signed(pair, note="one")
     signed(pair, note="two")
-    row = SignOff.objects.get(note="one")
+    row = SignOffRecord.objects.get(note="one")
     row.note = "uno"
     digest = sign_off_chain.digest_of(row)
     forge("UPDATE runs_signoff SET note = 'uno', digest = %s WHERE id = %s", digest, row.pk)
@@ -384,18 +386,21 @@ def test_a_row_that_was_changed_with_its_digest_shows_in_the_next_one(pair: tupl
 
 
 @pytest.mark.parametrize("change", ["update", "delete"])
-def test_the_database_refuses_to_change_a_sign_off(pair: tuple[Run, Run], change: str) -> None:
+def test_the_database_refuses_to_change_a_sign_off(pair: tuple[RunRecord, RunRecord], change: str) -> None:
     signed(pair)
-    changes = {"update": lambda: SignOff.objects.update(note="Never said."), "delete": SignOff.objects.all().delete}
+    changes = {
+        "update": lambda: SignOffRecord.objects.update(note="Never said."),
+        "delete": SignOffRecord.objects.all().delete,
+    }
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         changes[change]()
-    assert SignOff.objects.get().note == ""
+    assert SignOffRecord.objects.get().note == ""
 
 
 # The cost
 
 
-def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[Run, Run]) -> None:
+def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
 
     def add() -> None:
@@ -405,7 +410,7 @@ def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[Run, Run]) -> None
         rows.rotation(rotated, before=run.bucket.fingerprint, expires=[expired])  # type: ignore[union-attr]
         release = rows.release(pair[1], run, by=ada)
         rows.sign(release, by=ada)
-        rows.policy(f"policy-{Baseline.objects.count()}")
+        rows.policy(f"policy-{BaselineRecord.objects.count()}")
 
     reads = {
         "baselines": baseline_rows,
@@ -425,7 +430,7 @@ def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[Run, Run]) -> None
     assert max(one.values()) <= 8
 
 
-def test_a_report_costs_the_same_for_one_gate_and_for_many(pair: tuple[Run, Run]) -> None:
+def test_a_report_costs_the_same_for_one_gate_and_for_many(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
     small = rows.release(pair[1], pair[0])
     rows.sign(small, by=ada)
@@ -440,7 +445,7 @@ def test_a_report_costs_the_same_for_one_gate_and_for_many(pair: tuple[Run, Run]
     assert cost <= 20
 
 
-def test_of_the_releases_of_a_run_the_newest_comes_first(pair: tuple[Run, Run]) -> None:
+def test_of_the_releases_of_a_run_the_newest_comes_first(pair: tuple[RunRecord, RunRecord]) -> None:
     baseline, candidate = pair
     older, newer = rows.release(candidate, baseline), rows.release(candidate, baseline)
     found = judged([baseline.pk, candidate.pk])

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from evalboard.core.errors import NotFound
 from runs import board as board_slice
-from runs.models import Event, Response, Run, Shard, Worker
+from runs.models import Event, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.run import add_repeats, case_rows, run_report, run_rows
 from runs.run.read_list import place_of
 from runs.suites import rescore_run, suite_rows
@@ -26,7 +26,7 @@ def n_queries(read: Any) -> int:
     return len(queries)
 
 
-def codes(run: Run) -> list[str]:
+def codes(run: RunRecord) -> list[str]:
     return [warning.code for warning in run_report(run.pk).warnings]
 
 
@@ -127,7 +127,7 @@ def test_a_pin_that_only_the_second_process_broke_is_broken() -> None:
 
 def test_responses_that_nobody_vouches_for_are_counted() -> None:
     run = build.finished_run()
-    Response.objects.filter(repeat__run=run, repeat__index=2).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=run, repeat__index=2).update(is_vouched=False)
     [warning] = [found for found in run_report(run.pk).warnings if found.code == "unvouched"]
     assert warning.text.startswith("3 responses are not vouched for")
 
@@ -244,10 +244,10 @@ def test_the_estimate_leaves_out_the_time_in_which_nothing_ran() -> None:
     run = build.run(repeats=3)
     build.decode(run, 1, ["blue"] * 3)
     build.decode(run, 2, ["blue"], ends=False)
-    Run.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(hours=10))
+    RunRecord.objects.filter(pk=run.pk).update(started_at=timezone.now() - timedelta(hours=10))
     Shard.objects.filter(repeat__run=run, repeat__index=2).update(owner=worker, n_done=1)
     assert run_report(run.pk).progress.eta_seconds == pytest.approx((2 + 3) / 4.0)
-    Worker.objects.update(pace=None)
+    WorkerRecord.objects.update(pace=None)
     assert run_report(run.pk).progress.eta_seconds > 3600  # what is known then is the speed since the start
 
 
@@ -349,7 +349,7 @@ def test_workers_cost_a_fixed_number_of_queries() -> None:
 
 def test_the_board_shows_what_needs_somebody() -> None:
     failed = build.run()
-    Run.objects.filter(pk=failed.pk).update(status=Run.Status.FAILED)
+    RunRecord.objects.filter(pk=failed.pk).update(status=RunRecord.Status.FAILED)
     finished = build.finished_run([build.TARGET] * 3, [build.TARGET] * 3)
     queued = build.run()
     build.worker("silent", seen_at="2026-01-01T00:00:00Z")
@@ -363,4 +363,4 @@ def test_the_board_shows_what_needs_somebody() -> None:
 def test_a_stopped_worker_is_not_silent() -> None:
     build.worker("gone", seen_at="2026-01-01T00:00:00Z", stopped_at="2026-01-01T00:00:00Z")
     assert board_slice.board().silent_workers == ()
-    assert Worker.objects.count() == 1
+    assert WorkerRecord.objects.count() == 1

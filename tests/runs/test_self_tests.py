@@ -10,29 +10,29 @@ from django.test.utils import CaptureQueriesContext
 from evalboard.core.errors import InvalidInput, ProfileRefused
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Run, SelfTest, Worker
+from runs.models import EngineProcess, RunRecord, SelfTestRecord, WorkerRecord
 from runs.work import record_self_test, self_test_result, stop_worker, worker_rows
 from tests.self_tests import result
 
 GPU = {"kind": "cuda", "gpus": [{"name": "NVIDIA H100", "capability": 9.0}], "n_cores": 32}
 VERSIONS = {"vllm": "0.32.0", "driver": "590.10"}
 FAILED = result(device="cuda", differing=[("invariant", "attention", "bfloat16")])
-NewWorker = Callable[..., Worker]
+NewWorker = Callable[..., WorkerRecord]
 
 
-def record(**changes: Any) -> SelfTest:
+def record(**changes: Any) -> SelfTestRecord:
     known = {"host": "here", "hardware": GPU, "versions": VERSIONS, "result": result(device="cuda")}
     return record_self_test(**{**known, **changes})
 
 
-def of(worker: Worker) -> SelfTest | None:
+def of(worker: WorkerRecord) -> SelfTestRecord | None:
     worker.refresh_from_db()
     return worker.self_test
 
 
 @pytest.fixture
 def gpu_worker(new_worker: NewWorker) -> NewWorker:
-    def register(name: str = "first", **changes: Any) -> Worker:
+    def register(name: str = "first", **changes: Any) -> WorkerRecord:
         return new_worker(name, **{"hardware": GPU, "versions": VERSIONS, **changes})
 
     return register
@@ -72,11 +72,11 @@ def test_workers_at_work_take_a_new_self_test_over(gpu_worker: NewWorker) -> Non
 def test_a_result_that_is_not_whole_is_not_kept(db: None) -> None:
     with pytest.raises(InvalidInput):
         record(result={"version": 1, "kernels": {"plain": None, "invariant": None}})
-    assert not SelfTest.objects.exists()
+    assert not SelfTestRecord.objects.exists()
 
 
 def test_the_manifest_tells_the_self_test_and_the_fingerprint_does_not(
-    worker: Worker, new_engine_process: Callable[..., EngineProcess]
+    worker: WorkerRecord, new_engine_process: Callable[..., EngineProcess]
 ) -> None:
     before = new_engine_process()
     test = record_self_test(host=worker.host, hardware=worker.hardware, versions=worker.versions, result=result())
@@ -95,7 +95,7 @@ def invariant(db: None) -> str:
 
 
 def test_invariant_is_refused_where_no_node_was_tested(
-    new_run: Callable[..., Run], invariant: str, gpu_worker: NewWorker
+    new_run: Callable[..., RunRecord], invariant: str, gpu_worker: NewWorker
 ) -> None:
     gpu_worker("first")
     gpu_worker("second", host="there")
@@ -104,7 +104,7 @@ def test_invariant_is_refused_where_no_node_was_tested(
 
 
 def test_invariant_is_refused_where_the_self_test_failed_and_says_what(
-    new_run: Callable[..., Run], invariant: str, gpu_worker: NewWorker
+    new_run: Callable[..., RunRecord], invariant: str, gpu_worker: NewWorker
 ) -> None:
     gpu_worker()
     record(result=FAILED)
@@ -112,11 +112,13 @@ def test_invariant_is_refused_where_the_self_test_failed_and_says_what(
         new_run(profile=invariant)
 
 
-def test_one_node_that_passed_is_enough(new_run: Callable[..., Run], invariant: str, gpu_worker: NewWorker) -> None:
+def test_one_node_that_passed_is_enough(
+    new_run: Callable[..., RunRecord], invariant: str, gpu_worker: NewWorker
+) -> None:
     gpu_worker("untested", host="there")
     gpu_worker("passed")
     record()
-    assert new_run(profile=invariant).status == Run.Status.QUEUED
+    assert new_run(profile=invariant).status == RunRecord.Status.QUEUED
 
 
 def test_a_worker_row_tells_what_was_found(gpu_worker: NewWorker) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from evalboard.contract.release import RepeatsToAdd, SettlePlan
 from evalboard.core.errors import Conflict, NotFound
 from runs.catalogue import create_policy
-from runs.models import Event, Release, Repeat, Run, Settling, Shard
+from runs.models import Event, ReleaseRecord, RepeatRecord, RunRecord, Settling, Shard
 from runs.release import create_release, decide_release, settle_plans, settle_release
 from runs.run import add_repeats, cancel_run
 from tests import build
@@ -29,13 +29,13 @@ def process() -> Any:
 
 
 @cast
-def pair(process: Any) -> tuple[Run, Run]:
+def pair(process: Any) -> tuple[RunRecord, RunRecord]:
     version = judged.suite(n_cases=7, policy=POLICY)
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
 @cast
-def open_one(pair: tuple[Run, Run]) -> Release:
+def open_one(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     """Nothing moved, and on seven cases three repeats say so only to 21.9 points; ten, to 8.1."""
     release = judged.release(*pair)
     assert release.verdict is not None
@@ -43,45 +43,47 @@ def open_one(pair: tuple[Run, Run]) -> Release:
     return release
 
 
-def plan_of(release: Release) -> SettlePlan:
+def plan_of(release: ReleaseRecord) -> SettlePlan:
     plan = settle_plans(release_id=release.pk).whole
     assert plan is not None
     return plan
 
 
-def settle(release: Release, by: Any = None, **changes: Any) -> Settling:
+def settle(release: ReleaseRecord, by: Any = None, **changes: Any) -> Settling:
     plan = plan_of(release)
     asked = {"look": plan.look, "n_responses": plan.n_responses, **changes}
     return settle_release(release_id=release.pk, **asked, user=by)
 
 
-def claim_order(runs: tuple[Run, Run]) -> list[tuple[int, int]]:
+def claim_order(runs: tuple[RunRecord, RunRecord]) -> list[tuple[int, int]]:
     """(run, repeat) of queued shards, in the order in which workers claim them; each once."""
     queued = Shard.objects.filter(repeat__run__in=runs, status="queued").order_by("id")
     return list(dict.fromkeys(queued.values_list("repeat__run", "repeat__index")))
 
 
-def test_the_plan_names_what_it_takes(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_the_plan_names_what_it_takes(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     plan = plan_of(open_one)
     assert (plan.look, plan.n_responses, plan.refused) == (10, 98, None)
     assert plan.runs == tuple(RepeatsToAdd(run=str(run.pk), n_before=3, n_more=7, n_chosen=None) for run in pair)
-    Run.objects.filter(pk=pair[0].pk).update(started_at=None)
+    RunRecord.objects.filter(pk=pair[0].pk).update(started_at=None)
     assert plan_of(open_one).minutes is None  # no speed is known
 
 
-def test_minutes_come_from_the_speed_that_the_runs_had(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_minutes_come_from_the_speed_that_the_runs_had(
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
+) -> None:
     began = timezone.now() - timedelta(hours=2)
     for run, seconds in zip(pair, (60, 120), strict=True):
-        Run.objects.filter(pk=run.pk).update(started_at=began)
+        RunRecord.objects.filter(pk=run.pk).update(started_at=began)
         for repeat in run.repeats.all():
             late = timedelta(hours=1) if repeat.index == 3 else timedelta(0)  # a pause that says nothing
             ended = began + timedelta(seconds=seconds * repeat.index) + late
-            Repeat.objects.filter(pk=repeat.pk).update(finished_at=ended)
+            RepeatRecord.objects.filter(pk=repeat.pk).update(finished_at=ended)
     plan = plan_of(open_one)
     assert plan.minutes == pytest.approx(7 * 3)
 
 
-def test_repeats_go_to_both_sides_in_turn(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_repeats_go_to_both_sides_in_turn(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     person = build.user()
     settling = settle(open_one, person)
     assert claim_order(pair) == [(run.pk, 3 + n) for n in range(1, 8) for run in (pair if n % 2 else pair[::-1])]
@@ -96,7 +98,7 @@ def test_repeats_go_to_both_sides_in_turn(open_one: Release, pair: tuple[Run, Ru
 
 
 def test_the_verdict_is_taken_over_all_repeats_when_the_last_has_ended(
-    open_one: Release, pair: tuple[Run, Run]
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:
     look = settle(open_one).look
     assert settle_plans(release_id=open_one.pk).whole is None  # under way
@@ -110,24 +112,24 @@ def test_the_verdict_is_taken_over_all_repeats_when_the_last_has_ended(
     assert settle_plans(release_id=open_one.pk).whole is None
 
 
-def test_other_numbers_than_the_plans_add_nothing(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_other_numbers_than_the_plans_add_nothing(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     for changed in ({"look": 7}, {"n_responses": 1}):
         with pytest.raises(Conflict, match="plan has changed"):
             settle(open_one, **changed)
     assert not Settling.objects.exists()
-    assert Repeat.objects.filter(run__in=pair).count() == 6
+    assert RepeatRecord.objects.filter(run__in=pair).count() == 6
 
 
-def test_asked_twice_it_is_done_once(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_asked_twice_it_is_done_once(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     plan = plan_of(open_one)
     asked = {"release_id": open_one.pk, "look": plan.look, "n_responses": plan.n_responses, "user": None}
     settle_release(**asked)
     with pytest.raises(Conflict, match="would not settle"):
         settle_release(**asked)
-    assert Repeat.objects.filter(run__in=pair).count() == 2 * plan.look
+    assert RepeatRecord.objects.filter(run__in=pair).count() == 2 * plan.look
 
 
-def test_a_stack_that_was_rotated_away_can_give_no_more(open_one: Release, process: Any) -> None:
+def test_a_stack_that_was_rotated_away_can_give_no_more(open_one: ReleaseRecord, process: Any) -> None:
     small = judged.suite("small", n_cases=3)
     rotated = judged.run(small, repeats=1, by=build.bucket("bfloat16"))
     refused = plan_of(open_one).refused
@@ -138,14 +140,14 @@ def test_a_stack_that_was_rotated_away_can_give_no_more(open_one: Release, proce
     assert not Settling.objects.exists()
 
 
-def test_a_run_that_did_not_finish_gets_no_more(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_a_run_that_did_not_finish_gets_no_more(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     add_repeats(run_id=pair[1].pk, n=1)
     cancel_run(run_id=pair[1].pk)
     with pytest.raises(Conflict, match=f"Run {pair[1].pk} is cancelled"):
         settle(open_one)
 
 
-def test_what_repeats_cannot_settle_has_no_plan(pair: tuple[Run, Run], process: Any) -> None:
+def test_what_repeats_cannot_settle_has_no_plan(pair: tuple[RunRecord, RunRecord], process: Any) -> None:
     create_policy(
         slug="wide", title="Wide", settings={"rule": "paired", "tolerance_points": 30.0, "looks": [3, 10, 20]}
     )
@@ -164,7 +166,7 @@ def test_what_repeats_cannot_settle_has_no_plan(pair: tuple[Run, Run], process: 
         settle_plans(release_id=999_999)
 
 
-def test_a_single_run_is_brought_up_to_the_first_look(pair: tuple[Run, Run], process: Any) -> None:
+def test_a_single_run_is_brought_up_to_the_first_look(pair: tuple[RunRecord, RunRecord], process: Any) -> None:
     candidate = judged.run(pair[0].suite_version, repeats=1, by=process)
     release = judged.release(pair[0], candidate)
     plan = plan_of(release)
@@ -172,7 +174,7 @@ def test_a_single_run_is_brought_up_to_the_first_look(pair: tuple[Run, Run], pro
     assert plan.runs == (RepeatsToAdd(run=str(candidate.pk), n_before=1, n_more=2, n_chosen=None),)
 
 
-def test_only_the_gates_that_need_it_are_settled(pair: tuple[Run, Run], process: Any) -> None:
+def test_only_the_gates_that_need_it_are_settled(pair: tuple[RunRecord, RunRecord], process: Any) -> None:
     other = judged.suite("colours", n_cases=8)
     sure = [judged.run(other, repeats=3, by=process) for _ in range(2)]
     third = judged.suite("words", n_cases=7)
@@ -188,8 +190,8 @@ def test_only_the_gates_that_need_it_are_settled(pair: tuple[Run, Run], process:
     assert [each.run_id for each in plan_of(release).runs] == [run.pk for run in pair]
 
 
-def test_a_repeat_that_was_cancelled_before_counts_for_nothing(pair: tuple[Run, Run]) -> None:
-    Repeat.objects.filter(run=pair[1], index=2).update(status="cancelled")
+def test_a_repeat_that_was_cancelled_before_counts_for_nothing(pair: tuple[RunRecord, RunRecord]) -> None:
+    RepeatRecord.objects.filter(run=pair[1], index=2).update(status="cancelled")
     release = judged.release(*pair)
     plan = plan_of(release)
     assert plan.look == 3

@@ -14,7 +14,7 @@ from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
 from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from runs import sign_off_chain
 from runs.access import remove_person
-from runs.models import Release, Response, Run, SignOff, Token
+from runs.models import ReleaseRecord, ResponseRecord, RunRecord, SignOffRecord, Token
 from runs.release import decide_release, release_report, sign_release, verdict_inputs, verdicts
 from runs.release.read_sign_offs import sign_off_lines
 from runs.run import add_repeats
@@ -29,18 +29,18 @@ POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": 
 
 
 @cast
-def pair() -> tuple[Run, Run]:
+def pair() -> tuple[RunRecord, RunRecord]:
     version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
 @cast
-def ship(pair: tuple[Run, Run]) -> Release:
+def ship(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     return judged.release(*pair)
 
 
 @cast
-def open_one(pair: tuple[Run, Run]) -> Release:
+def open_one(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     return judged.release(*pair, policy="strict")
 
 
@@ -49,7 +49,7 @@ def person() -> Any:
     return build.user("mary", "release manager")
 
 
-def sign(release: Release, by: Any, decision: str = "approve", **changes: Any) -> SignOff:
+def sign(release: ReleaseRecord, by: Any, decision: str = "approve", **changes: Any) -> SignOffRecord:
     assert release.verdict is not None
     asked = {"release_id": release.pk, "decision": decision, "note": "", "input_digest": release.verdict.input_digest}
     return sign_release(**{**asked, **changes}, user=by)
@@ -72,9 +72,9 @@ def past_the_trigger(statement: str, *values: Any) -> None:
         cursor.execute("ALTER TABLE runs_signoff ENABLE TRIGGER runs_signoff_append_only")
 
 
-def test_a_ship_is_approved(ship: Release, person: Any) -> None:
+def test_a_ship_is_approved(ship: ReleaseRecord, person: Any) -> None:
     row = sign(ship, person, note=" Go. ")
-    stored = SignOff.objects.get()
+    stored = SignOffRecord.objects.get()
     assert (stored.decision, stored.note, stored.person_name, stored.verdict) == (
         "approve",
         "Go.",
@@ -85,7 +85,9 @@ def test_a_ship_is_approved(ship: Release, person: Any) -> None:
     assert stored.digest == sign_off_chain.digest_of(stored)
 
 
-def test_each_follows_from_the_one_before_across_releases(ship: Release, open_one: Release, person: Any) -> None:
+def test_each_follows_from_the_one_before_across_releases(
+    ship: ReleaseRecord, open_one: ReleaseRecord, person: Any
+) -> None:
     rows = [
         sign(ship, person),
         sign(open_one, person, "waive", note="Known.", expires_at=soon()),
@@ -96,10 +98,10 @@ def test_each_follows_from_the_one_before_across_releases(ship: Release, open_on
 
 
 @pytest.mark.parametrize("role", ["viewer", "engineer", None])
-def test_who_may_not_sign(ship: Release, role: str | None) -> None:
+def test_who_may_not_sign(ship: ReleaseRecord, role: str | None) -> None:
     with pytest.raises(Refused, match="right to sign"):
         sign(ship, build.user("eve", role))
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -119,45 +121,53 @@ def test_who_may_not_sign(ship: Release, role: str | None) -> None:
     ],
 )
 def test_what_is_malformed_is_named(
-    ship: Release, person: Any, decision: str, changed: dict[str, Any], field: str
+    ship: ReleaseRecord, person: Any, decision: str, changed: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         sign(ship, person, decision, **changed)
     assert list(refused.value.fields) == [field]
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
-def test_only_a_ship_is_approved_and_nothing_else_waived(ship: Release, open_one: Release, person: Any) -> None:
+def test_only_a_ship_is_approved_and_nothing_else_waived(
+    ship: ReleaseRecord, open_one: ReleaseRecord, person: Any
+) -> None:
     with pytest.raises(Conflict, match="Only ship can be approved"):
         sign(open_one, person)
     with pytest.raises(Conflict, match="needs no waiver"):
         sign(ship, person, "waive", note="Known.", expires_at=soon())
     with pytest.raises(NotFound):
         sign(ship, person, release_id=999_999)
-    assert not SignOff.objects.exists()
+    assert not SignOffRecord.objects.exists()
 
 
-def test_what_was_looked_at_must_be_what_is_there(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+def test_what_was_looked_at_must_be_what_is_there(
+    ship: ReleaseRecord, pair: tuple[RunRecord, RunRecord], person: Any
+) -> None:
     with pytest.raises(Conflict, match="replaced"):
         sign(ship, person, input_digest="0" * 64)
-    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     with pytest.raises(Conflict, match="replaced"):
         sign(ship, person)
     ship.refresh_from_db()
     assert sign(ship, person).input_digest == ship.verdict.input_digest  # type: ignore[union-attr]
 
 
-def test_a_sign_off_is_void_once_what_it_rests_on_changes(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+def test_a_sign_off_is_void_once_what_it_rests_on_changes(
+    ship: ReleaseRecord, pair: tuple[RunRecord, RunRecord], person: Any
+) -> None:
     sign(ship, person)
     assert [line.void for line in release_report(ship.pk).signoffs] == [None]
-    Response.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[1], case_index=0).update(is_vouched=False)
     decide_release(release_id=ship.pk)
     report = release_report(ship.pk)
     assert report.outcome == "void"
     assert "has changed since" in report.signoffs[0].void
 
 
-def test_nobody_signs_while_repeats_are_at_work(ship: Release, pair: tuple[Run, Run], person: Any) -> None:
+def test_nobody_signs_while_repeats_are_at_work(
+    ship: ReleaseRecord, pair: tuple[RunRecord, RunRecord], person: Any
+) -> None:
     add_repeats(run_id=pair[1].pk, n=1)
     with pytest.raises(Conflict, match=f"Run {pair[1].pk} is queued"):
         sign(ship, person)
@@ -167,13 +177,13 @@ def test_nobody_signs_while_repeats_are_at_work(ship: Release, pair: tuple[Run, 
     "statement",
     ["UPDATE runs_signoff SET note = 'other'", "DELETE FROM runs_signoff", "UPDATE runs_signoff SET id = id"],
 )
-def test_the_database_refuses_any_change(ship: Release, person: Any, statement: str) -> None:
+def test_the_database_refuses_any_change(ship: ReleaseRecord, person: Any, statement: str) -> None:
     sign(ship, person)
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement)
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
-        SignOff.objects.update(decision="reject")
-    assert SignOff.objects.get().decision == "approve"
+        SignOffRecord.objects.update(decision="reject")
+    assert SignOffRecord.objects.get().decision == "approve"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +200,9 @@ def test_the_database_refuses_any_change(ship: Release, person: Any, statement: 
         ),
     ],
 )
-def test_a_change_made_past_the_trigger_shows(ship: Release, person: Any, statement: str, found: list[str]) -> None:
+def test_a_change_made_past_the_trigger_shows(
+    ship: ReleaseRecord, person: Any, statement: str, found: list[str]
+) -> None:
     rows = [sign(ship, person, "reject", note=f"Fault {n}.") for n in range(3)]
     past_the_trigger(statement, rows[1].pk)
     for problem, words in zip(problems(), found, strict=True):
@@ -198,12 +210,12 @@ def test_a_change_made_past_the_trigger_shows(ship: Release, person: Any, statem
         assert bool(words) == bool(problem)
 
 
-def test_a_person_who_signed_can_be_shut_out_and_their_sign_off_stays(ship: Release, person: Any) -> None:
+def test_a_person_who_signed_can_be_shut_out_and_their_sign_off_stays(ship: ReleaseRecord, person: Any) -> None:
     build.token(person, "sign")
     sign(ship, person)
     remove_person(name="mary")
     assert not Token.objects.filter(revoked_at=None).exists()
-    assert (SignOff.objects.get().person_name, problems()) == ("mary", [""])
+    assert (SignOffRecord.objects.get().person_name, problems()) == ("mary", [""])
     person.refresh_from_db()
     with pytest.raises(Refused):
         sign(ship, person)
@@ -227,7 +239,7 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
     with ThreadPoolExecutor(len(people)) as pool:
         for each in [pool.submit(once, place) for place in range(len(people))]:
             each.result(timeout=30)
-    assert SignOff.objects.count() == len(people)
+    assert SignOffRecord.objects.count() == len(people)
     assert problems() == [""] * len(people)
 
 
@@ -239,7 +251,7 @@ def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
 
 @pytest.mark.parametrize("rules", ["verdict 0.9", FIRST_VERDICT_RULES])
 def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
-    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str
+    pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch, rules: str
 ) -> None:
     with monkeypatch.context() as earlier:
         under_earlier_rules(earlier, rules)
@@ -254,11 +266,11 @@ def test_an_upgrade_of_the_rules_leaves_what_was_signed_as_it_was_signed(
     assert (report.outcome, report.signoffs[0].void) == ("approved", None)
     assert [line.code for line in report.warnings].count("earlier_rules") == 1
     sign(release, person, "reject", note="On second thoughts.")  # on the very verdict that is shown
-    assert SignOff.objects.filter(verdict=kept).count() == 2
+    assert SignOffRecord.objects.filter(verdict=kept).count() == 2
 
 
 def test_a_field_that_a_later_version_adds_leaves_what_was_signed_as_it_was_signed(
-    ship: Release, person: Any, monkeypatch: pytest.MonkeyPatch
+    ship: ReleaseRecord, person: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Wider(CasesChanged):
         n_new: int | None = None
@@ -274,7 +286,7 @@ def test_a_field_that_a_later_version_adds_leaves_what_was_signed_as_it_was_sign
 
 
 def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(
-    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch
+    pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
         under_earlier_rules(earlier, "verdict 0.9")
@@ -289,12 +301,12 @@ def test_an_upgrade_of_the_rules_decides_what_nobody_signed_anew(
 
 
 def test_what_was_signed_under_earlier_rules_is_void_once_its_inputs_move(
-    pair: tuple[Run, Run], person: Any, monkeypatch: pytest.MonkeyPatch
+    pair: tuple[RunRecord, RunRecord], person: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
         under_earlier_rules(earlier, "verdict 0.9")
         release = judged.release(*pair)
         sign(release, person)
-    Response.objects.filter(repeat__run=pair[0]).update(is_vouched=False)
+    ResponseRecord.objects.filter(repeat__run=pair[0]).update(is_vouched=False)
     assert decide_release(release_id=release.pk) != release.verdict
     assert release_report(release.pk).outcome == "void"

@@ -9,7 +9,7 @@ import pytest
 
 from evalboard.core.compare import TracedText, distance_tables
 from runs.compare import compare
-from runs.models import Comparison, Divergence, SuiteVersion
+from runs.models import ComparisonRecord, DivergenceRecord, SuiteVersionRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_noise
 from runs.store import stored_columns
 from tests import build
@@ -21,12 +21,12 @@ N_CASES = 12
 
 
 @cast
-def version() -> SuiteVersion:
+def version() -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
 @cast
-def made(version: SuiteVersion) -> Comparison:
+def made(version: SuiteVersionRecord) -> ComparisonRecord:
     """Of three repeats against three in two buckets: some pairs alike, some not, one missing, one served elsewhere."""
     by, other = (build.process(build.bucket(dtype, batch_class="mixed")) for dtype in ("float32", "bfloat16"))
     ours = [Answer(near(recorded(case), 5)) for case in range(N_CASES)]
@@ -37,11 +37,13 @@ def made(version: SuiteVersion) -> Comparison:
     return compare(baseline=base.pk, candidate=stored(version, first, second, third, by=other).pk)
 
 
-def rows_of(made: Comparison) -> Any:
-    return Divergence.objects.filter(comparison=made).order_by("case_index", "repeat_baseline", "repeat_candidate")
+def rows_of(made: ComparisonRecord) -> Any:
+    return DivergenceRecord.objects.filter(comparison=made).order_by(
+        "case_index", "repeat_baseline", "repeat_candidate"
+    )
 
 
-def test_the_summary_counts_every_stored_pair(made: Comparison) -> None:
+def test_the_summary_counts_every_stored_pair(made: ComparisonRecord) -> None:
     rows, summary = list(rows_of(made)), made.summary
     assert len(rows) > made.n_pairs > 12  # some are alike, and of some cases not all
     counted = {count["cause"]: count["n_pairs"] for count in summary["causes"]}
@@ -52,7 +54,7 @@ def test_the_summary_counts_every_stored_pair(made: Comparison) -> None:
     assert summary["backends"] == sorted(map(list, set(map(tuple, there))))
 
 
-def test_the_sample_of_flips_are_rows_in_their_order(made: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sample_of_flips_are_rows_in_their_order(made: ComparisonRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     flips = [row for row in rows_of(made) if row.flip_position is not None]
     named = ("case_index", "repeat_baseline", "repeat_candidate", "cause", "flip_position", "margin_baseline")
     wanted = [
@@ -68,7 +70,9 @@ def test_the_sample_of_flips_are_rows_in_their_order(made: Comparison, monkeypat
     assert again.summary["sample"] == wanted[:: -(-len(wanted) // 4)]
 
 
-def test_noise_reads_no_columns_that_are_in_memory(version: SuiteVersion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_reads_no_columns_that_are_in_memory(
+    version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
     by = build.process(build.bucket(batch_class="mixed"))
     others = [Answer(moved(recorded(case), 0.001)) for case in range(N_CASES)]
     run, other = stored(version, answers(N_CASES), others, by=by), stored(version, answers(N_CASES), by=by)

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from runs.board import board
-from runs.models import EngineProcess, Response, Run, Stray, SuiteVersion, TraceBlock
+from runs.models import EngineProcess, ResponseRecord, RunRecord, Stray, SuiteVersionRecord, TraceBlock
 from runs.pairs import measure_pair_noise
 from runs.run import run_report
 from runs.run.read_state import run_state
@@ -31,19 +31,19 @@ ROUTED = {(3, 1), (9, 4), (17, 2), (17, 5), (30, 1), (41, 3)}  # (case, repeat)
 
 
 @cast
-def version() -> SuiteVersion:
+def version() -> SuiteVersionRecord:
     return build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
 
 
 def run_of(
-    version: SuiteVersion,
+    version: SuiteVersionRecord,
     process: EngineProcess,
     *,
     noise: float,
     routed: set[tuple[int, int]],
     noisy: Collection[int] = range(1, 6),
     n_cases: int = N_CASES,
-) -> Run:
+) -> RunRecord:
     """Five repeats, some with noise of their own; the routed answers come from another copy of the weights."""
     repeats: list[list[Answer | None]] = []
     for repeat in range(1, 6):
@@ -61,7 +61,7 @@ def run_of(
 
 @pytest.mark.parametrize(("batch_class", "noise"), [("mixed", 0.0), ("mixed", 0.0002), ("alone", 0.0)])
 def test_answers_that_were_routed_without_a_word_are_listed(
-    version: SuiteVersion, batch_class: str, noise: float
+    version: SuiteVersionRecord, batch_class: str, noise: float
 ) -> None:
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=noise, routed=ROUTED)
@@ -84,7 +84,7 @@ def test_answers_that_were_routed_without_a_word_are_listed(
     assert (report.buckets[0].strays.n_responses, report.buckets[0].strays.n_agreeing) == (250, 244)
 
 
-def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others(version: SuiteVersion) -> None:
+def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others(version: SuiteVersionRecord) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     run = run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5))
     [strays] = run.strays
@@ -95,7 +95,7 @@ def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others
 
 
 @pytest.mark.parametrize("batch_class", ["mixed", "alone"])
-def test_what_another_computation_gave_is_no_noise(version: SuiteVersion, batch_class: str) -> None:
+def test_what_another_computation_gave_is_no_noise(version: SuiteVersionRecord, batch_class: str) -> None:
     """Apart from the routed answers all repeats are the same: what is left is no noise, or the floor for none seen."""
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=0.0, routed=ROUTED)
@@ -117,7 +117,7 @@ def test_of_a_larger_run_every_rerouted_answer_is_listed_and_no_other() -> None:
 
 
 def test_what_is_left_unread_at_the_end_is_read_by_workers_and_comes_to_the_same(
-    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     whole = _listed(run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5)))
@@ -147,13 +147,13 @@ def test_what_is_left_unread_at_the_end_is_read_by_workers_and_comes_to_the_same
 
 
 def test_a_run_that_went_on_while_it_was_read_stays_as_it_is(
-    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _half_read(version, monkeypatch)
     at_end, read = run.strays, strays_work._read
 
     def add_repeats_meanwhile(*args: Any) -> Any:
-        Run.objects.filter(pk=run.pk).update(status=Run.Status.QUEUED)
+        RunRecord.objects.filter(pk=run.pk).update(status=RunRecord.Status.QUEUED)
         return read(*args)
 
     monkeypatch.setattr(strays_work, "_read", add_repeats_meanwhile)
@@ -170,7 +170,7 @@ def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def look_meanwhile() -> None:
         with transaction.atomic():
-            others.append(Run.objects.select_for_update(nowait=True).get(pk=run.pk).pk)
+            others.append(RunRecord.objects.select_for_update(nowait=True).get(pk=run.pk).pk)
         others.append(work_on_strays())  # another worker has nothing to read
         connection.close()
 
@@ -187,7 +187,7 @@ def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (run.strays[0]["n_unread"], run.strays_so_far) == (0, None)
 
 
-def _half_read(version: SuiteVersion, monkeypatch: pytest.MonkeyPatch) -> Run:
+def _half_read(version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     """A run of which workers are to read half of the cases that differ, in one call."""
     monkeypatch.setattr(strays_work, "PAIRS", 0)
     monkeypatch.setattr(strays_work, "MIN_CASES", 25)
@@ -220,7 +220,7 @@ def test_a_run_of_many_strays_is_answered_as_fast_as_one_of_few() -> None:
 
 
 def test_who_polls_a_run_is_told_when_its_strays_are_read(
-    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _half_read(version, monkeypatch)
     before = run_state(run.pk)
@@ -228,18 +228,18 @@ def test_who_polls_a_run_is_told_when_its_strays_are_read(
     assert run_state(run.pk).settled != before.settled
 
 
-def _listed(run: Run) -> list[tuple[int, int]]:
+def _listed(run: RunRecord) -> list[tuple[int, int]]:
     return list(Stray.objects.filter(run=run).listed().values_list("case_index", "repeat"))
 
 
-def _read_on(run: Run) -> list[dict[str, Any]]:
+def _read_on(run: RunRecord) -> list[dict[str, Any]]:
     assert work_on_strays()
     run.refresh_from_db()
     return list(run.strays)
 
 
 def test_what_cannot_be_read_later_leaves_what_was_found(
-    version: SuiteVersion, monkeypatch: pytest.MonkeyPatch
+    version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.work.strays.PAIRS", 0)
     monkeypatch.setattr("runs.work.strays.MIN_CASES", 25)
@@ -254,14 +254,14 @@ def test_what_cannot_be_read_later_leaves_what_was_found(
     assert not work_on_strays()
 
 
-def test_noise_alone_is_nothing(version: SuiteVersion) -> None:
+def test_noise_alone_is_nothing(version: SuiteVersionRecord) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     assert run_of(version, process, noise=0.0002, routed=set()).strays == []
     assert run_of(version, process, noise=0.0, routed=set()).strays == []
 
 
 @pytest.mark.parametrize("batch_class", ["alone", "invariant", "fixed-8"])
-def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVersion, batch_class: str) -> None:
+def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVersionRecord, batch_class: str) -> None:
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=0.0, routed={(9, 4), (17, 2)})
     assert run.strays == []
@@ -277,7 +277,7 @@ def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVer
 
 @pytest.mark.parametrize(("batch_class", "is_warned_of"), [("alone", True), ("mixed", False)])
 def test_of_two_repeats_nobody_knows_which_is_off(
-    version: SuiteVersion, batch_class: str, *, is_warned_of: bool
+    version: SuiteVersionRecord, batch_class: str, *, is_warned_of: bool
 ) -> None:
     process = build.process(build.bucket(batch_class=batch_class))
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
@@ -289,7 +289,7 @@ def test_of_two_repeats_nobody_knows_which_is_off(
     )
 
 
-def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersion) -> None:
+def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersionRecord) -> None:
     process = build.process(build.bucket(batch_class="fixed-8"))
     ours: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     theirs: list[Answer | None] = [Answer(moved(recorded(case), 0.3)) for case in range(N_CASES)]
@@ -298,39 +298,39 @@ def test_draws_in_fixed_groups_need_not_be_the_same(version: SuiteVersion) -> No
 
 @pytest.mark.parametrize("seeds", [(41, 42, 43), (None, None, None)], ids=["a seed each", "none"])
 def test_draws_that_were_sent_other_seeds_need_not_be_the_same(
-    version: SuiteVersion, seeds: tuple[int | None, ...]
+    version: SuiteVersionRecord, seeds: tuple[int | None, ...]
 ) -> None:
     run = drawn(version, seeds)
     assert (run.strays, run.unsteady) == ([], [])
     assert "unsteady" not in {warning.code for warning in run_report(run.pk).warnings}
 
 
-def test_of_draws_only_those_of_one_seed_are_compared(version: SuiteVersion) -> None:
+def test_of_draws_only_those_of_one_seed_are_compared(version: SuiteVersionRecord) -> None:
     [entry] = drawn(version, (41, 42, 42)).unsteady
     assert (entry["n_apart"], entry["n_cases"]) == (N_CASES, N_CASES)
     run = drawn(version, (41, 42, 42))
-    Response.objects.filter(repeat__run=run, case_index__gt=1).update(seed_sent=None)
+    ResponseRecord.objects.filter(repeat__run=run, case_index__gt=1).update(seed_sent=None)
     look_through(run)
     assert [(each["n_apart"], each["n_cases"]) for each in run.unsteady] == [(2, 2)]
-    Response.objects.filter(repeat__run=run, repeat__index=2, case_index=0).update(seed_sent=41)
+    ResponseRecord.objects.filter(repeat__run=run, repeat__index=2, case_index=0).update(seed_sent=41)
     look_through(run)
     assert [(each["n_apart"], each["n_cases"]) for each in run.unsteady] == [(1, 2)]  # 1 and 2 of case 0 are the same
 
 
-def drawn(version: SuiteVersion, seeds: tuple[int | None, ...]) -> Run:
+def drawn(version: SuiteVersionRecord, seeds: tuple[int | None, ...]) -> RunRecord:
     """A sampled run at batch size 1 whose last repeat alone has other tokens, as if these seeds had been sent."""
     alike: list[Answer | None] = [Answer(recorded(case)) for case in range(N_CASES)]
     other: list[Answer | None] = [Answer(drawn_otherwise(recorded(case), 6)) for case in range(N_CASES)]
     answers = [*[alike] * (len(seeds) - 1), other]
     run = stored(version, *answers, by=build.process(build.bucket(batch_class="alone")), under="sampled")
     for repeat, seed in enumerate(seeds, start=1):
-        Response.objects.filter(repeat__run=run, repeat__index=repeat).update(seed_sent=seed)
+        ResponseRecord.objects.filter(repeat__run=run, repeat__index=repeat).update(seed_sent=seed)
     Stray.objects.filter(run=run).delete()
     look_through(run)
     return run
 
 
-def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVersion) -> None:
+def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVersionRecord) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     run = run_of(version, process, noise=0.0, routed=ROUTED)
     _damage(run)
@@ -338,7 +338,7 @@ def test_a_trace_that_cannot_be_read_keeps_no_run_from_ending(version: SuiteVers
     assert (run.strays, run.unsteady) == ([], [])
 
 
-def _damage(run: Run) -> None:
+def _damage(run: RunRecord) -> None:
     block = TraceBlock.objects.filter(run=run).first()
     assert block is not None
     damaged = np.frombuffer(bytes(block.data), np.uint8).copy()

@@ -10,7 +10,7 @@ from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict
 from evalboard.core.trace import pack_chances, pack_selection, unpack_selection
 from runs import exports
-from runs.models import CaseColumns, EngineProcess, Event, Release, Repeat, RepeatScore, Run, Shard
+from runs.models import CaseColumns, EngineProcess, Event, ReleaseRecord, RepeatRecord, RepeatScore, RunRecord, Shard
 from runs.release import decide_release, release_report, settle_plans, settle_release
 from runs.run import case_rows, run_report, run_rows
 from runs.work import shard_work
@@ -38,7 +38,7 @@ def process() -> EngineProcess:
 
 
 @cast
-def pair(process: EngineProcess) -> tuple[Run, Run]:
+def pair(process: EngineProcess) -> tuple[RunRecord, RunRecord]:
     version = judged.suite(n_cases=N_CASES, policy=POLICY)
     sides = (judged.run(version, SOMETIMES, by=process), judged.run(version, OTHER_TIMES, by=process))
     chances = np.full(N_CASES, 0.001, np.float32)
@@ -48,14 +48,14 @@ def pair(process: EngineProcess) -> tuple[Run, Run]:
 
 
 @cast
-def open_one(pair: tuple[Run, Run]) -> Release:
+def open_one(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     release = judged.release(*pair)
     assert release.verdict is not None
     assert release.verdict.word == "inconclusive"
     return release
 
 
-def settle(release: Release) -> None:
+def settle(release: ReleaseRecord) -> None:
     plan = settle_plans(release_id=release.pk).targeted
     assert plan is not None
     settle_release(
@@ -63,7 +63,7 @@ def settle(release: Release) -> None:
     )
 
 
-def decode(of: Run, repeats: range, wrong: dict[int, tuple[int, ...]]) -> None:
+def decode(of: RunRecord, repeats: range, wrong: dict[int, tuple[int, ...]]) -> None:
     """Decode what targeted repeats are to decode, as the worker that served the run would."""
     process = EngineProcess.objects.filter(bucket=of.bucket).earliest("pk")
     for repeat in repeats:
@@ -72,7 +72,7 @@ def decode(of: Run, repeats: range, wrong: dict[int, tuple[int, ...]]) -> None:
     of.refresh_from_db()
 
 
-def test_both_plans_are_offered_with_their_prices_and_chances(open_one: Release) -> None:
+def test_both_plans_are_offered_with_their_prices_and_chances(open_one: ReleaseRecord) -> None:
     plans = settle_plans(release_id=open_one.pk)
     assert plans.whole is not None
     assert plans.targeted is not None
@@ -93,17 +93,17 @@ def test_both_plans_are_offered_with_their_prices_and_chances(open_one: Release)
     assert f", {plans.whole.n_responses:,} responses: that settles it " in steps["settle"]
 
 
-def test_what_was_not_confirmed_is_not_added(open_one: Release) -> None:
+def test_what_was_not_confirmed_is_not_added(open_one: ReleaseRecord) -> None:
     with pytest.raises(Conflict, match="The plan has changed"):
         settle_release(release_id=open_one.pk, look=5, n_responses=1, cases="noisiest", user=None)
-    assert not Repeat.objects.exclude(cases=None).exists()
+    assert not RepeatRecord.objects.exclude(cases=None).exists()
 
 
 def test_targeted_repeats_are_stored_in_turn_and_decode_the_chosen_cases_alone(
-    open_one: Release, pair: tuple[Run, Run]
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:
     settle(open_one)
-    added = Repeat.objects.exclude(cases=None).order_by("pk")
+    added = RepeatRecord.objects.exclude(cases=None).order_by("pk")
     assert [each.run_id for each in added[:4]] == [pair[0].pk, pair[1].pk, pair[1].pk, pair[0].pk]
     assert {bytes(each.cases or b"") for each in added} == {pack_selection(np.isin(np.arange(N_CASES), CHOSEN))}
     shards = Shard.objects.filter(repeat=added[0])
@@ -118,7 +118,9 @@ def test_targeted_repeats_are_stored_in_turn_and_decode_the_chosen_cases_alone(
     assert told.startswith("12 repeats of the 20 cases most likely to flip added to settle release")
 
 
-def test_a_run_is_finished_with_them_and_its_own_figures_stay(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_a_run_is_finished_with_them_and_its_own_figures_stay(
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
+) -> None:
     before = run_report(pair[0].pk)
     settle(open_one)
     decode(pair[0], range(6, 18), SOMETIMES)
@@ -135,7 +137,7 @@ def test_a_run_is_finished_with_them_and_its_own_figures_stay(open_one: Release,
 
 
 def test_what_fails_in_one_is_missing_and_what_it_was_not_to_decode_is_not(
-    open_one: Release, pair: tuple[Run, Run]
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:
     settle(open_one)
     process = EngineProcess.objects.filter(bucket=pair[0].bucket).earliest("pk")
@@ -147,7 +149,9 @@ def test_what_fails_in_one_is_missing_and_what_it_was_not_to_decode_is_not(
     assert words.startswith("1 ")
 
 
-def test_the_verdict_takes_them_as_a_stratum_at_a_look_of_their_own(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_the_verdict_takes_them_as_a_stratum_at_a_look_of_their_own(
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
+) -> None:
     before = release_report(open_one.pk).gates[0]
     settle(open_one)
     decode(pair[0], range(6, 18), SOMETIMES)
@@ -170,19 +174,21 @@ def test_the_verdict_takes_them_as_a_stratum_at_a_look_of_their_own(open_one: Re
     assert after.range_baseline == before.range_baseline
 
 
-def test_one_side_alone_changes_nothing(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_one_side_alone_changes_nothing(open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]) -> None:
     before = release_report(open_one.pk).gates[0]
     settle(open_one)
     decode(pair[0], range(6, 18), SOMETIMES)
-    Repeat.objects.filter(run=pair[1]).exclude(cases=None).delete()
-    Run.objects.filter(pk=pair[1].pk).update(status="finished")
+    RepeatRecord.objects.filter(run=pair[1]).exclude(cases=None).delete()
+    RunRecord.objects.filter(pk=pair[1].pk).update(status="finished")
     decide_release(release_id=open_one.pk)
     after = release_report(open_one.pk).gates[0]
     assert (after.interval, after.targeted, after.look) == (before.interval, None, 5)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_export_says_which_cases_it_has_and_lists_no_other(open_one: Release, pair: tuple[Run, Run]) -> None:
+def test_an_export_says_which_cases_it_has_and_lists_no_other(
+    open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
+) -> None:
     settle(open_one)
     decode(pair[0], range(6, 18), SOMETIMES)
     archive = RunArchive(io.BytesIO(b"".join(exports.run_archive(pair[0].pk))))

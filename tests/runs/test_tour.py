@@ -10,7 +10,18 @@ from django.core.management import call_command
 
 from runs.access import grant_role
 from runs.catalogue import store_default_policies, store_default_profiles
-from runs.models import Baseline, Comparison, Endpoint, Import, Policy, Release, Response, Run, Suite, SuiteVersion
+from runs.models import (
+    BaselineRecord,
+    ComparisonRecord,
+    EndpointRecord,
+    ImportRecord,
+    PolicyRecord,
+    ReleaseRecord,
+    ResponseRecord,
+    RunRecord,
+    Suite,
+    SuiteVersionRecord,
+)
 from runs.release import sign_release
 from runs.tour import LABELS, SUITE, end_tour, load_tour, remove_tour, tour_of
 from tests import build
@@ -38,22 +49,22 @@ def tour(person: Any) -> Any:
 
 
 def words() -> list[str]:
-    return sorted(Release.objects.values_list("verdict__word", flat=True))
+    return sorted(ReleaseRecord.objects.values_list("verdict__word", flat=True))
 
 
 def test_a_fresh_board_gets_a_baseline_and_a_release_of_each_verdict(tour: Any) -> None:
     assert words() == ["inconclusive", "no_ship", "not_comparable", "ship"]
-    apart = Release.objects.get(verdict__word="not_comparable")
+    apart = ReleaseRecord.objects.get(verdict__word="not_comparable")
     assert apart.verdict.document["reasons"][0]["code"] == "model_changed"
-    assert Baseline.objects.get().run_id == int(tour.release.baseline.run)
-    assert all(run.labels == LABELS and run.status == "finished" for run in Run.objects.all())
-    assert set(Run.objects.values_list("suite_version__suite__slug", flat=True)) == {SUITE}
+    assert BaselineRecord.objects.get().run_id == int(tour.release.baseline.run)
+    assert all(run.labels == LABELS and run.status == "finished" for run in RunRecord.objects.all())
+    assert set(RunRecord.objects.values_list("suite_version__suite__slug", flat=True)) == {SUITE}
 
 
 def test_its_runs_are_whole_and_attested_and_no_log(tour: Any) -> None:
-    n_cases = SuiteVersion.objects.get(suite__slug=SUITE).n_cases
-    for run in Run.objects.all():
-        responses = Response.objects.filter(repeat__run=run)
+    n_cases = SuiteVersionRecord.objects.get(suite__slug=SUITE).n_cases
+    for run in RunRecord.objects.all():
+        responses = ResponseRecord.objects.filter(repeat__run=run)
         assert responses.count() == 5 * n_cases
         assert not responses.filter(trace_block=None).exists()
         assert (run.is_log, run.is_of_elsewhere) == (False, True)
@@ -70,9 +81,9 @@ def test_the_tour_tells_of_a_case_that_broke_at_a_token(tour: Any) -> None:
 
 
 def test_loading_it_again_changes_nothing(tour: Any, person: Any) -> None:
-    before = Run.objects.count(), Release.objects.count(), Import.objects.count()
+    before = RunRecord.objects.count(), ReleaseRecord.objects.count(), ImportRecord.objects.count()
     load_tour(user=person)
-    assert (Run.objects.count(), Release.objects.count(), Import.objects.count()) == before
+    assert (RunRecord.objects.count(), ReleaseRecord.objects.count(), ImportRecord.objects.count()) == before
 
 
 def test_who_has_ended_it_sees_it_no_more_and_others_do(tour: Any, person: Any) -> None:
@@ -84,20 +95,29 @@ def test_who_has_ended_it_sees_it_no_more_and_others_do(tour: Any, person: Any) 
 
 def test_taken_away_nothing_of_it_is_left(tour: Any, person: Any) -> None:
     assert remove_tour() == ()
-    for record in (Run, Release, Baseline, Suite, Endpoint, Import, Comparison, Response):
+    for record in (
+        RunRecord,
+        ReleaseRecord,
+        BaselineRecord,
+        Suite,
+        EndpointRecord,
+        ImportRecord,
+        ComparisonRecord,
+        ResponseRecord,
+    ):
         assert not record.objects.exists(), record
-    assert not Policy.objects.filter(slug=SUITE).exists()
+    assert not PolicyRecord.objects.filter(slug=SUITE).exists()
     assert tour_of(person) is None
 
 
 def test_what_is_no_sample_stays(tour: Any) -> None:
     run = build.finished_run(["blue"])
     remove_tour()
-    assert list(Run.objects.all()) == [run]
+    assert list(RunRecord.objects.all()) == [run]
 
 
 def test_what_was_signed_stays_and_is_named(tour: Any, person: Any) -> None:
-    release = Release.objects.get(pk=tour.release.id)
+    release = ReleaseRecord.objects.get(pk=tour.release.id)
     assert release.verdict is not None
     sign_release(
         release_id=release.pk,
@@ -108,8 +128,8 @@ def test_what_was_signed_stays_and_is_named(tour: Any, person: Any) -> None:
     )
     kept = remove_tour()
     assert f"Release {release.pk} was signed; it stays, with its runs." in kept
-    assert list(Release.objects.all()) == [release]
-    assert set(Run.objects.values_list("pk", flat=True)) == {
+    assert list(ReleaseRecord.objects.all()) == [release]
+    assert set(RunRecord.objects.values_list("pk", flat=True)) == {
         int(tour.release.baseline.run),
         int(tour.release.candidate.run),
     }
@@ -138,4 +158,4 @@ def test_a_board_without_an_engine_has_it_from_the_start(db: None, settings: Any
     assert words() == ["inconclusive", "no_ship", "not_comparable", "ship"]
     remove_tour()
     call_command("load_samples", no_engine=True, stdout=io.StringIO())
-    assert not Release.objects.exists()
+    assert not ReleaseRecord.objects.exists()

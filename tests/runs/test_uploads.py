@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.suite import read_suite_jsonl
-from runs.models import Case, Suite, SuiteVersion, Upload, UploadedCase, UploadPart
+from runs.models import Case, Suite, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
 from runs.suites import push_suite
 from runs.uploads import forget_old_uploads, read_next_part
 from runs.uploads.uploads import MAX_OPEN, close_upload, open_upload, store_part
@@ -32,7 +32,7 @@ def line(row: Any) -> bytes:
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def send(lines: Sequence[bytes], *, n_parts: int = 3, slug: str = "large") -> Upload:
+def send(lines: Sequence[bytes], *, n_parts: int = 3, slug: str = "large") -> UploadRecord:
     """Send lines in so many parts, the last one first, and close."""
     upload = open_upload(slug=slug)
     size = -(-len(lines) // n_parts)
@@ -51,7 +51,7 @@ def read_all() -> int:
     return n_steps
 
 
-def stored(version: SuiteVersion) -> list[tuple[Any, ...]]:
+def stored(version: SuiteVersionRecord) -> list[tuple[Any, ...]]:
     fields = ("index", "case_id", "digest", "content", "tags", "group", "is_reference")
     return list(Case.objects.filter(suite_version=version).order_by("index").values_list(*fields))
 
@@ -68,7 +68,7 @@ def test_parts_make_the_version_that_a_whole_push_makes() -> None:
     assert (made.suite.slug, made.number, made.title, made.max_tokens) == ("large", 1, "Large", 24)
     assert (made.digest, made.scorer_id, made.n_cases) == (whole.digest, whole.scorer_id, 10)
     assert stored(made) == stored(whole)
-    assert not UploadPart.objects.exists()
+    assert not UploadPartRecord.objects.exists()
     assert not UploadedCase.objects.exists()
 
 
@@ -77,7 +77,7 @@ def test_content_that_is_there_makes_no_second_version() -> None:
         upload = send([line(row) for row in ROWS])
         read_all()
     upload.refresh_from_db()
-    assert (upload.is_new, SuiteVersion.objects.count()) == (False, 1)
+    assert (upload.is_new, SuiteVersionRecord.objects.count()) == (False, 1)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_wrong_line_is_named_and_leaves_nothing(wrong: bytes, place: str, text
     assert upload.fields[place].startswith(text)
     assert not Suite.objects.exists()
     assert not UploadedCase.objects.exists()
-    assert not UploadPart.objects.exists()
+    assert not UploadPartRecord.objects.exists()
 
 
 def test_what_has_gaps_or_other_bytes_is_not_closed() -> None:
@@ -141,9 +141,9 @@ def test_one_person_has_few_open_and_old_ones_are_forgotten() -> None:
         open_upload(slug="large")
     with pytest.raises(Conflict, match="5 uploads open"):
         open_upload(slug="large")
-    Upload.objects.update(touched_at=Now() - timedelta(days=2))
-    waiting = Upload.objects.order_by("pk").first()
+    UploadRecord.objects.update(touched_at=Now() - timedelta(days=2))
+    waiting = UploadRecord.objects.order_by("pk").first()
     assert waiting is not None
-    Upload.objects.filter(pk=waiting.pk).update(status="reading", n_bytes=1)
+    UploadRecord.objects.filter(pk=waiting.pk).update(status="reading", n_bytes=1)
     forget_old_uploads()
-    assert list(Upload.objects.all()) == [waiting]
+    assert list(UploadRecord.objects.all()) == [waiting]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput, NotFound
-from runs.models import Endpoint, EngineProcess, ForcedScoring, Probe, Run, ScheduledStart
+from runs.models import EndpointRecord, EngineProcess, ForcedScoringRecord, ProbeRecord, RunRecord, ScheduledStart
 from runs.probes import create_probe, newest_probes, probes_before, read
 from runs.run import cancel_run, delete_run
 from runs.schedules import create_schedule
@@ -21,7 +21,7 @@ def stack() -> EngineProcess:
     return build.process()
 
 
-def slugs(probe: Probe) -> list[tuple[str, str]]:
+def slugs(probe: ProbeRecord) -> list[tuple[str, str]]:
     return [(each.role, each.run.endpoint.slug) for each in probe.sets.all() if each.run is not None]
 
 
@@ -35,7 +35,7 @@ def test_it_asks_the_endpoint_and_what_is_known_at_once(stack: EngineProcess) ->
         "planted": None,
     }
     assert slugs(probe) == [("endpoint", "asked"), ("control", "reference"), ("numerics", "second")]
-    assert {(run.repeats.count(), run.labels["probe"]) for run in Run.objects.all()} == {(1, str(probe.pk))}
+    assert {(run.repeats.count(), run.labels["probe"]) for run in RunRecord.objects.all()} == {(1, str(probe.pk))}
     detail = read.probe_detail(probe.pk)
     assert next((each.role, each.run_status, each.forced) for each in detail.sets) == ("endpoint", "queued", None)
     assert (detail.progress.n_done, detail.progress.n_total, detail.control) == (0, 6, None)
@@ -60,24 +60,26 @@ def test_it_waits_while_anything_is_at_work(stack: EngineProcess) -> None:
     probe = verifying.ask()
     verifying.look()
     probe.refresh_from_db()
-    assert (probe.status, probe.owner, ForcedScoring.objects.count(), probe.n_crashes) == ("queued", None, 0, 0)
+    assert (probe.status, probe.owner, ForcedScoringRecord.objects.count(), probe.n_crashes) == ("queued", None, 0, 0)
     before = read.probe_state(probe.pk)
     verifying.end_runs(probe, stack)
     verifying.look()
-    assert [each.run.endpoint.slug for each in ForcedScoring.objects.all()] == ["asked"]  # it says which stack scores
+    assert [each.run.endpoint.slug for each in ForcedScoringRecord.objects.all()] == [
+        "asked"
+    ]  # it says which stack scores
     assert read.probe_state(probe.pk) != before
     verifying.look()
-    assert ForcedScoring.objects.count() == 1
+    assert ForcedScoringRecord.objects.count() == 1
     verifying.end_scorings(stack)
     verifying.look()
-    assert ForcedScoring.objects.count() == 3
+    assert ForcedScoringRecord.objects.count() == 3
 
 
 def test_a_second_one_asks_only_the_endpoint(stack: EngineProcess) -> None:
     first = verifying.end(verifying.ask(planted="changed"), stack)
-    n_runs, n_scorings = Run.objects.count(), ForcedScoring.objects.count()
+    n_runs, n_scorings = RunRecord.objects.count(), ForcedScoringRecord.objects.count()
     second = verifying.end(verifying.ask(planted="changed"), stack, endpoint=0.0)
-    assert (Run.objects.count(), ForcedScoring.objects.count()) == (n_runs + 1, n_scorings + 1)
+    assert (RunRecord.objects.count(), ForcedScoringRecord.objects.count()) == (n_runs + 1, n_scorings + 1)
     for role in ("control", "numerics", "planted"):
         assert second.sets.get(role=role).scoring_id == first.sets.get(role=role).scoring_id
     assert second.finding is not None
@@ -116,13 +118,13 @@ def test_what_cannot_be_verified_is_refused_by_name(
 ) -> None:
     verifying.ask()
     probes.remote("hosted")
-    Run.objects.filter(endpoint__slug="asked").delete()
-    n_runs = Run.objects.count()
+    RunRecord.objects.filter(endpoint__slug="asked").delete()
+    n_runs = RunRecord.objects.count()
     known = {"suite": "texts", "reference": "reference"}
     with pytest.raises(InvalidInput) as refused:
         create_probe(endpoint=endpoint, kind="verify", parameters={**known, **parameters})
     assert set(refused.value.fields) == {field}
-    assert (Probe.objects.count(), Run.objects.count()) == (1, n_runs)
+    assert (ProbeRecord.objects.count(), RunRecord.objects.count()) == (1, n_runs)
 
 
 def test_what_it_names_must_be_there(stack: EngineProcess) -> None:
@@ -130,7 +132,7 @@ def test_what_it_names_must_be_there(stack: EngineProcess) -> None:
     for name in ("suite", "reference", "numerics", "planted"):
         with pytest.raises(NotFound, match="nowhere"):
             verifying.ask(**{name: "nowhere"})
-    assert Probe.objects.count() == 1
+    assert ProbeRecord.objects.count() == 1
 
 
 def test_a_suite_with_more_cases_than_count_is_refused(stack: EngineProcess, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +144,7 @@ def test_a_suite_with_more_cases_than_count_is_refused(stack: EngineProcess, mon
 
 def test_the_reference_is_the_endpoints_own_and_the_suite_that_of_its_newest_run(stack: EngineProcess) -> None:
     verifying.ask()
-    Endpoint.objects.filter(slug="asked").update(reference=Endpoint.objects.get(slug="reference"))
+    EndpointRecord.objects.filter(slug="asked").update(reference=EndpointRecord.objects.get(slug="reference"))
     probe = create_probe(endpoint="asked", kind="verify", parameters={})
     assert (probe.parameters["reference"], probe.parameters["suite"]) == ("reference", "texts")
 
@@ -154,7 +156,7 @@ def test_a_run_that_came_to_nothing_fails_it(stack: EngineProcess) -> None:
     cancel_run(run_id=run.pk)
     probe = verifying.end(probe, stack)
     assert (probe.status, probe.error) == ("failed", f"Run {run.pk}, of its endpoint, is cancelled.")
-    assert (probe.finding, ForcedScoring.objects.count()) == (None, 0)
+    assert (probe.finding, ForcedScoringRecord.objects.count()) == (None, 0)
 
 
 def test_a_run_that_was_deleted_fails_it_and_takes_nothing_from_one_that_has_ended(stack: EngineProcess) -> None:
@@ -175,7 +177,7 @@ def test_it_is_scheduled_as_others_are(stack: EngineProcess) -> None:
     verifying.end(verifying.ask(), stack)
     order = {"endpoint": "asked", "kind": "verify", "parameters": {"suite": "texts", "reference": "reference"}}
     schedule = create_schedule(slug="weights", cron="0 3 * * *", kind="probe", order=order, user=ada)
-    assert Probe.objects.count() == 1  # it was tried, and taken back with its run
+    assert ProbeRecord.objects.count() == 1  # it was tried, and taken back with its run
     type(schedule).objects.update(next_at="2026-01-01T00:00:00Z")
     assert start_due(schedule.pk)
     start = ScheduledStart.objects.get()

@@ -16,7 +16,7 @@ import pytest
 from evalboard.celery import app
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Response, Run, Shard
+from runs.models import ResponseRecord, RunRecord, Shard
 from runs.work import dispatch
 from tests.faults.whole import assert_once
 from tests.servers import RedisServer
@@ -122,7 +122,7 @@ def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("setup", ["team", pytest.param("one machine", marks=pytest.mark.nightly)], indirect=True)
 def test_whatever_happens_every_response_comes_once(
-    new_run: Callable[..., Run],
+    new_run: Callable[..., RunRecord],
     start_worker: Start,
     wait_until: Wait,
     request: pytest.FixtureRequest,
@@ -137,7 +137,7 @@ def test_whatever_happens_every_response_comes_once(
     run = new_run(["say blue"] * N_CASES, repeats=N_REPEATS, under="fixed-20")
     assert Shard.objects.count() == N_SHARDS
     chaos.keep_working()
-    wait_until(lambda: Response.objects.exists(), "the first response is stored")
+    wait_until(lambda: ResponseRecord.objects.exists(), "the first response is stored")
     began = time.monotonic()
     for number in range(N_FAULTS):
         pause = chaos.random.uniform(0.1, FAULT_SECONDS)
@@ -151,10 +151,10 @@ def test_whatever_happens_every_response_comes_once(
     wait_until(lambda: ended(run), "the run ends")
     print(f"{time.monotonic() - began:5.1f} s: the run has {run.status}, {chaos.n_killed} workers were killed")
     assert_once(run)
-    assert Response.objects.count() == N_CASES * N_REPEATS
+    assert ResponseRecord.objects.count() == N_CASES * N_REPEATS
     assert set(Shard.objects.values_list("status", flat=True)) == {Shard.Status.FINISHED}
     # A case that was in flight, alone, when a shard's worker died for the third time is honestly missing.
-    missing = Response.objects.exclude(error_code="")
+    missing = ResponseRecord.objects.exclude(error_code="")
     assert set(missing.values_list("error_code", flat=True)) <= {"worker_crash"}
     assert not missing.exclude(repeat__shards__n_crashes__gte=3).exists()
     assert run.status == ("incomplete" if missing.exists() else "finished")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from runs.catalogue import store_default_policies
-from runs.models import Release, Run
+from runs.models import ReleaseRecord, RunRecord
 from tests import build
 from tests.browser import looks
 from tests.frontend import release_runs
@@ -34,7 +34,7 @@ class Walk:
         return time.monotonic() - self.began
 
 
-def waiting() -> tuple[Release, Release]:
+def waiting() -> tuple[ReleaseRecord, ReleaseRecord]:
     """A no-ship and one that may not be compared, as another stack served its candidate."""
     release_runs.policies()
     of, by = release_runs.suite(), build.process(build.bucket(batch_class="mixed"))
@@ -103,7 +103,7 @@ def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any,
     walk.click("Run the candidate again")
     expect(page.get_by_role("heading", level=1)).to_contain_text("candidate")
     walk.click("Run it", "button")
-    expect(page.get_by_role("heading", level=1)).to_contain_text(f"run {Run.objects.latest('pk').pk}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"run {RunRecord.objects.latest('pk').pk}")
     print(f"mixed: {walk.n_clicks} clicks, {walk.seconds:.1f} s")
     record_property("clicks", walk.n_clicks)
     record_property("seconds", round(walk.seconds, 1))

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
 
 from runs.catalogue import store_default_policies, store_default_profiles
-from runs.models import Release
+from runs.models import ReleaseRecord
 from runs.tour import load_tour
 from tests.browser import looks
 from tests.browser.test_releases import n_pages
@@ -75,7 +75,7 @@ def test_the_tour_fits_every_screen_and_has_no_barrier(
 
 def test_each_release_of_the_sample_prints_to_one_page(sample: None, watch: Callable[..., Any]) -> None:
     watched = watch()
-    releases = Release.objects.order_by("pk")
+    releases = ReleaseRecord.objects.order_by("pk")
     assert releases.count() == 4
     for release in releases:
         assert n_pages(watched.open(f"/releases/{release.pk}/")) == 1, release.pk

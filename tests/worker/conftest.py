@@ -234,19 +234,19 @@ def work_until(workers_here: list[Runner]) -> Wait:
 def new_run(settings: Any) -> Callable[..., Any]:
     """Ask for a run of the given prompts; the right answer to each is "blue"."""
     from runs.catalogue import create_endpoint, create_profile
-    from runs.models import Endpoint, Profile, Run
+    from runs.models import EndpointRecord, ProfileRecord, RunRecord
     from runs.run import create_run
     from runs.suites import push_suite
 
     path = str(settings.MODEL_ROOTS[0] / "scripted")
 
-    def create(prompts: list[str], *, under: str = "pinned", **changes: Any) -> Run:
+    def create(prompts: list[str], *, under: str = "pinned", **changes: Any) -> RunRecord:
         cases = [{"id": f"case-{n}", "prompt": prompt, "target": "blue"} for n, prompt in enumerate(prompts)]
         suite = {"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases}
         push_suite(document=suite)
-        if not Endpoint.objects.exists():
+        if not EndpointRecord.objects.exists():
             create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
-        if not Profile.objects.filter(slug=under).exists():
+        if not ProfileRecord.objects.filter(slug=under).exists():
             create_profile(slug=under, title="", settings=DEFAULT_PROFILES[under]["settings"])
         return create_run(**{"suite": "words", "endpoint": "scripted", "profile": under, **changes})
 

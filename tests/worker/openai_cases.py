@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from evalboard.core.trace import Failed
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 from runs.work.answered import Answered, CallOutcome
 from tests.scripted import ScriptedServer
 from worker.engines.base import DecodeRequest
@@ -37,10 +37,10 @@ class NoChance(random.Random):
         return a
 
 
-def an_endpoint(server: ScriptedServer, **fields: Any) -> Endpoint:
+def an_endpoint(server: ScriptedServer, **fields: Any) -> EndpointRecord:
     """An endpoint, not stored, at a scripted server."""
     given = {"slug": "theirs", "engine": "openai", "model_repo": "their-model", "base_url": server.base_url}
-    return Endpoint(**given | fields)
+    return EndpointRecord(**given | fields)
 
 
 def questions(n: int, **sampling: Any) -> list[DecodeRequest]:

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from runs.models import Endpoint, Worker
+from runs.models import EndpointRecord, WorkerRecord
 from runs.work import CallOutcome
-from worker.calls import MAX_OPEN, Calls
+from worker.calls import MAX_OPEN, OpenClients
 from worker.engines.base import DecodeRequest, EndpointRefused
 
 
 class RecordingClient:
     """A client that makes no calls and lists what was done with it."""
 
-    def __init__(self, endpoint: Endpoint, **how: Any) -> None:
+    def __init__(self, endpoint: EndpointRecord, **how: Any) -> None:
         self.endpoint, self.how, self.n_failures = endpoint, how, 0
         self.done: list[str] = []
 
@@ -34,22 +34,22 @@ class RecordingClient:
         raise OSError("already closed")
 
 
-def endpoint(number: int = 1, **fields: Any) -> Endpoint:
-    return Endpoint(pk=number, **{"base_url": "https://models.example/v1", "model_repo": "paint-1b", **fields})
+def endpoint(number: int = 1, **fields: Any) -> EndpointRecord:
+    return EndpointRecord(pk=number, **{"base_url": "https://models.example/v1", "model_repo": "paint-1b", **fields})
 
 
 @pytest.fixture
-def calls() -> Calls:
-    return Calls(RecordingClient, worker=Worker(pk=1))
+def calls() -> OpenClients:
+    return OpenClients(RecordingClient, worker=WorkerRecord(pk=1))
 
 
-def opened(calls: Calls, target: Endpoint, **how: Any) -> RecordingClient:
+def opened(calls: OpenClients, target: EndpointRecord, **how: Any) -> RecordingClient:
     client = calls.open_for(target, **{"is_alone": False, **how})
     assert isinstance(client, RecordingClient)
     return client
 
 
-def test_one_client_stays_open_between_two_pieces_of_work(calls: Calls, settings: Any) -> None:
+def test_one_client_stays_open_between_two_pieces_of_work(calls: OpenClients, settings: Any) -> None:
     settings.RESPONSE_SECONDS, settings.FIRST_BYTE_SECONDS = 77, 70
     first = opened(calls, endpoint())
     assert opened(calls, endpoint()) is first
@@ -73,7 +73,7 @@ def test_one_client_stays_open_between_two_pieces_of_work(calls: Calls, settings
     ],
 )
 def test_what_a_client_is_made_of_has_changed_so_another_one_takes_its_place(
-    calls: Calls, fields: dict[str, Any], how: dict[str, Any]
+    calls: OpenClients, fields: dict[str, Any], how: dict[str, Any]
 ) -> None:
     first, neighbour = opened(calls, endpoint()), opened(calls, endpoint(2))
     other = opened(calls, endpoint(**fields), **how)
@@ -81,7 +81,7 @@ def test_what_a_client_is_made_of_has_changed_so_another_one_takes_its_place(
     assert (first.done, other.done, neighbour.done) == (["open", "stop"], ["open"], ["open"])
 
 
-def test_the_client_that_was_used_longest_ago_is_closed_first(calls: Calls) -> None:
+def test_the_client_that_was_used_longest_ago_is_closed_first(calls: OpenClients) -> None:
     clients = [opened(calls, endpoint(number)) for number in range(MAX_OPEN)]
     opened(calls, endpoint(0))  # used again, so that the second is the oldest now
     opened(calls, endpoint(MAX_OPEN))
@@ -90,7 +90,7 @@ def test_the_client_that_was_used_longest_ago_is_closed_first(calls: Calls) -> N
     assert opened(calls, endpoint(1)) is not clients[1]
 
 
-def test_an_endpoint_that_is_refused_leaves_no_client(calls: Calls) -> None:
+def test_an_endpoint_that_is_refused_leaves_no_client(calls: OpenClients) -> None:
     for _ in range(2):
         with pytest.raises(EndpointRefused):
             opened(calls, endpoint(base_url=""))
@@ -98,7 +98,7 @@ def test_an_endpoint_that_is_refused_leaves_no_client(calls: Calls) -> None:
     calls.abort()  # nothing is under way
 
 
-def test_failures_in_a_row_are_those_of_the_open_client(calls: Calls) -> None:
+def test_failures_in_a_row_are_those_of_the_open_client(calls: OpenClients) -> None:
     client = opened(calls, endpoint())
     client.n_failures = 3
     assert (calls.n_failures(endpoint()), calls.n_failures(endpoint(2))) == (3, 0)
@@ -107,7 +107,7 @@ def test_failures_in_a_row_are_those_of_the_open_client(calls: Calls) -> None:
     assert opened(calls, endpoint()) is not client
 
 
-def test_calling_off_reaches_the_client_in_use_and_closing_reaches_all(calls: Calls) -> None:
+def test_calling_off_reaches_the_client_in_use_and_closing_reaches_all(calls: OpenClients) -> None:
     first, second = opened(calls, endpoint(1)), opened(calls, endpoint(2))
     calls.abort()
     assert (first.done, second.done) == (["open"], ["open", "abort"])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from evalboard.core.errors import Conflict
-from runs.models import Response, Run
+from runs.models import ResponseRecord, RunRecord
 from runs.run import add_repeats, cancel_run, complete_run, run_report
 from tests.scripted import ScriptedServer, ok, status
 from tests.worker.test_remote_runs import endpoint, new_run, new_runner, number, runner, server, worked  # noqa: F401
@@ -23,43 +23,43 @@ def seeds(server: ScriptedServer) -> dict[int, int]:  # noqa: F811
 
 def test_of_an_incomplete_run_the_missing_cases_alone_are_called_by_their_own_seeds(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     server.script = lambda received: GONE if number(received) in (3, 17) else BLUE
     run = worked(runner, new_run(20))
-    assert (run.status, run_report(run.pk).repeats[0].score) == (Run.Status.INCOMPLETE, None)
-    before, kept = seeds(server), dict(Response.objects.values_list("case_index", "pk"))
+    assert (run.status, run_report(run.pk).repeats[0].score) == (RunRecord.Status.INCOMPLETE, None)
+    before, kept = seeds(server), dict(ResponseRecord.objects.values_list("case_index", "pk"))
     server.requests.clear()
     server.script = lambda received: BLUE
-    assert complete_run(run_id=run.pk).status == Run.Status.QUEUED
+    assert complete_run(run_id=run.pk).status == RunRecord.Status.QUEUED
     assert run_report(run.pk).progress.n_done == 18
     run = worked(runner, run)
     assert seeds(server) == {case: before[case] for case in (3, 17)}
-    after = dict(Response.objects.values_list("case_index", "pk"))
+    after = dict(ResponseRecord.objects.values_list("case_index", "pk"))
     assert {case: pk for case, pk in after.items() if case not in (3, 17)} == {
         case: pk for case, pk in kept.items() if case not in (3, 17)
     }
     report = run_report(run.pk)
-    assert (run.status, report.repeats[0].score, report.errors.n) == (Run.Status.FINISHED, 100.0, 0)
+    assert (run.status, report.repeats[0].score, report.errors.n) == (RunRecord.Status.FINISHED, 100.0, 0)
     with pytest.raises(Conflict, match="is finished"):
         complete_run(run_id=run.pk)
 
 
-@pytest.mark.parametrize("ending", [Run.Status.FAILED, Run.Status.CANCELLED])
+@pytest.mark.parametrize("ending", [RunRecord.Status.FAILED, RunRecord.Status.CANCELLED])
 def test_a_run_that_failed_or_was_cancelled_goes_on(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
     ending: str,
 ) -> None:
     server.script = lambda received: BLUE
     run = worked(runner, new_run(5))
     add_repeats(run_id=run.pk, n=1)
-    if ending == Run.Status.CANCELLED:
+    if ending == RunRecord.Status.CANCELLED:
         cancel_run(run_id=run.pk)
     else:
-        Response.objects.all().delete()  # so that the key is refused before anything was answered
+        ResponseRecord.objects.all().delete()  # so that the key is refused before anything was answered
         server.script = lambda received: status(401)
     run = worked(runner, run)
     assert run.status == ending
@@ -67,13 +67,13 @@ def test_a_run_that_failed_or_was_cancelled_goes_on(
     complete_run(run_id=run.pk)
     run = worked(runner, run)
     report = run_report(run.pk)
-    assert (run.status, run.failure, run.is_cancel_wanted) == (Run.Status.FINISHED, "", False)
+    assert (run.status, run.failure, run.is_cancel_wanted) == (RunRecord.Status.FINISHED, "", False)
     assert [repeat.score for repeat in report.repeats] == [100.0, 100.0]
 
 
 def test_what_is_still_missing_leaves_the_run_incomplete(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     server.script = lambda received: GONE if number(received) == 3 else BLUE
@@ -82,5 +82,5 @@ def test_what_is_still_missing_leaves_the_run_incomplete(
     with pytest.raises(Conflict, match="is queued"):
         complete_run(run_id=run.pk)
     run = worked(runner, run)
-    assert run.status == Run.Status.INCOMPLETE
-    assert Response.objects.exclude(error_code="").count() == 1
+    assert run.status == RunRecord.Status.INCOMPLETE
+    assert ResponseRecord.objects.exclude(error_code="").count() == 1

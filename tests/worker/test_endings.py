@@ -7,7 +7,7 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from runs.compare import compare, comparison_report
-from runs.models import Endpoint, Response, Run
+from runs.models import EndpointRecord, ResponseRecord, RunRecord
 from runs.release import create_release
 from runs.run import case_rows, run_report
 from runs.suites import set_endings
@@ -37,12 +37,12 @@ ANSWERS = [
 
 def test_answers_are_counted_by_how_they_ended_and_listed(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     server.script = lambda received: ANSWERS[number(received)]
     run = worked(runner, new_run(len(ANSWERS)))
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     report = run_report(run.pk)
     assert report.endings == {"cut": 1, "filtered": 1, "refused": 1, "empty": 1}
     assert report.repeats[0].score == pytest.approx(100 * 2 / 6)  # they are answers, and wrong
@@ -51,12 +51,12 @@ def test_answers_are_counted_by_how_they_ended_and_listed(
     for ending, name in (("cut", "case-1"), ("filtered", "case-2"), ("refused", "case-3"), ("empty", "case-4")):
         assert [row.case for row in case_rows(run.pk, only=ending)] == [name]
     assert not case_rows(run.pk, only="unknown")
-    assert Response.objects.get(repeat__run=run, case_index=4).reasoning == "The sky, so blue."
+    assert ResponseRecord.objects.get(repeat__run=run, case_index=4).reasoning == "The sky, so blue."
 
 
 def test_a_comparison_has_a_ledger_line_for_each_ending(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     right = saying("stop", "blue")
@@ -71,13 +71,13 @@ def test_a_comparison_has_a_ledger_line_for_each_ending(
 
 def test_an_answer_with_an_unknown_ending_is_kept_and_unscored_until_a_person_says_what_it_means(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
-    endpoint: Endpoint,  # noqa: F811
+    endpoint: EndpointRecord,  # noqa: F811
 ) -> None:
     server.script = lambda received: saying("wrapped_up" if number(received) < 2 else "stop", "blue")
     run = worked(runner, new_run(5))
-    assert (run.status, len(server.requests)) == (Run.Status.FINISHED, 5)  # it is not asked again
+    assert (run.status, len(server.requests)) == (RunRecord.Status.FINISHED, 5)  # it is not asked again
     report = run_report(run.pk)
     assert (report.endings, report.repeats[0].score) == ({"unknown": 2}, 100.0)  # of the three that are scored
     assert report.n_cases_unscored == 2
@@ -96,7 +96,7 @@ def test_an_answer_with_an_unknown_ending_is_kept_and_unscored_until_a_person_sa
 
 def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     server.script = lambda received: saying("length" if number(received) == 1 else "wrapped_up", "blue")
@@ -109,7 +109,7 @@ def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
 
 def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts_that_both_refuse(
     server: ScriptedServer,  # noqa: F811
-    new_run: Callable[..., Run],  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
     runner: Runner,  # noqa: F811
 ) -> None:
     refused = status(400, words="Blocked by our content management policy.", code="content_filter")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.processes import wait_for_end
 from tests.waiting import HANG_SECONDS
-from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
+from worker.engines.process import DeadlinePassed, EngineInterrupted, LineProcess, ProcessEnded
 
 HOST = Path(__file__).resolve().parents[2] / "worker" / "vllm_host.py"
 ECHO = """
@@ -77,7 +77,7 @@ def test_a_child_that_ends_is_noticed_and_its_words_are_kept(start: Start) -> No
 def test_another_thread_can_interrupt_waiting(start: Start) -> None:
     child = start("import time; time.sleep(60)")
     threading.Timer(0.1, child.interrupt).start()
-    with pytest.raises(Interrupted):
+    with pytest.raises(EngineInterrupted):
         child.receive(deadline=soon())
 
 

@@ -11,7 +11,7 @@ from evalboard.contract.facts import SettingFact
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.wording import run as wording
 from runs.catalogue import create_profile
-from runs.models import Endpoint, Response, Run
+from runs.models import EndpointRecord, ResponseRecord, RunRecord
 from runs.release import create_release, release_report
 from runs.run import create_run, run_report
 from runs.suites import push_suite
@@ -66,7 +66,7 @@ def suite(server: ScriptedServer) -> None:
     create_profile(
         slug="sampled", title="", settings={**GREEDY, "sampling": {**GREEDY["sampling"], "temperature": 0.7}}
     )
-    Endpoint.objects.create(
+    EndpointRecord.objects.create(
         slug="hosted",
         engine="openai",
         model_repo="lab/paint-1b",
@@ -76,15 +76,15 @@ def suite(server: ScriptedServer) -> None:
     )
 
 
-def ran(runner: Runner, *, profile: str = "fast", repeats: int = N_REPEATS, **more: Any) -> Run:
+def ran(runner: Runner, *, profile: str = "fast", repeats: int = N_REPEATS, **more: Any) -> RunRecord:
     run = worked(runner, create_run(suite="words", endpoint="hosted", profile=profile, repeats=repeats, **more))
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     return run
 
 
-def seeds(run: Run) -> dict[tuple[int, int], int | None]:
+def seeds(run: RunRecord) -> dict[tuple[int, int], int | None]:
     """(repeat, case index) → the seed that is stored with the response."""
-    stored = Response.objects.filter(repeat__run=run)
+    stored = ResponseRecord.objects.filter(repeat__run=run)
     return {
         (repeat, case): seed for repeat, case, seed in stored.values_list("repeat__index", "case_index", "seed_sent")
     }
@@ -105,7 +105,7 @@ def test_every_call_has_a_seed_of_its_own_at_any_temperature(
 
 def test_repeats_of_a_server_that_refuses_the_temperature_are_samples(runner: Runner) -> None:
     run = ran(runner)
-    calls = Response.objects.filter(repeat__run=run)
+    calls = ResponseRecord.objects.filter(repeat__run=run)
     assert {tuple(left_out) for left_out in calls.values_list("call__left_out", flat=True)} == {("temperature",)}
     report = run_report(run.pk)
     assert len({repeat.score for repeat in report.repeats}) > 1
@@ -113,7 +113,7 @@ def test_repeats_of_a_server_that_refuses_the_temperature_are_samples(runner: Ru
     assert report.noise.n_unstable > N_CASES / 2
 
 
-def temperature_of(run: Run) -> SettingFact:
+def temperature_of(run: RunRecord) -> SettingFact:
     return next(fact for fact in run_report(run.pk).settings if fact.name == "temperature")
 
 
@@ -172,5 +172,5 @@ def test_a_server_that_refuses_the_value_of_a_seed_is_called_without_one(
     server.script = refuses_the_value
     run = ran(runner, repeats=1)
     assert set(seeds(run).values()) == {None}
-    stored = Response.objects.filter(repeat__run=run)
+    stored = ResponseRecord.objects.filter(repeat__run=run)
     assert all("seed" in left_out for left_out in stored.values_list("call__left_out", flat=True))

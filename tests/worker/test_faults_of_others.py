@@ -17,7 +17,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from runs.models import Endpoint, RepeatScore, Response, Run, Shard
+from runs.models import EndpointRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from tests import build
 from tests.scripted import (
     Received,
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SECRET = "sk-5d2a90c7b1e4f8360a7c"
 N_CASES, AT = 12, 5  # the case that the server fails at
-NewRun = Callable[..., Run]
+NewRun = Callable[..., RunRecord]
 Script = Callable[[Received], Reply]
 
 
@@ -126,10 +126,12 @@ def quick(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, settings: Any
 
 
 @pytest.fixture
-def keyed(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Endpoint:
+def keyed(
+    endpoint: EndpointRecord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> EndpointRecord:
     """The endpoint with a key, while every log is read."""
     monkeypatch.setenv("PAINT_KEY", SECRET)
-    Endpoint.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
     caplog.set_level("DEBUG")
     return endpoint
 
@@ -170,7 +172,7 @@ NIGHTLY = {
     "name", [pytest.param(name, marks=pytest.mark.nightly) if name in NIGHTLY else name for name in FAULTS]
 )
 def test_a_fault_ends_in_its_state_and_costs_nothing_else(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: Endpoint, name: str, caplog: Any
+    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, name: str, caplog: Any
 ) -> None:
     script, ends = FAULTS[name]
     server.script = telling(script)
@@ -183,19 +185,19 @@ def test_a_fault_ends_in_its_state_and_costs_nothing_else(
         assert is_whole(run, N_CASES)
         assert missing(run) == (ends.missing or {})
         assert set(Shard.objects.values_list("status", "n_crashes")) == {("finished", 0)}
-        case = Response.objects.get(repeat__run=run, case_index=AT)
+        case = ResponseRecord.objects.get(repeat__run=run, case_index=AT)
         assert ends.words in case.error_detail
         assert ends.tries is None or case.call["n_tries"] == ends.tries
         assert_others_are_scored(run, ends)
     assert_nobody_tells(run, caplog)
 
 
-def stored_cases(run: Run) -> list[int]:
-    answered = Response.objects.filter(repeat__run=run, error_code="")
+def stored_cases(run: RunRecord) -> list[int]:
+    answered = ResponseRecord.objects.filter(repeat__run=run, error_code="")
     return list(answered.order_by("case_index").values_list("case_index", flat=True))
 
 
-def assert_others_are_scored(run: Run, ends: Ends) -> None:
+def assert_others_are_scored(run: RunRecord, ends: Ends) -> None:
     (score,) = RepeatScore.objects.filter(repeat__run=run)
     assert (score.n_scored, score.n_missing) == (N_CASES - len(ends.missing or {}), len(ends.missing or {}))
     if ends.marks is not None:
@@ -205,7 +207,7 @@ def assert_others_are_scored(run: Run, ends: Ends) -> None:
         assert answer["results"][0]["provenance"]["marks"] == ", ".join(ends.marks)
 
 
-def assert_nobody_tells(run: Run, caplog: Any) -> None:
+def assert_nobody_tells(run: RunRecord, caplog: Any) -> None:
     """No row of any table, no log, no answer of REST, no page and no export holds the key."""
     for model in apps.get_models():
         for row in model._default_manager.values():
@@ -236,7 +238,7 @@ def members(data: bytes) -> Iterable[bytes]:
 
 
 def test_a_case_without_logprobs_is_scored_and_has_no_trace(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: Endpoint, caplog: Any
+    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
     def script(received: Received) -> Reply:
         if number(received) != AT:
@@ -247,22 +249,22 @@ def test_a_case_without_logprobs_is_scored_and_has_no_trace(
     server.script = telling(script)
     run = worked(runner, new_run(N_CASES, under="pinned"))
     assert (run.status, missing(run), is_whole(run, N_CASES)) == ("finished", {}, True)
-    traceless = Response.objects.filter(repeat__run=run, trace_block=None).values_list("case_index", flat=True)
+    traceless = ResponseRecord.objects.filter(repeat__run=run, trace_block=None).values_list("case_index", flat=True)
     assert list(traceless) == [AT]
     assert_others_are_scored(run, Ends())
     assert_nobody_tells(run, caplog)
 
 
 def test_a_rotation_in_the_middle_and_a_dropped_seed_lose_nothing(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: Endpoint, caplog: Any
+    server: ScriptedServer, new_run: NewRun, runner: Runner, keyed: EndpointRecord, caplog: Any
 ) -> None:
     server.answerer.honours = EVERYTHING - {"seed"}
     server.script = telling(lambda received: by("a") if received.number <= 7 else by("b"))
     run = worked(runner, new_run(N_CASES, under="pinned"))
     assert (run.status, missing(run), is_whole(run, N_CASES)) == ("finished", {}, True)
-    who = Response.objects.filter(repeat__run=run).order_by("case_index").values_list("call__backend", flat=True)
+    who = ResponseRecord.objects.filter(repeat__run=run).order_by("case_index").values_list("call__backend", flat=True)
     assert list(who) == ["a"] * 7 + ["b"] * 5
-    calls = Response.objects.filter(repeat__run=run).values_list("seed_sent", "call__seed_echoed")
+    calls = ResponseRecord.objects.filter(repeat__run=run).values_list("seed_sent", "call__seed_echoed")
     assert {(sent is None, echoed) for sent, echoed in calls} == {(False, None)}  # sent; nothing says it was heeded
     assert_nobody_tells(run, caplog)
 
@@ -271,7 +273,7 @@ def test_a_name_that_begins_to_lead_inside_ends_the_run_and_no_call_goes_there(
     server: ScriptedServer,
     new_run: NewRun,
     runner: Runner,
-    keyed: Endpoint,
+    keyed: EndpointRecord,
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
     caplog: Any,
@@ -285,7 +287,7 @@ def test_a_name_that_begins_to_lead_inside_ends_the_run_and_no_call_goes_there(
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.7", port))]
 
     monkeypatch.setattr(socket, "getaddrinfo", inside)
-    Endpoint.objects.filter(pk=keyed.pk).update(base_url=f"https://models.example:{server.port}/v1")
+    EndpointRecord.objects.filter(pk=keyed.pk).update(base_url=f"https://models.example:{server.port}/v1")
     run = worked(runner, new_run(N_CASES))
     assert run.status == "failed"
     assert "models.example is 10.0.0.7" in run.failure

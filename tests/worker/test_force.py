@@ -19,7 +19,7 @@ from runs.catalogue import create_endpoint, create_profile
 from runs.forced import create_forced, create_forced_pair
 from runs.forced.read import forced_answers, forced_row, stored_forced_trace
 from runs.imports import import_logs
-from runs.models import ForcedAnswer, ForcedScoring, Response, Run, Worker
+from runs.models import ForcedAnswerRecord, ForcedScoringRecord, ResponseRecord, RunRecord, WorkerRecord
 from runs.run import create_run
 from tests.importers.openai_logs import body, choice, entry, written
 from tests.worker.conftest import Join, Start, Wait, ended, kill_group, stop_after
@@ -27,16 +27,16 @@ from tests.worker.conftest import Join, Start, Wait, ended, kill_group, stop_aft
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
 
-NewRun = Callable[..., Run]
+NewRun = Callable[..., RunRecord]
 COLOURS = ["say blue", "say red", "say green"]
 MANY = [f"say {'abcdefghijklmnopqrstuvwxyz'[n % 26] * (1 + n // 26)}" for n in range(70)]
 
 
 @pytest.fixture
-def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait, settings: Any) -> Callable[..., Run]:
+def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait, settings: Any) -> Callable[..., RunRecord]:
     """A run whose worker is gone, and an endpoint `other` that serves another dtype."""
 
-    def decode(prompts: list[str] = COLOURS, **changes: Any) -> Run:
+    def decode(prompts: list[str] = COLOURS, **changes: Any) -> RunRecord:
         run = new_run(prompts, **{"repeats": 1, **changes})
         path = str(settings.MODEL_ROOTS[0] / "scripted")
         create_endpoint(slug="other", model_path=path, dtype="bfloat16", line="scripted")
@@ -49,36 +49,36 @@ def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait, settings: 
 
 
 @pytest.fixture
-def scored(work_until: Wait) -> Callable[[ForcedScoring], Any]:
+def scored(work_until: Wait) -> Callable[[ForcedScoringRecord], Any]:
     """Have the workers of this process score until a scoring has ended."""
 
-    def follow(scoring: ForcedScoring) -> Any:
+    def follow(scoring: ForcedScoringRecord) -> Any:
         work_until(lambda: forced_row(scoring.pk).is_terminal, "the scoring has ended")
         return forced_row(scoring.pk)
 
     return follow
 
 
-Scored = Callable[[ForcedScoring], Any]
+Scored = Callable[[ForcedScoringRecord], Any]
 
 
 def test_the_stack_that_answered_says_the_same_to_the_bit(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(repeats=3)
     join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="scripted"))
     assert (row.status, row.error, row.n_done, row.n_answers, row.n_tokens) == ("finished", None, 3, 3, 15)
     assert (row.tokens, row.n_rendered, row.errors) == ({"same": 3}, 0, {})
-    assert row.bucket == str(run.bucket_id or Run.objects.get(pk=run.pk).bucket_id)
+    assert row.bucket == str(run.bucket_id or RunRecord.objects.get(pk=run.pk).bucket_id)
     assert row.reading == ("Over 15 tokens of 3 answers no logprob differs by one bit.",)
 
 
 def test_another_stack_is_told_from_the_one_that_answered(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
-    before = list(Response.objects.order_by("pk").values())
+    before = list(ResponseRecord.objects.order_by("pk").values())
     join_worker()
     row = scored(create_forced(run_id=run.pk, endpoint="other"))
     assert row.reading == (
@@ -87,14 +87,14 @@ def test_another_stack_is_told_from_the_one_that_answered(
         "3 of 15 tokens (20 %) are not its first choice.",
     )
     assert [each.figures.n_not_top for each in forced_answers(row_id(row), limit=10)] == [1, 1, 1]
-    answer = ForcedAnswer.objects.select_related("trace_block").first()
+    answer = ForcedAnswerRecord.objects.select_related("trace_block").first()
     assert answer is not None
     trace = read_trace(bytes(answer.trace_block.data), answer.trace_slot)
-    response = Response.objects.get(case_index=0)
+    response = ResponseRecord.objects.get(case_index=0)
     own = read_trace(bytes(response.trace_block.data), response.trace_slot)
     assert trace.token_ids.tolist() == own.token_ids.tolist()
     assert trace.prompt_token_ids.tolist() == own.prompt_token_ids.tolist()
-    assert list(Response.objects.order_by("pk").values()) == before
+    assert list(ResponseRecord.objects.order_by("pk").values()) == before
 
 
 def row_id(row: Any) -> int:
@@ -102,7 +102,7 @@ def row_id(row: Any) -> int:
 
 
 def test_some_cases_and_repeats_are_scored_alone(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(repeats=2)
     join_worker()
@@ -115,7 +115,7 @@ def test_some_cases_and_repeats_are_scored_alone(
 
 
 def test_two_runs_are_scored_on_both_stacks(
-    decoded_run: Callable[..., Run], join_worker: Join, work_until: Wait, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, scored: Scored
 ) -> None:
     run = decoded_run()
     join_worker()
@@ -130,7 +130,7 @@ def test_two_runs_are_scored_on_both_stacks(
 
 
 def test_an_answer_that_kills_its_engine_is_that_answer_s_error(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
     join_worker(SCRIPTED_FORCE_DIES="red")
@@ -143,7 +143,7 @@ def test_an_answer_that_kills_its_engine_is_that_answer_s_error(
 
 
 def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(["say blue", "say grue", "say true", "say clue"])
     join_worker(SCRIPTED_FORCE_DIES="ue")
@@ -155,56 +155,58 @@ def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker
 
 @as_processes
 def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     first = start_worker(SCRIPTED_SECONDS="0.05")
     wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
     kill_group(first)
-    before = dict(ForcedAnswer.objects.values_list("case_index", "pk"))
+    before = dict(ForcedAnswerRecord.objects.values_list("case_index", "pk"))
     join_worker()
     row = scored(scoring)
     assert (row.status, row.n_done, row.n_answers) == ("finished", 70, 70)
     assert 0 < len(before) < 70
-    assert before.items() <= dict(ForcedAnswer.objects.values_list("case_index", "pk")).items()
-    assert ForcedScoring.objects.get(pk=scoring.pk).attempt == 2
+    assert before.items() <= dict(ForcedAnswerRecord.objects.values_list("case_index", "pk")).items()
+    assert ForcedScoringRecord.objects.get(pk=scoring.pk).attempt == 2
 
 
 @as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     zombie = start_worker(SCRIPTED_SECONDS="0.05")
     wait_until(lambda: forced_row(scoring.pk).n_done, "a block is stored")
     zombie.send_signal(signal.SIGSTOP)
-    ForcedScoring.objects.filter(pk=scoring.pk).update(lease_until=Now())
+    ForcedScoringRecord.objects.filter(pk=scoring.pk).update(lease_until=Now())
     join_worker()
     scored(scoring)
-    before = list(ForcedAnswer.objects.order_by("pk").values())
+    before = list(ForcedAnswerRecord.objects.order_by("pk").values())
     zombie.send_signal(signal.SIGCONT)
     zombie.send_signal(signal.SIGTERM)
     zombie.wait()
-    assert list(ForcedAnswer.objects.order_by("pk").values()) == before
+    assert list(ForcedAnswerRecord.objects.order_by("pk").values()) == before
     assert len(before) == 70
-    assert ForcedScoring.objects.get(pk=scoring.pk).attempt == 2
+    assert ForcedScoringRecord.objects.get(pk=scoring.pk).attempt == 2
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_scoring_back(
-    decoded_run: Callable[..., Run], join_worker: Join
+    decoded_run: Callable[..., RunRecord], join_worker: Join
 ) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     join_worker(on_answer=stop_after(40)).work()
-    row = ForcedScoring.objects.get(pk=scoring.pk)
+    row = ForcedScoringRecord.objects.get(pk=scoring.pk)
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 0 < row.n_done < 70
-    assert not ForcedAnswer.objects.exclude(error_code="").exists()
+    assert not ForcedAnswerRecord.objects.exclude(error_code="").exists()
 
 
-def test_what_another_stack_scored_is_not_gone_on_with(decoded_run: Callable[..., Run], join_worker: Join) -> None:
+def test_what_another_stack_scored_is_not_gone_on_with(
+    decoded_run: Callable[..., RunRecord], join_worker: Join
+) -> None:
     run = decoded_run(MANY)
     scoring = create_forced(run_id=run.pk, endpoint="other")
     first = join_worker(on_answer=stop_after(40))
@@ -218,11 +220,11 @@ def test_what_another_stack_scored_is_not_gone_on_with(decoded_run: Callable[...
 
 
 def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
-    decoded_run: Callable[..., Run], join_worker: Join, scored: Scored
+    decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:
     run = decoded_run()
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
-    Worker.objects.update(stopped_at=Now())  # none of them is heard of any more
+    WorkerRecord.objects.update(stopped_at=Now())  # none of them is heard of any more
     scoring = create_forced(run_id=run.pk, endpoint="other", profile="invariant")
     join_worker()
     row = scored(scoring)

@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError
 
 from evalboard.core.errors import LeaseLost
-from runs.models import Worker
+from runs.models import WorkerRecord
 from runs.work import Beat, Lease
 from worker.engines.base import Engine, EngineSpec
 from worker.heartbeat import Heartbeat
@@ -89,7 +89,7 @@ def test_a_kind_that_nobody_knows_is_claimed_renewed_and_let_go_when_its_lease_i
     assert loop.claim_and_run()
     assert errand.events == ["claimed", "renewed", "renewed", "renewed", "lost"]  # and no word more of it
     assert not loop.claim_and_run()
-    assert Worker.objects.get(pk=loop.worker.pk).n_fenced == 1
+    assert WorkerRecord.objects.get(pk=loop.worker.pk).n_fenced == 1
 
 
 def test_a_write_that_comes_too_late_is_counted_like_a_lost_lease(
@@ -102,7 +102,7 @@ def test_a_write_that_comes_too_late_is_counted_like_a_lost_lease(
     assert loop.claim_and_run()
     assert errand.events == ["claimed"]
     assert not loop.claim_and_run()
-    assert Worker.objects.get(pk=loop.worker.pk).n_fenced == 1
+    assert WorkerRecord.objects.get(pk=loop.worker.pk).n_fenced == 1
 
 
 def test_what_is_under_way_goes_back_in_good_order_when_the_worker_is_stopped(

@@ -16,7 +16,7 @@ from django.db.models import Sum
 from django.db.models.functions import Now
 from django.test import Client
 
-from runs.models import CallSlot, Endpoint, EngineProcess, Event, Response, Run, Shard, Worker
+from runs.models import CallSlot, EndpointRecord, EngineProcess, Event, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import create_probe
 from runs.run import run_report
 from runs.work import RESTS_BEFORE_GIVING_UP, CallLimits
@@ -37,18 +37,18 @@ from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET = "sk-0123456789abcdef0123456789abcdef"
-NewRun = Callable[..., Run]
+NewRun = Callable[..., RunRecord]
 
 
-def is_whole(run: Run, n: int) -> bool:
+def is_whole(run: RunRecord, n: int) -> bool:
     """Whether each case has one response, and no shard counts more or fewer."""
-    indexes = Response.objects.filter(repeat__run=run).order_by("case_index").values_list("case_index", flat=True)
+    indexes = ResponseRecord.objects.filter(repeat__run=run).order_by("case_index").values_list("case_index", flat=True)
     n_done = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"]
     return list(indexes) == list(range(n)) and n_done == n
 
 
-def missing(run: Run) -> dict[int, str]:
-    rows = Response.objects.filter(repeat__run=run).exclude(error_code="")
+def missing(run: RunRecord) -> dict[int, str]:
+    rows = ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="")
     return dict(rows.values_list("case_index", "error_code"))
 
 
@@ -57,30 +57,30 @@ def failing(at: int, reply: Reply) -> Callable[[Received], Reply]:
     return lambda received: reply if number(received) == at else by("a")
 
 
-def awake(of: Endpoint) -> None:
+def awake(of: EndpointRecord) -> None:
     """The endpoint has rested."""
-    Endpoint.objects.filter(pk=of.pk).update(rests_until=Now() - timedelta(seconds=1))
+    EndpointRecord.objects.filter(pk=of.pk).update(rests_until=Now() - timedelta(seconds=1))
     Shard.objects.update(next_at=Now() - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize("under", ["pinned", "fast"])
 def test_an_outage_leaves_no_case_missing(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: Endpoint, under: str
+    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord, under: str
 ) -> None:
     run = new_run(24, under=under)
     server.script = status(503, {"Retry-After": "0"})
     for _ in range(3):  # it is still away when it is called again
         assert runner.claim_and_run()
-        assert not Response.objects.filter(repeat__run=run).exists()
+        assert not ResponseRecord.objects.filter(repeat__run=run).exists()
         awake(endpoint)
     server.script = by("a")
-    assert worked(runner, run).status == Run.Status.FINISHED
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
     assert is_whole(run, 24)
     assert set(Shard.objects.values_list("n_rests", flat=True)) == {0}
 
 
 def test_an_outage_without_end_ends_the_run_incomplete(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: Endpoint
+    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:
     run = new_run(12, under="pinned")
     server.script = lambda received: by("a") if received.number <= 4 else status(503, words="Down.")
@@ -88,16 +88,16 @@ def test_an_outage_without_end_ends_the_run_incomplete(
         awake(endpoint)
         assert runner.claim_and_run()
     run.refresh_from_db()
-    assert run.status == Run.Status.INCOMPLETE
+    assert run.status == RunRecord.Status.INCOMPLETE
     assert is_whole(run, 12)
     assert set(missing(run).values()) == {"call_failed"}
     assert len(missing(run)) == 8
-    detail = Response.objects.filter(error_code="call_failed").values_list("error_detail", flat=True)[0]
+    detail = ResponseRecord.objects.filter(error_code="call_failed").values_list("error_detail", flat=True)[0]
     assert detail.startswith(f"The endpoint rested {RESTS_BEFORE_GIVING_UP} times and answered no call between.")
 
 
 def test_cases_that_a_server_fails_at_are_no_outage(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: Endpoint
+    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:
     """Some side by side look like one; at the start another case goes first after each rest, later it is known."""
     run = new_run(12, under="pinned")
@@ -108,7 +108,7 @@ def test_cases_that_a_server_fails_at_are_no_outage(
         awake(endpoint)
     run.refresh_from_db()
     assert n_rests <= 4
-    assert run.status == Run.Status.INCOMPLETE
+    assert run.status == RunRecord.Status.INCOMPLETE
     assert is_whole(run, 12)
     assert missing(run) == dict.fromkeys((0, 1, 8, 9, 10, 11), "call_failed")
 
@@ -140,7 +140,7 @@ def test_a_body_that_trickles_past_the_deadline_is_missing_and_the_rest_is_there
     settings.RESPONSE_SECONDS = 1.5
     server.script = failing(5, trickle())
     run = worked(runner, new_run(12))
-    assert (run.status, missing(run)) == (Run.Status.INCOMPLETE, {5: "timeout"})
+    assert (run.status, missing(run)) == (RunRecord.Status.INCOMPLETE, {5: "timeout"})
     assert is_whole(run, 12)
 
 
@@ -149,9 +149,9 @@ def test_an_answer_without_length_that_floods_is_cut_off_and_the_rest_is_there(
 ) -> None:
     server.script = failing(5, flood())
     run = worked(runner, new_run(12))
-    assert (run.status, missing(run)) == (Run.Status.INCOMPLETE, {5: "too_large"})
+    assert (run.status, missing(run)) == (RunRecord.Status.INCOMPLETE, {5: "too_large"})
     assert is_whole(run, 12)
-    assert Response.objects.get(case_index=5).call["status"] == 200
+    assert ResponseRecord.objects.get(case_index=5).call["status"] == 200
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
@@ -173,9 +173,9 @@ def test_a_worker_whose_clock_is_off_calls_as_ever(
     server.script = busy_at_first
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=hours), tick=True):
         worked(runner, run)
-    assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
+    assert (run.status, missing(run)) == (RunRecord.Status.FINISHED, {})
     assert is_whole(run, 12)
-    response = Response.objects.get(case_index=4)
+    response = ResponseRecord.objects.get(case_index=4)
     assert response.call["worker_ahead"] == pytest.approx(hours * 3600, abs=60)
     run.refresh_from_db()
     started, ended = (datetime.fromisoformat(response.call[name]) for name in ("started_at", "ended_at"))
@@ -194,7 +194,7 @@ def test_calls_of_workers_whose_clocks_differ_are_held_against_each_other_by_one
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=True):
         first = worked(new_runner(), new_run(6))
     runs = first, worked(new_runner(), new_run(6))
-    calls = [Response.objects.filter(repeat__run=run).values_list("call", flat=True) for run in runs]
+    calls = [ResponseRecord.objects.filter(repeat__run=run).values_list("call", flat=True) for run in runs]
     earlier = max(call["ended_at"] for call in calls[0])
     assert earlier <= min(call["started_at"] for call in calls[1])
     assert all(call["worker_ahead"] > 3000 for call in calls[0])
@@ -216,11 +216,13 @@ def test_a_wait_until_a_moment_is_read_right_by_a_worker_whose_clock_is_off(
     server.script = script
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=True):
         worked(runner, run)
-    assert (run.status, missing(run)) == (Run.Status.FINISHED, {})
+    assert (run.status, missing(run)) == (RunRecord.Status.FINISHED, {})
     assert is_whole(run, 12)
 
 
-def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_the_databases(endpoint: Endpoint) -> None:
+def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_the_databases(
+    endpoint: EndpointRecord,
+) -> None:
     """Whether it began before the newest rotation is told by one clock."""
     build.profile("pinned")
     with time_machine.travel(datetime.now(UTC) - timedelta(hours=1), tick=True):
@@ -242,9 +244,9 @@ def test_a_server_whose_clock_is_off_is_waited_for_by_its_own(
         return by("a")
 
     server.script = script
-    assert worked(runner, run).status == Run.Status.FINISHED
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
     assert is_whole(run, 12)
-    assert Response.objects.get(case_index=4).call["n_tries"] == 2
+    assert ResponseRecord.objects.get(case_index=4).call["n_tries"] == 2
 
 
 def _http(at: datetime) -> str:
@@ -252,7 +254,7 @@ def _http(at: datetime) -> str:
 
 
 def test_a_long_wish_is_waited_for_in_the_queue_and_costs_nothing(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: Endpoint
+    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:
     run = new_run(12, under="pinned")
     server.script = lambda received: by("a") if received.number <= 5 else status(429, {"Retry-After": "300"})
@@ -263,20 +265,20 @@ def test_a_long_wish_is_waited_for_in_the_queue_and_costs_nothing(
     assert 240 < seconds <= 300
     assert "It asks to be left alone for 300 seconds." in endpoint.rest_reason
     assert not runner.claim_and_run()
-    assert Response.objects.filter(repeat__run=run).count() == 5
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 5
     server.script = by("a")
     awake(endpoint)
-    assert worked(runner, run).status == Run.Status.FINISHED
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
     assert is_whole(run, 12)
     assert Shard.objects.get().n_crashes == 0
 
 
-def at_once(*runners: Runner, until: Run) -> None:
+def at_once(*runners: Runner, until: RunRecord) -> None:
     """Let workers work side by side, each in a thread, until a run has ended."""
 
     def work(each: Runner) -> None:
         try:
-            worked(each, Run.objects.get(pk=until.pk))
+            worked(each, RunRecord.objects.get(pk=until.pk))
         finally:
             connection.close()
 
@@ -292,38 +294,38 @@ def test_two_workers_keep_to_one_limit_of_calls_in_flight(
     server: ScriptedServer,
     new_run: NewRun,
     new_runner: Callable[..., Runner],
-    endpoint: Endpoint,
+    endpoint: EndpointRecord,
     under: str,
     limit: int,
 ) -> None:
-    Endpoint.objects.filter(pk=endpoint.pk).update(concurrency=3)
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(concurrency=3)
     server.script = ok(seconds=0.05, headers={"X-Evalboard-Backend": "a"})
     run = new_run(24, under=under, repeats=2)
     at_once(new_runner(), new_runner(), until=run)
     run.refresh_from_db()
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     assert server.most_at_once == limit
-    served = Response.objects.filter(repeat__run=run).values_list("engine_process__worker", flat=True).distinct()
+    served = ResponseRecord.objects.filter(repeat__run=run).values_list("engine_process__worker", flat=True).distinct()
     assert len(served) == 2
-    assert Response.objects.filter(repeat__run=run).count() == 48
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 48
     assert not CallSlot.objects.exclude(worker=None).exists()
 
 
 def test_two_workers_keep_to_one_number_of_calls_a_minute(
-    server: ScriptedServer, new_run: NewRun, new_runner: Callable[..., Runner], endpoint: Endpoint
+    server: ScriptedServer, new_run: NewRun, new_runner: Callable[..., Runner], endpoint: EndpointRecord
 ) -> None:
-    Endpoint.objects.filter(pk=endpoint.pk).update(calls_per_minute=600)
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(calls_per_minute=600)
     at: list[float] = []
     server.script = lambda received: at.append(time.monotonic()) or by("a")  # type: ignore[func-returns-value]
     run = new_run(20, repeats=2)
     at_once(new_runner(), new_runner(), until=run)
     assert len(at) == 40
     assert max(at) - min(at) >= 39 * 0.1 - 0.5
-    assert is_whole(run, 20) or Response.objects.filter(repeat__run=run).count() == 40
+    assert is_whole(run, 20) or ResponseRecord.objects.filter(repeat__run=run).count() == 40
 
 
 def test_what_one_worker_is_told_to_wait_the_others_wait_too(
-    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: Endpoint
+    server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:
     other = CallLimits(endpoint, worker=build.worker("other"), is_alone=False)
     waits: list[float] = []
@@ -347,20 +349,20 @@ def test_what_one_worker_is_told_to_wait_the_others_wait_too(
 
     looking = threading.Thread(target=look)
     looking.start()
-    assert worked(runner, run).status == Run.Status.FINISHED
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
     looking.join()
     assert 0 < min(waits) <= 4
     assert max(waits) - began >= 4
 
 
-def test_slots_of_a_worker_that_is_gone_are_free(endpoint: Endpoint) -> None:
-    Endpoint.objects.filter(pk=endpoint.pk).update(concurrency=2)
+def test_slots_of_a_worker_that_is_gone_are_free(endpoint: EndpointRecord) -> None:
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(concurrency=2)
     endpoint.refresh_from_db()
     one, other = (build.worker(name) for name in ("one", "other"))
     theirs, ours = (CallLimits(endpoint, worker=each, is_alone=False) for each in (one, other))
     assert {theirs.take(seconds=600), theirs.take(seconds=600)} == set(CallSlot.objects.values_list("pk", flat=True))
     assert ours.take(seconds=600) is None
-    Worker.objects.filter(pk=one.pk).update(seen_at=Now() - timedelta(hours=1))
+    WorkerRecord.objects.filter(pk=one.pk).update(seen_at=Now() - timedelta(hours=1))
     first = ours.take(seconds=600)
     assert first is not None
     theirs.give_back(first)  # which is no longer theirs
@@ -378,13 +380,13 @@ def test_no_log_row_or_event_holds_the_key_that_a_server_repeats(
     server: ScriptedServer,
     new_run: NewRun,
     runner: Runner,
-    endpoint: Endpoint,
+    endpoint: EndpointRecord,
     how: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("PAINT_KEY", SECRET)
-    Endpoint.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(auth="PAINT_KEY")
     caplog.set_level("DEBUG")
 
     def script(received: Received) -> Reply:
@@ -399,9 +401,9 @@ def test_no_log_row_or_event_holds_the_key_that_a_server_repeats(
     assert is_whole(run, 12)
     assert SECRET in server.requests[0].headers["authorization"]
     rows = [
-        *Response.objects.values_list("error_detail", "call", "request_id", "text"),
+        *ResponseRecord.objects.values_list("error_detail", "call", "request_id", "text"),
         *Event.objects.values_list("text", "what"),
-        *Endpoint.objects.values_list("rest_reason"),
+        *EndpointRecord.objects.values_list("rest_reason"),
     ]
     assert SECRET not in json.dumps(rows, default=str)
     assert SECRET not in caplog.text

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from evalboard.contract.probe import Probe as ProbeAnswer
+from evalboard.contract.probe import Probe
 from runs.catalogue import create_endpoint, store_default_profiles
-from runs.models import Endpoint, EngineProcess, Probe, Response, Run, Worker
+from runs.models import EndpointRecord, EngineProcess, ProbeRecord, ResponseRecord, RunRecord, WorkerRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from tests.worker.conftest import Join, Start, Wait, kill_engine, kill_group, stop_after
@@ -17,15 +17,15 @@ from tests.worker.conftest import Join, Start, Wait, kill_engine, kill_group, st
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
 
-NewProbe = Callable[..., Probe]
+NewProbe = Callable[..., ProbeRecord]
 FORTY_COPIES = {"prompts": ["say blue"], "copies": 40, "load": 0}
 
 
 @pytest.fixture
 def new_probe(settings: Any) -> NewProbe:
-    def ask(kind: str, *, profile: str = "pinned", **parameters: Any) -> Probe:
+    def ask(kind: str, *, profile: str = "pinned", **parameters: Any) -> ProbeRecord:
         store_default_profiles()
-        if not Endpoint.objects.exists():
+        if not EndpointRecord.objects.exists():
             path = str(settings.MODEL_ROOTS[0] / "scripted")
             create_endpoint(slug="scripted", model_path=path, dtype="float32", line="scripted")
         return create_probe(endpoint="scripted", kind=kind, profile=profile, parameters=parameters)
@@ -34,27 +34,27 @@ def new_probe(settings: Any) -> NewProbe:
 
 
 @pytest.fixture
-def found(work_until: Wait) -> Callable[[Probe], ProbeAnswer]:
+def found(work_until: Wait) -> Callable[[ProbeRecord], Probe]:
     """Have the workers of this process ask until a probe has ended."""
 
-    def wait(probe: Probe) -> ProbeAnswer:
+    def wait(probe: ProbeRecord) -> Probe:
         work_until(lambda: probe_detail(probe.pk).is_terminal, "the probe has ended")
         return probe_detail(probe.pk)
 
     return wait
 
 
-Found = Callable[[Probe], ProbeAnswer]
+Found = Callable[[ProbeRecord], Probe]
 
 
 def test_a_seed_that_is_honoured_is_found_before_the_shards_that_wait(
-    new_run: Callable[..., Run], new_probe: NewProbe, found: Found, join_worker: Join
+    new_run: Callable[..., RunRecord], new_probe: NewProbe, found: Found, join_worker: Join
 ) -> None:
     new_run(["say blue"] * 40, repeats=1)
     probe = new_probe("seed", prompts=["draw abcdefgh", "draw stuvwxyz"], calls_per_group=5, max_tokens=12)
     join_worker(SCRIPTED_SECONDS="0.05")
     detail = found(probe)
-    assert Response.objects.count() < 40
+    assert ResponseRecord.objects.count() < 40
     assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 22, 22)
     assert detail.finding.state == "honoured"
     calls = probe_calls(probe.pk)
@@ -81,15 +81,15 @@ def test_routing_asks_two_workers_and_finds_that_they_are_two(
 ) -> None:
     join_worker()
     join_worker(SCRIPTED_DTYPE="bfloat16")
-    work_until(lambda: Worker.objects.count() == 2, "both workers are there")
+    work_until(lambda: WorkerRecord.objects.count() == 2, "both workers are there")
     probe = new_probe("routing", calls=3)
     detail = found(probe)
     assert (detail.status, detail.progress.n_done, detail.progress.n_total) == ("finished", 6, 6)
-    assert set(detail.workers) == set(Worker.objects.values_list("name", flat=True))
+    assert set(detail.workers) == set(WorkerRecord.objects.values_list("name", flat=True))
     assert len({(call.worker, call.fingerprint) for call in probe_calls(probe.pk)}) == 2
     assert detail.finding.state == "several"
     one = new_probe("routing", calls=3)
-    assert {worker.pk for worker in Worker.objects.all()} == set(one.waits_for)
+    assert {worker.pk for worker in WorkerRecord.objects.all()} == set(one.waits_for)
 
 
 @as_processes
@@ -107,7 +107,7 @@ def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
     assert calls[: len(kept)] == kept
     assert {call.worker for call in calls[: len(kept)]}.isdisjoint(call.worker for call in calls[len(kept) :])
     assert (detail.progress.n_done, detail.progress.n_total, len(detail.workers)) == (40, 40, 2)
-    assert Probe.objects.get().attempt == 2
+    assert ProbeRecord.objects.get().attempt == 2
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_probe_back(new_probe: NewProbe, join_worker: Join) -> None:
@@ -129,7 +129,7 @@ def test_an_engine_that_has_died_costs_nothing_and_one_that_always_dies_fails_th
     kill_engine(engine)
     second = new_probe("canary", prompts=["say blue"])
     assert found(second).status == "finished"
-    assert Probe.objects.get(pk=second.pk).attempt == 1
+    assert ProbeRecord.objects.get(pk=second.pk).attempt == 1
     deadly = new_probe("canary", prompts=["say blue", "die now"])
     detail = found(deadly)
     assert (detail.status, detail.finding, detail.progress.n_done) == ("failed", None, 1)
@@ -149,7 +149,7 @@ def test_a_profile_that_no_worker_can_honour_is_refused_in_words(
 
 
 def test_a_verification_goes_from_its_runs_to_its_word(
-    new_run: Callable[..., Run], join_worker: Join, settings: Any
+    new_run: Callable[..., RunRecord], join_worker: Join, settings: Any
 ) -> None:
     run = new_run([f"say {letter * 6}" for letter in "abcdefghijkl"], repeats=1)
     for slug, dtype in (("asked", "float32"), ("second", "bfloat16")):
@@ -158,7 +158,7 @@ def test_a_verification_goes_from_its_runs_to_its_word(
     probe = create_probe(endpoint="asked", kind="verify", profile="pinned", parameters=named)
     worker = join_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"drift": 1}}))
     while not (detail := probe_detail(probe.pk)).is_terminal:
-        Probe.objects.update(next_at=Now())  # it has waited long enough for what it asked for
+        ProbeRecord.objects.update(next_at=Now())  # it has waited long enough for what it asked for
         worker.work()
     assert (detail.error, [each.forced_status for each in detail.sets]) == (None, ["finished"] * 3)
     # Bit for bit the reference's; and by a millionth of a nat the other dtype lies in every answer.

@@ -22,7 +22,7 @@ from evalboard.core.forced import check_on_policy
 from evalboard.core.profile import attest_pins, identify_manifest
 from evalboard.core.rollouts import join_trainer, parse_rollouts
 from evalboard.core.trace import Failed, Outcome, Vocabulary, pack_vocabulary
-from runs.models import Run
+from runs.models import RunRecord
 from tests.worker.conftest import Wait, ended
 from tests.worker.engine_cases import (
     HARDWARE,
@@ -237,7 +237,7 @@ class Borrowed:
 
 @pytest.mark.django_db
 def test_a_worker_repeats_a_run_replays_a_case_and_prefers_its_own_tokens(
-    pinned: Running, new_run: Callable[[str, str, int], Run], workers_here: list[Runner], work_until: Wait
+    pinned: Running, new_run: Callable[[str, str, int], RunRecord], workers_here: list[Runner], work_until: Wait
 ) -> None:
     """Claims, packing, storing and reading on what a real engine gives, to the bit."""
     workers_here.append(Runner(pool="default", hardware=HARDWARE, make_engine=partial(Borrowed, pinned)))

@@ -19,7 +19,7 @@ from runs.catalogue import create_endpoint, create_profile
 from runs.forced import create_forced
 from runs.forced.read import forced_row
 from runs.lab import experiment_detail, plan_bisect, start_experiment
-from runs.models import EngineProcess, ForcedAnswer, Response, Run
+from runs.models import EngineProcess, ForcedAnswerRecord, ResponseRecord, RunRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from runs.replays import create_body_replay, create_replay
@@ -38,7 +38,7 @@ TOO_LONG = {"id": "long", "prompt": "word " * 600, "target": "none"}
 
 
 @pytest.fixture
-def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
+def new_run(settings: Any, sample_model: Path) -> Callable[..., RunRecord]:
     settings.MODEL_ROOTS = [sample_model.parent]
     for slug, cases in (("real", CASES), ("too-long", [*CASES[:2], TOO_LONG])):
         suite = {"slug": slug, "title": "Real", "max_tokens": 8, "scorer": {"kind": "contains"}, "cases": cases}
@@ -47,7 +47,7 @@ def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
     for dtype in ("float32", "bfloat16"):
         create_endpoint(slug=dtype, model_path=str(sample_model), dtype=dtype, line="smollm2", max_model_len=512)
 
-    def create(suite: str, endpoint: str, repeats: int) -> Run:
+    def create(suite: str, endpoint: str, repeats: int) -> RunRecord:
         return create_run(suite=suite, endpoint=endpoint, profile="pinned", repeats=repeats)
 
     return create
@@ -56,7 +56,7 @@ def new_run(settings: Any, sample_model: Path) -> Callable[..., Run]:
 # Real engines of a team, rung for through Redis, are in tests/faults/test_two_workers.py.
 @pytest.mark.parametrize("setup", ["one machine"], indirect=True)
 def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_moved(
-    new_run: Callable[[str, str, int], Run],
+    new_run: Callable[[str, str, int], RunRecord],
     start_worker: Start,
     wait_until: Wait,
     vllm_python: Path,
@@ -69,7 +69,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
         EVALBOARD_LEASE_SECONDS="30",
     )
 
-    def decode(suite: str, endpoint: str, repeats: int) -> Run:
+    def decode(suite: str, endpoint: str, repeats: int) -> RunRecord:
         run = new_run(suite, endpoint, repeats)
         wait_until(lambda: ended(run), "the run has ended")
         return run
@@ -92,7 +92,7 @@ def test_what_the_real_engine_gives_is_the_same_to_the_bit_wherever_nothing_was_
     assert dtypes == {"float32"}  # what other variants started is not the run's
 
 
-def assert_runs_repeat_to_the_byte(first: Run, second: Run) -> None:
+def assert_runs_repeat_to_the_byte(first: RunRecord, second: RunRecord) -> None:
     """Across runs and engine processes: repeat 1 of the first was decoded by the one before the second's."""
     report = run_report(second.pk)
     assert report.twin is not None
@@ -107,7 +107,7 @@ def assert_runs_repeat_to_the_byte(first: Run, second: Run) -> None:
     assert engines[0] != engines[1]
     assert first.bucket_id == second.bucket_id
 
-    stored = Response.objects.filter(repeat__run=first, error_code="").select_related("trace_block")
+    stored = ResponseRecord.objects.filter(repeat__run=first, error_code="").select_related("trace_block")
     assert stored.count() == 8
     for response in stored:
         assert response.trace_block is not None
@@ -118,7 +118,7 @@ def assert_runs_repeat_to_the_byte(first: Run, second: Run) -> None:
         assert (trace.logprobs == trace.alternative_logprobs[:, 0]).all()  # greedy: the chosen one is the first
 
 
-def assert_another_dtype_lands_in_another_bucket(first: Run, other: Run) -> None:
+def assert_another_dtype_lands_in_another_bucket(first: RunRecord, other: RunRecord) -> None:
     partial = run_report(other.pk)
     assert partial.status == "incomplete"  # one prompt does not fit; the others have their responses
     assert partial.errors.by_code == {"prompt_too_long": 1}
@@ -128,7 +128,7 @@ def assert_another_dtype_lands_in_another_bucket(first: Run, other: Run) -> None
     assert ours.model.digest == theirs.model.digest
 
 
-def assert_the_same_stack_prefers_its_own_tokens(run: Run, wait_until: Wait) -> None:
+def assert_the_same_stack_prefers_its_own_tokens(run: RunRecord, wait_until: Wait) -> None:
     """Read in one pass where it was decoded token by token: float32's rounding apart nothing moves."""
     row = forced(run, "float32", wait_until)
     assert (row.status, row.tokens, row.n_rendered, row.errors) == ("finished", {"same": 4}, 0, {})
@@ -141,7 +141,7 @@ def assert_the_same_stack_prefers_its_own_tokens(run: Run, wait_until: Wait) -> 
     assert digests(row) == digests(again)
 
 
-def assert_another_dtype_holds_the_tokens_otherwise(run: Run, other: Run, wait_until: Wait) -> None:
+def assert_another_dtype_holds_the_tokens_otherwise(run: RunRecord, other: RunRecord, wait_until: Wait) -> None:
     row = forced(run, "bfloat16", wait_until)
     assert row.bucket == str(other.bucket_id)
     assert row.figures is not None
@@ -149,7 +149,7 @@ def assert_another_dtype_holds_the_tokens_otherwise(run: Run, other: Run, wait_u
     assert 1e-4 < row.figures.gap_median.value < 0.5
 
 
-def forced(run: Run, endpoint: str, wait_until: Wait) -> contract_forced.ForcedScoring:
+def forced(run: RunRecord, endpoint: str, wait_until: Wait) -> contract_forced.ForcedScoring:
     scoring = create_forced(run_id=run.pk, endpoint=endpoint)
     wait_until(lambda: forced_row(scoring.pk).is_terminal, "the scoring has ended")
     return forced_row(scoring.pk)
@@ -157,7 +157,7 @@ def forced(run: Run, endpoint: str, wait_until: Wait) -> contract_forced.ForcedS
 
 def digests(row: contract_forced.ForcedScoring) -> list[bytes]:
     """Of the forced traces of a scoring, in the order of its answers."""
-    answers = ForcedAnswer.objects.filter(scoring=int(row.id)).select_related("trace_block").order_by("pk")
+    answers = ForcedAnswerRecord.objects.filter(scoring=int(row.id)).select_related("trace_block").order_by("pk")
     return [
         read_trace(bytes(each.trace_block.data), each.trace_slot or 0).digest for each in answers if each.trace_block
     ]
@@ -200,7 +200,7 @@ def assert_the_node_is_certified_and_audited(wait_until: Wait) -> None:
     assert [found("audit")[0] for _ in range(2)] == ["nothing_held", "identical"]
 
 
-def assert_replays_of_the_same_stack_are_the_same(run: Run, wait_until: Wait) -> None:
+def assert_replays_of_the_same_stack_are_the_same(run: RunRecord, wait_until: Wait) -> None:
     as_it_was = replay(run, wait_until)
     assert as_it_was.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
     facts = as_it_was.results[0]
@@ -215,9 +215,9 @@ def assert_replays_of_the_same_stack_are_the_same(run: Run, wait_until: Wait) ->
     assert not any("not reached" in line or "not held" in line for line in by_size.reading)
 
 
-def assert_a_request_of_production_is_decoded_as_it_was_sent(run: Run, wait_until: Wait) -> None:
+def assert_a_request_of_production_is_decoded_as_it_was_sent(run: RunRecord, wait_until: Wait) -> None:
     """On the warm engine: the case's own messages give its own answer, cut where the request says; and refusals."""
-    recorded = Response.objects.get(repeat__run=run, case_index=2)
+    recorded = ResponseRecord.objects.get(repeat__run=run, case_index=2)
 
     def decode(content: str, **changes: Any) -> contract.Replay:
         body = {"messages": [{"role": "user", "content": content}], "temperature": 0, "max_tokens": 4, **changes}
@@ -269,7 +269,7 @@ def assert_a_bisect_convicts_two_settings_that_matter_only_together(wait_until: 
     )
 
 
-def assert_a_replay_in_another_dtype_is_another_model_s(run: Run, wait_until: Wait) -> None:
+def assert_a_replay_in_another_dtype_is_another_model_s(run: RunRecord, wait_until: Wait) -> None:
     """The run's own dtype, asked for by name among others, is tested with the scripted engine."""
     [other] = replay(run, wait_until, dtypes=["bfloat16"]).results
     assert other["outcome"] in ("drift", "flip", "shorter", "longer")
@@ -277,7 +277,7 @@ def assert_a_replay_in_another_dtype_is_another_model_s(run: Run, wait_until: Wa
     assert other["drift_onset"] == 0 or other["flip_position"] == 0  # eight bits of mantissa move the first logprob
 
 
-def replay(run: Run, wait_until: Wait, **variants: Any) -> contract.Replay:
+def replay(run: RunRecord, wait_until: Wait, **variants: Any) -> contract.Replay:
     created = create_replay(run_id=run.pk, case_id="case-2", **variants)
     wait_until(lambda: replay_row(created.pk).is_terminal, "the replay has ended")
     row = replay_row(created.pk)

@@ -7,7 +7,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import Response, Run
+from runs.models import ResponseRecord, RunRecord
 from runs.replays import create_replay
 from runs.replays.read import replay_row
 from runs.run import run_report
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_answer_is_scored_without_the_thinking_and_one_cut_while_it_thinks_is_none(
-    new_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     settings = copy.deepcopy(DEFAULT_PROFILES["pinned"]["settings"])
     settings["sampling"]["reasoning_tags"] = {"start": "q", "end": "z"}
@@ -25,7 +25,7 @@ def test_the_answer_is_scored_without_the_thinking_and_one_cut_while_it_thinks_i
     run = new_run(["say qhmzblue", "cut qhmhm", "say blue"], under="thinking", repeats=1)
     join_worker()
     work_until(lambda: ended(run), "the run ends")
-    rows = Response.objects.filter(repeat__run=run).order_by("case_index")
+    rows = ResponseRecord.objects.filter(repeat__run=run).order_by("case_index")
     assert [(row.text, row.reasoning, row.n_reasoning_tokens, row.is_truncated) for row in rows] == [
         ("blue", "hm", 4, False),
         ("", "hmhm", 6, True),

@@ -9,7 +9,7 @@ import pytest
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab import experiment_detail, plan_experiment, start_experiment
-from runs.models import Experiment
+from runs.models import ExperimentRecord
 from runs.suites import push_suite
 from runs.sweep import reconcile
 from tests import build
@@ -105,7 +105,7 @@ def test_a_gateway_that_gives_calls_to_another_build_is_a_source(
     assert sum(point.score is not None for point in routing.points) == n_scored
 
 
-def worked(runner: Runner, experiment: Experiment) -> None:
+def worked(runner: Runner, experiment: ExperimentRecord) -> None:
     """Work and sweep until the experiment has ended."""
 
     def has_ended() -> bool:

@@ -13,7 +13,7 @@ from django.test import Client
 from evalboard.core.probes.canary_probe import CANARY_MIN_BASELINE, CANARY_WINDOW
 from evalboard.core.probes.capability_calls import REPEATED
 from evalboard.core.probes.prompts import CAPABILITY
-from runs.models import Endpoint, Probe
+from runs.models import EndpointRecord, ProbeRecord
 from runs.probes import create_probe
 from runs.probes.read import probe_calls, probe_detail
 from runs.work import RESTS_BEFORE_GIVING_UP
@@ -71,7 +71,7 @@ def start(settings: Any) -> Iterator[Start]:
         ) -> ScriptedServer:
             server = servers.enter_context(ScriptedServer(script, answerer=answerer or Heeding()))
             known = {"engine": "openai", "model_repo": "lab/paint-1b", "dtype": "", "line": "paint"}
-            Endpoint.objects.create(slug=slug, base_url=server.base_url, max_model_len=None, **known, **fields)
+            EndpointRecord.objects.create(slug=slug, base_url=server.base_url, max_model_len=None, **known, **fields)
             return server
 
         yield begin
@@ -89,7 +89,7 @@ def runner() -> Iterator[Runner]:
     working.run_forever()  # which closes what is open, and leaves
 
 
-def worked(runner: Runner, probe: Probe) -> Probe:
+def worked(runner: Runner, probe: ProbeRecord) -> ProbeRecord:
     """Work until the probe has ended."""
 
     def has_ended() -> bool:
@@ -101,11 +101,11 @@ def worked(runner: Runner, probe: Probe) -> Probe:
     return probe
 
 
-def ask(kind: str, *, on: str = "hosted", **parameters: Any) -> Probe:
+def ask(kind: str, *, on: str = "hosted", **parameters: Any) -> ProbeRecord:
     return create_probe(endpoint=on, kind=kind, parameters=parameters)
 
 
-def states(probe: Probe) -> dict[str, str]:
+def states(probe: ProbeRecord) -> dict[str, str]:
     assert probe.finding is not None, probe.error
     return {row["parameter"]: row["state"] for row in probe.finding["numbers"]["rows"]}
 
@@ -184,11 +184,11 @@ def test_the_largest_number_of_logprobs_is_found(start: Start, runner: Runner) -
 
 def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, runner: Runner) -> None:
     server = start(slug="vllm-a")
-    direct = Endpoint.objects.get(slug="vllm-a")
+    direct = EndpointRecord.objects.get(slug="vllm-a")
     start(forwarding(server, without=("seed",)), slug="litellm", bypass=direct)
     check = ask("capability", on="litellm")
     through = ask("seed", on="litellm", **SEEDS)
-    for probe in (through, check, *Probe.objects.exclude(bypass_of=None)):
+    for probe in (through, check, *ProbeRecord.objects.exclude(bypass_of=None)):
         worked(runner, probe)
     assert (through.finding["state"], through.finding["numbers"]["compared"]) == ("ignored", "character")
     hop = probe_detail(through.pk).hop
@@ -201,10 +201,10 @@ def test_a_gateway_that_changes_every_third_call_is_the_hop_that_makes_other_tex
     start: Start, runner: Runner
 ) -> None:
     server = start(slug="vllm-a")
-    direct = Endpoint.objects.get(slug="vllm-a")
+    direct = EndpointRecord.objects.get(slug="vllm-a")
     start(forwarding(server, changes=lambda received: received.number % 3 == 0), slug="litellm", bypass=direct)
     through = ask("batch", on="litellm", prompts=1, copies=12, load=2, max_tokens=8)
-    around = Probe.objects.get(bypass_of=through)
+    around = ProbeRecord.objects.get(bypass_of=through)
     assert (worked(runner, through).finding["state"], worked(runner, around).finding["state"]) == (
         "variant",
         "invariant",
@@ -218,13 +218,13 @@ def test_a_gateway_that_changes_every_third_call_is_the_hop_that_makes_other_tex
 
 def test_a_gateway_that_begins_to_change_calls_is_the_hop_that_a_canary_names(start: Start, runner: Runner) -> None:
     server = start(slug="vllm-a")
-    direct = Endpoint.objects.get(slug="vllm-a")
+    direct = EndpointRecord.objects.get(slug="vllm-a")
     has_changed = False
     start(forwarding(server, changes=lambda received: has_changed), slug="litellm", bypass=direct)
     for place in range(CANARY_MIN_BASELINE + CANARY_WINDOW):
         has_changed = place >= CANARY_MIN_BASELINE
         through = ask("canary", on="litellm", prompts=3)
-        around = worked(runner, Probe.objects.get(bypass_of=through))
+        around = worked(runner, ProbeRecord.objects.get(bypass_of=through))
         worked(runner, through)
     assert (through.finding["state"], around.finding["state"]) == ("changed", "stable")
     assert probe_detail(through.pk).hop.sentence == (
@@ -292,18 +292,18 @@ def test_an_endpoint_that_refuses_the_key_fails_the_probe_with_its_words(start: 
 def test_an_endpoint_that_rests_has_its_probe_wait_and_go_on(start: Start, runner: Runner) -> None:
     server = start(lambda received: status(503) if received.number <= 6 else ok())
     probe = ask("routing", calls=3)
-    while not Endpoint.objects.filter(rests_until__gt=Now()).exists():
+    while not EndpointRecord.objects.filter(rests_until__gt=Now()).exists():
         runner.work()
     probe.refresh_from_db()
     assert (probe.status, probe.owner_id) == ("queued", None)
     assert "503" in probe.error
     while probe.status != "finished":
-        Endpoint.objects.update(rests_until=Now())
-        Probe.objects.filter(pk=probe.pk, status="queued").update(next_at=Now())
+        EndpointRecord.objects.update(rests_until=Now())
+        ProbeRecord.objects.filter(pk=probe.pk, status="queued").update(next_at=Now())
         runner.work()
         probe.refresh_from_db()
     assert (probe.status, probe_detail(probe.pk).progress.n_done) == ("finished", 3)
-    assert Endpoint.objects.get().n_failures == 0
+    assert EndpointRecord.objects.get().n_failures == 0
     assert len(server.requests) >= 8  # a call of which four tries failed is one without an answer
 
 
@@ -315,8 +315,8 @@ def test_a_probe_of_an_endpoint_that_never_returns_ends_failed_and_says_why(star
     viewer.force_login(build.user())
     for n_rests in range(1, RESTS_BEFORE_GIVING_UP + 1):
         assert probe.status == "queued", n_rests
-        Endpoint.objects.update(rests_until=Now())
-        Probe.objects.update(next_at=Now())
+        EndpointRecord.objects.update(rests_until=Now())
+        ProbeRecord.objects.update(next_at=Now())
         runner.work()
         probe.refresh_from_db()
         if n_rests == 3:
@@ -329,7 +329,7 @@ def test_a_probe_of_an_endpoint_that_never_returns_ends_failed_and_says_why(star
     assert rested in words(viewer, f"/probes/{probe.pk}/")
     assert rested in (probe_detail(probe.pk).error or "")
     n_calls = len(server.requests)
-    Endpoint.objects.update(rests_until=Now())
+    EndpointRecord.objects.update(rests_until=Now())
     runner.work()
     assert len(server.requests) == n_calls
 

@@ -16,7 +16,17 @@ from django.test import Client
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
-from runs.models import Baseline, Endpoint, EngineProcess, Response, Rotation, Run, Shard, TraceBlock, Worker
+from runs.models import (
+    BaselineRecord,
+    EndpointRecord,
+    EngineProcess,
+    ResponseRecord,
+    Rotation,
+    RunRecord,
+    Shard,
+    TraceBlock,
+    WorkerRecord,
+)
 from runs.run import add_repeats, cancel_run, create_run, run_report, stored_trace
 from runs.suites import push_suite
 from runs.sweep import reconcile
@@ -50,10 +60,10 @@ def server(settings: Any) -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def endpoint(server: ScriptedServer) -> Endpoint:
-    return Endpoint.objects.create(
+def endpoint(server: ScriptedServer) -> EndpointRecord:
+    return EndpointRecord.objects.create(
         slug="hosted",
-        engine=Endpoint.Engine.OPENAI,
+        engine=EndpointRecord.Engine.OPENAI,
         model_repo="lab/paint-1b",
         base_url=server.base_url,
         dtype="",
@@ -63,8 +73,8 @@ def endpoint(server: ScriptedServer) -> Endpoint:
 
 
 @pytest.fixture
-def new_run(endpoint: Endpoint) -> Callable[..., Run]:
-    def create(n_cases: int = 100, *, under: str = "fast", max_tokens: int = 256, **changes: Any) -> Run:
+def new_run(endpoint: EndpointRecord) -> Callable[..., RunRecord]:
+    def create(n_cases: int = 100, *, under: str = "fast", max_tokens: int = 256, **changes: Any) -> RunRecord:
         cases = [{"id": f"case-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(n_cases)]
         limits = {"slug": "words", "title": "Words", "max_tokens": max_tokens}
         push_suite(document={**limits, "scorer": {"kind": "exact"}, "cases": cases})
@@ -94,7 +104,7 @@ def runner(new_runner: Callable[..., Runner]) -> Runner:
     return new_runner()
 
 
-def worked(runner: Runner, run: Run) -> Run:
+def worked(runner: Runner, run: RunRecord) -> RunRecord:
     """Work until the run has ended."""
 
     def has_ended() -> bool:
@@ -111,11 +121,11 @@ def number(received: Received) -> int:
 
 
 def test_two_backends_are_two_buckets_with_scores_of_their_own(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     server.script = lambda received: by("bf16-b" if number(received) < 7 else "fp16-a", seconds=0.02)
     run = worked(runner, new_run())
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     report = run_report(run.pk)
     shares = {bucket.share: bucket for bucket in report.buckets}
     assert set(shares) == {0.93, 0.07}
@@ -128,22 +138,22 @@ def test_two_backends_are_two_buckets_with_scores_of_their_own(
     assert not codes & {"imported", "rough_profile"}  # how calls are batched is not the profile's to say
     assert report.pins.held is None
     assert server.most_at_once > 1
-    stored = Response.objects.filter(repeat__run=run)
+    stored = ResponseRecord.objects.filter(repeat__run=run)
     assert stored.exclude(call=None).count() == 100
     assert set(stored.values_list("engine_process__bucket__batch_class", flat=True)) == {"observed"}
     assert EngineProcess.objects.filter(stopped_at=None).count() == 0
 
 
 def test_a_run_that_is_asked_one_by_one_has_one_call_in_flight(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     run = worked(runner, new_run(20, under="pinned"))
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     assert server.most_at_once == 1
 
 
 def test_another_backend_rotates_the_endpoint_and_expires_its_baseline(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     first = worked(runner, new_run(20))
     set_baseline(suite="words", run=first.pk, reason="It is good.", user=build.user())
@@ -157,11 +167,11 @@ def test_another_backend_rotates_the_endpoint_and_expires_its_baseline(
         again.bucket and again.bucket.fingerprint,
         second.bucket and second.bucket.fingerprint,
     )
-    assert Baseline.objects.get().rotation == rotation
+    assert BaselineRecord.objects.get().rotation == rotation
 
 
 def test_a_rotation_in_the_middle_of_a_run_parts_its_answers(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     """Who gave most of them is who serves it from then on."""
     worked(runner, new_run(100, under="pinned"))
@@ -177,7 +187,7 @@ def test_a_rotation_in_the_middle_of_a_run_parts_its_answers(
 
 
 def test_a_backend_that_nobody_names_rotates_nothing(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     server.script = ok(system_fingerprint=None)
     first, second = worked(runner, new_run(12)), worked(runner, new_run(12))
@@ -191,28 +201,28 @@ def test_a_backend_that_nobody_names_rotates_nothing(
 
 
 def test_a_refusal_ends_the_run_at_once_with_the_providers_words(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     server.script = lambda received: status(401, words="The key has expired.")
     run = worked(runner, new_run(100, under="pinned"))
-    assert run.status == Run.Status.FAILED
+    assert run.status == RunRecord.Status.FAILED
     assert "The key has expired." in run.failure
     assert len(server.requests) < 10
     assert run.events.filter(code="endpoint_refused").count() == 1
 
 
 def test_a_refusal_after_the_first_answer_costs_its_case_and_not_the_run(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     server.script = lambda received: by("a") if received.number <= 30 else status(401, words="The key has expired.")
     run = worked(runner, new_run(40, under="pinned"))
-    assert (run.status, run.failure) == (Run.Status.INCOMPLETE, "")
-    codes = Response.objects.filter(repeat__run=run).order_by().values_list("error_code").annotate(n=Count("pk"))
+    assert (run.status, run.failure) == (RunRecord.Status.INCOMPLETE, "")
+    codes = ResponseRecord.objects.filter(repeat__run=run).order_by().values_list("error_code").annotate(n=Count("pk"))
     assert dict(codes) == {"": 30, "call_refused": 10}
 
 
 def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, endpoint: Endpoint
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, endpoint: EndpointRecord
 ) -> None:
     is_broken = threading.Event()
     server.script = lambda received: (
@@ -226,7 +236,7 @@ def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
     assert endpoint.n_failures >= 5
     assert "Overloaded." in endpoint.rest_reason
     run.refresh_from_db()
-    assert run.status == Run.Status.RUNNING
+    assert run.status == RunRecord.Status.RUNNING
     assert not runner.claim_and_run()  # every shard waits
     assert {shard.n_crashes for shard in Shard.objects.all()} == {0}
     assert Shard.objects.filter(next_at__lte=Now()).count() == 0
@@ -236,15 +246,17 @@ def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
     is_broken.clear()
     _end_rest(endpoint)
     worked(runner, run)
-    assert run.status == Run.Status.FINISHED
+    assert run.status == RunRecord.Status.FINISHED
     endpoint.refresh_from_db()
     assert (endpoint.rests_until, endpoint.n_failures, endpoint.rest_reason) == (None, 0, "")
 
 
 def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
-    new_run: Callable[..., Run], runner: Runner, endpoint: Endpoint, server: ScriptedServer
+    new_run: Callable[..., RunRecord], runner: Runner, endpoint: EndpointRecord, server: ScriptedServer
 ) -> None:
-    Endpoint.objects.filter(pk=endpoint.pk).update(rests_until=Now() + timedelta(hours=1), rest_reason="It was down.")
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(
+        rests_until=Now() + timedelta(hours=1), rest_reason="It was down."
+    )
     new_run(12)
     assert runner.claim_and_run()
     assert not runner.claim_and_run()
@@ -252,7 +264,7 @@ def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
 
 
 def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothing(
-    new_run: Callable[..., Run],
+    new_run: Callable[..., RunRecord],
     runner: Runner,
     new_runner: Callable[..., Runner],
     monkeypatch: pytest.MonkeyPatch,
@@ -273,42 +285,42 @@ def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothin
     with pytest.raises(SystemExit):
         runner.work()
     monkeypatch.undo()
-    n_before = Response.objects.filter(repeat__run=run).count()
+    n_before = ResponseRecord.objects.filter(repeat__run=run).count()
     assert 0 < n_before < 40
     Shard.objects.filter(status=Shard.Status.RUNNING).update(lease_until=Now() - timedelta(seconds=1))
-    Worker.objects.update(stopped_at=Now())
+    WorkerRecord.objects.update(stopped_at=Now())
     assert reconcile() == 1
-    assert worked(new_runner(), run).status == Run.Status.FINISHED
-    assert Response.objects.filter(repeat__run=run).count() == 40
+    assert worked(new_runner(), run).status == RunRecord.Status.FINISHED
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 40
     assert sum(Shard.objects.filter(repeat__run=run).values_list("n_done", flat=True)) == 40
 
 
 def test_answers_out_of_a_gateways_cache_are_marked_and_no_draws(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     server.script = lambda received: by("a", **{"x-litellm-cache-key": "k"}) if number(received) == 5 else by("a")
     run = worked(runner, new_run(100))
-    assert run.status == Run.Status.FINISHED  # 99 of 100 are draws
-    assert list(Response.objects.filter(marks__gt=0).values_list("case_index", flat=True)) == [5]
+    assert run.status == RunRecord.Status.FINISHED  # 99 of 100 are draws
+    assert list(ResponseRecord.objects.filter(marks__gt=0).values_list("case_index", flat=True)) == [5]
     (repeat,) = run_report(run.pk).repeats
     assert repeat.n_left_out == 1
 
 
 def test_a_worker_without_an_engine_leaves_our_own_endpoints_to_others(
-    new_run: Callable[..., Run], runner: Runner, settings: Any
+    new_run: Callable[..., RunRecord], runner: Runner, settings: Any
 ) -> None:
     remote = new_run(12)
     path = str(settings.MODEL_ROOTS[0] / "paint-1b")
-    own = Endpoint.objects.create(slug="own", model_path=path, dtype="float32", line="paint")
-    Run.objects.filter(pk=remote.pk).update(endpoint=own)  # of the queue's oldest shards none can be taken
+    own = EndpointRecord.objects.create(slug="own", model_path=path, dtype="float32", line="paint")
+    RunRecord.objects.filter(pk=remote.pk).update(endpoint=own)  # of the queue's oldest shards none can be taken
     second = create_run(suite="words", endpoint="hosted", profile="fast", repeats=1)
     worked(runner, second)
-    assert second.status == Run.Status.FINISHED
-    assert Run.objects.get(pk=remote.pk).status == Run.Status.QUEUED
+    assert second.status == RunRecord.Status.FINISHED
+    assert RunRecord.objects.get(pk=remote.pk).status == RunRecord.Status.QUEUED
 
 
 def test_cancelling_reaches_the_calls(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, settings: Any
 ) -> None:
     settings.HEARTBEAT_SECONDS, settings.RESPONSE_SECONDS = 0.1, 3600.0
     server.script = hang()
@@ -323,23 +335,23 @@ def test_cancelling_reaches_the_calls(
     canceller.start()
     worked(runner, run)
     canceller.join()
-    assert run.status == Run.Status.CANCELLED
+    assert run.status == RunRecord.Status.CANCELLED
     server.script = by("a")  # the client that was called off serves the next run
-    assert worked(runner, new_run(12)).status == Run.Status.FINISHED
+    assert worked(runner, new_run(12)).status == RunRecord.Status.FINISHED
 
 
-def test_the_warm_engine_is_let_be(new_run: Callable[..., Run], new_runner: Callable[..., Runner]) -> None:
-    assert worked(new_runner("cpu"), new_run(12)).status == Run.Status.FINISHED
+def test_the_warm_engine_is_let_be(new_run: Callable[..., RunRecord], new_runner: Callable[..., Runner]) -> None:
+    assert worked(new_runner("cpu"), new_run(12)).status == RunRecord.Status.FINISHED
 
 
 def test_further_repeats_are_called_like_the_first_ones(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
     run = worked(runner, new_run(20))
     add_repeats(run_id=run.pk, n=2)
-    assert worked(runner, run).status == Run.Status.FINISHED
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
     assert run.repeats.count() == 3
-    assert Response.objects.filter(repeat__run=run).count() == 60
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 60
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
 
 
@@ -348,16 +360,18 @@ of_long_answers = pytest.mark.parametrize("n_tokens", [4_000, pytest.param(32_00
 
 @of_long_answers
 def test_a_long_answer_outlasts_a_lease_and_is_stored_once(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, settings: Any, n_tokens: int
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, settings: Any, n_tokens: int
 ) -> None:
     settings.LEASE_SECONDS, settings.HEARTBEAT_SECONDS = 6.0, 0.5
     server.answerer.n_tokens = n_tokens
     server.script = [ok(headers={BACKEND: "a"}, seconds=settings.LEASE_SECONDS + 2), by("a")]
     run = worked(runner, new_run(1, under="pinned", max_tokens=n_tokens, repeats=2))
-    assert run.status == Run.Status.FINISHED, list(Response.objects.values_list("error_code", "error_detail"))
+    assert run.status == RunRecord.Status.FINISHED, list(
+        ResponseRecord.objects.values_list("error_code", "error_detail")
+    )
     assert len(server.requests) == 2
     assert set(Shard.objects.values_list("attempt", "n_crashes")) == {(1, 0)}
-    first, second = Response.objects.filter(repeat__run=run).order_by("repeat")
+    first, second = ResponseRecord.objects.filter(repeat__run=run).order_by("repeat")
     assert first.n_tokens == second.n_tokens == n_tokens
     assert (first.trace_block_id, first.trace_slot) == (second.trace_block_id, second.trace_slot)
     assert sum(TraceBlock.objects.filter(run=run).values_list("n_traces", flat=True)) == 1
@@ -367,7 +381,7 @@ def test_a_long_answer_outlasts_a_lease_and_is_stored_once(
 
 @of_long_answers
 def test_pages_and_rest_of_two_long_answers_show_a_part(
-    server: ScriptedServer, new_run: Callable[..., Run], runner: Runner, n_tokens: int
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, n_tokens: int
 ) -> None:
     flip = n_tokens * 25 // 32  # where one leaves the other
     server.answerer.n_tokens = n_tokens
@@ -404,7 +418,7 @@ def _swap_at(place: int, choices: Any) -> Any:
     return swapped
 
 
-def _end_rest(endpoint: Endpoint) -> None:
+def _end_rest(endpoint: EndpointRecord) -> None:
     """As if the time had passed."""
-    Endpoint.objects.filter(pk=endpoint.pk).update(rests_until=Now() - timedelta(seconds=1))
+    EndpointRecord.objects.filter(pk=endpoint.pk).update(rests_until=Now() - timedelta(seconds=1))
     Shard.objects.filter(status=Shard.Status.QUEUED).update(next_at=Now())

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from evalboard.contract import replay as contract
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.catalogue import create_profile
-from runs.models import EngineProcess, Replay, Response, Run
+from runs.models import EngineProcess, ReplayRecord, ResponseRecord, RunRecord
 from runs.replays import create_body_replay, create_replay
 from runs.replays.read import replay_row
 from runs.run import cancel_run
@@ -24,15 +24,15 @@ from tests.worker.conftest import Join, Start, Wait, ended, kill_engine, kill_gr
 pytestmark = pytest.mark.django_db
 as_processes = pytest.mark.django_db(transaction=True)
 
-NewRun = Callable[..., Run]
+NewRun = Callable[..., RunRecord]
 COLOURS = ["say blue", "say red", "say green", "say grey", "say pink", "say leaky", "say teal", "say lime"]
 
 
 @pytest.fixture
-def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait) -> Callable[..., Run]:
+def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait) -> Callable[..., RunRecord]:
     """A run whose worker is gone; workers with other answers can be started after it."""
 
-    def decode(prompts: list[str] = COLOURS, **changes: Any) -> Run:
+    def decode(prompts: list[str] = COLOURS, **changes: Any) -> RunRecord:
         run = new_run(prompts, **{"repeats": 1, **changes})
         worker = join_worker()
         work_until(lambda: ended(run), "the run ends")
@@ -46,7 +46,7 @@ def decoded_run(new_run: NewRun, join_worker: Join, work_until: Wait) -> Callabl
 def replayed(work_until: Wait) -> Callable[..., contract.Replay]:
     """Ask for a replay of the first case and have it decoded."""
 
-    def ask(run: Run, **asked: Any) -> contract.Replay:
+    def ask(run: RunRecord, **asked: Any) -> contract.Replay:
         replay = create_replay(run_id=run.pk, case_id="case-0", **asked)
         work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
         return replay_row(replay.pk)
@@ -54,17 +54,17 @@ def replayed(work_until: Wait) -> Callable[..., contract.Replay]:
     return ask
 
 
-def kept(run: Run) -> tuple[Any, ...]:
+def kept(run: RunRecord) -> tuple[Any, ...]:
     """What a replay must leave as it is."""
     run.refresh_from_db()
     processes = {
         repeat.index: set(repeat.engine_processes.values_list("pk", flat=True)) for repeat in run.repeats.all()
     }
-    return run.status, run.bucket_id, processes, Response.objects.count(), run.events.count()
+    return run.status, run.bucket_id, processes, ResponseRecord.objects.count(), run.events.count()
 
 
 def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     before = kept(run)
@@ -78,7 +78,7 @@ def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
 
 
 def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     before = kept(run)
@@ -99,7 +99,7 @@ def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
 
 
 def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_size(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     join_worker()
@@ -108,7 +108,7 @@ def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_s
 
 
 def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     join_worker(SCRIPTED_LEAK="leaky")
@@ -125,7 +125,7 @@ def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
 
 
 def test_a_dtype_sweep_starts_an_engine_for_each(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     join_worker(SCRIPTED_RECORDED=json.dumps({"bfloat16": {"word": "black"}, "float16": {"drift": 0}}))
@@ -137,7 +137,7 @@ def test_a_dtype_sweep_starts_an_engine_for_each(
 
 
 def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     join_worker(SCRIPTED_RECORDED=json.dumps({"2": {"dies": 1}, "4": {"dies": 1}}))
@@ -153,7 +153,7 @@ def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
 
 
 def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     run = decoded_run()
     worker = join_worker()
@@ -166,7 +166,7 @@ def test_a_warm_engine_that_has_died_meanwhile_costs_the_replay_nothing(
 
 
 def test_a_replay_under_fixed_has_the_group_of_the_run(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
     run = decoded_run(under="threes")
@@ -214,12 +214,12 @@ def test_a_replay_comes_before_the_shards_that_wait(
     join_worker(SCRIPTED_SECONDS="0.2")
     assert replayed(run).status == "finished"
     assert replay_row(replay.pk).status == "finished"
-    assert Response.objects.count() < 48
+    assert ResponseRecord.objects.count() < 48
 
 
 @as_processes
 def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
-    decoded_run: Callable[..., Run],
+    decoded_run: Callable[..., RunRecord],
     start_worker: Start,
     wait_until: Wait,
     join_worker: Join,
@@ -238,43 +238,43 @@ def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     assert [line["variant"]["batch_size"] for line in row.results] == [1, 2, 3, 4]
     assert [line["outcome"] for line in row.results] == ["identical", "flip", "identical", "flip"]
     assert row.results[3]["against_first"]["outcome"] == "flip"  # held against what the first worker stored
-    assert Replay.objects.get(pk=replay.pk).attempt == 2
+    assert ReplayRecord.objects.get(pk=replay.pk).attempt == 2
 
 
 @as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
-    decoded_run: Callable[..., Run], start_worker: Start, wait_until: Wait, join_worker: Join, work_until: Wait
+    decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, work_until: Wait
 ) -> None:
     run = decoded_run()
     replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3])
     zombie = start_worker(SCRIPTED_SECONDS="1")
     wait_until(lambda: len(replay_row(replay.pk).results) == 1, "one variant is recorded")
     zombie.send_signal(signal.SIGSTOP)
-    Replay.objects.filter(pk=replay.pk).update(lease_until=Now())
+    ReplayRecord.objects.filter(pk=replay.pk).update(lease_until=Now())
     join_worker()
     work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
-    before = Replay.objects.values().get(pk=replay.pk)
+    before = ReplayRecord.objects.values().get(pk=replay.pk)
     zombie.send_signal(signal.SIGCONT)
     zombie.send_signal(signal.SIGTERM)
     zombie.wait()
-    assert Replay.objects.values().get(pk=replay.pk) == before
+    assert ReplayRecord.objects.values().get(pk=replay.pk) == before
     assert (len(before["results"]), before["attempt"]) == (3, 2)
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
-    decoded_run: Callable[..., Run], join_worker: Join
+    decoded_run: Callable[..., RunRecord], join_worker: Join
 ) -> None:
     run = decoded_run()
     replay = create_replay(run_id=run.pk, case_id="case-0", batch_sizes=[1, 2, 3, 4, 5, 6, 7, 8])
     join_worker(on_answer=stop_after(5)).work()
-    row = Replay.objects.get(pk=replay.pk)
+    row = ReplayRecord.objects.get(pk=replay.pk)
     assert (row.status, row.owner_id, row.error) == ("queued", None, "The worker was stopped.")
     assert 1 <= len(row.results) < 8
     assert not any(result["error"] for result in row.results)
 
 
 def test_a_request_of_production_is_decoded_by_its_own_sampling(
-    decoded_run: Callable[..., Run], join_worker: Join, work_until: Wait
+    decoded_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     run = decoded_run()
     before = kept(run)
@@ -300,7 +300,7 @@ def test_a_request_of_production_is_decoded_by_its_own_sampling(
 
 
 def test_a_case_under_another_profile_is_held_against_the_run_and_left_out_of_it(
-    decoded_run: Callable[..., Run], replayed: Callable[..., contract.Replay], join_worker: Join
+    decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
     create_profile(slug="threes", title="", settings={**DEFAULT_PROFILES["fixed"]["settings"], "group_size": 3})
     run = decoded_run()

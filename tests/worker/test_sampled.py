@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runs.catalogue import create_profile
-from runs.models import Response, Run
+from runs.models import ResponseRecord, RunRecord
 from runs.replays import create_replay
 from runs.replays.read import replay_row
 from runs.run import run_report
@@ -19,21 +19,21 @@ PROMPTS = ["draw abcdefgh", "draw abcdefgh", "draw stuvwxyz"]
 
 
 @pytest.fixture
-def sampled(new_run: Callable[..., Run]) -> Callable[..., Run]:
-    def ask(**changes: Any) -> Run:
+def sampled(new_run: Callable[..., RunRecord]) -> Callable[..., RunRecord]:
+    def ask(**changes: Any) -> RunRecord:
         create_profile(slug="sampled", title="", settings=build.SAMPLED["settings"])
         return new_run(PROMPTS, under="sampled", repeats=3, **changes)
 
     return ask
 
 
-def texts(run: Run) -> dict[tuple[int, int], str]:
-    rows = Response.objects.filter(repeat__run=run).values_list("repeat__index", "case_index", "text")
+def texts(run: RunRecord) -> dict[tuple[int, int], str]:
+    rows = ResponseRecord.objects.filter(repeat__run=run).values_list("repeat__index", "case_index", "text")
     return {(repeat, case): text for repeat, case, text in rows}
 
 
 def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
-    sampled: Callable[..., Run], join_worker: Join, work_until: Wait
+    sampled: Callable[..., RunRecord], join_worker: Join, work_until: Wait
 ) -> None:
     run, twin, other = sampled(seed=7), sampled(seed=7), sampled(seed=8)
     join_worker()
@@ -41,7 +41,7 @@ def test_repeats_are_draws_a_twin_draws_the_same_and_so_does_a_replay(
     assert len(set(texts(run).values())) == 9  # every repeat and every case draws by itself
     assert texts(twin) == texts(run)
     assert not set(texts(other).values()) & set(texts(run).values())
-    sent = Response.objects.filter(repeat__run=run).values_list("seed_sent", flat=True)
+    sent = ResponseRecord.objects.filter(repeat__run=run).values_list("seed_sent", flat=True)
     assert len(set(sent)) == 9
     found = run_report(twin.pk).twin
     assert found is not None

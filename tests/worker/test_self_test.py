@@ -11,7 +11,7 @@ import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES, TESTED_BATCH_SIZES, check_self_test, digest_node
 from runs.catalogue import create_profile
-from runs.models import Run, SelfTest, Shard
+from runs.models import RunRecord, SelfTestRecord, Shard
 from runs.run import create_run
 from runs.work import record_self_test
 from tests import build
@@ -149,7 +149,7 @@ def test_this_machine_is_measured_and_its_result_kept(
     monkeypatch.setattr(self_test, "TESTED_BATCH_SIZES", TESTED_BATCH_SIZES[:2])
     assert self_test.run(as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
-    test = SelfTest.objects.get()
+    test = SelfTestRecord.objects.get()
     assert (told["id"], told["result"]) == (str(test.pk), test.result)
     check_self_test(test.result)
     kernels = [measured for measured in test.result["kernels"].values() if measured is not None]
@@ -188,7 +188,7 @@ def test_a_gpu_is_measured_under_both_kinds_of_kernels(
 ) -> None:
     scripted(measured_by(result(device="cuda", differing=[("plain", "product", "bfloat16")]), tmp_path))
     assert self_test.run(as_json=False) == 0
-    test = SelfTest.objects.get()
+    test = SelfTestRecord.objects.get()
     assert test.is_invariant
     assert test.node_digest == digest_node(GPU, VERSIONS)
     lines = capsys.readouterr().out.splitlines()
@@ -228,7 +228,7 @@ def test_a_node_that_cannot_be_measured_is_told_in_words(
     scripted(check)
     assert self_test.run(as_json=False) == 4
     assert words in caplog.text
-    assert not SelfTest.objects.exists()
+    assert not SelfTestRecord.objects.exists()
 
 
 @pytest.mark.django_db
@@ -239,14 +239,14 @@ def test_an_interpreter_without_vllm_cannot_be_tested(settings: Any, caplog: pyt
 
 
 @pytest.fixture
-def invariant_run(transactional_db: None) -> Run:
+def invariant_run(transactional_db: None) -> RunRecord:
     build.suite()
     build.endpoint()
     create_profile(slug="invariant", title="", settings=DEFAULT_PROFILES["invariant"]["settings"])
     return create_run(suite="colours", endpoint="local", profile="invariant", repeats=1)
 
 
-def test_a_worker_leaves_an_invariant_run_alone_until_its_node_has_passed(invariant_run: Run) -> None:
+def test_a_worker_leaves_an_invariant_run_alone_until_its_node_has_passed(invariant_run: RunRecord) -> None:
     asked: list[EngineSpec] = []
 
     def make_engine(spec: EngineSpec) -> Any:

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook as Standard
 from standardwebhooks import WebhookVerificationError
 
 from evalboard.core.errors import InvalidInput, NotFound
-from runs.models import OutboxMessage, Run, Shard, Webhook
+from runs.models import OutboxMessage, RunRecord, Shard, WebhookRecord
 from runs.run import cancel_run
 from runs.webhooks import create_webhook, delete_webhook, outbox, send_test, switch_on, webhooks
 from runs.work import rollup
@@ -39,8 +39,12 @@ def there() -> Iterator[Receiver]:
         yield found
 
 
-def webhook(url: str, *events: str) -> tuple[Webhook, str]:
-    person = build.user("root", "admin") if not Webhook.objects.exists() else Webhook.objects.earliest("id").created_by
+def webhook(url: str, *events: str) -> tuple[WebhookRecord, str]:
+    person = (
+        build.user("root", "admin")
+        if not WebhookRecord.objects.exists()
+        else WebhookRecord.objects.earliest("id").created_by
+    )
     return create_webhook(url=url, events=events or EVERY, user=person)
 
 
@@ -61,7 +65,7 @@ def database_time() -> datetime:
         return at
 
 
-def ended(run: Run, shards: str) -> Run:
+def ended(run: RunRecord, shards: str) -> RunRecord:
     Shard.objects.filter(repeat__run=run).update(status=shards)
     for repeat in run.repeats.all():
         rollup.finish_repeat(repeat_id=repeat.pk)
@@ -78,7 +82,7 @@ def test_a_message_is_signed_as_the_standard_says(there: Receiver) -> None:
     said = Standard(secret).verify(got.body, got.headers)
     assert (said["type"], said["text"], said["data"]["id"]) == ("run.failed", "It failed. /runs/0/", "0")
     assert got.headers["Content-Type"] == "application/json"
-    other = create_webhook(url=there.url, events=EVERY, user=Webhook.objects.get().created_by)[1]
+    other = create_webhook(url=there.url, events=EVERY, user=WebhookRecord.objects.get().created_by)[1]
     with pytest.raises(WebhookVerificationError):
         Standard(other).verify(got.body, got.headers)
     with pytest.raises(WebhookVerificationError):
@@ -160,7 +164,7 @@ def test_a_receiver_that_was_away_gets_the_message_under_the_same_id() -> None:
     Standard(secret).verify(second.body, second.headers)
     message.refresh_from_db()
     assert (message.status, message.n_attempts, message.last_error) == ("delivered", 3, "")
-    assert Webhook.objects.get().last_error == ""
+    assert WebhookRecord.objects.get().last_error == ""
 
 
 @pytest.mark.django_db
@@ -179,7 +183,7 @@ def test_each_pause_is_longer_and_the_last_is_followed_by_giving_up() -> None:
         message = OutboxMessage.objects.get()
     assert len(there.received) == len(outbox.PAUSES) + 1
     assert (message.status, message.last_error) == ("failed", "It answered 500.")
-    assert Webhook.objects.get().n_failures == 1
+    assert WebhookRecord.objects.get().n_failures == 1
 
 
 @pytest.mark.django_db
@@ -262,7 +266,7 @@ def test_a_sender_that_died_leaves_its_message_to_the_next(there: Receiver) -> N
     # Had the first one only slept, what it says now is of no account.
     outbox.record_failure(message=died.message, attempt=died.attempt, error="late")
     assert OutboxMessage.objects.get().status == "delivered"
-    assert Webhook.objects.get().last_error == ""
+    assert WebhookRecord.objects.get().last_error == ""
 
 
 @pytest.mark.django_db
@@ -273,7 +277,7 @@ def test_a_private_address_is_not_reached_by_a_message_either(there: Receiver, s
     tell()
     assert send_next()
     assert there.received == []
-    assert "not on the open internet" in Webhook.objects.get().last_error
+    assert "not on the open internet" in WebhookRecord.objects.get().last_error
 
 
 @pytest.mark.django_db
@@ -338,7 +342,7 @@ def test_a_deleted_webhook_is_told_nothing(there: Receiver) -> None:
 @pytest.mark.django_db(transaction=True)
 @in_both_setups
 def test_a_run_that_a_worker_finished_is_told_in_both_set_ups(
-    new_run: Callable[..., Run], start_worker: Start, wait_until: Wait, setup: dict[str, str], there: Receiver
+    new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, setup: dict[str, str], there: Receiver
 ) -> None:
     _, secret = webhook(there.url)
     run = new_run(["say blue"] * 3, repeats=1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalboard.core.profile import DEFAULT_PROFILES, parse_profile, plan_engine
-from runs.models import EngineProcess, Run
+from runs.models import EngineProcess, RunRecord
 from runs.work import claim_shard
 from runs.work.read import ShardWork, shard_work
 from tests import build
@@ -35,7 +35,7 @@ class Scripted(VllmEngine):
 
 @pytest.fixture
 def work(db: None) -> ShardWork:
-    run: Run = build.run()
+    run: RunRecord = build.run()
     lease = claim_shard(worker=build.worker())
     assert lease is not None
     work = shard_work(lease.id)

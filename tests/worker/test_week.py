@@ -16,7 +16,7 @@ from django.test import Client
 from evalboard.core.profile import DEFAULT_PROFILES
 from runs.baselines import set_baseline
 from runs.catalogue import create_endpoint, create_profile
-from runs.models import Baseline, Probe, Rotation, Run, Schedule, ScheduledStart, Worker
+from runs.models import BaselineRecord, ProbeRecord, Rotation, RunRecord, ScheduledStart, ScheduleRecord, WorkerRecord
 from runs.schedules import create_schedule
 from runs.suites import push_suite
 from runs.sweep import reconcile
@@ -74,7 +74,7 @@ def a_day_passes() -> None:
     """Everything that is stored is a day older, but the worker, which lives on."""
     for model in apps.get_app_config("runs").get_models():
         fields = [field.name for field in model._meta.fields if isinstance(field, DateTimeField)]
-        if fields and model is not Worker:
+        if fields and model is not WorkerRecord:
             model._default_manager.update(**{name: F(name) - timedelta(days=1) for name in fields})
 
 
@@ -82,7 +82,7 @@ def sweep_and_work(runner: Runner) -> None:
     """As a worker does all day long: what is due is started, and worked on, until nothing is left."""
     open_rows = {"status__in": ("queued", "running")}
     reconcile()
-    while Run.objects.filter(**open_rows).exists() or Probe.objects.filter(**open_rows).exists():
+    while RunRecord.objects.filter(**open_rows).exists() or ProbeRecord.objects.filter(**open_rows).exists():
         runner.work()
         reconcile()
 
@@ -97,19 +97,19 @@ def test_a_week_of_schedules_finds_a_rotation_and_re_scores_it(
             server.script = ok(headers={BACKEND: "b"})
         sweep_and_work(runner)
         if day == 1:
-            set_baseline(suite="words", run=Run.objects.get().pk, reason="It is good.", user=person)
+            set_baseline(suite="words", run=RunRecord.objects.get().pk, reason="It is good.", user=person)
 
     starts = ScheduledStart.objects.exclude(problem="", missed_since=None)
     assert not starts.exists()
-    by_schedule = {each.slug: each.starts.count() for each in Schedule.objects.all()}
+    by_schedule = {each.slug: each.starts.count() for each in ScheduleRecord.objects.all()}
     assert by_schedule == {"nightly": n_days, "who-answers": n_days, "check-hosted": n_days}
 
-    nightly = list(Run.objects.filter(labels__schedule="nightly").order_by("pk"))
+    nightly = list(RunRecord.objects.filter(labels__schedule="nightly").order_by("pk"))
     rotation = Rotation.objects.get()
     assert rotation.at < nightly[rotates_on - 1].finished_at  # whichever of the night's work was the first to see it
     reference = rotation.reference_runs.get()
-    assert (reference.status, reference.suite_version.suite.slug) == (Run.Status.FINISHED, "words-reference")
-    assert Baseline.objects.get().rotation == rotation
+    assert (reference.status, reference.suite_version.suite.slug) == (RunRecord.Status.FINISHED, "words-reference")
+    assert BaselineRecord.objects.get().rotation == rotation
 
     client.force_login(person)
     page = unescape(client.get("/endpoints/hosted/").content.decode())

@@ -20,7 +20,7 @@ from django.db import DatabaseError
 
 from evalboard.core.trace import Failed
 from runs.importers.backends import flags
-from runs.models import Endpoint
+from runs.models import EndpointRecord
 from runs.store import DatabaseClock
 from runs.work import CallLimits
 from runs.work.answered import Answered, CallOutcome, FailedCall
@@ -35,7 +35,7 @@ from worker.engines.openai_answer import (
     read_answer,
     read_body,
 )
-from worker.engines.openai_decoding import Call, CalledOff, Decoding, Doubtful
+from worker.engines.openai_decoding import CalledOff, CaseCall, Decoding, Doubtful
 from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
 from worker.engines.openai_retries import (
     LONGEST_WAIT_SECONDS,
@@ -77,7 +77,7 @@ class OpenAIEngine:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: EndpointRecord,
         *,
         response_seconds: float,
         concurrency: int,
@@ -211,7 +211,7 @@ class OpenAIEngine:
 
     def _call(self, decoding: Decoding, request: DecodeRequest) -> CallOutcome | Doubtful:
         """Put a case to the server, again where that may help. Raises EndpointRefused, EndpointRests, CalledOff."""
-        began, call = time.monotonic(), Call(request)
+        began, call = time.monotonic(), CaseCall(request)
         while True:
             self._wait_out(decoding, self._not_before - time.monotonic())
             begun, dialect = self._circuit.begin(), self._dialect
@@ -299,7 +299,7 @@ class OpenAIEngine:
             is_vllm=self._is_vllm,
         )
 
-    def _try(self, call: Call, built: Built) -> Answered | FailedCall:
+    def _try(self, call: CaseCall, built: Built) -> Answered | FailedCall:
         """Send one call and read what comes. Raises what `Wire.post` and `read_body` do."""
         assert self._wire is not None  # noqa: S101  for the type checker: decode has seen to it
         content = json.dumps(built.body, separators=(",", ":"), allow_nan=False).encode()
@@ -334,13 +334,13 @@ class OpenAIEngine:
             self._dialect = replace(self._dialect, is_litellm=True)
             return "cache" not in self._dialect.refused
 
-    def _failed(self, call: Call, code: str, words: str) -> FailedCall:
+    def _failed(self, call: CaseCall, code: str, words: str) -> FailedCall:
         """A failure of a call, with what is known of its last try."""
         assert call.built is not None  # noqa: S101  for the type checker: it was sent
         index, timing = call.request.case_index, self._time(call)
         return failed(index, code, words, self._mask, built=call.built, timing=timing, reply=call.reply)
 
-    def _time(self, call: Call) -> Timing:
+    def _time(self, call: CaseCall) -> Timing:
         """Say when a call's last try began, and that it ends now."""
         ended_at = self._clock.now()
         began = min(call.started_at or ended_at, ended_at)  # the clock may have been set between
@@ -362,7 +362,7 @@ class OpenAIEngine:
             return learnt is not None or self._dialect != dialect
 
     def _give_up(
-        self, decoding: Decoding, call: Call, failure: TryFailed | CallFailed, begun: int, *, counts: bool
+        self, decoding: Decoding, call: CaseCall, failure: TryFailed | CallFailed, begun: int, *, counts: bool
     ) -> FailedCall | Doubtful:
         """Return a call of which every try failed: as the case's own failure, or as one that may be the endpoint's.
 
@@ -385,7 +385,7 @@ class OpenAIEngine:
             ) from None  # whose words may hold a secret
         return Doubtful(call.request)
 
-    def _count(self, decoding: Decoding, call: Call, failure: Exception, begun: int) -> None:
+    def _count(self, decoding: Decoding, call: CaseCall, failure: Exception, begun: int) -> None:
         """Count a failed try, but of a case that fails though others are answered. Raises EndpointRests where due."""
         if call.request.case_index in decoding.asked_again and self._is_own(call):
             return
@@ -403,7 +403,7 @@ class OpenAIEngine:
         self._wait_out(decoding, self._not_before - time.monotonic())
         try:
             with self._slot(decoding):
-                self._try(Call(good, n_tries=1), self._build(good, self._dialect))
+                self._try(CaseCall(good, n_tries=1), self._build(good, self._dialect))
         except (TryFailed, CallFailed, CallRefused):
             decoding.check()
             return False
@@ -411,7 +411,7 @@ class OpenAIEngine:
             self._circuit.succeed()
         return True
 
-    def _is_own(self, call: Call) -> bool:
+    def _is_own(self, call: CaseCall) -> bool:
         """Whether the endpoint has answered other calls since the last try of this one began."""
         return self._circuit.n_answers > call.n_answers
 

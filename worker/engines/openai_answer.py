@@ -25,7 +25,7 @@ from worker.engines.base import EndpointRefused
 from worker.engines.named_secrets import Mask
 from worker.engines.openai_request import Built
 from worker.engines.openai_retries import TOO_MANY, passing_status, wished_seconds
-from worker.engines.openai_wire import CallFailed, Reply, TryFailed, Wire
+from worker.engines.openai_wire import CallFailed, HttpReply, TryFailed, Wire
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
 NOT_ALLOWED, BAD_GATEWAY = 405, 502
@@ -68,7 +68,7 @@ class Timing:
     worker_ahead: float | None
 
 
-def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
+def read_body(reply: HttpReply, mask: Mask, *, now: datetime) -> dict[str, Any]:
     """Return the body of an answer that is one.
 
     now: by which a moment is read until which the server wants to be left alone, where it does not say its own time.
@@ -93,7 +93,7 @@ def read_body(reply: Reply, mask: Mask, *, now: datetime) -> dict[str, Any]:
     return body
 
 
-def _body(reply: Reply, mask: Mask) -> dict[str, Any]:
+def _body(reply: HttpReply, mask: Mask) -> dict[str, Any]:
     """Return the object that an answer is, or that its stream comes to. Raises CallFailed."""
     try:
         body = mask.answer(reply.content)
@@ -128,7 +128,14 @@ def _broken_off(body: Mapping[str, Any]) -> str:
 
 
 def read_answer(
-    case_index: int, reply: Reply, body: Mapping[str, Any], built: Built, timing: Timing, *, base_url: str, mask: Mask
+    case_index: int,
+    reply: HttpReply,
+    body: Mapping[str, Any],
+    built: Built,
+    timing: Timing,
+    *,
+    base_url: str,
+    mask: Mask,
 ) -> Answered | FailedCall:
     """Return the response in a body, or why there is none in it."""
 
@@ -183,7 +190,7 @@ def _clock(headers: Mapping[str, str], timing: Timing) -> ClockAhead | None:
 
 
 def failed(
-    case_index: int, code: str, words: str, mask: Mask, *, built: Built, timing: Timing, reply: Reply | None
+    case_index: int, code: str, words: str, mask: Mask, *, built: Built, timing: Timing, reply: HttpReply | None
 ) -> FailedCall:
     """Return a case's failure, in words that hold no secret and are not too long, with what is known of the call.
 
@@ -244,7 +251,7 @@ def lists_vllm(wire: Wire) -> bool:
     return any(model.get("owned_by") == "vllm" for model in models)
 
 
-def _refuse(status: int, reply: Reply, words: str, *, now: datetime, error: Any) -> NoReturn:
+def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: Any) -> NoReturn:
     """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body.
 
     error: what the body says it is, None where it has none. Where it says that it may pass, that counts.
@@ -274,13 +281,13 @@ def _refuse(status: int, reply: Reply, words: str, *, now: datetime, error: Any)
     raise CallFailed("call_refused", detail)
 
 
-def _masked(reply: Reply, mask: Mask) -> Reply:
+def _masked(reply: HttpReply, mask: Mask) -> HttpReply:
     """A reply that is no answer, without secrets: before anything is cut, so that no part of one is left over."""
     content = mask.text(reply.content.decode("utf-8", "replace")).encode()
     return replace(reply, content=content, headers={name: mask.text(value) for name, value in reply.headers.items()})
 
 
-def _words(reply: Reply, mask: Mask) -> str:
+def _words(reply: HttpReply, mask: Mask) -> str:
     """The server's own words, of an error body in any of the usual forms, else the body's beginning."""
     try:
         body = parse_value(reply.content, where="")
@@ -293,7 +300,7 @@ def _words(reply: Reply, mask: Mask) -> str:
     return " ".join(reply.content[:4000].decode("utf-8", "replace").split())
 
 
-def _no_json(reply: Reply) -> CallFailed:
+def _no_json(reply: HttpReply) -> CallFailed:
     content = reply.content.strip()
     if content.startswith(b"{") and not content.endswith(b"}"):
         return CallFailed("cut_short", f"The answer is JSON that ends in its middle, after {len(content):,} bytes.")

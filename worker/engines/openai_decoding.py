@@ -10,7 +10,7 @@ from evalboard.core.trace import Failed
 from runs.work.answered import Answered, CallOutcome
 from worker.engines.base import DecodeRequest
 from worker.engines.openai_request import Built
-from worker.engines.openai_wire import Reply
+from worker.engines.openai_wire import HttpReply
 
 
 class CalledOff(Exception):
@@ -18,7 +18,7 @@ class CalledOff(Exception):
 
 
 @dataclass(slots=True)
-class Call:
+class CaseCall:
     """One case's call: how many tries it has had, and what the last of them was and brought.
 
     n_waits: how many of the tries the server put off until a time that it named. n_answers: how often the endpoint had
@@ -31,7 +31,7 @@ class Call:
     n_answers: int = 0
     built: Built | None = None
     started_at: datetime | None = None
-    reply: Reply | None = None
+    reply: HttpReply | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What came back, unpacked; names of headers in small letters, one that came twice joined by a comma."""
 
     status: int
@@ -49,7 +49,7 @@ class TryFailed(Exception):
     no more calls for now. reply: what came, as far as it came.
     """
 
-    reply: Reply | None = None
+    reply: HttpReply | None = None
 
     def __init__(self, code: str, words: str, *, seconds: float | None = None, is_limited: bool = False) -> None:
         super().__init__(words)
@@ -59,7 +59,7 @@ class TryFailed(Exception):
 class CallFailed(Exception):
     """The call failed, and another try would be as long or as long-winded. `code` and `reply` as of TryFailed."""
 
-    reply: Reply | None = None
+    reply: HttpReply | None = None
 
     def __init__(self, code: str, words: str) -> None:
         super().__init__(words)
@@ -108,14 +108,14 @@ class Wire:
         with contextlib.suppress(httpcore.ConnectError):
             self._backend.check(host.decode(), port)
 
-    def post(self, path: str, body: bytes, *, seconds: float, first_byte_seconds: float | None = None) -> Reply:
+    def post(self, path: str, body: bytes, *, seconds: float, first_byte_seconds: float | None = None) -> HttpReply:
         """Send a JSON body and return the answer, whatever its status, within `seconds` in all.
 
         first_byte_seconds: within which the answer must begin. Raises TryFailed, CallFailed or EndpointRefused.
         """
         return self._send("POST", path, body, seconds, first_byte_seconds)
 
-    def get(self, path: str, *, seconds: float) -> Reply:
+    def get(self, path: str, *, seconds: float) -> HttpReply:
         """Look at an address. Raises as `post` does."""
         return self._send("GET", path, None, seconds)
 
@@ -133,7 +133,7 @@ class Wire:
 
     def _send(
         self, method: str, path: str, body: bytes | None, seconds: float, first_byte_seconds: float | None = None
-    ) -> Reply:
+    ) -> HttpReply:
         scheme, host, port = self._origin
         url = httpcore.URL(scheme=scheme, host=host, port=port, target=(self._prefix + path).encode())
         headers = self._headers
@@ -143,13 +143,13 @@ class Wire:
         began = time.monotonic()
         self._backend.set_deadline(began + first)
         limits = {"connect": CONNECT_SECONDS, "read": seconds, "write": seconds, "pool": seconds}
-        begun: Reply | None = None
+        begun: HttpReply | None = None
         try:
             with self._pool.stream(
                 method, url, headers=headers, content=body, extensions={"timeout": limits}
             ) as response:
                 read = _read_headers(response.headers)
-                begun = Reply(response.status, read, b"")
+                begun = HttpReply(response.status, read, b"")
                 self._backend.set_deadline(began + seconds)
                 return replace(begun, content=_read(response.iter_stream(), read))
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError) as problem:

@@ -26,7 +26,7 @@ class DeadlinePassed(Exception):
     """Nothing came from the child in time."""
 
 
-class Interrupted(Exception):
+class EngineInterrupted(Exception):
     """`interrupt` was called from another thread."""
 
 
@@ -162,7 +162,7 @@ class LineProcess:
             while True:
                 if self._is_interrupted:
                     self._is_interrupted = False
-                    raise Interrupted
+                    raise EngineInterrupted
                 left = deadline - time.monotonic()
                 if selector.select(max(0.0, min(left, TICK_SECONDS))):
                     return

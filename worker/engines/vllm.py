@@ -23,7 +23,7 @@ from worker.engines.base import (
     Started,
     TokenListing,
 )
-from worker.engines.process import DeadlinePassed, Interrupted, LineProcess, ProcessEnded
+from worker.engines.process import DeadlinePassed, EngineInterrupted, LineProcess, ProcessEnded
 from worker.engines.vllm_wire import read_forced, read_ints, read_outcome, write_decode, write_force
 
 Answer = TypeVar("Answer")
@@ -78,7 +78,7 @@ class VllmEngine:
                     process.interrupt()
             self._send(self._start_request(), seconds=self._start_seconds)
             ready = self._receive("ready", deadline=deadline)
-        except Interrupted:
+        except EngineInterrupted:
             self._fail("engine_error", "The start was called off.")
         finally:
             self._close_to_abort()
@@ -120,7 +120,7 @@ class VllmEngine:
                 else:
                     self._in_flight.discard(int(event["id"]))
                     yield read(event)
-        except Interrupted:
+        except EngineInterrupted:
             pass
         except (EngineDied, EngineTimeout):
             is_done = True
@@ -164,7 +164,7 @@ class VllmEngine:
         try:
             self._process.send({"op": "stop"}, seconds=1.0)
             self._process.wait(seconds=STOP_SECONDS)
-        except (ProcessEnded, DeadlinePassed, Interrupted):
+        except (ProcessEnded, DeadlinePassed, EngineInterrupted):
             pass
         self._process.kill()
 
@@ -207,7 +207,7 @@ class VllmEngine:
             self._process.send({"op": "abort", "serial": self._serial}, seconds=ABORT_SECONDS)
             while self._process.receive(deadline=deadline)["event"] not in ("done", "fatal"):
                 pass
-        except (ProcessEnded, DeadlinePassed, Interrupted):
+        except (ProcessEnded, DeadlinePassed, EngineInterrupted):
             self._process.kill()
 
     def _open_to_abort(self) -> None:

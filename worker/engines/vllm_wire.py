@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evalboard.core.digest import short_digest
 from evalboard.core.profile import split_sampling
-from evalboard.core.trace import Decoded, Failed, Forced, Outcome, Timings, Trace
+from evalboard.core.trace import Decoded, Failed, Forced, Outcome, Timings, TokenTrace
 from worker.engines.base import DecodeRequest, ForceRequest
 
 ANSWERS = frozenset({"stop", "length", "repetition"})  # the finish reasons of a whole answer
@@ -89,10 +89,10 @@ def read_outcome(event: Mapping[str, Any], request: DecodeRequest) -> Outcome:
     )
 
 
-def _trace(event: Mapping[str, Any], prompt: NDArray[np.int32]) -> Trace:
+def _trace(event: Mapping[str, Any], prompt: NDArray[np.int32]) -> TokenTrace:
     token_ids = read_ints(event["token_ids"])
     shape = (len(token_ids), event["k"])
-    return Trace(
+    return TokenTrace(
         token_ids=token_ids,
         logprobs=_floats(event["logprobs"]),
         alternative_ids=read_ints(event["alternative_ids"]).reshape(shape),

@@ -25,7 +25,7 @@ from evalboard.core import digest
 from evalboard.core.archive import run_archive
 from evalboard.core.errors import EvalboardError, TraceDamaged
 from evalboard.core.suite import SuiteDocument, parse_suite, read_suite_jsonl
-from evalboard.core.trace import Trace, Vocabulary, VocabularyDamaged, read_block
+from evalboard.core.trace import TokenTrace, Vocabulary, VocabularyDamaged, read_block
 
 MAX_MANIFEST_BYTES = 1 << 28
 MAX_LINE_BYTES = 1 << 26  # of one response: the longest answer has about a megabyte
@@ -112,7 +112,7 @@ class RunArchive:
             while line := member.readline(MAX_LINE_BYTES):
                 yield _response(json.loads(line))
 
-    def trace(self, response: ArchivedResponse) -> Trace | None:
+    def trace(self, response: ArchivedResponse) -> TokenTrace | None:
         """Return the trace of a response, to the bit; None where it is missing."""
         if response.place is None:
             return None
@@ -198,7 +198,7 @@ class RunArchive:
         with _reading("a vocabulary cannot be read"):
             return Vocabulary.unpack(self._zip.read(run_archive.vocabulary_name(named)))
 
-    def _read_block(self, offset: int, size: int) -> list[Trace]:
+    def _read_block(self, offset: int, size: int) -> list[TokenTrace]:
         start, end = self._traces
         if offset < 0 or size < 0 or start + offset + size > end:
             raise _damaged("a response names a place that its traces do not have")

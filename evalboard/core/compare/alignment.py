@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.trace import NO_TOKEN, Trace, Vocabulary
+from evalboard.core.trace import NO_TOKEN, TokenTrace, Vocabulary
 
 Ids = NDArray[np.int32]
 Bools = NDArray[np.bool_]
@@ -34,8 +34,8 @@ class Alignment:
     shorter: the side whose tokens all agree while the other side goes on.
     """
 
-    baseline: Trace
-    candidate: Trace
+    baseline: TokenTrace
+    candidate: TokenTrace
     baseline_positions: Positions
     candidate_positions: Positions
     parts_at: tuple[int, int] | None
@@ -47,7 +47,7 @@ class Alignment:
         """The positions of the first tokens that differ."""
         return None if self.shorter else self.parts_at
 
-    def shared(self) -> tuple[Trace, Trace]:
+    def shared(self) -> tuple[TokenTrace, TokenTrace]:
         """Return both traces cut to the positions that agree, row beside row."""
         if self.is_approximate:
             return _cut(self.baseline, self.baseline_positions), _cut(self.candidate, self.candidate_positions)
@@ -55,7 +55,7 @@ class Alignment:
         return _cut(self.baseline, before), _cut(self.candidate, before)
 
 
-def align(baseline: Trace, candidate: Trace) -> Alignment:
+def align(baseline: TokenTrace, candidate: TokenTrace) -> Alignment:
     """Lay two traces of one vocabulary side by side: position by position, token ids decide."""
     starts = (np.array([0, len(side)], np.int64) for side in (baseline, candidate))
     shared, flips = share_tokens(baseline.token_ids, candidate.token_ids, *starts)
@@ -97,7 +97,7 @@ def find_firsts(holds: Bools, starts: Starts) -> Starts:
 
 
 def align_by_bytes(
-    baseline: Trace, candidate: Trace, baseline_vocabulary: Vocabulary, candidate_vocabulary: Vocabulary
+    baseline: TokenTrace, candidate: TokenTrace, baseline_vocabulary: Vocabulary, candidate_vocabulary: Vocabulary
 ) -> Alignment:
     """Lay two traces of different vocabularies side by side: the bytes of the answers decide.
 
@@ -130,13 +130,13 @@ def align_by_bytes(
     )
 
 
-def spell_out(trace: Trace, vocabulary: Vocabulary) -> list[bytes]:
+def spell_out(trace: TokenTrace, vocabulary: Vocabulary) -> list[bytes]:
     """Return the bytes of each token that has some; an end token has none."""
     return [token for token in _tokens(trace, vocabulary, SIDES[0]) if token]
 
 
-def _cut(trace: Trace, rows: Positions | slice) -> Trace:
-    return Trace(
+def _cut(trace: TokenTrace, rows: Positions | slice) -> TokenTrace:
+    return TokenTrace(
         trace.token_ids[rows], trace.logprobs[rows], trace.alternative_ids[rows], trace.alternative_logprobs[rows]
     )
 
@@ -147,7 +147,7 @@ def _shorter(n_baseline: int, n_candidate: int) -> Shorter | None:
     return "baseline" if n_baseline < n_candidate else "candidate"
 
 
-def _tokens(trace: Trace, vocabulary: Vocabulary, side: Shorter) -> list[bytes | None]:
+def _tokens(trace: TokenTrace, vocabulary: Vocabulary, side: Shorter) -> list[bytes | None]:
     """Return each position's bytes; None for an end token."""
     ids = trace.token_ids.tolist()
     return [None if token in vocabulary.end_ids else _bytes(token, vocabulary, side) for token in ids]
@@ -199,7 +199,7 @@ def _same_places(
     return indexes[0][left], indexes[1][right]
 
 
-def _number(traces: Sequence[Trace], vocabularies: Sequence[Vocabulary]) -> list[dict[int, int]]:
+def _number(traces: Sequence[TokenTrace], vocabularies: Sequence[Vocabulary]) -> list[dict[int, int]]:
     """For each side, id → a number that stands for the same bytes on both.
 
     Numbered by the sorted bytes, so that swapping the sides changes no number. All end tokens are one; an id that
@@ -214,10 +214,10 @@ def _number(traces: Sequence[Trace], vocabularies: Sequence[Vocabulary]) -> list
     return [{token: order[name] for token, name in side.items()} | {NO_TOKEN: NO_TOKEN} for side in names]
 
 
-def _renumbered(trace: Trace, numbering: dict[int, int]) -> Trace:
+def _renumbered(trace: TokenTrace, numbering: dict[int, int]) -> TokenTrace:
     known = np.array(sorted(numbering), dtype=np.int32)
     numbers = np.array([numbering[token] for token in known.tolist()], dtype=np.int32)
-    return Trace(
+    return TokenTrace(
         token_ids=numbers[np.searchsorted(known, trace.token_ids)],
         logprobs=trace.logprobs,
         alternative_ids=numbers[np.searchsorted(known, trace.alternative_ids)],

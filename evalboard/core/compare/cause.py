@@ -11,7 +11,7 @@ from evalboard.core import digest
 from evalboard.core.compare.divergence import EVIDENCE, Divergence
 from evalboard.core.compare.known_pair import CauseFacts, Pair, both_sides, differing_facts
 from evalboard.core.scoring import UnreadableJson, parse_response_json
-from evalboard.core.stats import MIN_POSITIONS, NumericNoise
+from evalboard.core.stats import MIN_POSITIONS, LogitNoise
 from evalboard.core.trace import Ending, read_ending
 
 # In the order of the tests. A cause's place here is its code in arrays; what is stored is its name.
@@ -65,14 +65,14 @@ class Cause:
     evidence: CauseFacts = field(default_factory=dict)
 
 
-def find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) -> Cause:
+def find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) -> Cause:
     """Say why a pair differs. divergence is None where the traces are equal to the bit."""
     cause = _find_cause(pair, divergence, noise)
     place = _place_in_reasoning(pair, divergence)
     return replace(cause, evidence=cause.evidence | place) if place else cause
 
 
-def _find_cause(pair: Pair, divergence: Divergence | None, noise: NumericNoise) -> Cause:
+def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) -> Cause:
     baseline, candidate = pair.baseline, pair.candidate
     if not (baseline.has_response and candidate.has_response):
         return Cause("error", None, both_sides(pair, "error_code"))
@@ -146,7 +146,7 @@ def _spaced(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _changes(pair: Pair, parting: Divergence, noise: NumericNoise) -> dict[str, CauseFacts]:
+def _changes(pair: Pair, parting: Divergence, noise: LogitNoise) -> dict[str, CauseFacts]:
     """Return what differs between how the two sides were asked and served, cause by cause in the order of the tests.
 
     Limits are no first cause here: they are one only where they made one answer the other's beginning.
@@ -194,7 +194,7 @@ def _prompts(pair: Pair) -> CauseFacts:
     return differing_facts(pair, "template_digest", "n_prompt_tokens")
 
 
-def _estimate_prompts(pair: Pair, parting: Divergence, noise: NumericNoise) -> CauseFacts:
+def _estimate_prompts(pair: Pair, parting: Divergence, noise: LogitNoise) -> CauseFacts:
     """Find how two answers start that come from other prompts, probably: they part early and start apart by more
     than noise. Nothing where the prompts' ids or their numbers are known.
     """
@@ -220,7 +220,7 @@ def _may_be_prompts(pair: Pair, parting: Divergence) -> bool:
     return all(None in known for known in zip(*both, strict=True))
 
 
-def _is_leak(parting: Divergence, noise: NumericNoise) -> bool:
+def _is_leak(parting: Divergence, noise: LogitNoise) -> bool:
     """Tell whether the sides agree up to one step, and from there share nothing: no change of logits does that."""
     if not parting.are_disjoint or parting.movement is None or parting.movement <= noise.near:
         return False
@@ -290,7 +290,7 @@ def _sampler_fault(pair: Pair, parting: Divergence) -> CauseFacts:
     return evidence and evidence | {"flip": parting.flip_position}
 
 
-def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, CauseFacts]:
+def _read_numbers(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, CauseFacts]:
     """Tests 9 to 11: what the logprobs alone say, and every number that it rests on."""
     ratio = noise.ratio(parting.shift_rms, parting.n_usable)
     numbers: CauseFacts = {
@@ -311,7 +311,7 @@ def _read_numbers(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple
     return code, numbers | ({"reason": reason, "text_position": parting.text_position} if reason else {})
 
 
-def _judge(pair: Pair, parting: Divergence, noise: NumericNoise) -> tuple[str, str | None]:
+def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str | None]:
     """Return the cause that the numbers give, and for `unknown` why they give none: a key of wording.cause.REASONS."""
     if not parting.has_logprobs:
         return "unknown", "no_logprobs"

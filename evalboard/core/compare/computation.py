@@ -28,7 +28,7 @@ from evalboard.core.stats import (
     mean_within,
     tell_apart,
 )
-from evalboard.core.trace import Trace, differ
+from evalboard.core.trace import TokenTrace, differ
 
 MAX_CASES = 100  # that are read
 MAX_REPEATS = 5  # of each side that are read
@@ -204,7 +204,7 @@ def _read_traces(
     ]
 
 
-def _traces(texts: Sequence[TracedText]) -> Iterator[Trace]:
+def _traces(texts: Sequence[TracedText]) -> Iterator[TokenTrace]:
     return (text.trace for text in texts if text.trace is not None)
 
 

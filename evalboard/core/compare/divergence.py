@@ -21,7 +21,7 @@ from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, Shorter, 
 from evalboard.core.compare.drift import Drift, Numbers
 from evalboard.core.compare.listed import Listed, are_disjoint, are_top_two_equal, find_largest_gap, list_rows
 from evalboard.core.compare.paired_rows import Indexes, PairedRows, Vocabularies, lay_pairs
-from evalboard.core.trace import IMPOSSIBLE, Trace, TraceColumns, join_traces
+from evalboard.core.trace import IMPOSSIBLE, TokenTrace, TraceColumns, join_traces
 
 PART_CELLS = 1 << 17  # logprobs of both sides that are measured at once, so that they stay in the processor's cache
 NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
@@ -122,8 +122,8 @@ def parted_columns(parting: Divergence | None) -> dict[str, Any]:
 
 
 def find_divergence(
-    baseline: Trace,
-    candidate: Trace,
+    baseline: TokenTrace,
+    candidate: TokenTrace,
     *,
     vocabularies: Vocabularies | None = None,
     is_decimal: bool = False,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evalboard.core.compare.alignment import Alignment, Bools, Ids, Positions
 from evalboard.core.compare.paired_rows import PairedRows, Vocabularies, lay_pairs
 from evalboard.core.stats import MIN_POSITIONS
-from evalboard.core.trace import IMPOSSIBLE, NO_TOKEN, Trace, TraceColumns
+from evalboard.core.trace import IMPOSSIBLE, NO_TOKEN, TokenTrace, TraceColumns
 
 DECIMAL_STEP = 1e-4  # a log of decimals keeps four or more: a smaller difference may be one of writing
 
@@ -82,7 +82,7 @@ def find_known_shifts(shifts: Numbers, starts: NDArray[np.int64]) -> KnownShifts
     return KnownShifts(values, rows, places, squares)
 
 
-def top_two(trace: Trace) -> tuple[Ids, Cells]:
+def top_two(trace: TokenTrace) -> tuple[Ids, Cells]:
     """Return int32[n, 2] and float32[n, 2]: the two most likely alternatives, equal logprobs by token id.
 
     With two alternatives they come in the engine's order. [n, 0] where fewer are listed.
@@ -108,7 +108,7 @@ def highest(cells: NDArray[np.floating]) -> Numbers:
     return functools.reduce(np.fmax, cells.T, np.full(len(cells), np.nan))
 
 
-def _gaps(baseline: Trace, candidate: Trace, is_decimal: bool) -> tuple[Bools, Numbers]:
+def _gaps(baseline: TokenTrace, candidate: TokenTrace, is_decimal: bool) -> tuple[Bools, Numbers]:
     listed, listed_too = _both_listed(baseline, candidate)
     differs, gaps = np.zeros(len(baseline), np.bool_), np.full(len(baseline), np.nan)
     # Column by column: there are many positions and few alternatives.
@@ -128,7 +128,7 @@ def _forbidden_alike(logprobs: Cells) -> Cells:
     return np.where(logprobs <= IMPOSSIBLE, np.float32(-np.inf), logprobs)
 
 
-def _both_listed(baseline: Trace, candidate: Trace) -> tuple[Cells, Cells]:
+def _both_listed(baseline: TokenTrace, candidate: TokenTrace) -> tuple[Cells, Cells]:
     """Return the logprobs of the baseline's alternatives on both sides: float32[n, k], NaN where a side lacks one."""
     ids, other_ids = baseline.alternative_ids, candidate.alternative_ids
     logprobs, other_logprobs = baseline.alternative_logprobs, candidate.alternative_logprobs
@@ -147,7 +147,7 @@ def _both_listed(baseline: Trace, candidate: Trace) -> tuple[Cells, Cells]:
     return logprobs, in_order
 
 
-def _shifts(baseline: Trace, candidate: Trace) -> Numbers:
+def _shifts(baseline: TokenTrace, candidate: TokenTrace) -> Numbers:
     ids, logprobs = top_two(baseline)
     other_ids, other_logprobs = top_two(candidate)
     if not ids.shape[1] or not other_ids.shape[1]:

@@ -3,7 +3,7 @@
 import re
 
 from evalboard.contract.excerpt import AnswerExcerpt
-from evalboard.core.trace import END, Trace, Vocabulary
+from evalboard.core.trace import END, TokenTrace, Vocabulary
 
 BEFORE = 30  # characters: so much of what both answers say
 AFTER = 120  # more than a line has room for; the page fades it out
@@ -14,7 +14,7 @@ WORD = 16  # characters outlined where there are texts and no tokens
 LINE_END = "⏎"
 
 
-def cut_tokens(trace: Trace, words: Vocabulary, at: int) -> AnswerExcerpt:
+def cut_tokens(trace: TokenTrace, words: Vocabulary, at: int) -> AnswerExcerpt:
     """Cut around the token at a position; a position past the last one is the answer's end."""
     first, last = max(at - TOKENS_AROUND, 0), at + 1 + TOKENS_AROUND
     end = min(at, len(trace))
@@ -50,7 +50,7 @@ def cut_hit(text: str, words: str, at: int | None) -> AnswerExcerpt | None:
     return _excerpt(_line(before), start > BEFORE, _line(text[start:end]), _line(after), is_hit=True)
 
 
-def _join(trace: Trace, words: Vocabulary, places: range) -> str:
+def _join(trace: TokenTrace, words: Vocabulary, places: range) -> str:
     """Return the text of tokens in a row; half a character at either end is left out."""
     ids = trace.token_ids[places.start : places.stop]
     drawn = zip(ids.tolist(), words.many_bytes(ids), strict=True)

@@ -12,7 +12,7 @@ from evalboard.core.compare.sides import Bools, Digests, Indexes, Traces
 from evalboard.core.stats import (
     MIN_POSITIONS,
     ZERO_NOISE,
-    NumericNoise,
+    LogitNoise,
     choose_larger_noise,
     estimate_ulp,
     measure_unevenness,
@@ -50,18 +50,18 @@ class PairNoise:
 
     def __init__(self, baseline: ByBucket, candidate: ByBucket, *, are_batches_equal: bool) -> None:
         self._baseline, self._candidate, self._are_batches_equal = baseline, candidate, are_batches_equal
-        self._between: dict[tuple[int | None, int | None], NumericNoise] = {}
+        self._between: dict[tuple[int | None, int | None], LogitNoise] = {}
 
-    def between(self, bucket: int | None, other: int | None) -> NumericNoise:
+    def between(self, bucket: int | None, other: int | None) -> LogitNoise:
         """Return the noise between a bucket of the baseline and one of the candidate; None is not known.
 
-        It is zero (`NumericNoise.is_zero`) within one bucket of a steady batch class, unless repeats show otherwise.
+        It is zero (`LogitNoise.is_zero`) within one bucket of a steady batch class, unless repeats show otherwise.
         """
         if (bucket, other) not in self._between:  # asked for each of thousands of pairs
             self._between[bucket, other] = self._find_between(bucket, other)
         return self._between[bucket, other]
 
-    def _find_between(self, bucket: int | None, other: int | None) -> NumericNoise:
+    def _find_between(self, bucket: int | None, other: int | None) -> LogitNoise:
         ours, theirs = self._baseline.get(bucket, UNKNOWN), self._candidate.get(other, UNKNOWN)
         is_steady = is_steady_batch(ours.batch_class, are_batches_equal=self._are_batches_equal)
         if bucket == other and is_steady and not (ours.is_moved or theirs.is_moved):

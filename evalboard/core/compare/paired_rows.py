@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Positions, Shorter, align_by_bytes, share_tokens
-from evalboard.core.trace import Trace, TraceColumns, Vocabulary
+from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary
 
 Indexes = NDArray[np.int64]
 Vocabularies = tuple[Vocabulary, Vocabulary]
@@ -51,7 +51,7 @@ class PairedRows:
         is_ended = np.array([each is not None for each in self.shorter], np.bool_)
         return np.flatnonzero((self.parts_at[:, 0] != NEVER) & ~is_ended)
 
-    def shared(self) -> tuple[Trace, Trace]:
+    def shared(self) -> tuple[TokenTrace, TokenTrace]:
         """Return the rows that agree, row beside row, as one trace of each side."""
         return _rows_of(self.baseline, self.baseline_rows), _rows_of(self.candidate, self.candidate_rows)
 
@@ -118,10 +118,10 @@ def _renumberable(side: TraceColumns) -> TraceColumns:
     return replace(side, token_ids=side.token_ids.copy(), alternative_ids=side.alternative_ids.copy())
 
 
-def _rows_of(columns: TraceColumns, rows: Indexes) -> Trace:
+def _rows_of(columns: TraceColumns, rows: Indexes) -> TokenTrace:
     """Return some rows of the columns in their order."""
     wanted = slice(None) if len(rows) == len(columns.token_ids) else rows  # in order, so they are all of them
-    return Trace(
+    return TokenTrace(
         columns.token_ids[wanted],
         columns.logprobs[wanted],
         columns.alternative_ids[wanted],

@@ -36,7 +36,7 @@ from evalboard.core.compare.pairing import PAIR_KINDS
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
-from evalboard.core.stats import NumericNoise
+from evalboard.core.stats import LogitNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
 # What of a flip's evidence a summary rests on.
@@ -216,7 +216,7 @@ def run(baseline: Side, candidate: Side, reads: Reads) -> ComparisonReport:
     return ComparisonReport(summary, begun.cases, flips)
 
 
-def describe_noise(noise: NumericNoise) -> Json:
+def describe_noise(noise: LogitNoise) -> Json:
     """Return what a summary says of noise."""
     return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from evalboard.core import digest
 from evalboard.core.compare.divergence import PARTED, Divergence, find_divergence, parted_columns
-from evalboard.core.trace import Decoded, Trace, encode_block, read_trace
+from evalboard.core.trace import Decoded, TokenTrace, encode_block, read_trace
 
 ReplayResult = dict[str, Any]
 Draw = Callable[[Sequence[int]], list[str]]
@@ -49,7 +49,7 @@ def choose_shifts(*, n_choices: int, n_cases: int, batch_size: int) -> list[int]
     return [choice * step for choice in range(n_choices)]
 
 
-def compare_traces(baseline: Trace, candidate: Trace, draw: Draw) -> ReplayResult:
+def compare_traces(baseline: TokenTrace, candidate: TokenTrace, draw: Draw) -> ReplayResult:
     """Compare a replayed trace (candidate) with another; `outcome` is one of REPLAY_OUTCOMES.
 
     `flip_position` is also where one of the two ends and the other goes on: then the one that ends has no token there.
@@ -76,8 +76,8 @@ def make_decoded_result(
     variant: Mapping[str, Any],
     outcome: Decoded,
     *,
-    response: Trace | None,
-    earlier: Sequence[tuple[Mapping[str, Any], Trace]],
+    response: TokenTrace | None,
+    earlier: Sequence[tuple[Mapping[str, Any], TokenTrace]],
     draw: Draw,
 ) -> ReplayResult:
     """Make the result of a variant with an answer. `earlier`: variant and trace of those answered before, in order.
@@ -118,8 +118,8 @@ def make_failed_result(variant: Mapping[str, Any], *, code: str, detail: str) ->
 
 
 def list_result_traces(
-    results: Sequence[Mapping[str, Any]], response: Trace | None
-) -> list[tuple[Mapping[str, Any], Trace]]:
+    results: Sequence[Mapping[str, Any]], response: TokenTrace | None
+) -> list[tuple[Mapping[str, Any], TokenTrace]]:
     """Return variant and trace of each result with an answer, as an attempt that goes on with a replay needs them."""
     known = {} if response is None else {response.digest.hex(): response}
     rows = []
@@ -143,10 +143,10 @@ def _outcome(divergence: Divergence) -> str:
     return "flip" if divergence.shorter is None else "shorter" if divergence.shorter == "candidate" else "longer"
 
 
-def _token(trace: Trace, place: int | None) -> int | None:
+def _token(trace: TokenTrace, place: int | None) -> int | None:
     return None if place is None or place >= len(trace) else int(trace.token_ids[place])
 
 
-def _before(trace: Trace, place: int) -> list[int]:
+def _before(trace: TokenTrace, place: int) -> list[int]:
     before: list[int] = trace.token_ids[max(place - TOKENS_BEFORE, 0) : place].tolist()
     return before

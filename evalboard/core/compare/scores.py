@@ -11,7 +11,7 @@ from evalboard.core.compare.sides import Indexes, Scores, Side
 from evalboard.core.profile import have_same_seeds
 from evalboard.core.stats import (
     CASE_OUTCOMES,
-    NoiseShare,
+    DifferenceNoise,
     find_case_outcomes,
     is_left_out,
     measure_noise_share,
@@ -34,7 +34,7 @@ class ScoreNoise:
         self._has_left_out = any((is_left_out(side.marks) & ~np.isnan(side.scores)).any() for side in sides)
         self._cases = _find_scored(ours.scores, theirs.scores)
 
-    def share(self) -> NoiseShare:
+    def share(self) -> DifferenceNoise:
         """Return how much of the whole difference is noise."""
         return self._measure(self._cases)
 
@@ -46,9 +46,9 @@ class ScoreNoise:
         up_to = self._measure(cases).up_to
         return None if up_to is None else up_to * len(cases) / len(self._cases)
 
-    def _measure(self, cases: Indexes) -> NoiseShare:
+    def _measure(self, cases: Indexes) -> DifferenceNoise:
         if self._has_left_out:
-            return NoiseShare(None, "left_out")
+            return DifferenceNoise(None, "left_out")
         ours, theirs = (scores[cases] for scores in self._scores)
         one, one_too = self._are_one
         return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)

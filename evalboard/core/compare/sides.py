@@ -15,7 +15,7 @@ from evalboard.contract.draws import Draws
 from evalboard.core.compare.comparability import SideSetup
 from evalboard.core.compare.known_pair import Place, RequestSettings, ResponseFacts, ServingFacts
 from evalboard.core.stats import Marks, SideDraws, read_draws
-from evalboard.core.trace import Trace, TraceColumns
+from evalboard.core.trace import TokenTrace, TraceColumns
 
 Bools = NDArray[np.bool_]
 Digests = NDArray[np.uint64]
@@ -42,7 +42,7 @@ class ScoredAnswer(NamedTuple):
 class Traces(Protocol):
     """Reads traces by their places."""
 
-    def read(self, places: Iterable[Place], /) -> list[Trace]: ...
+    def read(self, places: Iterable[Place], /) -> list[TokenTrace]: ...
 
     def read_pair_columns(
         self, pairs: Sequence[tuple[Place, Place]], /

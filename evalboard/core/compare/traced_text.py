@@ -14,7 +14,7 @@ from evalboard.core.compare.divergence import Divergence, find_divergence, find_
 from evalboard.core.compare.drift import measure_distances
 from evalboard.core.compare.known_pair import Place
 from evalboard.core.compare.paired_rows import Vocabularies
-from evalboard.core.trace import Trace, TraceColumns, Vocabulary, join_traces
+from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces
 
 MEASURED_AT_ONCE = 1 << 15  # positions of both sides
 
@@ -27,7 +27,7 @@ class TracedText:
     """
 
     text: str
-    trace: Trace | None
+    trace: TokenTrace | None
     vocabulary_id: int | None
     is_logged: bool
 
@@ -121,13 +121,13 @@ def find_parting(baseline: TracedText, candidate: TracedText, words: WordsById) 
     return find_partings([pair], words, _join_each, are_logged=(baseline.is_logged, candidate.is_logged))[0]
 
 
-def _join_each(pairs: list[tuple[Trace, Trace]]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
+def _join_each(pairs: list[tuple[TokenTrace, TokenTrace]]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
     return ((join_traces([one]), join_traces([other])) for one, other in pairs)
 
 
 def settle_spelling(
     parted: Divergence,
-    traces: tuple[Trace, Trace],
+    traces: tuple[TokenTrace, TokenTrace],
     words: Vocabularies | None,
     *,
     is_same_text: bool,

@@ -4,7 +4,7 @@ from evalboard.core.lab.bisect import Bisected, Blamed, judge_steps, plan_more_s
 from evalboard.core.lab.cost import NO_COST, Pace, add_costs, estimate_cost
 from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms
 from evalboard.core.lab.findings import judge_rows
-from evalboard.core.lab.plan import MIN_RUNS, Choice, LeftOut, PlannedArm, Surroundings, plan_variance
+from evalboard.core.lab.plan import MIN_RUNS, Choice, PlannedArm, Surroundings, UnmeasuredSource, plan_variance
 from evalboard.core.lab.setups import (
     SCORER,
     WORKER,
@@ -32,13 +32,13 @@ __all__ = [
     "Choice",
     "Field",
     "Figures",
-    "LeftOut",
     "Pace",
     "PlannedArm",
     "Setup",
     "Spread",
     "StepFigures",
     "Surroundings",
+    "UnmeasuredSource",
     "add_costs",
     "combine_arms",
     "combine_setups",

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from evalboard.contract.lab import FieldFinding
-from evalboard.contract.lab_kinds import FieldState, Shown
+from evalboard.contract.lab_kinds import FieldState, StepAnswer
 
 MAX_PAIRS = 15  # tried where no smaller evidence points to one: all of six fields
 
 Step = frozenset[str]
-Answers = Mapping[Step, Sequence[Shown]]
+Answers = Mapping[Step, Sequence[StepAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def judge_steps(fields: Iterable[str], answers: Answers) -> Bisected:
     reproduced = tuple(
         case
         for case, (ours, theirs) in enumerate(zip(answers[frozenset()], answers[every], strict=True))
-        if ours is Shown.BASELINE and theirs is Shown.CANDIDATE
+        if ours is StepAnswer.BASELINE and theirs is StepAnswer.CANDIDATE
     )
     blamed = _find_blamed(every, answers, reproduced)
     explained = {case for each in blamed for case in each.cases}
@@ -104,8 +104,8 @@ def _find_blamed(every: Step, answers: Answers, cases: Sequence[int]) -> tuple[B
                 continue  # a larger set may hold fields that do nothing
             if len(step) > 1 and not all(_is_tried(name, every, answers) for name in step):
                 continue  # one of them might have done it alone
-            is_made = _shown(answers, step, case) is Shown.CANDIDATE
-            if is_made and _shown(answers, every - step, case) is Shown.BASELINE:
+            is_made = _shown(answers, step, case) is StepAnswer.CANDIDATE
+            if is_made and _shown(answers, every - step, case) is StepAnswer.BASELINE:
                 smallest.append(step)
                 explained.setdefault((step, len(step) > 1 and step <= enough), []).append(case)
     rows = [Blamed(step, tuple(of), is_either) for (step, is_either), of in explained.items()]
@@ -116,8 +116,8 @@ def _judge_field(
     name: str, every: Step, answers: Answers, cases: Sequence[int], blamed: Sequence[Blamed]
 ) -> FieldFinding:
     alone, without = frozenset({name}), every - {name}
-    n_made = _count(answers, alone, cases, Shown.CANDIDATE)
-    n_undone = _count(answers, without, cases, Shown.BASELINE)
+    n_made = _count(answers, alone, cases, StepAnswer.CANDIDATE)
+    n_undone = _count(answers, without, cases, StepAnswer.BASELINE)
     own = next((each for each in blamed if each.fields == alone), None)
     shared = [each for each in blamed if name in each.fields]
     if own is not None:
@@ -128,8 +128,8 @@ def _judge_field(
         state = FieldState.NOT_TRIED
     else:
         explained = {case for each in blamed for case in each.cases}
-        moved = {case for case in cases if _shown(answers, alone, case) is not Shown.BASELINE}
-        moved |= {case for case in cases if _shown(answers, without, case) is not Shown.CANDIDATE}
+        moved = {case for case in cases if _shown(answers, alone, case) is not StepAnswer.BASELINE}
+        moved |= {case for case in cases if _shown(answers, without, case) is not StepAnswer.CANDIDATE}
         state = FieldState.CLEARED if moved <= explained else FieldState.OPEN
     return FieldFinding(name=name, state=state, n_made=n_made, n_undone=n_undone)
 
@@ -141,13 +141,13 @@ def _is_tried(name: str, every: Step, answers: Answers) -> bool:
 
 def _needed(every: Step, answers: Answers, case: int) -> Step:
     """Return the fields without which the candidate's answer does not come."""
-    away = (Shown.BASELINE, Shown.OTHER)
+    away = (StepAnswer.BASELINE, StepAnswer.OTHER)
     return frozenset(name for name in every if _shown(answers, every - {name}, case) in away)
 
 
 def _enough(every: Step, answers: Answers, case: int) -> Step:
     """Return the fields each of which alone brings the candidate's answer."""
-    return frozenset(name for name in every if _shown(answers, frozenset({name}), case) is Shown.CANDIDATE)
+    return frozenset(name for name in every if _shown(answers, frozenset({name}), case) is StepAnswer.CANDIDATE)
 
 
 def _both_ways(every: Step, sets: Iterable[Step], answers: Answers) -> tuple[Step, ...]:
@@ -160,11 +160,11 @@ def _largest(counted: Counter[Step]) -> list[Step]:
     return sorted(counted, key=lambda step: (-counted[step], sorted(step)))
 
 
-def _shown(answers: Answers, step: Step, case: int) -> Shown | None:
+def _shown(answers: Answers, step: Step, case: int) -> StepAnswer | None:
     gave = answers.get(step)
     return gave[case] if gave else None
 
 
-def _count(answers: Answers, step: Step, cases: Sequence[int], shown: Shown) -> int | None:
+def _count(answers: Answers, step: Step, cases: Sequence[int], shown: StepAnswer) -> int | None:
     gave = answers.get(step)
     return None if not gave else sum(gave[case] is shown for case in cases)

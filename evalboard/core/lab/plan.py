@@ -70,7 +70,7 @@ class PlannedArm:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnmeasuredSource:
     """A source that is not measured, with the code of the reason and its facts."""
 
     source: Source
@@ -78,26 +78,26 @@ class LeftOut:
     facts: Facts = field(default_factory=dict)
 
 
-Planned = tuple[PlannedArm, ...] | LeftOut
+Planned = tuple[PlannedArm, ...] | UnmeasuredSource
 
 
 def plan_variance(
     around: Surroundings, *, n_runs: int, wanted: frozenset[Source] = frozenset(SOURCES)
-) -> tuple[tuple[PlannedArm, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[PlannedArm, ...], tuple[UnmeasuredSource, ...]]:
     """Return the arms in the order in which they are run, the control first, and what is left out, with the reason.
 
     n_runs: passes of an arm, MIN_RUNS or more. wanted: the control is there whether it is named or not.
     """
     arms: list[PlannedArm] = []
-    left: list[LeftOut] = []
+    left: list[UnmeasuredSource] = []
     for source in SOURCES:
         planned = _PLANS[source](around, n_runs)
-        if isinstance(planned, LeftOut):
+        if isinstance(planned, UnmeasuredSource):
             left.append(planned)
         elif source in wanted or source is Source.CONTROL:
             arms.extend(planned)
         else:
-            left.append(LeftOut(source, "not_asked"))
+            left.append(UnmeasuredSource(source, "not_asked"))
     return tuple(arms), tuple(left)
 
 
@@ -122,7 +122,7 @@ def _plan_batch(around: Surroundings, n_runs: int) -> Planned:
 
 def _plan_graphs(around: Surroundings, n_runs: int) -> Planned:
     if not around.is_remote and around.hardware != {"cuda"}:
-        return LeftOut(Source.GRAPHS, "eager_only" if around.hardware == {"cpu"} else "not_varied")
+        return UnmeasuredSource(Source.GRAPHS, "eager_only" if around.hardware == {"cpu"} else "not_varied")
     return _plan_setting(Source.GRAPHS, around, n_runs, "enforce_eager", pinned=True, other=False)
 
 
@@ -135,20 +135,20 @@ def _plan_setting(
 ) -> Planned:
     """Give one setting of the engine another value than the pinned one."""
     if around.is_remote:
-        return LeftOut(source, "not_ours")
+        return UnmeasuredSource(source, "not_ours")
     own = around.settings.get("engine", {}).get(name)
     overlays = {kind: around.settings[kind] for kind in ("cpu", "cuda") if kind in around.settings}
     if own != pinned or any(name in overlay.get("engine", {}) for overlay in overlays.values()):
-        return LeftOut(source, "not_pinned", {"setting": name})
+        return UnmeasuredSource(source, "not_pinned", {"setting": name})
     settings = {**around.settings, "engine": {**around.settings["engine"], name: other}}
     return (_arm(source, around, n_runs, settings=settings, name=arm_name),)
 
 
 def _plan_dtype(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote:
-        return LeftOut(Source.DTYPE, "not_ours")
+        return UnmeasuredSource(Source.DTYPE, "not_ours")
     if not around.dtypes:
-        return LeftOut(Source.DTYPE, "one_dtype", {"dtype": around.dtype})
+        return UnmeasuredSource(Source.DTYPE, "one_dtype", {"dtype": around.dtype})
     n_each = min(n_runs, STEADY_RUNS)
     return tuple(
         PlannedArm(source=Source.DTYPE, endpoint=each.endpoint, name=each.dtype, n_runs=n_each)
@@ -160,14 +160,14 @@ def _plan_kv_cache(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote or around.hardware not in ({"cpu"}, {"cuda"}):
         return _leave_out_kernels(Source.KV_CACHE, around)
     if around.hardware == {"cpu"} and not around.has_avx512:
-        return LeftOut(Source.KV_CACHE, "no_avx512")
+        return UnmeasuredSource(Source.KV_CACHE, "no_avx512")
     change = {"pinned": CACHE_DTYPE, "other": OTHER_CACHE_DTYPE, "arm_name": OTHER_CACHE_DTYPE}
     return _plan_setting(Source.KV_CACHE, around, min(n_runs, STEADY_RUNS), "kv_cache_dtype", **change)
 
 
 def _plan_routing(around: Surroundings, n_runs: int) -> Planned:
     if not around.gateways:
-        return LeftOut(Source.ROUTING, "no_gateway", {"endpoint": around.endpoint})
+        return UnmeasuredSource(Source.ROUTING, "no_gateway", {"endpoint": around.endpoint})
     return tuple(
         PlannedArm(source=Source.ROUTING, endpoint=gateway, name=gateway, n_runs=n_runs) for gateway in around.gateways
     )
@@ -175,16 +175,16 @@ def _plan_routing(around: Surroundings, n_runs: int) -> Planned:
 
 def _plan_sampler(around: Surroundings, n_runs: int) -> Planned:
     if around.temperature is None:
-        return LeftOut(Source.SAMPLER, "greedy")
+        return UnmeasuredSource(Source.SAMPLER, "greedy")
     sampling = {**around.settings["sampling"], "temperature": around.temperature}
     arm = _arm(Source.SAMPLER, around, n_runs, settings={**around.settings, "sampling": sampling})
-    return (arm,) if is_sampled(sampling) else LeftOut(Source.SAMPLER, "greedy")
+    return (arm,) if is_sampled(sampling) else UnmeasuredSource(Source.SAMPLER, "greedy")
 
 
 def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:
     if around.is_remote:
-        return LeftOut(source, "not_ours")
-    return LeftOut(source, "no_gpu" if around.hardware == {"cpu"} else "not_varied")
+        return UnmeasuredSource(source, "not_ours")
+    return UnmeasuredSource(source, "no_gpu" if around.hardware == {"cpu"} else "not_varied")
 
 
 def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
@@ -194,7 +194,7 @@ def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
     engine = cuda.get("engine", {})  # what stands here overrules what stands for all hardware
     own = {**around.settings.get("engine", {}), **engine}.get("attention_backend")
     if own is None:
-        return LeftOut(Source.ATTENTION, "not_pinned", {"setting": "attention_backend"})
+        return UnmeasuredSource(Source.ATTENTION, "not_pinned", {"setting": "attention_backend"})
     fast = OTHER_ATTENTION_FLOAT32 if around.dtype == "float32" else OTHER_ATTENTION
     other = fast if own == ATTENTION else ATTENTION
     settings = {**around.settings, "cuda": {**cuda, "engine": {**engine, "attention_backend": other}}}
@@ -205,25 +205,25 @@ def _plan_tensor_parallel(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote or around.hardware != {"cuda"}:
         return _leave_out_kernels(Source.TENSOR_PARALLEL, around)
     if around.n_gpus < OTHER_PARALLEL:
-        return LeftOut(Source.TENSOR_PARALLEL, "one_gpu")
+        return UnmeasuredSource(Source.TENSOR_PARALLEL, "one_gpu")
     change: dict[str, Any] = {"pinned": PARALLEL, "other": OTHER_PARALLEL, "arm_name": str(OTHER_PARALLEL)}
     return _plan_setting(Source.TENSOR_PARALLEL, around, min(n_runs, STEADY_RUNS), "tensor_parallel_size", **change)
 
 
 def _plan_parser(around: Surroundings, n_runs: int) -> Planned:
     if around.is_recorded:
-        return LeftOut(Source.PARSER, "recorded")
+        return UnmeasuredSource(Source.PARSER, "recorded")
     if around.n_cases > MAX_CASES_PARSED:
-        return LeftOut(Source.PARSER, "too_large", {"limit": MAX_CASES_PARSED})
+        return UnmeasuredSource(Source.PARSER, "too_large", {"limit": MAX_CASES_PARSED})
     return (_arm(Source.PARSER, around, 0),)
 
 
 def _plan_build(around: Surroundings, n_runs: int) -> Planned:
-    return LeftOut(Source.BUILD, "others_decide" if around.is_remote else "own_build")
+    return UnmeasuredSource(Source.BUILD, "others_decide" if around.is_remote else "own_build")
 
 
 def _plan_judge(around: Surroundings, n_runs: int) -> Planned:
-    return LeftOut(Source.JUDGE, "no_model_judges")
+    return UnmeasuredSource(Source.JUDGE, "no_model_judges")
 
 
 def _arm(source: Source, around: Surroundings, n_runs: int, **more: Any) -> PlannedArm:

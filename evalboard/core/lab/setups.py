@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.lab_kinds import Reach
+from evalboard.contract.lab_kinds import FieldReach
 from evalboard.contract.manifest import MovedField
 
 MODEL = ("model_path", "model_repo", "model_revision")
@@ -43,13 +43,13 @@ class Field:
     name: str
     baseline: Any
     candidate: Any
-    reach: Reach
+    reach: FieldReach
     code: str = ""
     facts: Mapping[str, Any] | None = None
 
     @property
     def is_settable(self) -> bool:
-        return self.reach in (Reach.HERE, Reach.WORKER)
+        return self.reach in (FieldReach.HERE, FieldReach.WORKER)
 
 
 def find_fields(baseline: Setup, candidate: Setup, *, kind: str) -> tuple[Field, ...]:
@@ -57,7 +57,7 @@ def find_fields(baseline: Setup, candidate: Setup, *, kind: str) -> tuple[Field,
     values = [_values(setup, kind) for setup in (baseline, candidate)]
     names = dict.fromkeys([*values[0], *values[1]])
     return tuple(
-        Field(name, values[0].get(name), values[1].get(name), Reach.WORKER if name == WORKER else Reach.HERE)
+        Field(name, values[0].get(name), values[1].get(name), FieldReach.WORKER if name == WORKER else FieldReach.HERE)
         for name in names
         if values[0].get(name) != values[1].get(name) and name not in BESIDE_NUMBERS
     )
@@ -89,7 +89,7 @@ def find_unreachable(moved: Iterable[MovedField], fields: Iterable[Field]) -> tu
         return ()
     follows = any(name.startswith(OF_ENGINE) for name in names)
     return tuple(
-        Field(each.field, each.baseline, each.candidate, Reach.NOT_REACHABLE, "same_pool")
+        Field(each.field, each.baseline, each.candidate, FieldReach.NOT_REACHABLE, "same_pool")
         for each in moved
         if not (follows and each.field.startswith(("engine.", "env.")))
     )

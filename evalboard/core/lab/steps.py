@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.lab_kinds import Shown
+from evalboard.contract.lab_kinds import StepAnswer
 from evalboard.core import digest
 
 
@@ -17,7 +17,7 @@ class StepFigures:
     many came, and how many of these with another text. seconds: of engines, without their starts.
     """
 
-    shown: tuple[Shown, ...]
+    shown: tuple[StepAnswer, ...]
     scores: tuple[float | None, ...]
     n_beside: int = 0
     n_beside_moved: int = 0
@@ -28,7 +28,7 @@ class StepFigures:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> "StepFigures":
         """Return what `dataclasses.asdict` made, after it was JSON."""
-        return cls(**{**stored, "shown": tuple(map(Shown, stored["shown"])), "scores": tuple(stored["scores"])})
+        return cls(**{**stored, "shown": tuple(map(StepAnswer, stored["shown"])), "scores": tuple(stored["scores"])})
 
 
 def digest_head(answer: Sequence[int] | str, at: int) -> str:

@@ -3,7 +3,7 @@
 from evalboard.core.probes.audit_probe import judge_audit_probe
 from evalboard.core.probes.batch_comparison import compare_batch_probes
 from evalboard.core.probes.batch_probe import judge_batch_probe
-from evalboard.core.probes.call import ProbeCall, ProbeFinding, dump_call, parse_call
+from evalboard.core.probes.call import ProbeExchange, ProbeResult, dump_call, parse_call
 from evalboard.core.probes.canary_probe import (
     CANARY_BASELINE,
     CANARY_CHANGES,
@@ -25,8 +25,8 @@ __all__ = [
     "CANARY_WINDOW",
     "PARAMETERS",
     "SEED_SIGNIFICANT",
-    "ProbeCall",
-    "ProbeFinding",
+    "ProbeExchange",
+    "ProbeResult",
     "choose_sampling",
     "compare_batch_probes",
     "complete_parameters",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 
 MIN_ANSWERED = 0.5  # of the calls: with fewer answers, what came back may be just what the failures spared
 MAX_ERRORS = 3
@@ -17,10 +17,10 @@ Answer = tuple[Any, ...]  # token ids, or characters where some answer has no id
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredCall:
     """A call that has an answer, with that answer."""
 
-    call: ProbeCall
+    call: ProbeExchange
     answer: Answer
 
 
@@ -32,7 +32,7 @@ class Answers:
     n_marked: answers that are no clean samples, for they came of a cache, of a fallback or of a retry; left out.
     """
 
-    answered: tuple[Answered, ...]
+    answered: tuple[AnsweredCall, ...]
     n_calls: int
     unit: str
     errors: tuple[tuple[str, int], ...]
@@ -54,21 +54,21 @@ class Answers:
         return {"n_calls": self.n_calls, "n_failed": self.n_failed, "errors": errors, **marked}
 
 
-def read_answers(calls: Iterable[ProbeCall], *, by_character: bool = False) -> Answers:
+def read_answers(calls: Iterable[ProbeExchange], *, by_character: bool = False) -> Answers:
     """Take the answers out of calls; those of one prompt stand together, and equal ones beside each other."""
     calls = tuple(calls)
     answered = [call for call in calls if not call.error and not call.marks]
     n_marked = sum(bool(call.marks) and not call.error for call in calls)
     has_ids = not by_character and all(call.token_ids or not call.text for call in answered)
-    entries = [Answered(call, call.token_ids if has_ids else tuple(call.text)) for call in answered]
+    entries = [AnsweredCall(call, call.token_ids if has_ids else tuple(call.text)) for call in answered]
     entries.sort(key=lambda each: (each.call.prompt, each.call.group, each.answer, str(each.call)))
     words = Counter(" ".join(call.error.split())[:MAX_ERROR_CHARS] for call in calls if call.error)
     errors = sorted(words.items(), key=lambda item: (-item[1], item[0]))[:MAX_ERRORS]
     return Answers(tuple(entries), len(calls), "token" if has_ids else "character", tuple(errors), n_marked)
 
 
-def group_by_prompt(answered: Iterable[Answered]) -> dict[int, list[Answered]]:
-    groups: dict[int, list[Answered]] = {}
+def group_by_prompt(answered: Iterable[AnsweredCall]) -> dict[int, list[AnsweredCall]]:
+    groups: dict[int, list[AnsweredCall]] = {}
     for each in answered:
         groups.setdefault(each.call.prompt, []).append(each)
     return groups
@@ -87,6 +87,6 @@ def certify(n: int) -> float:
     return 1 - math.pow(UNSEEN, 1 / n)
 
 
-def make_incomplete_finding(answers: Answers) -> ProbeFinding:
+def make_incomplete_finding(answers: Answers) -> ProbeResult:
     """Return the finding where too little came back."""
-    return ProbeFinding("incomplete", answers.counts)
+    return ProbeResult("incomplete", answers.counts)

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from evalboard.core.probes.answers import Answered, certify, count_shared, make_incomplete_finding, read_answers
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.answers import AnsweredCall, certify, count_shared, make_incomplete_finding, read_answers
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 
 MAX_INCIDENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ComparedAnswer:
     """An answer and what it is held against. is_earlier: that is of the audit before."""
 
-    answered: Answered
-    against: Answered
+    answered: AnsweredCall
+    against: AnsweredCall
     is_earlier: bool
 
     @property
@@ -29,7 +29,7 @@ class _Held:
         return _bits(self.answered) == _bits(self.against)
 
 
-def judge_audit_probe(calls: Iterable[ProbeCall], earlier: Iterable[ProbeCall] = ()) -> ProbeFinding:
+def judge_audit_probe(calls: Iterable[ProbeExchange], earlier: Iterable[ProbeExchange] = ()) -> ProbeResult:
     """Judge the answers of all workers: identical, differs, stacks_differ, nothing_held or incomplete.
 
     earlier: the calls of the audit before that was asked the same. What a bucket gave there is what it must give now;
@@ -59,47 +59,47 @@ def judge_audit_probe(calls: Iterable[ProbeCall], earlier: Iterable[ProbeCall] =
         "workers": _count_by_worker(answers.answered, odd),
         "incidents": [_incident(each) for each in odd[:MAX_INCIDENTS]],
     }
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
-def _by_place(answered: Iterable[Answered]) -> dict[tuple[int, int], list[Answered]]:
+def _by_place(answered: Iterable[AnsweredCall]) -> dict[tuple[int, int], list[AnsweredCall]]:
     """Return the answers by bucket and prompt, those of a lower worker first."""
     ordered = sorted(answered, key=lambda each: (*_place(each), each.call.worker or 0))
     return {place: list(group) for place, group in groupby(ordered, key=_place)}
 
 
-def _place(each: Answered) -> tuple[int, int]:
+def _place(each: AnsweredCall) -> tuple[int, int]:
     return each.call.bucket or 0, each.call.prompt
 
 
-def _bits(each: Answered) -> tuple[Any, ...]:
+def _bits(each: AnsweredCall) -> tuple[Any, ...]:
     return each.answer, each.call.trace_digest
 
 
-def _commonest(group: Sequence[Answered]) -> Answered:
+def _commonest(group: Sequence[AnsweredCall]) -> AnsweredCall:
     """Return an answer that most agree with; of equally common ones that of the lowest worker."""
     counts = Counter(map(_bits, group))
     return max(group, key=lambda each: counts[_bits(each)])  # the first of the largest
 
 
-def _hold(group: Sequence[Answered], before: Sequence[Answered]) -> list[_Held]:
+def _hold(group: Sequence[AnsweredCall], before: Sequence[AnsweredCall]) -> list[_ComparedAnswer]:
     """Hold the answers of one bucket to one case against the audit before, or against what most of them say."""
     if before:
-        return [_Held(each, _commonest(before), is_earlier=True) for each in group]
+        return [_ComparedAnswer(each, _commonest(before), is_earlier=True) for each in group]
     against = _commonest(group)
-    return [_Held(each, against, is_earlier=False) for each in group if each is not against]
+    return [_ComparedAnswer(each, against, is_earlier=False) for each in group if each is not against]
 
 
-def _hold_stacks(now: Mapping[tuple[int, int], Sequence[Answered]]) -> Iterable[_Held]:
+def _hold_stacks(now: Mapping[tuple[int, int], Sequence[AnsweredCall]]) -> Iterable[_ComparedAnswer]:
     """Hold what each further bucket says of a case against the first bucket's."""
-    by_prompt: dict[int, list[Answered]] = {}
+    by_prompt: dict[int, list[AnsweredCall]] = {}
     for (_, prompt), group in now.items():
         by_prompt.setdefault(prompt, []).append(_commonest(group))
     for first, *others in by_prompt.values():
-        yield from (_Held(each, first, is_earlier=False) for each in others)
+        yield from (_ComparedAnswer(each, first, is_earlier=False) for each in others)
 
 
-def _incident(pair: _Held) -> dict[str, Any]:
+def _incident(pair: _ComparedAnswer) -> dict[str, Any]:
     """Say who gave which token first where another was given before or beside it, and when.
 
     position: of the first token that differs, else of the first logprob; None where only alternatives do.
@@ -120,17 +120,17 @@ def _incident(pair: _Held) -> dict[str, Any]:
     }
 
 
-def _who(call: ProbeCall) -> dict[str, Any]:
+def _who(call: ProbeExchange) -> dict[str, Any]:
     return {"worker": call.worker, "at": call.at or None, "bucket": call.bucket, "fingerprint": call.fingerprint}
 
 
-def _token(each: Answered, position: int) -> int | None:
+def _token(each: AnsweredCall, position: int) -> int | None:
     """Return the token's id; None where the answer has ended, or only characters are known."""
     ids = each.call.token_ids
     return ids[position] if position < len(ids) else None
 
 
-def _count_by_worker(answered: Iterable[Answered], odd: Iterable[_Held]) -> list[dict[str, Any]]:
+def _count_by_worker(answered: Iterable[AnsweredCall], odd: Iterable[_ComparedAnswer]) -> list[dict[str, Any]]:
     n_odd = Counter(each.answered.call.worker for each in odd)
     served = Counter((each.call.worker, each.call.bucket, each.call.fingerprint) for each in answered)
     return [

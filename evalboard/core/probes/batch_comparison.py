@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from evalboard.core.probes.answers import (
     Answer,
-    Answered,
+    AnsweredCall,
     Answers,
     make_incomplete_finding,
     read_answers,
 )
 from evalboard.core.probes.batch_probe import group_copies
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.core.stats import deal_labels, permutation_p_value
 
 SIGNIFICANT = 0.01
@@ -48,7 +48,9 @@ class _Rounds:
         return sums
 
 
-def compare_batch_probes(one: Iterable[ProbeCall], other: Iterable[ProbeCall], *, random_seed: int = 0) -> ProbeFinding:
+def compare_batch_probes(
+    one: Iterable[ProbeExchange], other: Iterable[ProbeExchange], *, random_seed: int = 0
+) -> ProbeResult:
     """Judge two batch probes with the same prompts: alike, other_noise, other_texts or incomplete.
 
     Two conditions can be equally noisy around different texts, so there are two tests: of how often two copies agree
@@ -64,7 +66,7 @@ def compare_batch_probes(one: Iterable[ProbeCall], other: Iterable[ProbeCall], *
     if short is not None or rounds is None:
         return make_incomplete_finding(short or answers[0])
     numbers = {"compared": answers[0].unit, "sides": [each.counts for each in answers], **_numbers(rounds, random_seed)}
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
 def _rounds(answers: Sequence[Answers]) -> _Rounds | None:
@@ -81,7 +83,7 @@ def _rounds(answers: Sequence[Answers]) -> _Rounds | None:
     return _Rounds(np.vstack(counts), len(counts[0]), prompt_at)
 
 
-def _counts(side: Sequence[Answered], columns: Mapping[tuple[int, Answer], int]) -> Counts:
+def _counts(side: Sequence[AnsweredCall], columns: Mapping[tuple[int, Answer], int]) -> Counts:
     rows = {index: row for row, index in enumerate(sorted({each.call.round for each in side}))}
     counts = np.zeros((len(rows), len(columns)))
     for each in side:

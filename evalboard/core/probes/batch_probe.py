@@ -21,7 +21,7 @@ from evalboard.core.probes.answers import (
     make_incomplete_finding,
     read_answers,
 )
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 
 NEARLY = 0.95  # of the copies have their prompt's commonest text
 RAREFIED = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -48,7 +48,7 @@ class Copies:
         return sum(self.counts)
 
 
-def judge_batch_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
+def judge_batch_probe(calls: Iterable[ProbeExchange]) -> ProbeResult:
     """Judge the batching by its copies: invariant, nearly, variant or incomplete."""
     answers = read_answers(call for call in calls if call.group == "copy")
     prompts = group_copies(answers)
@@ -64,7 +64,7 @@ def judge_batch_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
         "first_divergences": _places(prompts, has_ids=answers.unit == "token"),
         "prompts": [{"prompt": each.prompt, **summarise_copies([each])} for each in prompts],
     }
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
 def group_copies(answers: Answers) -> list[Copies]:

@@ -8,7 +8,7 @@ from evalboard.core.trace import ClockAhead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeCall:
+class ProbeExchange:
     """A request that a probe sent, and its answer.
 
     prompt: index into the probe's prompts. group: what the call is for, "same", "different" or "greedy" (seed),
@@ -80,7 +80,7 @@ REMOTE_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeFinding:
+class ProbeResult:
     """What a probe found: a state of its kind and every number behind it, ready for JSON.
 
     `evalboard.wording.probe` says it in a sentence.
@@ -90,7 +90,7 @@ class ProbeFinding:
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
-def dump_call(call: ProbeCall) -> dict[str, Any]:
+def dump_call(call: ProbeExchange) -> dict[str, Any]:
     """Return a call as a probe's `answers` hold it."""
     fields = asdict(call)
     empty = [name for name in EXACT_FIELDS if not fields[name]]
@@ -99,9 +99,9 @@ def dump_call(call: ProbeCall) -> dict[str, Any]:
     return fields
 
 
-def parse_call(stored: Mapping[str, Any]) -> ProbeCall:
+def parse_call(stored: Mapping[str, Any]) -> ProbeExchange:
     """Read what `dump_call` wrote."""
     top = tuple((token if isinstance(token, str) else int(token), float(logprob)) for token, logprob in stored["top"])
     lists = {name: tuple(stored.get(name, ())) for name in ("token_ids", "logprobs", "left_out", "marks")}
     ahead = stored.get("clock_ahead")
-    return ProbeCall(**{**stored, **lists, "top": top, "clock_ahead": (ahead[0], ahead[1]) if ahead else None})
+    return ProbeExchange(**{**stored, **lists, "top": top, "clock_ahead": (ahead[0], ahead[1]) if ahead else None})

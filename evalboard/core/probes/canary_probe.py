@@ -19,7 +19,7 @@ from evalboard.core.probes.answers import (
     make_incomplete_finding,
     read_answers,
 )
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.core.stats import N_DEALS, ROUNDING_ERROR, deal_labels, permutation_p_value
 
 CANARY_WINDOW = 4  # runs, a day's
@@ -38,7 +38,7 @@ Token = int | str
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
+class _CanaryRuns:
     """The runs that count, oldest first. values: float64[runs, values], the logprob of a token after a prompt.
 
     NaN where no answer came. prompt_at: where each prompt's values begin; prompts: their indexes.
@@ -67,8 +67,8 @@ class _Runs:
 
 
 def judge_canary_probe(
-    now: Iterable[ProbeCall], earlier: Sequence[Sequence[ProbeCall]], *, random_seed: int = 0
-) -> ProbeFinding:
+    now: Iterable[ProbeExchange], earlier: Sequence[Sequence[ProbeExchange]], *, random_seed: int = 0
+) -> ProbeResult:
     """Judge this run by those before: stable, changed, partly_changed, drift, too_few or incomplete.
 
     earlier: the runs since the last change, oldest first, with the same prompts under the same indexes.
@@ -90,7 +90,7 @@ def judge_canary_probe(
     if runs.n_baseline < CANARY_MIN_BASELINE:
         return _too_few(runs, numbers)
     numbers |= _measured(runs, random_seed)
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
 def _logprobs(answers: Answers) -> dict[int, dict[Token, float]]:
@@ -103,7 +103,7 @@ def _logprobs(answers: Answers) -> dict[int, dict[Token, float]]:
     return by_prompt if 2 * len(by_prompt) >= answers.n_calls else {}
 
 
-def _runs(runs: Sequence[dict[int, dict[Token, float]]]) -> _Runs:
+def _runs(runs: Sequence[dict[int, dict[Token, float]]]) -> _CanaryRuns:
     """Over every token that some run lists for a prompt; where a run does not, its smallest logprob there stands in."""
     prompts = tuple(sorted({prompt for run in runs for prompt in run}))
     columns: list[list[float]] = []
@@ -112,7 +112,7 @@ def _runs(runs: Sequence[dict[int, dict[Token, float]]]) -> _Runs:
         prompt_at.append(len(columns))
         for token in sorted({token for run in runs for token in run.get(prompt, ())}, key=_order):
             columns.append([_logprob(run.get(prompt), token) for run in runs])
-    return _Runs(np.array(columns).T.copy(), prompts, np.array(prompt_at, dtype=np.int64))
+    return _CanaryRuns(np.array(columns).T.copy(), prompts, np.array(prompt_at, dtype=np.int64))
 
 
 def _order(token: Token) -> tuple[int, str]:
@@ -124,7 +124,7 @@ def _logprob(listed: dict[Token, float] | None, token: Token) -> float:
     return math.nan if listed is None else listed.get(token, min(listed.values()))
 
 
-def _measured(runs: _Runs, random_seed: int) -> dict[str, Any]:
+def _measured(runs: _CanaryRuns, random_seed: int) -> dict[str, Any]:
     variance = _variance(runs.baseline)
     is_still = _spans(runs.baseline) == 0
     moved = _moved(runs, _observed(runs))[0]
@@ -163,13 +163,13 @@ def _state(numbers: dict[str, Any]) -> str:
     return "drift" if is_moved else "stable"
 
 
-def _observed(runs: _Runs) -> Array:
+def _observed(runs: _CanaryRuns) -> Array:
     labels = np.zeros((1, len(runs.values)))
     labels[:, runs.n_baseline :] = 1
     return labels
 
 
-def _moved(runs: _Runs, labels: Array) -> Array:
+def _moved(runs: _CanaryRuns, labels: Array) -> Array:
     """Return |mean of ones − mean of zeros| by value, [draws, values]; NaN where one of the two has no answer."""
     is_known = ~np.isnan(runs.values)
     known, counts = np.where(is_known, runs.values, 0.0), is_known.astype(np.float64)
@@ -179,7 +179,7 @@ def _moved(runs: _Runs, labels: Array) -> Array:
     return distances
 
 
-def _p_value(runs: _Runs, random_seed: int) -> tuple[float, int]:
+def _p_value(runs: _CanaryRuns, random_seed: int) -> tuple[float, int]:
     """Return the chance of so large a mean movement, and the number of splits tried: all of them where they are few."""
     n = len(runs.values)
     observed = float(np.nanmean(_moved(runs, _observed(runs))))
@@ -212,7 +212,7 @@ def _spans(values: Array) -> float:
     return float((np.nanmax(known, axis=0) - np.nanmin(known, axis=0)).max()) if known.size else 0.0
 
 
-def _outside(runs: _Runs, samples: Array, reference: Array) -> NDArray[np.bool_]:
+def _outside(runs: _CanaryRuns, samples: Array, reference: Array) -> NDArray[np.bool_]:
     """Return [runs, prompts]: requests with a value beyond all that the reference runs gave, by OUTSIDE deviations."""
     room = OUTSIDE * math.sqrt(_variance(reference)) if _spans(reference) else 0.0
     is_known = ~np.isnan(reference)
@@ -222,7 +222,7 @@ def _outside(runs: _Runs, samples: Array, reference: Array) -> NDArray[np.bool_]
     return runs.prompts_with(((samples < low) | (samples > high)) & is_known.any(axis=0))
 
 
-def _worst_window(runs: _Runs) -> int:
+def _worst_window(runs: _CanaryRuns) -> int:
     """Return the most outliers of a window's worth of baseline runs, compared with the rest of the baseline."""
     counts = []
     for start in range(runs.n_baseline - CANARY_WINDOW, -1, -CANARY_WINDOW):
@@ -232,11 +232,11 @@ def _worst_window(runs: _Runs) -> int:
     return max(counts)
 
 
-def _answered(runs: _Runs, values: Array) -> NDArray[np.bool_]:
+def _answered(runs: _CanaryRuns, values: Array) -> NDArray[np.bool_]:
     return runs.prompts_with(~np.isnan(values))
 
 
-def _by_prompt(runs: _Runs, moved: Array) -> list[dict[str, Any]]:
+def _by_prompt(runs: _CanaryRuns, moved: Array) -> list[dict[str, Any]]:
     """Return the mean movement of each prompt's values; None where the window or the baseline has no answer to it."""
     parts = np.split(moved, runs.prompt_at[1:])
     return [
@@ -245,7 +245,7 @@ def _by_prompt(runs: _Runs, moved: Array) -> list[dict[str, Any]]:
     ]
 
 
-def _too_few(runs: _Runs, numbers: dict[str, Any]) -> ProbeFinding:
+def _too_few(runs: _CanaryRuns, numbers: dict[str, Any]) -> ProbeResult:
     # Each value has been listed by some run, so that none is without an answer.
     spans = np.nanmax(runs.values, axis=0) - np.nanmin(runs.values, axis=0)
     more = {
@@ -253,4 +253,4 @@ def _too_few(runs: _Runs, numbers: dict[str, Any]) -> ProbeFinding:
         "n_prompts_differing": int(runs.prompts_with(spans > 0).sum()),
         "largest_span": float(spans.max()),
     }
-    return ProbeFinding("too_few", {**numbers, **more})
+    return ProbeResult("too_few", {**numbers, **more})

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
-from evalboard.core.probes.call import ProbeCall
+from evalboard.core.probes.call import ProbeExchange
 
 # Prompts: an answer that goes on until it is cut, one that ends by itself, and one that repeats a word.
 LONG, SHORT, REPEATED = 0, 1, 2
@@ -48,18 +48,18 @@ _PROMPTS |= dict.fromkeys(("repeated", "frequency_penalty"), REPEATED)
 _SEEDS = {"same": ONE_SEED, "different": OTHER_SEED}
 
 
-def plan_capability_calls() -> tuple[ProbeCall, ...]:
+def plan_capability_calls() -> tuple[ProbeExchange, ...]:
     """Return all calls in the order to send them; the controls come one by one, the others together."""
-    controls = [ProbeCall(prompt=LONG, group=group, round=place) for place, group in enumerate(CONTROLS)]
+    controls = [ProbeExchange(prompt=LONG, group=group, round=place) for place, group in enumerate(CONTROLS)]
     others = [
-        ProbeCall(prompt=_PROMPTS.get(group, LONG), group=group, round=len(CONTROLS), seed=_SEEDS.get(group))
+        ProbeExchange(prompt=_PROMPTS.get(group, LONG), group=group, round=len(CONTROLS), seed=_SEEDS.get(group))
         for group in AFTER_CONTROLS
     ]
     return (*controls, *others)
 
 
 def choose_capability_sampling(
-    parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeCall] = ()
+    parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeExchange] = ()
 ) -> dict[str, Any]:
     """Return what a call of the group asks for, and nothing else: the profile's sampling says nothing here.
 
@@ -91,7 +91,7 @@ def choose_capability_sampling(
     return asks.get(group, greedy)
 
 
-def choose_stop(control: ProbeCall | None) -> str:
+def choose_stop(control: ProbeExchange | None) -> str:
     """Return a text out of the second half of the control's answer that is not before it; "" where there is none.
 
     A greedy call that stops there repeats the control up to it. A word, or where none is new there a few characters.
@@ -104,7 +104,7 @@ def choose_stop(control: ProbeCall | None) -> str:
     return next(choices, "")
 
 
-def select_needed_calls(calls: Iterable[ProbeCall], answered: Iterable[ProbeCall]) -> list[ProbeCall]:
+def select_needed_calls(calls: Iterable[ProbeExchange], answered: Iterable[ProbeExchange]) -> list[ProbeExchange]:
     """Return those of a round's calls that still tell something, after the answers of the rounds before.
 
     One control is enough. Where no logprobs are given for any number of them, two are not asked for once more.
@@ -119,7 +119,7 @@ def select_needed_calls(calls: Iterable[ProbeCall], answered: Iterable[ProbeCall
     ]
 
 
-def find_control(calls: Iterable[ProbeCall]) -> ProbeCall | None:
+def find_control(calls: Iterable[ProbeExchange]) -> ProbeExchange | None:
     """Return the greedy call that the others are held against, None where none was answered."""
     answered = (call for call in calls if call.group in CONTROLS and not call.error)
     return next(answered, None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.probes.answers import Answer, count_shared, read_answers
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.core.probes.capability_calls import (
     CONTROLS,
     LOGPROBS,
@@ -48,27 +48,27 @@ Facts = tuple[str, dict[str, Any]]  # a state, and what was seen
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _GroupedAnswers:
     """The calls by group, and the texts of those with an answer."""
 
-    calls: Mapping[str, Sequence[ProbeCall]]
-    answers: Mapping[ProbeCall, Answer]
+    calls: Mapping[str, Sequence[ProbeExchange]]
+    answers: Mapping[ProbeExchange, Answer]
 
-    def calls_of(self, group: str) -> Sequence[ProbeCall]:
+    def calls_of(self, group: str) -> Sequence[ProbeExchange]:
         return self.calls.get(group, ())
 
-    def answered(self, *groups: str) -> list[ProbeCall]:
+    def answered(self, *groups: str) -> list[ProbeExchange]:
         """Return the calls with an answer, of these groups or of all."""
         return [call for group in groups or self.calls for call in self.calls_of(group) if call in self.answers]
 
     @property
-    def control(self) -> ProbeCall | None:
+    def control(self) -> ProbeExchange | None:
         return find_control(self.answered(*CONTROLS))
 
-    def is_one_text(self, one: ProbeCall, other: ProbeCall) -> bool:
+    def is_one_text(self, one: ProbeExchange, other: ProbeExchange) -> bool:
         return self.answers[one] == self.answers[other]
 
-    def shared(self, one: ProbeCall, other: ProbeCall) -> int:
+    def shared(self, one: ProbeExchange, other: ProbeExchange) -> int:
         """Count the tokens or characters that both have alike from the start."""
         return count_shared(self.answers[one], self.answers[other])
 
@@ -82,7 +82,7 @@ class _Seen:
         return self.control.text[:end] == again[0].text[:end]
 
 
-def judge_capability_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
+def judge_capability_probe(calls: Iterable[ProbeExchange]) -> ProbeResult:
     """Judge the parameters one by one: checked, ignores (something that was asked of it) or incomplete.
 
     A refusal is an answer to what is asked here. What was tried again says as much as what came at once.
@@ -92,16 +92,16 @@ def judge_capability_probe(calls: Iterable[ProbeCall]) -> ProbeFinding:
     n_refused = sum(call.error.startswith(REFUSED) for call in calls)
     counts = {**answers.counts, "n_failed": answers.n_failed - n_refused, "n_refused": n_refused}
     if not answers.answered or 2 * (len(answers.answered) + n_refused) < len(calls):
-        return ProbeFinding("incomplete", counts)
-    by_group: dict[str, list[ProbeCall]] = {}
+        return ProbeResult("incomplete", counts)
+    by_group: dict[str, list[ProbeExchange]] = {}
     for call in calls:
         by_group.setdefault(call.group, []).append(call)
-    seen = _Seen(by_group, {each.call: each.answer for each in answers.answered})
+    seen = _GroupedAnswers(by_group, {each.call: each.answer for each in answers.answered})
     rows = [_row(name, wanted, judge(seen)) for name, (wanted, judge) in PARAMETERS.items()]
     states = Counter(row["state"] for row in rows)
     numbers = {**counts, "compared": answers.unit, "states": {state: states[state] for state in STATES}, "rows": rows}
     ignores = any(row["state"] == "ignored" and row["parameter"] not in ECHOES for row in rows)
-    return ProbeFinding("ignores" if ignores else "checked", numbers)
+    return ProbeResult("ignores" if ignores else "checked", numbers)
 
 
 def _row(parameter: str, wanted: Any, facts: Facts) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _row(parameter: str, wanted: Any, facts: Facts) -> dict[str, Any]:
     return {"parameter": parameter, "asked": wanted, "state": state, "detail": detail}
 
 
-def _unanswered(calls: Sequence[ProbeCall], parameter: str) -> Facts:
+def _unanswered(calls: Sequence[ProbeExchange], parameter: str) -> Facts:
     """Say why there is no answer to judge by: it was refused for this parameter, or something else is the matter."""
     refused = next((call.error.removeprefix(REFUSED) for call in calls if call.error.startswith(REFUSED)), None)
     if refused is None:
@@ -122,15 +122,17 @@ def _unanswered(calls: Sequence[ProbeCall], parameter: str) -> Facts:
     return "refused", {"words": words}
 
 
-def _is_left_out(calls: Sequence[ProbeCall], parameter: str) -> bool:
+def _is_left_out(calls: Sequence[ProbeExchange], parameter: str) -> bool:
     return bool(calls) and all(parameter in call.left_out for call in calls)
 
 
-def _asked_for(group: str, judge: Callable[[_Seen, ProbeCall], Facts], parameter: str = "") -> Callable[[_Seen], Facts]:
+def _asked_for(
+    group: str, judge: Callable[[_GroupedAnswers, ProbeExchange], Facts], parameter: str = ""
+) -> Callable[[_GroupedAnswers], Facts]:
     """Judge the one call of a group, where it was sent with its parameter and answered."""
     name = parameter or group
 
-    def facts(seen: _Seen) -> Facts:
+    def facts(seen: _GroupedAnswers) -> Facts:
         calls = seen.calls_of(group)
         if _is_left_out(calls, name):
             return "not_asked", {}
@@ -144,7 +146,7 @@ def _echoed(values: Sequence[bool]) -> str:
     return "honoured" if all(values) else "unclear" if any(values) else "ignored"
 
 
-def _system_fingerprint(seen: _Seen) -> Facts:
+def _system_fingerprint(seen: _GroupedAnswers) -> Facts:
     """Honoured with every answer, whether it stays the same or not: several of them are several servers."""
     prints = [call.system_fingerprint for call in seen.answered()]
     given = Counter(filter(None, prints)).most_common()
@@ -152,12 +154,12 @@ def _system_fingerprint(seen: _Seen) -> Facts:
     return _echoed([*map(bool, prints)]), facts | ({"value": given[0][0]} if given else {})
 
 
-def _usage(seen: _Seen) -> Facts:
+def _usage(seen: _GroupedAnswers) -> Facts:
     is_given = [call.n_tokens is not None and call.n_prompt_tokens is not None for call in seen.answered()]
     return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
 
 
-def _token_ids(seen: _Seen) -> Facts:
+def _token_ids(seen: _GroupedAnswers) -> Facts:
     calls = seen.answered()
     if _is_left_out(calls, "return_token_ids"):
         return "not_asked", {}
@@ -166,7 +168,7 @@ def _token_ids(seen: _Seen) -> Facts:
     return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
 
 
-def _seed(seen: _Seen) -> Facts:
+def _seed(seen: _GroupedAnswers) -> Facts:
     """Two calls with one seed against a third: so few tell a seed that does all or nothing, and no more."""
     calls = [*seen.calls_of("same"), *seen.calls_of("different")]
     same, others = seen.answered("same"), seen.answered("different")
@@ -182,7 +184,7 @@ def _seed(seen: _Seen) -> Facts:
     return ("ignored", facts) if own <= chance else ("unclear", {"why": "parted_late", **facts})
 
 
-def _logprobs(seen: _Seen) -> Facts:
+def _logprobs(seen: _GroupedAnswers) -> Facts:
     asks = [(k, call) for k in LOGPROBS for call in seen.calls_of(f"logprobs_{k}")]
     calls = [call for _, call in asks]
     if _is_left_out(calls, "logprobs"):
@@ -195,7 +197,7 @@ def _logprobs(seen: _Seen) -> Facts:
     return "honoured" if call.top else "ignored", facts
 
 
-def _top_logprobs(seen: _Seen) -> Facts:
+def _top_logprobs(seen: _GroupedAnswers) -> Facts:
     calls = seen.calls_of("top_logprobs")
     if not calls:  # it was not needed, after the row above
         state, facts = _logprobs(seen)
@@ -206,7 +208,7 @@ def _top_logprobs(seen: _Seen) -> Facts:
     return "honoured" if given == TOP_LOGPROBS else "ignored", {"given": given}
 
 
-def _temperature(seen: _Seen) -> Facts:
+def _temperature(seen: _GroupedAnswers) -> Facts:
     """0 repeats a text, 1 gives others."""
     control, warm = seen.control, seen.answered("same", "different")
     if control is None:
@@ -220,7 +222,7 @@ def _temperature(seen: _Seen) -> Facts:
     return ("honoured", facts) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
 
 
-def _stop(seen: _Seen, call: ProbeCall) -> Facts:
+def _stop(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     piece = choose_stop(seen.control)
     if seen.control is None or not piece:
         return "unclear", {"why": "no_control"}
@@ -231,7 +233,7 @@ def _stop(seen: _Seen, call: ProbeCall) -> Facts:
     return ("honoured", facts) if is_stopped else ("unclear", {"why": "not_repeated"})
 
 
-def _max_tokens(seen: _Seen, call: ProbeCall) -> Facts:
+def _max_tokens(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     facts = {"n_tokens": call.n_tokens} if call.n_tokens is not None else {}
     if call.n_tokens is not None and call.n_tokens > 1:
         return "ignored", facts
@@ -243,7 +245,7 @@ def _max_tokens(seen: _Seen, call: ProbeCall) -> Facts:
     return "unclear", {"why": "ended_early", **facts}
 
 
-def _narrowed(seen: _Seen, call: ProbeCall) -> Facts:
+def _narrowed(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     """A setting that leaves the likeliest token alone makes a warm call greedy."""
     control, warm = seen.control, seen.answered("same", "different")
     if control is None or not warm or any(seen.is_one_text(each, control) for each in warm):
@@ -255,7 +257,9 @@ def _narrowed(seen: _Seen, call: ProbeCall) -> Facts:
     return ("ignored", facts) if own <= chance else ("unclear", {"why": "parted_late", **facts})
 
 
-def _changed(seen: _Seen, calls: Sequence[ProbeCall], control: ProbeCall | None, *, must_change: bool) -> Facts:
+def _changed(
+    seen: _GroupedAnswers, calls: Sequence[ProbeExchange], control: ProbeExchange | None, *, must_change: bool
+) -> Facts:
     """A setting that may make another text of a greedy call; must_change: the same text means that it is lost."""
     if control is None:
         return "unclear", {"why": "no_control"}
@@ -265,18 +269,18 @@ def _changed(seen: _Seen, calls: Sequence[ProbeCall], control: ProbeCall | None,
     return ("honoured", {}) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
 
 
-def _repetition_penalty(seen: _Seen, call: ProbeCall) -> Facts:
+def _repetition_penalty(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     return _changed(seen, [call], seen.control, must_change=bool(seen.control and seen.control.text.strip()))
 
 
-def _frequency_penalty(seen: _Seen, call: ProbeCall) -> Facts:
+def _frequency_penalty(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     """It grows with each time that a token comes again, so that no answer goes on saying one word."""
     control = next(iter(seen.answered("repeated")), None)
     words = Counter(control.text.split()) if control else Counter()
     return _changed(seen, [call], control, must_change=max(words.values(), default=0) >= N_REPEATED)
 
 
-def _presence_penalty(seen: _Seen) -> Facts:
+def _presence_penalty(seen: _GroupedAnswers) -> Facts:
     """At most 2.0 either way, once for each token: a sure answer may stay as it is."""
     groups = ("presence_penalty", "presence_penalty_below")
     calls = [call for group in groups for call in seen.calls_of(group)]
@@ -288,7 +292,7 @@ def _presence_penalty(seen: _Seen) -> Facts:
     return _changed(seen, answered, seen.control, must_change=False)
 
 
-def _chat_template_kwargs(seen: _Seen) -> Facts:
+def _chat_template_kwargs(seen: _GroupedAnswers) -> Facts:
     """Switches that a template may or may not read: a prompt of another length shows it, else another text."""
     groups = ("template_off", "template_on")
     calls = [call for group in groups for call in seen.calls_of(group)]
@@ -304,7 +308,7 @@ def _chat_template_kwargs(seen: _Seen) -> Facts:
     return _changed(seen, answered, control, must_change=False)
 
 
-def _lasting(seen: _Seen, call: ProbeCall) -> Facts:
+def _lasting(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     """A setting that keeps a short answer from ending: cut by the limit, where another one ended by itself."""
     if call.finish_reason != "length":
         if any(len(call.text) > len(each.text) for each in seen.answered("top_logprobs")):
@@ -317,7 +321,7 @@ def _lasting(seen: _Seen, call: ProbeCall) -> Facts:
 
 
 # In the order of the table: what is asked for, and how its answers are judged.
-PARAMETERS: dict[str, tuple[Any, Callable[[_Seen], Facts]]] = {
+PARAMETERS: dict[str, tuple[Any, Callable[[_GroupedAnswers], Facts]]] = {
     "system_fingerprint": (None, _system_fingerprint),
     "seed": ("two calls with one, a third with another", _seed),
     "temperature": ("0, 1", _temperature),

@@ -14,13 +14,13 @@ import numpy as np
 
 from evalboard.core import digest
 from evalboard.core.probes.answers import (
-    Answered,
+    AnsweredCall,
     certify,
     count_shared,
     make_incomplete_finding,
     read_answers,
 )
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.core.probes.prompts import LOAD, LONG_LOAD, SHORT_LOAD
 from evalboard.core.profile import TESTED_BATCH_SIZES
 
@@ -55,18 +55,18 @@ def list_rounds(parameters: Mapping[str, Any]) -> tuple[Round, ...]:
     return tuple(each for rounds in passes for each in rounds)
 
 
-def plan_determinism_calls(parameters: Mapping[str, Any]) -> tuple[ProbeCall, ...]:
+def plan_determinism_calls(parameters: Mapping[str, Any]) -> tuple[ProbeExchange, ...]:
     """Return the calls to each worker; those of one round stand in random order."""
     rng = np.random.default_rng(parameters["random_seed"])
-    calls: list[ProbeCall] = []
+    calls: list[ProbeExchange] = []
     for place, each in enumerate(list_rounds(parameters)):
-        here = [ProbeCall(prompt=prompt, group="copy", round=place) for prompt in each.prompts]
-        here += [ProbeCall(prompt=prompt, group="load", round=place) for prompt in each.load]
+        here = [ProbeExchange(prompt=prompt, group="copy", round=place) for prompt in each.prompts]
+        here += [ProbeExchange(prompt=prompt, group="load", round=place) for prompt in each.load]
         calls += [here[index] for index in rng.permutation(len(here))]
     return tuple(calls)
 
 
-def judge_determinism_probe(calls: Iterable[ProbeCall], *, parameters: Mapping[str, Any]) -> ProbeFinding:
+def judge_determinism_probe(calls: Iterable[ProbeExchange], *, parameters: Mapping[str, Any]) -> ProbeResult:
     """Judge each worker that answered: certified, bits_move, answers_move or incomplete.
 
     The state is that of the worst worker; one that was gone before its last round decides nothing unless its answers
@@ -91,7 +91,7 @@ def judge_determinism_probe(calls: Iterable[ProbeCall], *, parameters: Mapping[s
         "certificate": None if _moved(deciding) else certify(n_rounds),
         "workers": workers,
     }
-    return ProbeFinding(_state(deciding), numbers)
+    return ProbeResult(_state(deciding), numbers)
 
 
 def _conditions(seats: int) -> Iterator[Condition]:
@@ -113,10 +113,10 @@ def _pass(condition: Condition, n_prompts: int) -> Iterator[Round]:
         yield Round(condition, prompts, tuple(n_prompts + text for text in islice(texts, n_load)))
 
 
-def _worker(theirs: Sequence[Answered], conditions: Sequence[Condition]) -> dict[str, Any]:
+def _worker(theirs: Sequence[AnsweredCall], conditions: Sequence[Condition]) -> dict[str, Any]:
     """Return what one worker gave, condition by condition. theirs: in the order of rounds."""
-    first: dict[int, Answered] = {}
-    by_condition: dict[Condition, list[Answered]] = {}
+    first: dict[int, AnsweredCall] = {}
+    by_condition: dict[Condition, list[AnsweredCall]] = {}
     for each in theirs:
         first.setdefault(each.call.prompt, each)
         by_condition.setdefault(conditions[each.call.round], []).append(each)
@@ -135,7 +135,9 @@ def _worker(theirs: Sequence[Answered], conditions: Sequence[Condition]) -> dict
     }
 
 
-def _condition(condition: Condition, copies: Sequence[Answered], first: Mapping[int, Answered]) -> dict[str, Any]:
+def _condition(
+    condition: Condition, copies: Sequence[AnsweredCall], first: Mapping[int, AnsweredCall]
+) -> dict[str, Any]:
     """Return how often the answers moved under a condition, and one digest of all that was answered under it."""
     outputs = Counter((each.call.prompt, each.call.trace_digest, each.answer) for each in copies)
     texts = [each for each in copies if each.answer != first[each.call.prompt].answer]
@@ -152,7 +154,7 @@ def _condition(condition: Condition, copies: Sequence[Answered], first: Mapping[
     }
 
 
-def _place(moved: Answered, first: Answered) -> dict[str, Any]:
+def _place(moved: AnsweredCall, first: AnsweredCall) -> dict[str, Any]:
     """Say where an answer leaves the first one of its prompt."""
     return {"prompt": moved.call.prompt, "position": count_shared(first.answer, moved.answer)}
 
@@ -167,5 +169,5 @@ def _state(deciding: Sequence[Mapping[str, Any]]) -> str:
     return "bits_move" if _moved(deciding) else "certified"
 
 
-def _order(each: Answered) -> tuple[int, int, int, int]:
+def _order(each: AnsweredCall) -> tuple[int, int, int, int]:
     return each.call.worker or 0, each.call.bucket or 0, each.call.round, each.call.prompt

@@ -10,7 +10,7 @@ from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.document import Problems, text_problem
 from evalboard.core.fields import FieldCheck, check_number, check_whole
 from evalboard.core.probes import prompts as probe_prompts
-from evalboard.core.probes.call import ProbeCall
+from evalboard.core.probes.call import ProbeExchange
 from evalboard.core.probes.capability_calls import choose_capability_sampling, plan_capability_calls
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
 from evalboard.core.profile import MAX_TESTED_BATCH
@@ -114,7 +114,7 @@ def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ..
 
 
 def choose_sampling(
-    kind: str, parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeCall] = ()
+    kind: str, parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeExchange] = ()
 ) -> dict[str, Any]:
     """Return the sampling of a group's calls, in place of the profile's; the seed stands in the call.
 
@@ -139,7 +139,7 @@ def choose_sampling(
             raise ValueError("A verification makes no calls: what it rests on are runs.")
 
 
-def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeCall, ...]:
+def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeExchange, ...]:
     """Return a probe's calls in the order to send them; those of one round are decoded together.
 
     prompts: from `list_prompt_texts`, or the suite's cases; only their number matters. Kinds of
@@ -151,10 +151,10 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
         case ProbeKind.BATCH:
             return _batch_calls(parameters, n_texts=len(prompts))
         case ProbeKind.ROUTING:
-            return tuple(ProbeCall(prompt=0, group="ask", round=index) for index in range(parameters["calls"]))
+            return tuple(ProbeExchange(prompt=0, group="ask", round=index) for index in range(parameters["calls"]))
         case ProbeKind.CANARY | ProbeKind.AUDIT:
             # Each by itself and in one order: what shares a step with it must not be what changes between two runs.
-            return tuple(ProbeCall(prompt=index, group="ask", round=index) for index in range(len(prompts)))
+            return tuple(ProbeExchange(prompt=index, group="ask", round=index) for index in range(len(prompts)))
         case ProbeKind.CAPABILITY:
             return plan_capability_calls()
         case ProbeKind.DETERMINISM:
@@ -241,7 +241,7 @@ def _limit_calls(kind: str, parameters: Mapping[str, Any], problems: Problems) -
         problems.add(f"parameters.{name}", f"{n_prompts} prompts leave room for at most {most}: {MAX_CALLS:,} in all.")
 
 
-def _seed_calls(parameters: Mapping[str, Any]) -> tuple[ProbeCall, ...]:
+def _seed_calls(parameters: Mapping[str, Any]) -> tuple[ProbeExchange, ...]:
     """Return both groups in one random order, so that load hits both alike; no seed but the one of `same` comes twice.
 
     The greedy calls come after them. A probe that was asked for before there were any has no such parameter.
@@ -254,12 +254,12 @@ def _seed_calls(parameters: Mapping[str, Any]) -> tuple[ProbeCall, ...]:
     seeded = [wanted[index] for index in rng.permutation(len(wanted))]
     greedy = [(prompt, "greedy", None) for prompt in range(n_prompts) for _ in range(parameters.get("greedy_calls", 0))]
     return tuple(
-        ProbeCall(prompt=prompt, group=group, seed=seed, round=place // (2 * n_calls))
+        ProbeExchange(prompt=prompt, group=group, seed=seed, round=place // (2 * n_calls))
         for place, (prompt, group, seed) in enumerate([*seeded, *greedy])
     )
 
 
-def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[ProbeCall, ...]:
+def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[ProbeExchange, ...]:
     """Copies of all prompts in random order, and in each round the load in between them at random places.
 
     Rounds with the most copies fill every seat, unless nothing is to load the engine; a probe that was asked for before
@@ -269,12 +269,12 @@ def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[ProbeC
     n_prompts = len(parameters["prompts"])
     copies = rng.permutation(np.repeat(np.arange(n_prompts), parameters["copies"])).tolist()
     load = cycle(range(n_prompts, n_texts))
-    calls: list[ProbeCall] = []
+    calls: list[ProbeExchange] = []
     for place, size in enumerate(_round_sizes(len(copies), is_alone=parameters["load"] == 0)):
-        here = [ProbeCall(prompt=copies.pop(), group="copy", round=place) for _ in range(size)]
+        here = [ProbeExchange(prompt=copies.pop(), group="copy", round=place) for _ in range(size)]
         is_full = size == max(COPIES_A_ROUND) and parameters["load"] > 0
         n_load = max(parameters["load"], parameters.get("seats", 0) - size if is_full else 0)
-        here += [ProbeCall(prompt=next(load), group="load", round=place) for _ in range(n_load)]
+        here += [ProbeExchange(prompt=next(load), group="load", round=place) for _ in range(n_load)]
         calls += [here[index] for index in rng.permutation(len(here))]
     return tuple(calls)
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evalboard.core.probes.answers import certify, make_incomplete_finding, read_answers
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 
 
-def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | None = None) -> ProbeFinding:
+def judge_routing_probe(calls: Iterable[ProbeExchange], *, last_fingerprint: str | None = None) -> ProbeResult:
     """Judge how many serving stacks answered: one, several, rotated, unknown or incomplete.
 
     rotated: all from one, and the last one known was another. An unknown fingerprint ("") is never equal to another,
@@ -33,14 +33,14 @@ def judge_routing_probe(calls: Iterable[ProbeCall], *, last_fingerprint: str | N
         "fingerprints": _by_fingerprint(answered),
         "workers": workers,
     }
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
-def _stack(call: ProbeCall) -> str:
+def _stack(call: ProbeExchange) -> str:
     return call.fingerprint or call.backend
 
 
-def _by_fingerprint(answered: Sequence[ProbeCall]) -> list[dict[str, Any]]:
+def _by_fingerprint(answered: Sequence[ProbeExchange]) -> list[dict[str, Any]]:
     """Return the commonest first; fingerprint None for the calls of which it is not known."""
     counts = Counter(map(_stack, answered))
     return [
@@ -54,7 +54,7 @@ def _by_fingerprint(answered: Sequence[ProbeCall]) -> list[dict[str, Any]]:
     ]
 
 
-def _by_worker(calls: Sequence[ProbeCall]) -> list[dict[str, Any]]:
+def _by_worker(calls: Sequence[ProbeExchange]) -> list[dict[str, Any]]:
     rows = []
     for worker in sorted({call.worker for call in calls}, key=_order):
         theirs = [call for call in calls if call.worker == worker]

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from evalboard.core.probes.answers import (
     Answer,
-    Answered,
+    AnsweredCall,
     Answers,
     count_shared,
     group_by_prompt,
     make_incomplete_finding,
     read_answers,
 )
-from evalboard.core.probes.call import ProbeCall, ProbeFinding
+from evalboard.core.probes.call import ProbeExchange, ProbeResult
 from evalboard.core.stats import N_DEALS, binomial_tail, deal_labels, hypergeometric_tail, permutation_p_value
 
 SEED_SIGNIFICANT = 0.01
@@ -42,7 +42,7 @@ class _Prompt:
     """One prompt's answers. alike: int64[n, n], what each two share, 0 on the diagonal; `same` ones come first."""
 
     index: int
-    calls: tuple[ProbeCall, ...]
+    calls: tuple[ProbeExchange, ...]
     answers: tuple[Answer, ...]
     n_same: int
     length: int
@@ -65,7 +65,7 @@ class _Hazard:
     n_distinct: int
 
 
-def judge_seed_probe(calls: Iterable[ProbeCall], *, random_seed: int = 0) -> ProbeFinding:
+def judge_seed_probe(calls: Iterable[ProbeExchange], *, random_seed: int = 0) -> ProbeResult:
     """Judge the seeds: honoured, partly_honoured, ignored, deterministic, too_noisy or incomplete."""
     calls = tuple(calls)
     answers = read_answers(call for call in calls if call.group != GREEDY)
@@ -73,10 +73,10 @@ def judge_seed_probe(calls: Iterable[ProbeCall], *, random_seed: int = 0) -> Pro
     if not answers.is_enough or not prompts:
         return make_incomplete_finding(answers)
     numbers = {**_numbers(prompts, answers, random_seed), **_as_greedy(prompts, calls)}
-    return ProbeFinding(_state(numbers), numbers)
+    return ProbeResult(_state(numbers), numbers)
 
 
-def _prompts(answered: Iterable[Answered]) -> list[_Prompt]:
+def _prompts(answered: Iterable[AnsweredCall]) -> list[_Prompt]:
     """Return those with two answers in each group; the others hold nothing against each other."""
     prompts = []
     for index, group in group_by_prompt(answered).items():
@@ -87,7 +87,7 @@ def _prompts(answered: Iterable[Answered]) -> list[_Prompt]:
     return prompts
 
 
-def _prompt(index: int, group: Sequence[Answered], n_same: int) -> _Prompt:
+def _prompt(index: int, group: Sequence[AnsweredCall], n_same: int) -> _Prompt:
     answers = tuple(each.answer for each in group)
     length = max(1, *map(len, answers))
     alike = np.zeros((len(group), len(group)), dtype=np.int64)
@@ -232,7 +232,7 @@ def _by_bucket(by_bucket: dict[int | str | None, list[bool]]) -> dict[str, Any]:
     }
 
 
-def _as_greedy(prompts: Sequence[_Prompt], calls: Sequence[ProbeCall]) -> dict[str, Any]:
+def _as_greedy(prompts: Sequence[_Prompt], calls: Sequence[ProbeExchange]) -> dict[str, Any]:
     """Count the prompts whose greedy text is among those with different seeds: a dropped temperature gives no other.
 
     Counted where both are known; a probe without the greedy group has counted none.

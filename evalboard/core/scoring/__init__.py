@@ -1,7 +1,7 @@
 """Scorers: a response and a target in, a score from 0 to 1 and a reason in words out. See docs/suites.md."""
 
 from evalboard.core.scoring.kind import Score, capped
-from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, Metric, parse_metric
+from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric
 from evalboard.core.scoring.plan import (
     KINDS,
     Plan,
@@ -26,7 +26,7 @@ __all__ = [
     "PASS_ALL",
     "PASS_AT",
     "RECORDED",
-    "Metric",
+    "MetricSpec",
     "Plan",
     "Score",
     "UnreadableJson",

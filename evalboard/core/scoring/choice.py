@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.core.document import Problems
-from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, flag, one_of, passed
+from evalboard.core.scoring.kind import Option, Options, Score, ScorerKind, Tools, failed, flag, one_of, passed
 from evalboard.core.scoring.reasons import shown, shown_any
 
 MAX_LETTERS = 26
@@ -77,7 +77,7 @@ def _target_problem(options: Options, target: Any) -> str | None:
     return f"must be one of the letters {options['letters']}, or a list of them of which any one is right"
 
 
-CHOICE = Kind(
+CHOICE = ScorerKind(
     name="choice",
     version=1,
     options={

@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.core.digest import canonical_json
 from evalboard.core.document import Problems, is_too_deep
-from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, one_of, passed
+from evalboard.core.scoring.kind import Option, Options, Score, ScorerKind, Tools, failed, one_of, passed
 from evalboard.core.scoring.normalise import VERBATIM, normalise, normalise_option
 from evalboard.core.scoring.reasons import shown
 from evalboard.core.scoring.response_json import UnreadableJson, fenced, parse_response_json
@@ -115,7 +115,7 @@ def _target_problem(_options: Options, target: Any) -> str | None:
     return "is nested too deep" if is_too_deep(target) else None
 
 
-JSON = Kind(
+JSON = ScorerKind(
     name="json",
     version=1,
     options={

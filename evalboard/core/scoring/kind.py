@@ -46,7 +46,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ScorerKind:
     """One kind of scorer.
 
     `version` is part of every scorer digest: raise it with any change that could move a score.

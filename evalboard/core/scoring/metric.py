@@ -8,7 +8,7 @@ NAMED = re.compile(r"(pass@|pass\^)([1-9][0-9]{0,2})")
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricSpec:
     """kind: `mean`, PASS_AT for one right draw of k at least, or PASS_ALL for k of k; k: the draws that it is about."""
 
     kind: str = "mean"
@@ -23,14 +23,14 @@ class Metric:
         return self.kind if self.is_mean else f"{self.kind}{self.k}"
 
 
-MEAN = Metric()
+MEAN = MetricSpec()
 
 
-def parse_metric(name: object) -> Metric | None:
+def parse_metric(name: object) -> MetricSpec | None:
     """Return the metric of a name such as "pass@3"; None where it names none. Of one draw both are the mean."""
     if name == MEAN.kind:
         return MEAN
     match = NAMED.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         return None
-    return MEAN if match[2] == "1" else Metric(match[1], int(match[2]))
+    return MEAN if match[2] == "1" else MetricSpec(match[1], int(match[2]))

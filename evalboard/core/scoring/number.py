@@ -6,7 +6,7 @@ import re
 from decimal import Context, Decimal
 from typing import Any
 
-from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, not_negative, one_of, passed
+from evalboard.core.scoring.kind import Option, Options, Score, ScorerKind, Tools, failed, not_negative, one_of, passed
 from evalboard.core.scoring.reasons import shown, shown_any
 
 MAX_DIGITS = 100  # of one written number; longer ones are no answer and cost time to compare
@@ -102,7 +102,7 @@ def _conflict(options: Options) -> str | None:
     return None
 
 
-NUMBER = Kind(
+NUMBER = ScorerKind(
     name="number",
     version=1,
     options={

@@ -11,14 +11,14 @@ from evalboard.core.document import Problems, at, is_too_deep
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring.choice import CHOICE
 from evalboard.core.scoring.json_value import JSON
-from evalboard.core.scoring.kind import REQUIRED, Kind, Option, Score, Tools, failed, one_of
+from evalboard.core.scoring.kind import REQUIRED, Option, Score, ScorerKind, Tools, failed, one_of
 from evalboard.core.scoring.number import NUMBER
 from evalboard.core.scoring.recorded import RECORDED
 from evalboard.core.scoring.regex import REGEX
 from evalboard.core.scoring.tool_calls import TOOL_CALLS
 from evalboard.core.scoring.wording import CONTAINS, EXACT
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ScorerKind] = {
     kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, RECORDED)
 }
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
@@ -173,7 +173,7 @@ def _specs(scoring_plan: Plan) -> list[Spec]:
 
 
 def _filled_options(
-    kind: Kind, options: Mapping[str, Option], spec: Mapping[str, Any], path: str, problems: Problems
+    kind: ScorerKind, options: Mapping[str, Option], spec: Mapping[str, Any], path: str, problems: Problems
 ) -> Iterator[tuple[str, Any]]:
     for name, option in options.items():
         place = at(path, name)

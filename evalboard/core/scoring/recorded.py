@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring.kind import REQUIRED, Kind, Option, Options, Score, Tools, text_of
+from evalboard.core.scoring.kind import REQUIRED, Option, Options, Score, ScorerKind, Tools, text_of
 
 MAX_SOURCE_CHARS = 300
 
@@ -20,7 +20,7 @@ def _score(_options: Options, _text: str, _targets: list[Any], _tools: Tools) ->
     raise InvalidInput("Scores of the kind recorded were read from a log and cannot be made again.")
 
 
-RECORDED = Kind(
+RECORDED = ScorerKind(
     name="recorded",
     version=1,
     options={"source": Option(REQUIRED, text_of(at_least=1, at_most=MAX_SOURCE_CHARS))},

@@ -8,10 +8,10 @@ import re2
 from evalboard.core.document import Problems
 from evalboard.core.scoring.kind import (
     REQUIRED,
-    Kind,
     Option,
     Options,
     Score,
+    ScorerKind,
     Tools,
     failed,
     flag,
@@ -92,7 +92,7 @@ def _words_of(error: Exception) -> str:
     return words.decode("utf-8", "replace") if isinstance(words, bytes) else str(words)
 
 
-REGEX = Kind(
+REGEX = ScorerKind(
     name="regex",
     version=1,
     options={

@@ -12,7 +12,7 @@ from evalboard.core.answer import split_parts
 from evalboard.core.document import is_too_deep
 from evalboard.core.scoring.arguments import argument_problem, tool_parameters
 from evalboard.core.scoring.json_value import one_form
-from evalboard.core.scoring.kind import Kind, Option, Options, Score, Tools, failed, flag, one_of, passed
+from evalboard.core.scoring.kind import Option, Options, Score, ScorerKind, Tools, failed, flag, one_of, passed
 from evalboard.core.scoring.normalise import VERBATIM, normalise_option
 from evalboard.core.scoring.reasons import shown, shown_any
 from evalboard.core.scoring.response_json import UnreadableJson, fenced, parse_response_json, tagged
@@ -193,7 +193,7 @@ def _call_shape_problem(call: Any) -> str | None:
     return None
 
 
-TOOL_CALLS = Kind(
+TOOL_CALLS = ScorerKind(
     name="tool_calls",
     version=1,
     options={

@@ -3,10 +3,10 @@
 from typing import Any
 
 from evalboard.core.scoring.kind import (
-    Kind,
     Option,
     Options,
     Score,
+    ScorerKind,
     Tools,
     failed,
     flag,
@@ -89,7 +89,7 @@ def _contains_target_problem(options: Options, target: Any) -> str | None:
     return None
 
 
-EXACT = Kind(
+EXACT = ScorerKind(
     name="exact",
     version=1,
     options={"part": _PART, "normalise": normalise_option()},
@@ -97,7 +97,7 @@ EXACT = Kind(
     score=_score_exact,
 )
 
-CONTAINS = Kind(
+CONTAINS = ScorerKind(
     name="contains",
     version=1,
     options={

@@ -65,11 +65,11 @@ from evalboard.core.stats.noise import (
     run_points,
     sd_points,
 )
-from evalboard.core.stats.noise_share import NOISE_LEVEL, NoiseShare, find_beyond, measure_noise_share
+from evalboard.core.stats.noise_share import NOISE_LEVEL, DifferenceNoise, find_beyond, measure_noise_share
 from evalboard.core.stats.numeric_noise import (
     MIN_POSITIONS,
     ZERO_NOISE,
-    NumericNoise,
+    LogitNoise,
     choose_larger_noise,
     estimate_ulp,
     measure_unevenness,
@@ -114,7 +114,7 @@ from evalboard.core.stats.significance import (
     holm,
     permutation_p_value,
 )
-from evalboard.core.stats.strays import FAR_FLOORS, Strays, find_strays, list_strays
+from evalboard.core.stats.strays import FAR_FLOORS, BucketStrays, find_strays, list_strays
 from evalboard.core.stats.turns import is_in_turn, order_by_end, order_in_turn
 from evalboard.core.stats.variance_split import split_variance
 
@@ -140,18 +140,18 @@ __all__ = [
     "UNKNOWN_CHANCE",
     "ZERO_NOISE",
     "Bools",
+    "BucketStrays",
     "DifferenceEstimate",
+    "DifferenceNoise",
     "LoadDifference",
+    "LogitNoise",
     "Marks",
-    "NoiseShare",
-    "NumericNoise",
     "OutcomeIndexes",
     "PairedNoise",
     "SideDraws",
     "SideLoad",
     "SizeCounts",
     "Strata",
-    "Strays",
     "assume_logit_sd",
     "average_cases",
     "average_points",

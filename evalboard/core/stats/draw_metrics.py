@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract import bucket as contract
-from evalboard.core.scoring import PASS_ALL, PASS_AT, Metric
+from evalboard.core.scoring import PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.stats import noise
 from evalboard.core.stats.noise import Interval, Scores
 from evalboard.core.stats.quantiles import normal_quantile
@@ -48,7 +48,7 @@ def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[st
         return tuple(metrics)
     n = int(np.count_nonzero(~np.isnan(scores), axis=1).min())
     ks = [k for k in (*(k for k in SHOWN_K if k < n), n) if k > 1]
-    for metric in (Metric(kind, k) for kind in (PASS_AT, PASS_ALL) for k in ks):
+    for metric in (MetricSpec(kind, k) for kind in (PASS_AT, PASS_ALL) for k in ks):
         interval, why_none = metric_interval(scores, metric), EVERY_DRAW if metric.k == n_draws else DRAWS_MISSING
         metrics.append(_measured(metric.name, estimate(scores, metric), interval, groups, why_none))
     if answers is not None:
@@ -56,7 +56,7 @@ def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[st
     return tuple(metrics)
 
 
-def estimate(scores: Scores, metric: Metric) -> Scores:
+def estimate(scores: Scores, metric: MetricSpec) -> Scores:
     """Return float64[n_cases]: a case's metric, estimated without bias; NaN where it has fewer draws than k.
 
     The scores are 0 or 1, but for a mean.
@@ -69,7 +69,7 @@ def estimate(scores: Scores, metric: Metric) -> Scores:
     return values
 
 
-def jackknife(scores: Scores, metric: Metric) -> Scores:
+def jackknife(scores: Scores, metric: MetricSpec) -> Scores:
     """Return float64[n_cases, n_draws], Tukey's pseudo-values: n · estimate − (n − 1) · the estimate without this draw.
 
     Their mean over the draws of a case is its estimate, and their variance over n the jackknife's variance of it. So
@@ -88,7 +88,7 @@ def jackknife(scores: Scores, metric: Metric) -> Scores:
     return values
 
 
-def unseen(metric: Metric) -> float:
+def unseen(metric: MetricSpec) -> float:
     """Return what stands in place of the 3 of noise.SEEN_IN_NONE: one draw moves an estimate by up to k times more."""
     return noise.SEEN_IN_NONE * metric.k**2
 
@@ -125,7 +125,7 @@ def _measured(
     )
 
 
-def metric_interval(scores: Scores, metric: Metric) -> Interval | None:
+def metric_interval(scores: Scores, metric: MetricSpec) -> Interval | None:
     """Return the interval on these cases, the points ± z · SE; None where draws are missing, or none can be left out.
 
     By `jackknife`, which is not too narrow on average (Efron and Stein, 1981). Of c right draws of n there are two
@@ -153,7 +153,7 @@ def _by_draws(scores: Scores, min_draws: int) -> list[tuple[int, NDArray[np.bool
 
 
 @cache
-def _estimates(metric: Metric, n: int) -> Scores:
+def _estimates(metric: MetricSpec, n: int) -> Scores:
     """Return float64[n + 1]: the metric where 0, 1, … or n of n draws are right."""
     ways = math.comb(n, metric.k)
     n_ways: Callable[[int], int] = {

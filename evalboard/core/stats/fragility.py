@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evalboard.core.stats.numeric_noise import FLOORS, UNKNOWN_DTYPE
-from evalboard.core.trace import Trace
+from evalboard.core.trace import TokenTrace
 
 NOISIEST = 5  # one case in so many: in simulation this fifth holds 60 to 80 % of the noise
 LIKELY_FLIP = 0.2  # above it: in simulation such cases hold 87 % of the flips at low noise
@@ -30,7 +30,7 @@ def assume_logit_sd(dtype: str | None) -> float:
     return FLOORS.get(dtype or UNKNOWN_DTYPE, FLOORS[UNKNOWN_DTYPE])
 
 
-def predict_flip_chances(traces: Sequence[Trace], sd: float) -> Chances:
+def predict_flip_chances(traces: Sequence[TokenTrace], sd: float) -> Chances:
     """Return float32[n]: the flip chance of each trace, UNKNOWN_CHANCE where no position names a second token.
 
     sd is in nats, above 0. A position that names no second token had no other choice to fall to.

@@ -17,7 +17,7 @@ Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseShare:
+class DifferenceNoise:
     """up_to: points, 0 to 100, by which noise alone moves the difference either way, at NOISE_LEVEL; None where nothing
     measured it.
 
@@ -31,7 +31,7 @@ class NoiseShare:
 
 def measure_noise_share(
     baseline: Scores, candidate: Scores, *, is_one_draw: tuple[bool, bool], share_seeds: bool = False
-) -> NoiseShare:
+) -> DifferenceNoise:
     """Measure how far noise alone moves the difference. is_one_draw: of each side, whether its repeats are one draw of
     the noise, as those that are the same to the bit are; share_seeds: as in `paired.measure_noise`.
 
@@ -43,14 +43,14 @@ def measure_noise_share(
     measured = paired.measure_noise(baseline, candidate, share_seeds=share_seeds and not any(is_one_draw))
     ours, theirs = measured.flips_baseline, measured.flips_candidate
     if ours is None and theirs is None:
-        return NoiseShare(None, "one_draw" if any(is_one_draw) else "one_repeat")
+        return DifferenceNoise(None, "one_draw" if any(is_one_draw) else "one_repeat")
     # Where runs move as a whole, so does the one run whose repeats cannot show it.
     if ours is None and measured.runs_candidate is not None:
         measured = replace(measured, runs_baseline=paired.BORROWED * measured.runs_candidate)
     if theirs is None and measured.runs_baseline is not None:
         measured = replace(measured, runs_candidate=paired.BORROWED * measured.runs_baseline)
     half = paired.make_estimate(0.0, measured).half_width((1 - NOISE_LEVEL) / 2)
-    return NoiseShare(min(half, 100.0))
+    return DifferenceNoise(min(half, 100.0))
 
 
 def find_beyond(difference: float, up_to: float) -> float:

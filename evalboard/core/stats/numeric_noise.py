@@ -32,7 +32,7 @@ _ROUNDING = 1e-5  # four float32 logprobs of up to −32 nats are rounded by les
 
 
 @dataclass(frozen=True, slots=True)
-class NumericNoise:
+class LogitNoise:
     """sd: root mean square of D in nats. ulp: the logits' step in nats, 0 where D looks continuous or is not known.
 
     dtype: the logits' dtype where the sd is assumed from it, empty where the sd was measured. An sd of 0 says that
@@ -77,7 +77,7 @@ class NumericNoise:
         return self.unevenness * ratio_threshold(n_usable)
 
 
-ZERO_NOISE = NumericNoise(0.0)
+ZERO_NOISE = LogitNoise(0.0)
 
 
 def ratio_threshold(n_usable: int) -> float:
@@ -122,7 +122,7 @@ def choose_larger_noise(
     *,
     ulp: float = 0.0,
     unevenness: float = 1.0,
-) -> NumericNoise:
+) -> LogitNoise:
     """Return the noise to judge two sides by, the larger of theirs. A side is (measured sd or None, dtype or None).
     unevenness: the larger of theirs.
 
@@ -150,10 +150,10 @@ def estimate_ulp(differences: NDArray[np.floating]) -> float:
     return 0.0
 
 
-def _side(sd: float | None, dtype: str | None, ulp: float) -> NumericNoise:
+def _side(sd: float | None, dtype: str | None, ulp: float) -> LogitNoise:
     known = dtype if dtype in FLOORS else UNKNOWN_DTYPE
     floor = FLOORS[known]
     if not sd:
-        return NumericNoise(floor, ulp, known)
+        return LogitNoise(floor, ulp, known)
     most = MAX_FLOORS * floor
-    return NumericNoise(most, ulp, capped_from=sd) if sd > most else NumericNoise(sd, ulp)
+    return LogitNoise(most, ulp, capped_from=sd) if sd > most else LogitNoise(sd, ulp)

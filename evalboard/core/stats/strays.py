@@ -27,7 +27,7 @@ MIN_STRAYS = 3  # in as many cases: one far answer may be anything
 
 
 @dataclass(frozen=True, slots=True)
-class Strays:
+class BucketStrays:
     """The strays of one bucket's repeats.
 
     n_cases: that were looked at. places: (case, repeat) of each stray, as places in the tables. distance: root mean
@@ -43,7 +43,7 @@ class Strays:
     far: float
 
 
-def find_strays(tables: Distances, *, far: float) -> Strays | None:
+def find_strays(tables: Distances, *, far: float) -> BucketStrays | None:
     """Find the strays among the repeats of some cases; None where there are none to speak of.
 
     They are at least MIN_STRAYS, and they stand apart: less lies half as far off, and fewer cases agree on nothing.
@@ -60,7 +60,7 @@ def find_strays(tables: Distances, *, far: float) -> Strays | None:
     return off.strays
 
 
-def list_strays(tables: Distances, *, far: float) -> Strays:
+def list_strays(tables: Distances, *, far: float) -> BucketStrays:
     """List the strays of further cases of a bucket that `find_strays` has found some in; there may be none.
 
     far: as found there.
@@ -92,10 +92,10 @@ class _Off:
         self._off = _mean(tables, others, 2)
 
     @property
-    def strays(self) -> Strays:
+    def strays(self) -> BucketStrays:
         cases, repeats = np.nonzero(self.is_stray)
         n = max(len(cases), 1)
-        return Strays(
+        return BucketStrays(
             n_cases=len(self.is_stray),
             places=tuple(zip(cases.tolist(), repeats.tolist(), strict=True)),
             distance=math.sqrt(float(self._off[cases, repeats].sum()) / n),

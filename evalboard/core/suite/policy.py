@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.document import Problems, at
-from evalboard.core.scoring import MEAN, Metric, parse_metric
+from evalboard.core.scoring import MEAN, MetricSpec, parse_metric
 
 POLICY_RULES = ("strict", "paired")
 # Looks → what each may spend. Repeats are pooled, so looks are correlated, and all three together spend 0.05.
@@ -38,7 +38,7 @@ class PolicySettings:
     guard_points: float = 1.0
     looks: tuple[int, ...] = LOOKS[0]
     window_hours: float = 24.0
-    metric: Metric = MEAN
+    metric: MetricSpec = MEAN
 
     @property
     def is_guarded(self) -> bool:
@@ -131,14 +131,14 @@ def read_policy(settings: Any, path: str, problems: Problems) -> PolicySettings 
     return PolicySettings(str(rule), tolerance, guard, tuple(looks), window, metric)
 
 
-def _read_metric(name: Any, path: str, problems: Problems) -> Metric:
+def _read_metric(name: Any, path: str, problems: Problems) -> MetricSpec:
     metric = parse_metric(name)
     if metric is None:
         problems.add(path, "must be mean, pass@k or pass^k with a number for k, as in pass@3")
     return metric or MEAN
 
 
-def _describe_few_draws(metric: Metric, first_look: int) -> str:
+def _describe_few_draws(metric: MetricSpec, first_look: int) -> str:
     """Say why a metric has no noise at the first look: leaving one draw out, there must be k others."""
     text = f"takes {metric.k + 1} draws of a case, one more than its k, and the first look has {first_look}"
     larger = [str(list(looks)) for looks in LOOKS if looks[0] > metric.k]

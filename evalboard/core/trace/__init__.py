@@ -31,7 +31,7 @@ from evalboard.core.trace.endings import (
     read_ending,
 )
 from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
-from evalboard.core.trace.reading import Piece, Reading
+from evalboard.core.trace.reading import BlockPiece, Reading
 from evalboard.core.trace.reasons import (
     directory_size,
     find_reason,
@@ -40,7 +40,7 @@ from evalboard.core.trace.reasons import (
     unpack_reasons,
 )
 from evalboard.core.trace.stretches import lowest_of_stretches
-from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, Trace, make_trace
+from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, TokenTrace, make_trace
 from evalboard.core.trace.trace_columns import TraceColumns, join_traces
 from evalboard.core.trace.vocabulary import END, Vocabulary, VocabularyDamaged, pack_vocabulary
 
@@ -53,16 +53,16 @@ __all__ = [
     "NOTABLE",
     "NO_TOKEN",
     "SAYABLE",
+    "BlockPiece",
     "ClockAhead",
     "Decoded",
     "Ending",
     "Failed",
     "Forced",
     "Outcome",
-    "Piece",
     "Reading",
     "Timings",
-    "Trace",
+    "TokenTrace",
     "TraceColumns",
     "Vocabulary",
     "VocabularyDamaged",

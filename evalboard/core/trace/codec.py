@@ -19,7 +19,7 @@ from evalboard.core.trace.cursor import AGAIN, Cursor
 from evalboard.core.trace.directory import CHECKSUM, Directories
 from evalboard.core.trace.form import IDS, RANKS, Form, Words, cut, put
 from evalboard.core.trace.streams import Counts, Sizes, Streams
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 from evalboard.core.trace.trace_columns import join_traces
 
 BLOCK_VERSION = directory.VERSION
@@ -27,7 +27,7 @@ PART_CELLS = 2048  # positions × alternatives, with which a part is full: its e
 WORTH_PACKING = 0.98
 
 
-def encode_block(traces: Sequence[Trace]) -> bytes:
+def encode_block(traces: Sequence[TokenTrace]) -> bytes:
     """Pack traces into one block, slot by slot. Raises ValueError where they exceed what a block may hold."""
     prompts = [trace.prompt_token_ids for trace in traces]
     n, k = (np.array(each, np.int64) for each in ([len(trace) for trace in traces], [trace.k for trace in traces]))
@@ -45,19 +45,19 @@ def encode_block(traces: Sequence[Trace]) -> bytes:
     return b"".join([head, *bodies, _write_prompts(form, prompt_ids)])
 
 
-def read_block(data: bytes) -> list[Trace]:
+def read_block(data: bytes) -> list[TokenTrace]:
     """Return all traces of a block in slot order. Raises TraceDamaged unless every one is what was stored."""
     data = bytes(data)
     table = directory.read_directories([data])
     return _read_slots(data, table, range(len(table.prompt)))
 
 
-def read_trace(data: bytes, slot: int) -> Trace:
+def read_trace(data: bytes, slot: int) -> TokenTrace:
     """Return the trace in one slot of a block. Raises TraceDamaged unless it is what was stored."""
     return read_traces(data, [slot])[0]
 
 
-def read_traces(data: bytes, slots: Sequence[int]) -> list[Trace]:
+def read_traces(data: bytes, slots: Sequence[int]) -> list[TokenTrace]:
     """Return the traces in some slots of a block, in the order asked for; only the parts they stand in are unpacked.
 
     Raises TraceDamaged unless each is what was stored.
@@ -121,7 +121,7 @@ def _read_prompts(rest: bytes, form: Form, n: int) -> NDArray[np.int32]:
     return streams.ids_down(prompt_ids.astype(np.uint32, copy=False))
 
 
-def _read_slots(data: bytes, table: Directories, slots: Sequence[int]) -> list[Trace]:
+def _read_slots(data: bytes, table: Directories, slots: Sequence[int]) -> list[TokenTrace]:
     rows = table.rows(np.zeros(len(slots), np.int64), np.array(slots, np.int64))
     prompt_ids = _read_prompts(data[int(table.ends[0]) :], table.forms[0], int(table.n_prompt.sum()))
     needed = table.parts_of(rows)

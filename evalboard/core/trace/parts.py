@@ -37,7 +37,7 @@ def read_parts(
     """
     if [len(piece) for piece in pieces] != table.part_sizes[parts].tolist():
         raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
-    runs = _Runs(table.sizes)
+    runs = _StreamRuns(table.sizes)
     forms = [table.forms[block] for block in table.blocks_of(parts).tolist()]
     part_of = np.searchsorted(parts, np.searchsorted(table.part_traces, rows, "right") - 1)
     read, order = [], []
@@ -45,7 +45,7 @@ def read_parts(
         alike = np.array([at for at, each in enumerate(forms) if each == form])
         chosen = np.flatnonzero(np.isin(part_of, alike))
         first, last = table.part_traces[parts[alike]], table.part_traces[parts[alike] + 1]
-        unpacked = _Parts(form, runs, first, last, [pieces[at] for at in alike.tolist()])
+        unpacked = _UnpackedParts(form, runs, first, last, [pieces[at] for at in alike.tolist()])
         streams = unpacked.streams(rows[chosen], np.searchsorted(alike, part_of[chosen]))
         read.append(read_streams(form.grid, table.sizes.of(rows[chosen]), streams))
         order.append(chosen)
@@ -54,7 +54,7 @@ def read_parts(
     return columns
 
 
-class _Runs:
+class _StreamRuns:
     """Where the runs of all traces of some blocks lie in each stream: lengths int64[5, m], starts int64[5, m + 1]."""
 
     def __init__(self, sizes: Sizes) -> None:
@@ -62,10 +62,10 @@ class _Runs:
         self.starts = run_starts(self.lengths)
 
 
-class _Parts:
+class _UnpackedParts:
     """Parts of one form, unpacked. Each is its frame's content and what stands beside the frame, end to end."""
 
-    def __init__(self, form: Form, runs: _Runs, first: Counts, last: Counts, pieces: Sequence[bytes]) -> None:
+    def __init__(self, form: Form, runs: _StreamRuns, first: Counts, last: Counts, pieces: Sequence[bytes]) -> None:
         """Take parts of the traces from `first` to `last`, int64[p] each, and their bytes."""
         self._runs, self._first = runs, first
         packed, plain = form.packed_planes(), form.plain_planes()

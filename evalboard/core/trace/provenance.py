@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from evalboard.core.trace.trace import Trace
+from evalboard.core.trace.trace import TokenTrace
 
 FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
 
@@ -52,7 +52,7 @@ class Decoded:
     case_index: int
     text: str
     finish_reason: str
-    trace: Trace
+    trace: TokenTrace
     n_prompt_tokens: int
     prompt_digest: bytes
     seed_sent: int | None
@@ -80,7 +80,7 @@ class Forced:
     """
 
     place: int
-    trace: Trace
+    trace: TokenTrace
     n_cached_tokens: int | None
     batch_min: int | None
     batch_max: int | None

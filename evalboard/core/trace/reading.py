@@ -10,7 +10,7 @@ from evalboard.core.trace import directory, parts
 from evalboard.core.trace.trace_columns import TraceColumns
 
 
-class Piece(NamedTuple):
+class BlockPiece(NamedTuple):
     """Bytes of a block: which of the blocks, the first byte, and how many."""
 
     block: int
@@ -32,11 +32,11 @@ class Reading:
         self._parts = self._table.parts_of(self._rows)
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[BlockPiece]:
         """The parts of blocks that hold the traces."""
         blocks = self._table.blocks_of(self._parts)
         offsets, sizes = self._table.part_offsets[self._parts], self._table.part_sizes[self._parts]
-        return [Piece(*each) for each in zip(blocks.tolist(), offsets.tolist(), sizes.tolist(), strict=True)]
+        return [BlockPiece(*each) for each in zip(blocks.tolist(), offsets.tolist(), sizes.tolist(), strict=True)]
 
     def columns(self, pieces: Sequence[bytes]) -> TraceColumns:
         """Return the traces, in the order of their places, from the bytes of each piece.

@@ -22,7 +22,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class TokenTrace:
     """One response as the engine decoded it.
 
     token_ids: int32[n], the chosen token of each position.
@@ -95,7 +95,7 @@ def make_trace(
     logprobs: Sequence[float],
     alternatives: Sequence[Sequence[tuple[int, float]]],
     prompt_token_ids: Sequence[int] | None = None,
-) -> Trace:
+) -> TokenTrace:
     """Build a trace from plain lists; rows of alternatives may have different lengths."""
     k = max((len(row) for row in alternatives), default=0)
     ids = np.full((len(token_ids), k), NO_TOKEN, dtype=np.int32)
@@ -104,7 +104,7 @@ def make_trace(
         for rank, (token, logprob) in enumerate(row):
             ids[position, rank] = token
             values[position, rank] = logprob
-    return Trace(
+    return TokenTrace(
         token_ids=np.asarray(token_ids, dtype=np.int32),
         logprobs=np.asarray(logprobs, dtype=np.float32),
         alternative_ids=ids,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.digest import short_digest
-from evalboard.core.trace.trace import NO_TOKEN, Trace
+from evalboard.core.trace.trace import NO_TOKEN, TokenTrace
 
 _SHAPE = struct.Struct("<II")
 
@@ -34,7 +34,7 @@ class TraceColumns:
     def __len__(self) -> int:
         return len(self.widths)
 
-    def trace(self, index: int) -> Trace:
+    def trace(self, index: int) -> TokenTrace:
         """Return one of the traces, without prompt ids; a view, not a copy."""
         start, end = self.starts[index : index + 2].tolist()
         k = int(self.widths[index])
@@ -42,10 +42,10 @@ class TraceColumns:
             ids, logprobs = np.zeros((0, k), np.int32), np.zeros((0, k), np.float32)
         else:
             ids, logprobs = self.alternative_ids[start:end, :k], self.alternative_logprobs[start:end, :k]
-        return Trace(self.token_ids[start:end], self.logprobs[start:end], ids, logprobs)
+        return TokenTrace(self.token_ids[start:end], self.logprobs[start:end], ids, logprobs)
 
     def digests(self) -> list[bytes]:
-        """Return the digest of each trace, as `Trace.digest`."""
+        """Return the digest of each trace, as `TokenTrace.digest`."""
         columns = (self.token_ids, self.logprobs, self.alternative_ids, self.alternative_logprobs)
         widest, views = self.alternative_ids.shape[1], [_bytes(column) for column in columns]
         widths, starts = self.widths.tolist(), (4 * self.starts).tolist()
@@ -91,7 +91,7 @@ class TraceColumns:
         )
 
 
-def join_traces(traces: Sequence[Trace]) -> TraceColumns:
+def join_traces(traces: Sequence[TokenTrace]) -> TraceColumns:
     """Return the columns of some traces, in their order."""
     lengths = np.array([len(trace) for trace in traces], np.int64)
     widths = np.array([trace.k for trace in traces], np.int64)
@@ -107,7 +107,7 @@ def join_columns(columns: Sequence[TraceColumns]) -> TraceColumns:
 
 
 def _join(
-    lengths: NDArray[np.int64], widths: NDArray[np.int64], tables: Sequence[Trace] | Sequence[TraceColumns]
+    lengths: NDArray[np.int64], widths: NDArray[np.int64], tables: Sequence[TokenTrace] | Sequence[TraceColumns]
 ) -> TraceColumns:
     shape = (int(lengths.sum()), _widest(lengths, widths))
     ids, logprobs = np.full(shape, NO_TOKEN, np.int32), np.full(shape, np.nan, np.float32)

@@ -10,7 +10,7 @@ from evalboard.contract.draws import Draws
 from evalboard.contract.release import CasesChanged, ReachInterval, TargetedRepeats
 from evalboard.core.compare import LOADED_BATCHES, is_steady_batch, read_side_draws
 from evalboard.core.profile import have_same_seeds
-from evalboard.core.scoring import MEAN, Metric
+from evalboard.core.scoring import MEAN, MetricSpec
 from evalboard.core.stats import (
     NO_DRAW_MARKS,
     Bools,
@@ -333,7 +333,7 @@ def _missing(
     entering: Sequence[SideDraws],
     n_cases_missing: int,
     change: Change | None,
-    metric: Metric,
+    metric: MetricSpec,
     strata: Strata | None,
     *,
     share_seeds: bool,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from evalboard.contract.release import MeasuredNoise
-from evalboard.core.scoring import Metric
+from evalboard.core.scoring import MetricSpec
 from evalboard.core.stats import (
     OVERDISPERSED_BELOW,
     Bools,
@@ -53,7 +53,7 @@ def has_score(scores: Scores) -> Bools:
     return np.asarray(~np.isnan(scores).all(axis=1))
 
 
-def measure_side(scores: Scores, metric: Metric) -> MeasuredSide:
+def measure_side(scores: Scores, metric: MetricSpec) -> MeasuredSide:
     """Measure one side. What several draws come to is no repeat's score: there are then no points by repeat."""
     if not scores.size:
         return UNKNOWN_SIDE

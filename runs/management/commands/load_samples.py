@@ -18,7 +18,7 @@ from sesame.utils import get_query_string
 
 from runs.access import create_token, grant_role, secret_digest
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
-from runs.models import Endpoint, Run, Suite, Token
+from runs.models import EndpointRecord, RunRecord, Suite, Token
 from runs.run import create_run
 from runs.suites import push_suite
 from runs.tour import load_tour
@@ -52,7 +52,9 @@ class Command(BaseCommand):
         runs: list[int] = []
         for dtype in () if no_engine else DTYPES:
             endpoint = _endpoint(dtype)
-            known = Run.objects.filter(suite_version=version, endpoint=endpoint, profile__slug="pinned").order_by("id")
+            known = RunRecord.objects.filter(suite_version=version, endpoint=endpoint, profile__slug="pinned").order_by(
+                "id"
+            )
             if not no_runs and not known.exists():
                 create_run(
                     suite=version.suite.slug,
@@ -80,9 +82,9 @@ def _local_admin() -> Any:
     return user
 
 
-def _endpoint(dtype: str) -> Endpoint:
+def _endpoint(dtype: str) -> EndpointRecord:
     slug = f"sample-{dtype}"
-    known = Endpoint.objects.filter(slug=slug).first()
+    known = EndpointRecord.objects.filter(slug=slug).first()
     if known is not None:
         return known
     return create_endpoint(

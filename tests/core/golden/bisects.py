@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from evalboard.contract.lab_kinds import FieldState, Reach, Shown
+from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
 from evalboard.core.lab import Bisected, judge_steps, plan_more_steps, plan_steps
 from evalboard.wording.bisect import REASONS, describe_bisect, describe_field, describe_reach
 from tests.core.golden.readers import Sentence, Situations
@@ -18,7 +18,7 @@ DRIVER: dict[str, Any] = {
     "label": "hardware.driver",
     "baseline": "580.65",
     "candidate": "580.82",
-    "reach": Reach.NOT_REACHABLE,
+    "reach": FieldReach.NOT_REACHABLE,
     "state": FieldState.NOT_REACHABLE,
     "finding": "not reachable",
     "note": "no worker alive has 580.65",
@@ -27,14 +27,14 @@ DRIVER: dict[str, Any] = {
     "points": None,
     "n_steps": 0,
 }
-SCORER = DRIVER | {"label": "scorer", "reach": Reach.SCORER, "state": FieldState.SCORER_ONLY, "points": -0.1}
+SCORER = DRIVER | {"label": "scorer", "reach": FieldReach.SCORER, "state": FieldState.SCORER_ONLY, "points": -0.1}
 
-Flips = Callable[[frozenset[str], int], Shown]
+Flips = Callable[[frozenset[str], int], StepAnswer]
 
 
 def flips_with(*names: str, n: int = N_CASES) -> Flips:
     """Return the answers of a stack on which these fields together flip the first n cases."""
-    return lambda step, case: Shown.CANDIDATE if case < n and step >= set(names) else Shown.BASELINE
+    return lambda step, case: StepAnswer.CANDIDATE if case < n and step >= set(names) else StepAnswer.BASELINE
 
 
 def read(
@@ -48,7 +48,7 @@ def read(
 ) -> list[Sentence]:
     """Take the steps that a bisect asks for, the first `n_steps` of them, and read what is said then."""
     names = tuple(fields)
-    answers: dict[frozenset[str], list[Shown]] = {}
+    answers: dict[frozenset[str], list[StepAnswer]] = {}
     steps = plan_steps(names)
     while steps:
         for step in steps:
@@ -61,7 +61,7 @@ def read(
 
 def _bisect(
     bisected: Bisected,
-    answers: dict[frozenset[str], list[Shown]],
+    answers: dict[frozenset[str], list[StepAnswer]],
     names: tuple[str, ...],
     beside: tuple[dict[str, Any], ...],
 ) -> Any:
@@ -70,7 +70,7 @@ def _bisect(
         | {
             "name": each.name,
             "label": describe_field(each.name),
-            "reach": Reach.HERE,
+            "reach": FieldReach.HERE,
             "state": each.state,
             "n_made": each.n_made,
             "n_undone": each.n_undone,
@@ -92,20 +92,20 @@ def _bisect(
     )
 
 
-def either(step: frozenset[str], case: int) -> Shown:
+def either(step: frozenset[str], case: int) -> StepAnswer:
     """Give the candidate's answer where any of two fields is turned."""
-    return Shown.CANDIDATE if step & {"dtype", "sampling.top_k"} else Shown.BASELINE
+    return StepAnswer.CANDIDATE if step & {"dtype", "sampling.top_k"} else StepAnswer.BASELINE
 
 
-def shared(step: frozenset[str], case: int) -> Shown:
+def shared(step: frozenset[str], case: int) -> StepAnswer:
     """Give the candidate's answer to eight cases by one field, to the others by another."""
     return flips_with("dtype" if case < 8 else "sampling.top_k")(step, case)
 
 
-def lawless(step: frozenset[str], case: int) -> Shown:
+def lawless(step: frozenset[str], case: int) -> StepAnswer:
     """Give the candidate's answer with all fields, with the first alone, and with all but the first."""
     is_candidate = len(step) == 3 or step in ({"dtype"}, {"engine.enforce_eager", "sampling.top_k"})
-    return Shown.CANDIDATE if is_candidate else Shown.OTHER if step else Shown.BASELINE
+    return StepAnswer.CANDIDATE if is_candidate else StepAnswer.OTHER if step else StepAnswer.BASELINE
 
 
 SITUATIONS: Situations = {

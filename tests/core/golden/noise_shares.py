@@ -5,12 +5,12 @@ from dataclasses import asdict
 import numpy as np
 
 from bench.simulated import BATCHED, PINNED, pairs
-from evalboard.core.stats import NOISE_LEVEL, NoiseShare, difference_points, measure_noise_share
+from evalboard.core.stats import NOISE_LEVEL, DifferenceNoise, difference_points, measure_noise_share
 from evalboard.wording.noise_share import write_noise_share
 from tests.core.golden.readers import Sentence, Situations
 
 
-def read_share(share: NoiseShare, difference: float, near_ties: float | None = None) -> list[Sentence]:
+def read_share(share: DifferenceNoise, difference: float, near_ties: float | None = None) -> list[Sentence]:
     facts = {**asdict(share), "level": NOISE_LEVEL, "difference": difference, "near_ties": near_ties}
     return [Sentence("noise share", share.reason or "", write_noise_share(facts))]
 
@@ -41,10 +41,10 @@ SITUATIONS: Situations = {
     "Batched runs, nothing changed": lambda: batched(0.0),
     "Batched runs of twenty cases": lambda: batched(0.0, n_cases=20, repeats=2),
     "A batched run against a pinned one": lambda: against_steady(-2.0),
-    "Little noise and a small loss in a large suite": lambda: read_share(NoiseShare(0.012), -0.052),
-    "A difference of nothing": lambda: read_share(NoiseShare(0.37), 0.0),
+    "Little noise and a small loss in a large suite": lambda: read_share(DifferenceNoise(0.012), -0.052),
+    "A difference of nothing": lambda: read_share(DifferenceNoise(0.37), 0.0),
     "Pinned runs that near ties moved": lambda: pinned(-0.4),
     "Pinned runs without near ties": lambda: pinned(None),
-    "One repeat a side": lambda: read_share(NoiseShare(None, "one_repeat"), -1.2),
-    "Answers out of a cache": lambda: read_share(NoiseShare(None, "left_out"), 0.0),
+    "One repeat a side": lambda: read_share(DifferenceNoise(None, "one_repeat"), -1.2),
+    "Answers out of a cache": lambda: read_share(DifferenceNoise(None, "left_out"), 0.0),
 }

@@ -7,8 +7,8 @@ import numpy as np
 
 from bench.simulated_probes import BETWEEN_RUNS, QUIET, batch_calls, canary_runs, seed_calls
 from evalboard.core.probes import (
-    ProbeCall,
-    ProbeFinding,
+    ProbeExchange,
+    ProbeResult,
     compare_batch_probes,
     judge_audit_probe,
     judge_batch_probe,
@@ -19,7 +19,7 @@ from evalboard.core.probes import (
     judge_seed_probe,
 )
 from evalboard.wording.capability import describe_parameter
-from evalboard.wording.hop import Side, describe_hop
+from evalboard.wording.hop import HopSide, describe_hop
 from tests.capability import EVERYTHING, answer_calls
 from tests.core.golden.readers import Sentence, Situations, read_batch_comparison, read_probe
 from tests.core.test_audit_probe import BLUE
@@ -35,43 +35,43 @@ CONDITIONS = conditions()
 TEA = calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5)
 
 
-def read_seed(asked: list[ProbeCall]) -> list[Sentence]:
+def read_seed(asked: list[ProbeExchange]) -> list[Sentence]:
     return read_probe("seed", judge_seed_probe(asked))
 
 
-def seeds(seed: int, *, n_failed: int = 0, **how: float) -> list[ProbeCall]:
+def seeds(seed: int, *, n_failed: int = 0, **how: float) -> list[ProbeExchange]:
     asked = seed_calls(np.random.default_rng(seed), **how)  # type: ignore[arg-type]
     return [replace(call, token_ids=(), error="The engine is gone.") for call in asked[:n_failed]] + asked[n_failed:]
 
 
-def dropped_by_one_bucket() -> list[ProbeCall]:
+def dropped_by_one_bucket() -> list[ProbeExchange]:
     rng = np.random.default_rng(3)
     loyal = [replace(call, bucket=1) for call in seed_calls(rng, noise=QUIET)]
     dropping = iter(seed_calls(rng, dropped=1.0))
     return [replace(next(dropping), bucket=2) if index % 5 in (0, 2) else call for index, call in enumerate(loyal)]
 
 
-def read_batch(asked: list[ProbeCall]) -> list[Sentence]:
+def read_batch(asked: list[ProbeExchange]) -> list[Sentence]:
     return read_probe("batch", judge_batch_probe(asked))
 
 
-def read_two_batches(one: list[ProbeCall], other: list[ProbeCall]) -> list[Sentence]:
+def read_two_batches(one: list[ProbeExchange], other: list[ProbeExchange]) -> list[Sentence]:
     return read_batch_comparison(compare_batch_probes(one, other))
 
 
-def batches(seed: int, *, share: float, moved: int = 0) -> list[ProbeCall]:
+def batches(seed: int, *, share: float, moved: int = 0) -> list[ProbeExchange]:
     return batch_calls(np.random.default_rng(seed), share=share, moved=moved)
 
 
-def read_routing(asked: list[ProbeCall], last: str | None = None) -> list[Sentence]:
+def read_routing(asked: list[ProbeExchange], last: str | None = None) -> list[Sentence]:
     return read_probe("routing", judge_routing_probe(asked, last_fingerprint=last))
 
 
-def read_audit(now: list[ProbeCall], earlier: list[ProbeCall] | None = None) -> list[Sentence]:
+def read_audit(now: list[ProbeExchange], earlier: list[ProbeExchange] | None = None) -> list[Sentence]:
     return read_probe("audit", judge_audit_probe(now, earlier or []))
 
 
-def read_determinism(*asked: list[ProbeCall]) -> list[Sentence]:
+def read_determinism(*asked: list[ProbeExchange]) -> list[Sentence]:
     finding = judge_determinism_probe([call for calls in asked for call in calls], parameters=CONDITIONS)
     covers = {"model": "smollm2-135m", "dtype": "float32", "quantization": None, "n_devices": 1}
     return read_probe("determinism", replace(finding, numbers={**finding.numbers, "covers": covers}))
@@ -86,15 +86,15 @@ def canaries(**how: float) -> Runs:
     return canary_runs(np.random.default_rng(1), **how)  # type: ignore[arg-type]
 
 
-def named(*backends: str) -> list[ProbeCall]:
+def named(*backends: str) -> list[ProbeExchange]:
     """Answers of a server of others that say who gave them; "" where one does not."""
     return [
-        ProbeCall(prompt=0, group="ask", round=index, worker=1, text="Tuesday", is_remote=True, backend=backend)
+        ProbeExchange(prompt=0, group="ask", round=index, worker=1, text="Tuesday", is_remote=True, backend=backend)
         for index, backend in enumerate(backends)
     ]
 
 
-def read_capability(asked: list[ProbeCall]) -> list[Sentence]:
+def read_capability(asked: list[ProbeExchange]) -> list[Sentence]:
     """The finding's sentence, and what each row of the table says."""
     finding = judge_capability_probe(asked)
     rows = [
@@ -103,20 +103,22 @@ def read_capability(asked: list[ProbeCall]) -> list[Sentence]:
     return [*read_probe("capability", finding), *rows]
 
 
-def read_hop(kind: str, direct: ProbeFinding, gateway: ProbeFinding) -> list[Sentence]:
-    sides = [Side(slug, finding.state, finding.numbers) for slug, finding in (("vllm-a", direct), ("litellm", gateway))]
+def read_hop(kind: str, direct: ProbeResult, gateway: ProbeResult) -> list[Sentence]:
+    sides = [
+        HopSide(slug, finding.state, finding.numbers) for slug, finding in (("vllm-a", direct), ("litellm", gateway))
+    ]
     return [Sentence("hop", "", describe_hop(kind, *sides))]
 
 
 def read_hop_of_states(kind: str, direct: str, gateway: str) -> list[Sentence]:
-    return read_hop(kind, ProbeFinding(direct), ProbeFinding(gateway))
+    return read_hop(kind, ProbeResult(direct), ProbeResult(gateway))
 
 
-def capability(**how: Any) -> ProbeFinding:
+def capability(**how: Any) -> ProbeResult:
     return judge_capability_probe(answer_calls(**how))
 
 
-def shifted(one: str, other: str) -> list[ProbeCall]:
+def shifted(one: str, other: str) -> list[ProbeExchange]:
     """A check whose two calls with one seed part, and later than the third."""
     texts = {"same": [one, other], "different": ["a bee"]}
     return [
@@ -158,7 +160,7 @@ SITUATIONS: Situations = {
     "Sixty answers of the same stack as before": lambda: read_routing(calls(1, *[A] * 60), A),
     "A single answer": lambda: read_routing(calls(1, A)),
     "A worker without any answer": lambda: read_routing(
-        [*calls(1, A, A), ProbeCall(prompt=0, group="ask", worker=2, error="The worker went away.")]
+        [*calls(1, A, A), ProbeExchange(prompt=0, group="ask", worker=2, error="The worker went away.")]
     ),
     "The stack was rotated": lambda: read_routing(calls(1, A, A), B),
     "Two stacks": lambda: read_routing([*calls(1, A, A, A), *calls(2, A, B, B, B, B)]),
@@ -189,7 +191,7 @@ SITUATIONS: Situations = {
     "The first audit of one worker": lambda: read_audit(audited(1, *BLUE)),
     "An audit without an answer": lambda: read_audit([]),
     # Failures.
-    "Every call failed": lambda: read_routing([ProbeCall(prompt=0, group="ask", worker=1, error="Gone.")] * 3),
+    "Every call failed": lambda: read_routing([ProbeExchange(prompt=0, group="ask", worker=1, error="Gone.")] * 3),
     # Canary.
     "The first canary": lambda: read_canary(runs_of(-0.5)),
     "Three canaries that agree": lambda: read_canary(runs_of(*[-0.5] * 3)),
@@ -259,5 +261,5 @@ SITUATIONS: Situations = {
         "capability", capability(), capability(refuses={"min_p": "Unknown parameter: 'min_p'."})
     ),
     "The gateway drops nothing": lambda: read_hop("capability", capability(), capability()),
-    "A canary without logprobs": lambda: read_canary([[ProbeCall(prompt=0, group="ask", token_ids=(1,))]] * 12),
+    "A canary without logprobs": lambda: read_canary([[ProbeExchange(prompt=0, group="ask", token_ids=(1,))]] * 12),
 }

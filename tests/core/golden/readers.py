@@ -7,8 +7,8 @@ from typing import Any
 from evalboard.core.compare.cause import find_cause
 from evalboard.core.compare.divergence import Divergence
 from evalboard.core.compare.known_pair import KnownResponse, Pair
-from evalboard.core.probes.call import ProbeFinding
-from evalboard.core.stats.numeric_noise import NumericNoise
+from evalboard.core.probes.call import ProbeResult
+from evalboard.core.stats.numeric_noise import LogitNoise
 from evalboard.core.suite import PolicySettings
 from evalboard.core.verdict import verdict
 from evalboard.core.verdict.gate import GateQuestion, VerdictLine
@@ -60,7 +60,7 @@ def read_release(*gates: tuple[str, str, GateQuestion]) -> list[Sentence]:
 def read_cause(
     parting: Divergence | None,
     *,
-    noise: NumericNoise = ASSUMED,
+    noise: LogitNoise = ASSUMED,
     base: KnownResponse = SIDE,
     replay: str = REPLAY,
     **candidate: Any,
@@ -74,12 +74,12 @@ def read_cause(
     return [Sentence("cause", code, explain_cause(cause, replay=replay))]
 
 
-def read_probe(kind: str, finding: ProbeFinding) -> list[Sentence]:
+def read_probe(kind: str, finding: ProbeResult) -> list[Sentence]:
     text = probe.describe_finding(kind, finding.state, finding.numbers)
     return [Sentence(f"{kind} probe", finding.state, text)]
 
 
-def read_batch_comparison(finding: ProbeFinding) -> list[Sentence]:
+def read_batch_comparison(finding: ProbeResult) -> list[Sentence]:
     text = probe.describe_batch_comparison(finding.state, finding.numbers)
     return [Sentence("two batch probes", finding.state, text)]
 
