@@ -2,10 +2,10 @@
 
     python tools/house.py --list     also print what each row counts
     python tools/house.py --page     also count the modules that one view of a run's page enters; starts a database
-    python tools/house.py --write    write the map in docs/architecture.md, and shorten class_names.txt
+    python tools/house.py --write    write the map in docs/architecture.md
 
 It fails if there are more code lines than `[tool.evalboard.house]` in pyproject.toml allows, if the decision named
-there does not give that number, if class names are not as class_names.txt says, and if the map is out of date.
+there does not give that number, if two classes have one name, and if the map is out of date.
 """
 
 import ast
@@ -173,24 +173,14 @@ def draw_map(root: Path) -> tuple[str, list[str]]:
 
 
 def find_problems(root: Path, sources: list[Source], *, write: bool = False) -> list[str]:
-    """Return what fails. write: mend the map, and shorten the list of class names."""
+    """Return what fails. write: mend the map."""
     limits = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["evalboard"]["house"]
     n_code, allowed = sum(each.n_code for each in sources), f"{limits['code_lines']:,} code lines"
     problems = [] if n_code <= limits["code_lines"] else [f"{n_code:,}, where pyproject.toml allows {allowed}"]
     if not any(allowed in page.read_text() for page in root.glob(f"docs/decisions/{limits['decision']:04d}-*.md")):
         problems.append(f"decision {limits['decision']} does not say why there may be {allowed}")
-    shared, listed_at = find_shared_names(sources), root / "tools/class_names.txt"
-    listed = {name: int(n) for name, n in map(str.split, listed_at.read_text().splitlines())}
-    if write:
-        listed = {name: min(n, len(shared[name])) for name, n in listed.items() if name in shared}
-        listed_at.write_text("".join(f"{name} {n}\n" for name, n in sorted(listed.items())))
-    for name, paths in ((name, shared.get(name, [])) for name in sorted({*shared, *listed})):
-        if len(paths) > listed.get(name, 1):
-            problems.append(f"{len(paths)} classes are called {name}, rename the new one: {', '.join(paths)}")
-        elif len(paths) < listed.get(name, 0):
-            problems.append(
-                f"class_names.txt has {listed[name]} of {name}, there are fewer; run tools/house.py --write"
-            )
+    for name, paths in find_shared_names(sources).items():
+        problems.append(f"{len(paths)} classes are called {name}, rename the new one: {', '.join(paths)}")
     page, (table, unused) = root / "docs/architecture.md", draw_map(root)
     problems += [f"nothing is called {noun!r}: strike it from OTHER_NOUNS" for noun in unused]
     between = re.compile(r"(?<=<!-- map of subjects -->\n).*?(?=<!-- end -->)", re.DOTALL)

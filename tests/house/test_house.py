@@ -24,7 +24,6 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(house, "OTHER_NOUNS", {})
     files = {
         "pyproject.toml": PYPROJECT.format(limit=1000),
-        "tools/class_names.txt": "",
         "docs/architecture.md": "<!-- map of subjects -->\n<!-- end -->\n",
         "docs/decisions/0003-more.md": "There may be 1,000 code lines, because …",
     }
@@ -147,20 +146,6 @@ def test_one_class_of_a_name(tree: Path) -> None:
     assert house.find_problems(tree, sources) == [
         "2 classes are called Answer, rename the new one: runs/a.py, worker/b.py"
     ]
-
-
-def test_the_list_of_class_names_only_shrinks(tree: Path) -> None:
-    names = tree / "tools" / "class_names.txt"
-    names.write_text("Answer 3\nBox 2\n")
-    sources = plant(
-        tree, {"runs/a.py": "class Answer: ...", "worker/b.py": "class Answer: ...", "runs/c.py": "class Box: ..."}
-    )
-    assert len(house.find_problems(tree, sources)) == 2
-    assert house.find_problems(tree, sources, write=True) == []
-    assert names.read_text() == "Answer 2\n"
-    sources = plant(tree, {"frontend/d.py": "class Answer: ..."})
-    assert len(house.find_problems(tree, sources, write=True)) == 1
-    assert names.read_text() == "Answer 2\n"
 
 
 def test_more_code_needs_a_decision_that_names_the_number(tree: Path) -> None:

@@ -19,7 +19,7 @@ class DecodedSide:
     n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides.
     n_processes: engine processes. broken_pins: names, each once.
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
-    strays, unsteady: as `Run` has them. is_log: another tool's log. is_reported: a log or an external server said who
+    strays, unsteady: as `RunRecord` has them. is_log: another tool's log. is_reported: a log or an external server said who
     answered. is_read: read from a log, also from an export of ours.
     buckets: [share, fingerprint, batch class, points] of each, points None where it has no score.
     """
