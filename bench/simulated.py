@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
 from evalboard.core.compare import ServedShare, SideSetup
+from evalboard.core.release import GateQuestion, judge_gate
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.stats import Marks, make_mark, normal_quantile, student_quantile
 from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, parse_policy
-from evalboard.core.verdict import GateQuestion, judge_gate
-from evalboard.core.verdict.gate_verdict import GateVerdict
 
 SEED = 20261121
 N_CASES = 800

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Regime, Scores, draw_chances, follow, judge
 from evalboard.contract.draws import Draws
 from evalboard.core.profile import call_seed
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.suite import DEFAULT_POLICIES, SAMPLED_POLICY, parse_policy
-from evalboard.core.verdict.gate_verdict import GateVerdict
 
 UNSTABLE = 0.3  # of the cases
 SETTINGS = parse_policy(DEFAULT_POLICIES[SAMPLED_POLICY]["settings"])

@@ -22,9 +22,9 @@ from bench.simulated import (
     judge,
     pairs,
 )
+from evalboard.core.release import settle
 from evalboard.core.stats import DifferenceEstimate, estimate_difference, measure_noise, normal_quantile
 from evalboard.core.suite import PolicySettings
-from evalboard.core.verdict import settle
 
 LAST = PAIRED.looks[-1]
 BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.01)  # of the chance that is said

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import OneComputation
+from evalboard.contract.compare import OneComputation
 from evalboard.core.stats import (
     LogitNoise,
     choose_larger_noise,

@@ -23,10 +23,10 @@ from bench.simulated import (
     draw_chances,
     draw_repeats,
 )
+from evalboard.core.release import GateQuestion, TargetedScores, judge_gate
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.stats import NOISIEST, normal_quantile
 from evalboard.core.suite import TARGETED_REPEATS
-from evalboard.core.verdict import GateQuestion, TargetedScores, judge_gate
-from evalboard.core.verdict.gate_verdict import GateVerdict
 
 Scores = NDArray[np.float64]
 FORETOLD = (0.4, 0.6, 0.8)  # of the noisy cases

@@ -41,7 +41,7 @@ PACKAGES = (
     "evalboard.core.archive",
     "evalboard.core.compare",
     "evalboard.core.probes",
-    "evalboard.core.verdict",
+    "evalboard.core.release",
     "evalboard.contract.release",
     "evalboard.contract.run",
     "re2",

@@ -7,8 +7,8 @@ from typing import Any
 from django.utils import timezone
 
 from evalboard.core.digest import digest_json
+from evalboard.core.release import VERDICT_RULES
 from evalboard.core.suite import DEFAULT_POLICIES
-from evalboard.core.verdict import VERDICT_RULES
 from runs import sign_off_chain
 from runs.models import (
     BaselineRecord,

@@ -21,7 +21,7 @@ from runs.work import Lease, beat, count_fenced, register_worker, stop_worker, w
 from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
-from worker.force import ForceJob
+from worker.forced import ForceJob
 from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob

@@ -16,7 +16,7 @@ from evalboard.wording.numbers import counted, scores_beside, signed
 from evalboard.wording.outcomes import count_changes, count_targeted
 
 if TYPE_CHECKING:
-    from evalboard.contract.comparison import Comparison, LedgerLine, LedgerPart
+    from evalboard.contract.compare import Comparison, LedgerLine, LedgerPart
 
 
 def compare(

@@ -15,8 +15,8 @@ from evalboard.cli import (
     endpoint,
     experiment,
     export,
-    force,
-    importing,
+    forced,
+    imports,
     on_policy,
     probe,
     release,
@@ -76,12 +76,12 @@ app.command()(compare.compare)
 app.command()(release.release)
 app.command()(replay.replay)
 app.command()(bisect.bisect)
-app.command()(force.force)
+app.command()(forced.force)
 app.command()(probe.probe)
 app.command("on-policy")(on_policy.on_policy)
 app.command()(verify.verify)
 app.command()(export.export)
-app.command("import")(importing.import_logs)
+app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, worker, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)
 app.add_typer(suite.app, name="suite", cls=Commands)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, overload
 
 from evalboard.client.answers import Answer, Json, Value
 from evalboard.contract.base import Contract
-from evalboard.contract.comparison import Comparison
+from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Release
 from evalboard.contract.run import Run
 from evalboard.wording.numbers import capital, counted, signed

@@ -8,7 +8,7 @@ from evalboard.wording.run import describe_ahead, describe_pause
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
-    from evalboard.contract.comparison import Comparison
+    from evalboard.contract.compare import Comparison
     from evalboard.contract.forced import ForcedScoring
     from evalboard.contract.lab import Experiment
     from evalboard.contract.parts import Pause

@@ -15,7 +15,7 @@ from evalboard.client.transport import Transport
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
-from evalboard.contract.comparison import ComparedCase, Comparison
+from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import

@@ -1,7 +1,7 @@
 """Two answers around the place where they part, cut to a line each: for lists of cases that changed."""
 
 from evalboard.contract.base import Contract, Count
-from evalboard.contract.comparison import CaseOutcome
+from evalboard.contract.compare import CaseOutcome
 
 
 class AnswerExcerpt(Contract):

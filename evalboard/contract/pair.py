@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
-from evalboard.contract.comparison import SIDES, Moved, PartedPair
+from evalboard.contract.compare import SIDES, Moved, PartedPair
 from evalboard.contract.response import ResponseContent
 from evalboard.contract.trace import Position, TokenAtPosition
 

@@ -22,7 +22,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.comparison import Computation
+from evalboard.contract.compare import Computation
 from evalboard.contract.draws import Draws
 from evalboard.contract.parts import ByChance, name_version
 from evalboard.contract.treatments import TREATMENTS

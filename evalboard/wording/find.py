@@ -3,7 +3,7 @@
 from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow
 from evalboard.wording.numbers import change_and_interval, counted, score_range
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 
 
 def describe_run(row: RunRow) -> tuple[str, str]:

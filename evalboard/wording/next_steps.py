@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
 from evalboard.wording.numbers import counted, interval, listed
-from evalboard.wording.verdict import cases_needed, in_ten
+from evalboard.wording.release_verdict import cases_needed, in_ten
 
 Facts = Mapping[str, Any]
 

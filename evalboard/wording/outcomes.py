@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evalboard.wording.numbers import about, counted, listed
 
 if TYPE_CHECKING:
-    from evalboard.contract.comparison import Comparison, OutcomeCounts
+    from evalboard.contract.compare import Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 

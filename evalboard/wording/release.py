@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evalboard.wording import verdict
+from evalboard.wording import release_verdict
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.numbers import ShownScores, interval_digits, points, scores_beside
+from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_warnings import warning
-from evalboard.wording.verdict_names import verdict_name
 
 Json = dict[str, Any]
 Sentence = Callable[[str, Mapping[str, Any]], str]
 
-KINDS: dict[str, Sentence] = {"reasons": verdict.reason, "warnings": warning, "next": next_step}
+KINDS: dict[str, Sentence] = {"reasons": release_verdict.reason, "warnings": warning, "next": next_step}
 
 
 def write_verdict(document: Mapping[str, Any]) -> Json:
-    """Return the document of `core.verdict.judge_release` with its summary, and a text in place of a line's facts.
+    """Return the document of `core.release.judge_release` with its summary, and a text in place of a line's facts.
 
     A line of the release names its suite where there are several. One that is about a single run, `run` in its facts,
     has its facts beside its text, so that pages know of which other runs the same holds.
@@ -56,13 +56,13 @@ def _summary(document: Mapping[str, Any]) -> str:
     first = gate["reasons"][0]
     code, facts = first["code"], first["facts"]
     if gate["verdict"] == "not_comparable":
-        text = f"The two runs of {gate['suite']} cannot be compared. {verdict.reason(code, facts)}"
-    elif "change" in facts and (claim := verdict.claim(code, facts)):
-        compares = f"{verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
-        text = f"{_moved(gate)} With a change of {verdict.measured(facts)}, the candidate {compares}."
+        text = f"The two runs of {gate['suite']} cannot be compared. {release_verdict.reason(code, facts)}"
+    elif "change" in facts and (claim := release_verdict.claim(code, facts)):
+        compares = f"{release_verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
+        text = f"{_moved(gate)} With a change of {release_verdict.measured(facts)}, the candidate {compares}."
     else:
         scored = _scored(gate, "" if code == "no_metric" else _by(gate))
-        text = f"{scored}. {verdict.reason(code, facts)}"
+        text = f"{scored}. {release_verdict.reason(code, facts)}"
     return f"{text}{_others(document)}"
 
 

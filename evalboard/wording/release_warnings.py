@@ -1,7 +1,7 @@
 """The warnings of a release: each a row, which says what it could change, who must act, and its sentence.
 
 A row is a function under `@warns`. Its name is the code, and its docstring is what the table in docs/releases.md says
-of it. The facts come from `core.verdict.verdict`, from `core.verdict.serving`, or from
+of it. The facts come from `core.release.verdict`, from `core.release.serving`, or from
 `runs.release.verdict_history` where only stored rows have them.
 """
 
@@ -13,8 +13,8 @@ from evalboard.contract.release import Gate, ReleaseActor
 from evalboard.core.compare import BLOCK_WARNINGS
 from evalboard.wording.comparability import BLOCKS
 from evalboard.wording.numbers import capital, counted, fixed, interval, listed, nats_rounded, percent, points, signed
-from evalboard.wording.run_warnings import PINS_NAMED
-from evalboard.wording.verdict import (
+from evalboard.wording.release_names import verdict_name
+from evalboard.wording.release_verdict import (
     accepted,
     count_all_missing,
     count_left_out,
@@ -27,7 +27,7 @@ from evalboard.wording.verdict import (
     limit_points,
     range5,
 )
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.run_warnings import PINS_NAMED
 
 Facts = Mapping[str, Any]
 Sentence = Callable[[Facts], str]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from evalboard.wording.numbers import change_and_interval, counted, interval_digits, points, score_range, signed
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 
 if TYPE_CHECKING:
     from evalboard.contract.release import Gate

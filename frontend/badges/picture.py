@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.run import RunRow
 from evalboard.wording.numbers import points
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 from frontend.release.verdicts import VERDICTS
 from runs.release import SuiteBadge
 

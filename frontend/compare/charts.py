@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from evalboard.contract.comparison import (
+from evalboard.contract.compare import (
     Comparison,
     LedgerLine,
     LedgerPart,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from evalboard.contract.comparison import ComparedCounts, Comparison, OutcomeCounts
+from evalboard.contract.compare import ComparedCounts, Comparison, OutcomeCounts
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.compare import pair_address
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.comparison import Comparison, FlipPoint
+from evalboard.contract.compare import Comparison, FlipPoint
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_address import pair_url
 from frontend.shell.log_scale import LogScale, scale_of

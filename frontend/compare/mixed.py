@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.bucket import Bucket
-from evalboard.contract.comparison import SIDES, Comparison
+from evalboard.contract.compare import SIDES, Comparison
 from evalboard.wording.run import without_odd_ones
 from frontend.templatetags.numbers import share
 from runs.run import bucket_reports

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.comparison import Comparison, OutcomeCounts
+from evalboard.contract.compare import Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
 from evalboard.wording.outcomes import explain_marks
 from frontend.compare import filters, pair_address

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evalboard.contract.comparison import SIDES
+from evalboard.contract.compare import SIDES
 from evalboard.contract.pair import MarginPoint, TracePair
 from frontend.shell.log_scale import LogScale, scale_of
 from frontend.templatetags.numbers import nats

@@ -7,7 +7,7 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from evalboard.contract.comparison import CaseOutcome
+from evalboard.contract.compare import CaseOutcome
 from evalboard.contract.excerpt import PairExcerpt, ShownCase
 from evalboard.wording.cause import name_changes
 from frontend.compare.outcomes import OutcomeLine

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from evalboard.contract.comparison import BucketOfSide, ComparedCase, Comparison
+from evalboard.contract.compare import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
 from frontend.compare import charts, filters, flip_chart, looked_at, outcomes, pair_address, words
 from frontend.compare.causes import MARKS

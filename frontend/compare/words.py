@@ -1,6 +1,6 @@
 """Why the number moved, in words for somebody who has never seen the product."""
 
-from evalboard.contract.comparison import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
+from evalboard.contract.compare import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
 from frontend.compare.causes import MARKS
 from frontend.shell.findings import Headline

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, Gate, GateSide, Release, SettlePlan
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
-from evalboard.wording.verdict import in_ten
+from evalboard.wording.release_verdict import in_ten
 from frontend.release import forms, steps, words
 from frontend.release.forms import RerunForm, SettleForm, SignForm
 from frontend.release.verdicts import DECISIONS

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract.bucket import Bucket, Metric
-from evalboard.contract.comparison import Comparison
+from evalboard.contract.compare import Comparison
 from evalboard.contract.manifest import MovedField
 from evalboard.contract.probe import ProbeHop, ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
@@ -13,8 +13,8 @@ from evalboard.contract.stack import FingerprintDifference
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
+from evalboard.wording.release_verdict import claim
 from evalboard.wording.run import without_odd_ones
-from evalboard.wording.verdict import claim
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes

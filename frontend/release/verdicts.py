@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalboard.wording.verdict_names import NAMES, verdict_name
+from evalboard.wording.release_names import NAMES, verdict_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evalboard.contract.comparison import Comparison
+from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, Release
 from evalboard.contract.run import RunRow
 from evalboard.core.errors import EvalboardError, NotFound

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalboard.contract.comparison import CaseOutcome, Comparison
+from evalboard.contract.compare import CaseOutcome, Comparison
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt, ShownCase
 from evalboard.contract.release import Gate
 from evalboard.wording.numbers import counted

@@ -7,9 +7,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from evalboard.wording.numbers import listed
+from evalboard.wording.release_verdict import MARK_WORDS
 from evalboard.wording.replay import replay_command
 from evalboard.wording.run import explain_trace_reason
-from evalboard.wording.verdict import MARK_WORDS
 from frontend.compare import pair_address
 from frontend.forced import sides
 from frontend.runs import charts, words

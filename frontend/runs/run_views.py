@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
-from evalboard.core.verdict import has_enough_cases
+from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
 from frontend.compare import comparing
 from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, words

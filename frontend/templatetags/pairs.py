@@ -11,7 +11,7 @@ from django import template
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from evalboard.contract.comparison import Moved
+from evalboard.contract.compare import Moved
 from evalboard.contract.excerpt import AnswerExcerpt
 from evalboard.contract.pair import MarginPoint
 from evalboard.core.compare import CauseFacts

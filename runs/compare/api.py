@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
-from evalboard.contract.comparison import CaseOutcome, ComparedCase, Comparison
+from evalboard.contract.compare import CaseOutcome, ComparedCase, Comparison
 from evalboard.contract.pair import TracePair
 from evalboard.core.compare import CAUSES
 from evalboard.core.errors import InvalidInput

@@ -18,7 +18,7 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from evalboard.contract.comparison import Flip
+from evalboard.contract.compare import Flip
 from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
 from evalboard.core.errors import EvalboardError
 from evalboard.wording.comparability import explain_block

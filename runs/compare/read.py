@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from django.db.models import F
 from django.urls import reverse
 
-from evalboard.contract import comparison as contract
+from evalboard.contract import compare as contract
 from evalboard.contract.base import Note
-from evalboard.contract.comparison import SIDES, ComparedCounts
+from evalboard.contract.compare import SIDES, ComparedCounts
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.run import SuiteNamed
 from evalboard.core.compare import round_to_tenths

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTransform
 
-from evalboard.contract.comparison import SIDES, CaseOutcome, ComparedCase
+from evalboard.contract.compare import SIDES, CaseOutcome, ComparedCase
 from evalboard.core.compare import SCORE_MISSING, Cause
 from evalboard.core.errors import NotFound
 from evalboard.wording.cause import explain_cause

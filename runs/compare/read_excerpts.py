@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evalboard.contract.comparison import ComparedCase
+from evalboard.contract.compare import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
 from evalboard.core.compare import cut_hit, cut_text, cut_tokens, find_text_divergence
 from evalboard.core.trace import TokenTrace

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from evalboard.contract import pair as contract
 from evalboard.contract.call import CallFacts
-from evalboard.contract.comparison import SIDES
+from evalboard.contract.compare import SIDES
 from evalboard.core.compare import Beside, Continuation, Divergence, Ids, find_continuation
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import TokenTrace

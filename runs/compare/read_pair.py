@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Q
 
 from evalboard.contract import pair as contract
-from evalboard.contract.comparison import Moved
+from evalboard.contract.compare import Moved
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.core.compare import (
     UNKNOWN_SERVING,

@@ -6,7 +6,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.comparison import ComparedCase
+from evalboard.contract.compare import ComparedCase
 from evalboard.core import table
 from runs import exports
 from runs.access import READ

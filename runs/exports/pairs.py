@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evalboard.contract.comparison import ComparedCase, Comparison
+from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.core.errors import Conflict
 from runs.compare import DivergenceFilter, divergence_rows, n_divergences
 from runs.exports.runs import snapshot

@@ -61,7 +61,7 @@ class GateRecord(models.Model):
 
 
 class Verdict(models.Model):
-    """What the rules said on one state of a release's inputs; never changed. `document`: core.verdict's own shape."""
+    """What the rules said on one state of a release's inputs; never changed. `document`: core.release's own shape."""
 
     class Word(models.TextChoices):
         SHIP = "ship"

@@ -17,10 +17,10 @@ from django.urls import reverse
 from evalboard.contract import release as contract
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import NotFound
-from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.wording.numbers import counted
+from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_warnings import warning, weigh
-from evalboard.wording.verdict_names import verdict_name
 from runs.catalogue import expiry
 from runs.compare import read_computations
 from runs.models import GateRecord, PolicyRecord, ReleaseRecord, RunRecord, Settling, SignOffRecord, Verdict

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Any
 
 from evalboard.contract import release as contract
-from evalboard.contract.comparison import Computation
+from evalboard.contract.compare import Computation
 from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
 from runs.run import model_name
 
-Document = Mapping[str, Any]  # of one gate, as core.verdict.gate_verdict writes it
+Document = Mapping[str, Any]  # of one gate, as core.release.gate_verdict writes it
 # What stands of a gate where no verdict says it: the document has null, or is still to be written.
 UNKNOWN: Document = {
     "reasons": (),

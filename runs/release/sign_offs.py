@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, Refused
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 from runs import sign_off_chain
 from runs.access import roles
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict

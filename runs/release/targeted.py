@@ -12,9 +12,9 @@ import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
+from evalboard.core.release import TargetedScores
 from evalboard.core.stats import choose_noisiest
 from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
-from evalboard.core.verdict import TargetedScores
 from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunRecord
 
 
@@ -22,7 +22,7 @@ from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunR
 class TargetedInputs:
     """Targeted repeats of one selection that both runs of a gate have: their scores, by their place in the run.
 
-    n_before: as core.verdict.TargetedScores has it.
+    n_before: as core.release.TargetedScores has it.
     """
 
     cases: bytes

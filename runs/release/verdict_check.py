@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.verdict import FIRST_VERDICT_RULES
+from evalboard.core.release import FIRST_VERDICT_RULES
 from runs import sign_off_chain
 from runs.models import ReleaseRecord, SignOffRecord, Verdict
 from runs.release import verdict_inputs, verdicts

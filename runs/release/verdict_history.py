@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
+from evalboard.core.release import VerdictLine
 from evalboard.core.suite import parse_policy
-from evalboard.core.verdict import VerdictLine
 from runs.models import GateRecord, PolicyRecord, ReleaseRecord, SignOffRecord, Verdict
 from runs.release.verdict_inputs import ReleaseInputs
 

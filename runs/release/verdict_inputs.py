@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
 from evalboard.core import digest
+from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from evalboard.core.trace import NOTABLE
-from evalboard.core.verdict import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from runs.catalogue import expiry
 from runs.compare import ComparisonInputs, SideKey, StoredSide
 from runs.compare import inputs as comparison_inputs

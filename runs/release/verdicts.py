@@ -16,8 +16,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
+from evalboard.core.release import FIRST_VERDICT_RULES, judge_release
 from evalboard.core.suite import parse_policy
-from evalboard.core.verdict import FIRST_VERDICT_RULES, judge_release
 from evalboard.wording.release import write_verdict
 from runs.compare import comparisons
 from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict

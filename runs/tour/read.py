@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.comparison import Comparison
+from evalboard.contract.compare import Comparison
 from evalboard.contract.excerpt import ShownCase
 from evalboard.contract.release import ReleaseRow
 from runs.compare import compare, report_of, worst_cases

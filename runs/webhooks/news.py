@@ -7,7 +7,7 @@ worker that ends a run need not load every page for them.
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 from runs.models import BaselineRecord, GateRecord, ProbeRecord, ReleaseRecord, Rotation, RunRecord, Verdict
 from runs.webhooks import webhooks
 

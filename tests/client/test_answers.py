@@ -13,7 +13,7 @@ from evalboard.client.errors import WrongUse
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
-from evalboard.contract.comparison import ComparedCase, Comparison
+from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.imports import Import
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow

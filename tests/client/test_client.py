@@ -13,7 +13,7 @@ from evalboard.client import Client, EvalboardError, Rows, Unreachable, WrongUse
 from evalboard.client.answers import Answer
 from evalboard.client.notebook import NotebookComparison, NotebookRelease, NotebookRun
 from evalboard.client.rest import RestClient
-from evalboard.contract.comparison import Comparison, ScoreCompared
+from evalboard.contract.compare import Comparison, ScoreCompared
 from runs import models
 from runs.replays import claim_replay
 from tests import build, judged

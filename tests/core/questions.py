@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalboard.core.compare.comparability import ServedShare, SideSetup
+from evalboard.core.release.gate import GateQuestion
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.suite import policy
-from evalboard.core.verdict.gate import GateQuestion
-from evalboard.core.verdict.gate_verdict import GateVerdict
-from evalboard.wording import verdict as words
+from evalboard.wording import release_verdict as words
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.release_warnings import warning
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion
 from evalboard.core.stats import live_answers
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion
 from tests.core.questions import PAIRED, STRICT, question, reasons, runs, warnings
 
 CACHED, FALLBACK, RETRIED = (live_answers.make_mark([name]) for name in live_answers.MARKS)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bench import measured_table, simulated_load
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion
 from evalboard.core.stats import CALLS, count_in_flight, is_in_turn, order_in_turn
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion
 from tests.core.questions import PAIRED, pinned, served, warnings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"

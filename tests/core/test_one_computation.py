@@ -10,7 +10,7 @@ from scipy import stats
 
 from bench.bench_truth import ONE
 from bench.simulated_shifts import share_called_two
-from evalboard.contract.comparison import OneComputation
+from evalboard.contract.compare import OneComputation
 from evalboard.core.stats import judge_distances, judge_steady, mean_within, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
 from evalboard.core.trace import TokenTrace

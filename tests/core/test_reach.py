@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from evalboard.core.release.reach import find_reach
 from evalboard.core.stats.quantiles import normal_quantile, student_quantile
-from evalboard.core.verdict.reach import find_reach
 
 ALONE = [""] * 800
 

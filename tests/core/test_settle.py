@@ -7,11 +7,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from evalboard.core.release import settle
+from evalboard.core.release.settle import SettlingLook
 from evalboard.core.stats import paired
 from evalboard.core.stats.paired import DifferenceEstimate
 from evalboard.core.suite import policy
-from evalboard.core.verdict import settle
-from evalboard.core.verdict.settle import SettlingLook
 from tests.core.questions import PAIRED, STRICT, runs
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion, VerdictLine
+from evalboard.core.release.gate_verdict import GateInput, GateVerdict
 from evalboard.core.stats.quantiles import normal_quantile, student_cdf
 from evalboard.core.suite import policy
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion, VerdictLine
-from evalboard.core.verdict.gate_verdict import GateInput, GateVerdict
 from tests.core.questions import (
     ASKED,
     FIVE,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evalboard.core.compare import comparability
-from evalboard.core.verdict import gate_verdict, verdict
-from evalboard.core.verdict.gate import GateQuestion
-from evalboard.core.verdict.gate_verdict import GateInput, GateVerdict
+from evalboard.core.release import gate_verdict, verdict
+from evalboard.core.release.gate import GateQuestion
+from evalboard.core.release.gate_verdict import GateInput, GateVerdict
 from evalboard.wording.release import write_verdict
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 from tests.core.questions import FIVE, NEWER, PAIRED, STRICT, pinned, question, reasons, runs, served, steps, warnings
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "verdict.md").read_text()

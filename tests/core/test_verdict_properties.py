@@ -8,10 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.simulated import asked
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.suite.policy import PolicySettings
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion
-from evalboard.core.verdict.gate_verdict import GateVerdict
 
 SCORES = {"pass and fail": [0.0, 1.0], "graded": [0.0, 0.1, 0.25, 0.5, 0.7, 1.0]}
 BEST_FIRST = ("ship", "inconclusive", "no_ship")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from evalboard.contract.draws import Draws
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion
+from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.scoring import PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.stats import paired
 from evalboard.core.stats.quantiles import normal_quantile, student_quantile
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion
-from evalboard.core.verdict.gate_verdict import GateVerdict
 from tests.core.questions import PAIRED, STRICT, question, reasons, warnings
 
 FIVE = (1, 2, 3, 4, 5)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evalboard.contract import comparison as contract
+from evalboard.contract import compare as contract
 from evalboard.contract.base import Note
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise
 from evalboard.contract.draws import Draws

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from evalboard.contract.comparison import CauseBins, PositionHistogram
+from evalboard.contract.compare import CauseBins, PositionHistogram
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Failed
 from frontend.compare import charts, flip_chart, pair_address

@@ -41,7 +41,7 @@ RELEASE_WARNING: Patch = {
             "    return f\"{facts['n_baseline']} repeats against {facts['n_candidate']}.\"\n\n\n"
         ),
     },
-    "evalboard/core/verdict/verdict.py": {
+    "evalboard/core/release/verdict.py": {
         "    if evidence.load is not None:\n": (
             "    if evidence.k_baseline != evidence.k_candidate:\n"
             '        facts = {"n_baseline": evidence.k_baseline, "n_candidate": evidence.k_candidate}\n'
@@ -75,7 +75,7 @@ FLIP: Patch = {
     "runs/compare/inputs.py": {'"\nRELATED = ': "0"},  # METHOD, raised
 }
 GATE: Patch = {
-    "evalboard/core/verdict/gate_verdict.py": {
+    "evalboard/core/release/gate_verdict.py": {
         '"p_no_ship", "is_worth_a_look"}]}': '"width", ',
         "    p_change: float | None = None\n": "    width: float | None = None\n",
         '            "alpha": change.alpha,\n': '            "width": change.high - change.low,\n',
@@ -121,8 +121,8 @@ import django
 django.setup()
 from django.template.loader import render_to_string
 from evalboard.contract.release import Gate
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate_verdict import GateInput
+from evalboard.core.release import verdict
+from evalboard.core.release.gate_verdict import GateInput
 from evalboard.wording.release import write_verdict
 from frontend.release import page
 from tests.core import test_verdict_of_gates

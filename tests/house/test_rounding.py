@@ -35,7 +35,7 @@ ROUNDS = {
     "evalboard/settings.py": (1, "seconds"),
     "evalboard/wording/comparability.py": (1, "minutes"),
     "evalboard/wording/lab_report.py": (1, "a count of cases"),
-    "evalboard/wording/verdict.py": (1, "a chance in tenths"),
+    "evalboard/wording/release_verdict.py": (1, "a chance in tenths"),
     "frontend/badges/picture.py": (3, "widths and places"),
     "frontend/board/words.py": (1, "a chance in tenths"),
     "frontend/compare/charts.py": (12, "widths and places"),

@@ -11,9 +11,9 @@ from django.db.models import Model, QuerySet
 
 from evalboard.core.digest import canonical_json
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.core.release import GateEvidence
 from evalboard.core.suite import PolicySettings
 from evalboard.core.trace import Outcome
-from evalboard.core.verdict import GateEvidence
 from runs.catalogue import create_endpoint, create_profile
 from runs.models import EngineProcess, RunRecord, Shard, WorkerRecord
 from runs.release import verdicts

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from evalboard.contract.comparison import Flip
+from evalboard.contract.compare import Flip
 from evalboard.core import digest
 from evalboard.core.compare import run
 from evalboard.core.errors import Conflict, InvalidInput, NotFound

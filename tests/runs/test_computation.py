@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from evalboard.contract.comparison import Computation
+from evalboard.contract.compare import Computation
 from evalboard.core.trace import TokenTrace
 from runs.compare import compare, comparison_report
 from runs.models import EngineProcess, RunRecord, SuiteVersionRecord

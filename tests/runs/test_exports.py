@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from evalboard.contract.comparison import Comparison
+from evalboard.contract.compare import Comparison
 from evalboard.core import digest
 from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, NotFound

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from evalboard.contract.comparison import NoiseShare
+from evalboard.contract.compare import NoiseShare
 from evalboard.core.stats import make_mark
 from runs.compare import compare, comparison_report
 from runs.models import CaseColumns, EngineProcess, RunRecord, SuiteVersionRecord

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalboard.contract.comparison import Computation
+from evalboard.contract.compare import Computation
 from evalboard.core.trace import Forced, TokenTrace
 from runs.compare import compare, comparison_report
 from runs.forced import ForcedOutcome, create_forced_pair, finish_forced, next_answers, record_forced

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from evalboard.contract.release import CasesChanged
 from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
-from evalboard.core.verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES
 from runs import sign_off_chain
 from runs.access import remove_person
 from runs.models import ReleaseRecord, ResponseRecord, RunRecord, SignOffRecord, Token
@@ -245,7 +245,7 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
 
 def under_earlier_rules(monkeypatch: pytest.MonkeyPatch, rules: str) -> None:
     """As before an upgrade: verdicts are taken under these rules, and their documents name them or not."""
-    for module in ("evalboard.core.verdict.verdict", "runs.release.read", "runs.release.verdict_inputs"):
+    for module in ("evalboard.core.release.verdict", "runs.release.read", "runs.release.verdict_inputs"):
         monkeypatch.setattr(f"{module}.VERDICT_RULES", rules)
 
 
@@ -276,7 +276,7 @@ def test_a_field_that_a_later_version_adds_leaves_what_was_signed_as_it_was_sign
         n_new: int | None = None
 
     sign(ship, person)
-    monkeypatch.setattr("evalboard.core.verdict.evidence.CasesChanged", Wider)
+    monkeypatch.setattr("evalboard.core.release.evidence.CasesChanged", Wider)
     inputs = verdict_inputs.find(ship, verdict_inputs.read_release_gates(ship))
     assert "n_new" in verdicts.judge(inputs)["gates"][0]["changed"]
     assert "n_new" not in ship.verdict.document["gates"][0]["changed"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import OneComputation
+from evalboard.contract.compare import OneComputation
 from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import Flip
+from evalboard.contract.compare import Flip
 from evalboard.core.compare import drift
 from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, Shorter, find_firsts
 from evalboard.core.compare.drift import Drift, Numbers

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evalboard.contract.comparison import Flip
+from evalboard.contract.compare import Flip
 from evalboard.core.compare.cause import find_cause
 from evalboard.core.compare.comparison import rank_consequence
 from evalboard.core.compare.divergence import Divergence, parted_columns

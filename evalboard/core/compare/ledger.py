@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import CausePoints, ScoreCompared
+from evalboard.contract.compare import CausePoints, ScoreCompared
 from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
 from evalboard.core.compare.pairing import Pairing
 from evalboard.core.rounding import shown

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import Flip
+from evalboard.contract.compare import Flip
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import OutcomeCounts
+from evalboard.contract.compare import OutcomeCounts
 from evalboard.contract.parts import ByChance
 from evalboard.core.stats import noise
 from evalboard.core.stats.significance import benjamini_hochberg, deal_labels

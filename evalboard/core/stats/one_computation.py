@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.comparison import OneComputation
+from evalboard.contract.compare import OneComputation
 from evalboard.core.stats.quantiles import normal_cdf
 
 Distances = NDArray[np.float64]

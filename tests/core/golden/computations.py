@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
-from evalboard.contract.comparison import OneComputation
+from evalboard.contract.compare import OneComputation
 from evalboard.core.stats import FAR_FLOORS, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
 from tests.core.golden.readers import Sentence, Situations, read_run_warnings

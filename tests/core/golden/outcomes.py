@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evalboard.contract.comparison import OutcomeCounts
+from evalboard.contract.compare import OutcomeCounts
 from evalboard.contract.parts import ByChance
 from evalboard.wording.outcomes import count_changes, explain_marks
 from tests.core.golden.readers import Sentence, Situations, read_gate

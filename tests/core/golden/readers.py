@@ -8,13 +8,13 @@ from evalboard.core.compare.cause import find_cause
 from evalboard.core.compare.divergence import Divergence
 from evalboard.core.compare.known_pair import KnownResponse, Pair
 from evalboard.core.probes.call import ProbeResult
+from evalboard.core.release import verdict
+from evalboard.core.release.gate import GateQuestion, VerdictLine
+from evalboard.core.release.gate_verdict import GateInput
 from evalboard.core.stats.numeric_noise import LogitNoise
 from evalboard.core.suite import PolicySettings
-from evalboard.core.verdict import verdict
-from evalboard.core.verdict.gate import GateQuestion, VerdictLine
-from evalboard.core.verdict.gate_verdict import GateInput
 from evalboard.wording import probe, release_warnings, run
-from evalboard.wording import verdict as words
+from evalboard.wording import release_verdict as words
 from evalboard.wording.cause import explain_cause
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.release import write_verdict

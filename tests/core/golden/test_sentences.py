@@ -7,7 +7,17 @@ import pytest
 
 from evalboard.core.compare import BLOCK_WARNINGS, CAUSES
 from evalboard.core.stats.one_computation import Answer
-from evalboard.wording import cause, comparability, lab, next_steps, noise_share, probe, release_warnings, run, verdict
+from evalboard.wording import (
+    cause,
+    comparability,
+    lab,
+    next_steps,
+    noise_share,
+    probe,
+    release_verdict,
+    release_warnings,
+    run,
+)
 from evalboard.wording.run_warnings import WARNINGS
 from tests.core.golden.corpus import PAGE, read_all, render
 from tests.core.golden.readers import Sentence
@@ -36,7 +46,7 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
         for sentence in sentences
     }
     coded: dict[str, Iterable[str]] = {
-        "reason": {*verdict.REASONS, *comparability.BLOCKS} - BLOCK_WARNINGS,
+        "reason": {*release_verdict.REASONS, *comparability.BLOCKS} - BLOCK_WARNINGS,
         "warning": release_warnings.WARNINGS,
         "step": next_steps.STEPS,
         "cause": [*(code for code in CAUSES if code != "unknown"), *(f"unknown: {why}" for why in cause.REASONS)],

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from evalboard.contract.draws import Draws
+from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, make_mark
 from evalboard.core.suite import policy
-from evalboard.core.verdict.gate import GateQuestion, TargetedScores
 from tests.core.golden.readers import Situations, read_gate
 from tests.core.questions import ASKED, NEWER, PAIRED, SERVED, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED

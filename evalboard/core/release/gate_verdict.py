@@ -35,9 +35,9 @@ from typing import Any
 
 from evalboard.contract.base import Contract
 from evalboard.contract.release import CasesChanged, Outlook, ReachInterval, TargetedRepeats
-from evalboard.core.verdict import settle
-from evalboard.core.verdict.evidence import Evidence
-from evalboard.core.verdict.gate import (
+from evalboard.core.release import settle
+from evalboard.core.release.evidence import Evidence
+from evalboard.core.release.gate import (
     MeasuredSide,
     Missing,
     VerdictLine,

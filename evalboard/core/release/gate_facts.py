@@ -1,11 +1,11 @@
-"""Put together what the sentences of a gate's verdict rest on, which `evalboard.wording.verdict` reads."""
+"""Put together what the sentences of a gate's verdict rest on, which `evalboard.wording.release_verdict` reads."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from evalboard.core.verdict.evidence import Change, Evidence
-from evalboard.core.verdict.gate import MeasuredSide
+from evalboard.core.release.evidence import Change, Evidence
+from evalboard.core.release.gate import MeasuredSide
 
 Facts = Mapping[str, Any]
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from evalboard.core.release import settle
+from evalboard.core.release.gate import Scores, TargetedScores
+from evalboard.core.release.sides import has_score
 from evalboard.core.stats import Bools, SideDraws, Strata, measure_noise, move_as_a_whole
 from evalboard.core.suite import TARGETED_REPEATS, PolicySettings
-from evalboard.core.verdict import settle
-from evalboard.core.verdict.gate import Scores, TargetedScores
-from evalboard.core.verdict.sides import has_score
 
 
 def choose_entering(

@@ -1,6 +1,6 @@
 """The sentences of a verdict: numbers in points with one decimal, their spread, and what to do about them.
 
-Each takes the facts of `core.verdict.gate_facts`; a line of a verdict is a code with facts.
+Each takes the facts of `core.release.gate_facts`; a line of a verdict is a code with facts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from evalboard.wording.numbers import (
     points,
     signed,
 )
-from evalboard.wording.verdict_names import verdict_name
+from evalboard.wording.release_names import verdict_name
 
 Facts = Mapping[str, Any]
 

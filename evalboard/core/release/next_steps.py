@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from evalboard.contract.release import Expected, TargetedSettling
+from evalboard.core.release.evidence import GREEDY, Evidence
+from evalboard.core.release.gate import VerdictLine
+from evalboard.core.release.settle import SettlingLook
 from evalboard.core.stats import POWER
-from evalboard.core.verdict.evidence import GREEDY, Evidence
-from evalboard.core.verdict.gate import VerdictLine
-from evalboard.core.verdict.settle import SettlingLook
 
 TO_THE_BLOCKS = {
     "mixed_fingerprint": "pin_batch",

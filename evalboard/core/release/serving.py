@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalboard.core.release.gate import VerdictLine
 from evalboard.core.trace import NOTABLE, Ending
-from evalboard.core.verdict.gate import VerdictLine
 
 MIXED = "mixed"
 SCORED_ENDINGS = tuple(ending for ending in NOTABLE if ending is not Ending.UNKNOWN)
@@ -19,8 +19,8 @@ class DecodedSide:
     n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides.
     n_processes: engine processes. broken_pins: names, each once.
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
-    strays, unsteady: as `RunRecord` has them. is_log: another tool's log. is_reported: a log or an external server said who
-    answered. is_read: read from a log, also from an export of ours.
+    strays, unsteady: as `RunRecord` has them. is_log: another tool's log. is_reported: a log or an external server said
+    who answered. is_read: read from a log, also from an export of ours.
     buckets: [share, fingerprint, batch class, points] of each, points None where it has no score.
     """
 

@@ -11,11 +11,9 @@ from evalboard.contract.release import Outlook
 from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, Block, allows_comparing, find_blocks
 from evalboard.core.profile import OBSERVED
-from evalboard.core.stats import benjamini_hochberg, expected_range_points, holm
-from evalboard.core.suite import PolicySettings
-from evalboard.core.verdict import next_steps, settle
-from evalboard.core.verdict.evidence import Change, Evidence, find_evidence
-from evalboard.core.verdict.gate import (
+from evalboard.core.release import next_steps, settle
+from evalboard.core.release.evidence import Change, Evidence, find_evidence
+from evalboard.core.release.gate import (
     INCONCLUSIVE,
     NO_SHIP,
     NOT_COMPARABLE,
@@ -23,8 +21,8 @@ from evalboard.core.verdict.gate import (
     GateQuestion,
     VerdictLine,
 )
-from evalboard.core.verdict.gate_facts import gate_facts
-from evalboard.core.verdict.gate_verdict import (
+from evalboard.core.release.gate_facts import gate_facts
+from evalboard.core.release.gate_verdict import (
     DOCUMENT_VERSION,
     VERDICT_RULES,
     GateInput,
@@ -34,7 +32,9 @@ from evalboard.core.verdict.gate_verdict import (
     gate_document,
     make_verdict,
 )
-from evalboard.core.verdict.serving import DecodedSide, list_serving_warnings
+from evalboard.core.release.serving import DecodedSide, list_serving_warnings
+from evalboard.core.stats import benjamini_hochberg, expected_range_points, holm
+from evalboard.core.suite import PolicySettings
 
 MAX_MISSING_PERCENT = 1  # of the cases; beyond it nothing is decided
 FEW_CASES = 200  # below it one case is worth more than half a point

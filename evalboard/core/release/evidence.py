@@ -10,6 +10,16 @@ from evalboard.contract.draws import Draws
 from evalboard.contract.release import CasesChanged, ReachInterval, TargetedRepeats
 from evalboard.core.compare import LOADED_BATCHES, is_steady_batch, read_side_draws
 from evalboard.core.profile import have_same_seeds
+from evalboard.core.release import reach, settle
+from evalboard.core.release.gate import (
+    GateQuestion,
+    MeasuredSide,
+    Missing,
+    Scores,
+    TargetedScores,
+)
+from evalboard.core.release.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side
+from evalboard.core.release.targeted import choose_entering, join_targeted, make_strata, moves_as_a_whole
 from evalboard.core.scoring import MEAN, MetricSpec
 from evalboard.core.stats import (
     NO_DRAW_MARKS,
@@ -36,16 +46,6 @@ from evalboard.core.stats import (
     unseen,
 )
 from evalboard.core.suite import TARGETED_ALPHA, PolicySettings
-from evalboard.core.verdict import reach, settle
-from evalboard.core.verdict.gate import (
-    GateQuestion,
-    MeasuredSide,
-    Missing,
-    Scores,
-    TargetedScores,
-)
-from evalboard.core.verdict.sides import UNKNOWN_SIDE, choose_common_look, has_score, measure_side
-from evalboard.core.verdict.targeted import choose_entering, join_targeted, make_strata, moves_as_a_whole
 
 LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing
 GREEDY, GRADED = "greedy", "graded"  # why a metric of draws cannot be taken

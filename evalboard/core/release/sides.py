@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from evalboard.contract.release import MeasuredNoise
+from evalboard.core.release import settle
+from evalboard.core.release.gate import MeasuredSide, Scores
 from evalboard.core.scoring import MetricSpec
 from evalboard.core.stats import (
     OVERDISPERSED_BELOW,
@@ -26,8 +28,6 @@ from evalboard.core.stats import (
     select_whole_cases,
 )
 from evalboard.core.suite import PolicySettings
-from evalboard.core.verdict import settle
-from evalboard.core.verdict.gate import MeasuredSide, Scores
 
 UNKNOWN_SIDE = MeasuredSide(
     score=None,

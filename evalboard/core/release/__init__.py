@@ -1,0 +1,19 @@
+"""Judge a release from the runs of its gates (docs/verdict.md)."""
+
+from evalboard.core.release.gate import GateQuestion, TargetedScores, VerdictLine
+from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release.serving import DecodedSide
+from evalboard.core.release.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
+
+__all__ = [
+    "FIRST_VERDICT_RULES",
+    "VERDICT_RULES",
+    "DecodedSide",
+    "GateEvidence",
+    "GateQuestion",
+    "TargetedScores",
+    "VerdictLine",
+    "has_enough_cases",
+    "judge_gate",
+    "judge_release",
+]
