@@ -591,6 +591,18 @@ def test_parameters_that_are_refused_are_left_out_once_and_for_all() -> None:
         assert (response.seed, response.flags) == (None, ())
 
 
+def test_a_parameter_that_a_plan_does_not_include_is_left_out_and_no_key_is_blamed() -> None:
+    def script(received: Received) -> Reply:
+        if "logprobs" in received.body:
+            return status(403, words="You are not allowed to request logprobs from this model.")
+        return ok()
+
+    with ScriptedServer(script) as server:
+        outcomes = decode(server, questions(3))
+    assert {answered(outcome).call.left_out for outcome in outcomes} == {("logprobs",)}
+    assert len(server.requests) <= 4
+
+
 def test_parameters_that_are_refused_to_many_calls_at_once_are_learnt_by_all() -> None:
     with ScriptedServer(refusing("seed", "logprobs", "max_tokens")) as server:
         outcomes = decode(server, questions(40), concurrency=8)

@@ -181,6 +181,9 @@ def refusal(words: str, **sampling: Any) -> Dialect | None:
             {"temperature"},
         ),
         ("Unsupported parameter: 'top_logprobs' is not supported with this model.", {"logprobs"}),
+        ("Log probabilities: `topLogprobs` is not supported for this model.", {"logprobs"}),
+        ("Top-K is not supported for this model.", {"top_k"}),
+        ("TEMPERATURE does not support 0.", {"temperature"}),
     ],
 )
 def test_a_parameter_that_is_refused_by_name_is_left_out_and_said_so(words: str, refused: set[str]):

@@ -231,6 +231,9 @@ class OpenAIEngine:
             except (_IsVllm, _ServesFromCache):
                 call.n_tries -= 1
             except CallRefused as refusal:
+                if self._learn(dialect, call.built, refusal.words):
+                    call.n_tries -= 1
+                    continue
                 if not self._is_answered:
                     raise
                 self._circuit.succeed()

@@ -28,8 +28,8 @@ from worker.engines.openai_retries import TOO_MANY, passing_status, wished_secon
 from worker.engines.openai_wire import CallFailed, HttpReply, TryFailed, Wire
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
-NOT_ALLOWED, BAD_GATEWAY = 405, 502
-WHOLE_REFUSALS = frozenset({401, 402, 403, 404, NOT_ALLOWED})
+FORBIDDEN, NOT_ALLOWED, BAD_GATEWAY = 403, 405, 502
+WHOLE_REFUSALS = frozenset({401, 402, FORBIDDEN, 404, NOT_ALLOWED})
 # What an error that is a text alone says where it may pass.
 LIMITED = re.compile(r"(?i)rate[ _-]?limit|too many requests|quota")
 PASSING = re.compile(LIMITED.pattern + r"|overloaded|unavailable|timed? ?out|try again|temporar")
@@ -44,7 +44,14 @@ REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-
 
 
 class CallRefused(EndpointRefused):
-    """The server refuses a call by a status that ends the run only if nothing of it was answered."""
+    """The server refuses a call by a status that ends the run only if nothing of it was answered.
+
+    `words` are its whole answer as text where that may name a parameter, as a 403 does for one that costs more.
+    """
+
+    def __init__(self, detail: str, *, words: str = "") -> None:
+        super().__init__(detail)
+        self.words = words
 
 
 class ParameterRefused(Exception):
@@ -271,10 +278,11 @@ def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: 
         raise TryFailed("call_failed", detail, seconds=wish, is_limited=passing == TOO_MANY)
     if is_flagged or (status in (400, 403, 422) and refuses_prompt(error)):
         raise CallFailed("prompt_filtered", detail)
+    raw = reply.content[:20_000].decode("utf-8", "replace")
     if status in WHOLE_REFUSALS:
-        raise EndpointRefused(detail) if status == NOT_ALLOWED else CallRefused(detail)
+        words_of_403 = raw if status == FORBIDDEN else ""
+        raise EndpointRefused(detail) if status == NOT_ALLOWED else CallRefused(detail, words=words_of_403)
     if status in (400, 422):
-        raw = reply.content[:20_000].decode("utf-8", "replace")
         if any(word in raw.lower() for word in TOO_LONG):
             raise CallFailed("prompt_too_long", detail)
         raise ParameterRefused(detail, words=raw)

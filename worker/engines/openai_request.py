@@ -112,17 +112,23 @@ def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
     """Return what a refusal's words add to a dialect; None where they name no parameter of the call as unknown.
 
     A complaint of the seed's range refuses the seed too: each call has another, and leaving it out asks for a sample
-    all the same. words: the whole body of the answer 400 or 422, as text.
+    all the same. words: the whole body of the answer 400, 403 or 422, as text. They may write a name as `topP`,
+    `Top-P` or "top p".
     """
-    sendable = [name for name in built.body if name not in OWN]
-    quoted = [name for name in sendable if re.search(rf"""["'`]{re.escape(name)}["'`]""", words)]
-    named = quoted or [name for name in sendable if re.search(rf"\b{re.escape(name)}\b", words)]
+    spellings = {name: _spelling(name) for name in built.body if name not in OWN}
+    quoted = [name for name, each in spellings.items() if re.search(rf"""(?i)["'`]{each}["'`]""", words)]
+    named = quoted or [name for name, each in spellings.items() if re.search(rf"(?i)\b{each}\b", words)]
     if not REFUSAL.search(words) and not (named == ["seed"] and OUT_OF_RANGE.search(words)):
         return None
     if "max_tokens" in named and not dialect.is_completion_limit:
         return replace(dialect, is_completion_limit=True)
     refused = {PROFILE_NAMES.get(name, name) for name in named} - NEVER_LEFT_OUT - dialect.refused
     return replace(dialect, refused=dialect.refused | refused) if refused else None
+
+
+def _spelling(name: str) -> str:
+    """Return a pattern of how words may write a parameter's name."""
+    return re.escape(name).replace("logprobs", "log_probs?").replace("_", "[ _-]?")
 
 
 def _wanted(settings: Mapping[str, Any], *, in_full: bool) -> dict[str, Any]:
