@@ -120,6 +120,7 @@ class Strays(Contract):
 
 class Bucket(BucketShare):
     repeats: tuple[BucketRepeat, ...]
+    model_reported: Annotated[str | None, says(description="as the answers name it; null where they do not")]
     range: Annotated[Range | None, says(description="lowest and highest; null where its repeats hold different cases")]
     noise: Noise
     metrics: Annotated[tuple[Metric, ...] | None, says(description="of a finished sampled run; null of any other")]

@@ -205,7 +205,7 @@ def _describe_answered(run: "Run") -> str:
     """Name the models that answered, by what they say of themselves, and how many answers each gave."""
     given: Counter[str] = Counter()
     for bucket in run.buckets:
-        given[bucket.model.name] += bucket.n_responses
+        given[bucket.model_reported or bucket.model.name] += bucket.n_responses
     if not given:
         return "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])

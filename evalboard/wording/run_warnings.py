@@ -25,8 +25,9 @@ Facts = Mapping[str, Any]
 class WarnedRun:
     """What the warnings of a run are made of; where nothing is given, there is none.
 
-    broken: (pin, wanted, found) of each. is_reported: who served it is what others say; is_logged: it was imported;
-    tool: of another tool's log, "" of none. strays, unsteady: as the run has them. uncertified: the hosts. notes: the
+    broken: (pin, wanted, found) of each. other_models: how many answers name a model that was not asked for, by name.
+    is_reported: who served it is what others say; is_logged: it was imported; tool: of another tool's log, "" of none.
+    strays, unsteady: as the run has them. uncertified: the hosts. notes: the
     newest line of its history by code. n_decoded: responses that are done, with those that came to an error.
     endings: how many answers ended notably, by ending. pause: of its endpoint. deserted: the code and the facts of why
     no worker takes it. doorbell_problem: in words.
@@ -37,6 +38,8 @@ class WarnedRun:
     failure: str = ""
     endpoint: str = ""
     profile: str = ""
+    asked_model: str = ""
+    other_models: Mapping[str, int] = field(default_factory=dict)
     is_mixed: bool = False
     is_reported: bool = False
     is_logged: bool = False
@@ -166,6 +169,14 @@ def several_buckets(run: WarnedRun) -> Iterator[str]:
     """more than one bucket served it"""
     if run.n_buckets > 1:
         yield f"{run.n_buckets} buckets served this run; it is scored per bucket and never as a whole."
+
+
+@warns("warning", must_act="operator")
+def other_model(run: WarnedRun) -> Iterator[str]:
+    """the answers name another model than the one that was asked for, and nobody has said that both are one"""
+    if run.other_models:
+        n, named = sum(run.other_models.values()), listed(list(run.other_models))
+        yield f"Asked for {run.asked_model}; {named} answered {n:,} of {run.n_decoded - run.errors.total():,}."
 
 
 @warns("warning", must_act="operator")

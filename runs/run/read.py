@@ -1,6 +1,6 @@
 """One run in full, out of its facts."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,10 +9,11 @@ from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
-from evalboard.core.profile import is_serving_known, read_seats
+from evalboard.core.profile import is_same_model_name, is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
+from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
 from runs.run import read_facts
@@ -68,7 +69,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "repeats": tuple(_repeat(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.repeats),
         "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
         "pins": pins,
-        "warnings": _warnings(facts, pins.broken, why),
+        "warnings": _warnings(facts, pins.broken, why, _other_models(run, buckets)),
         "endings": dict(facts.endings),
     }
     return contract.Run(
@@ -89,7 +90,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         events=tuple(_event(event) for event in facts.events),
         sampling=_sampling(run),
         settings=pair_facts.setting_facts(run),
-        asked_model=(run.endpoint.is_remote and run.endpoint.model_repo) or run.endpoint.model_name,
+        asked_model=asked_model(run),
         manifest=facts.processes[-1].manifest if facts.processes else {},
         request_body=_request_body(run, n_repeats=len(facts.repeats)),
         waiting="" if why is None else wording.waiting(*why),
@@ -101,7 +102,10 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
 
 
 def _warnings(
-    facts: RunFacts, broken: tuple[contract.Pin, ...], why: tuple[str, dict[str, Any]] | None
+    facts: RunFacts,
+    broken: tuple[contract.Pin, ...],
+    why: tuple[str, dict[str, Any]] | None,
+    other_models: Mapping[str, int],
 ) -> tuple[contract.RunWarning, ...]:
     """Return the warnings of a run, worst first. why: it waits, where it does."""
     run, source = facts.run, facts.run.source
@@ -120,6 +124,8 @@ def _warnings(
         n_total=facts.n_total,
         n_decoded=facts.n_decoded,
         n_left_out=sum(repeat.n_left_out for repeat in facts.every),
+        asked_model=asked_model(run),
+        other_models=other_models,
         n_unvouched=facts.n_unvouched,
         n_truncated=facts.n_truncated,
         endings=facts.endings,
@@ -137,6 +143,22 @@ def _warnings(
         doorbell_problem=facts.doorbell_problem,
     )
     return list_warnings(warned)
+
+
+def asked_model(run: RunRecord) -> str:
+    """Return the model by the name that calls ask for; of our own engine by the last part of its path."""
+    return (run.is_reported and run.endpoint.model_repo) or run.endpoint.model_name
+
+
+def _other_models(run: RunRecord, buckets: Sequence[Bucket]) -> Mapping[str, int]:
+    """Count the answers of models that have another name than the one that was asked for, by name."""
+    asked, names = asked_model(run), OneNames()
+    counted: Counter[str] = Counter()
+    for bucket in buckets:
+        answered = bucket.model_reported
+        if answered and not is_same_model_name(asked, answered) and names.of(asked) != names.of(answered):
+            counted[answered] += bucket.n_responses
+    return counted
 
 
 def _self_checks_differ(facts: RunFacts) -> bool:
@@ -319,6 +341,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=bucket.batch_class,
+        model_reported=fingerprint.manifest.get("source", {}).get("model_reported"),
         n_responses=n_responses,
         share=n_responses / n_of_run if n_of_run else 0.0,
         repeats=lines,

@@ -7,7 +7,7 @@ import pytest
 
 from evalboard.contract.draws import Draws
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingsSeen
-from evalboard.core.profile import find_temperature, list_setting_facts, select_compared
+from evalboard.core.profile import find_temperature, is_same_model_name, list_setting_facts, select_compared
 
 GREEDY = {"temperature": 0.0, "top_p": 1.0, "seed": 42, "logprobs": 2}
 TAKEN = SettingsSeen(n_answers=40, n_left_out={}, checked={})
@@ -68,3 +68,24 @@ def test_repeats_at_an_unknown_temperature_are_judged_as_draws_and_no_token_is_c
     unknown = Draws(None, 42, is_external=True)
     assert (unknown.may_sample, unknown.is_sampled, unknown.words) == (True, False, "temperature not known")
     assert (Draws(0.0).may_sample, Draws(0.7).may_sample) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "is_one"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o-2024-08-06", "gpt-4o", True),
+        ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13", False),
+        ("gpt-4", "gpt-4-0613", True),
+        ("gpt-4-turbo", "gpt-3.5-turbo-0125", False),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("org/Paint-1B", "paint-1b", True),
+        ("paint-7b", "paint-70b", False),
+        ("claude-sonnet-latest", "claude-sonnet-20250219", True),
+        ("org/paint-1b:free", "org/paint-1b", True),
+        ("paint:7b", "paint:70b", False),
+        ("gemini-pro", "gemini-pro-002", True),
+    ],
+)
+def test_a_model_name_is_another_one_beyond_path_variant_and_date(asked: str, answered: str, is_one: bool) -> None:
+    assert is_same_model_name(asked, answered) is is_one

@@ -133,6 +133,15 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
 
 
+def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer, runner: Runner) -> None:
+    server.script = lambda _: ok(model="paint-mini")
+    report = run_report(ran(runner, repeats=1).pk)
+    [warning] = [warning for warning in report.warnings if warning.code == "other_model"]
+    assert warning.text == f"Asked for lab/paint-1b; paint-mini answered {N_CASES} of {N_CASES}."
+    assert report.buckets[0].model_reported == "paint-mini"
+    assert dict(wording.describe_course(report))["Answered"].startswith("paint-mini (")
+
+
 def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
     runs = [ran(runner, seed=seed) for seed in (1, 2)]
     gate = {"suite": "words", "baseline": runs[0].pk, "candidate": runs[1].pk}

@@ -33,6 +33,8 @@ NAMELESS = ("log", "run")
 UNKNOWN_STACK = "unknown stack"
 MAX_LABEL_CHARS = 120
 LONG_DIGEST = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")  # gateways name a backend so; its beginning tells it
+_DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{3,8})$")  # "-2024-08-06", "-0613", "-002"
+_VARIANT = re.compile(r"(-latest|:(free|nitro|floor|online|latest))$")  # of one model, as aliases and gateways name it
 # Which field people ask for first, where two manifests differ; the longest name that a field begins with counts.
 ORDER = (
     "model",
@@ -117,6 +119,19 @@ def name_stack(source: Mapping[str, str]) -> str:
     named = [LONG_DIGEST.sub(r"\1", source[name]) for name in NAMED_BY if name in source]
     label = " · ".join(dict.fromkeys(named)) or UNKNOWN_STACK
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
+
+
+def is_same_model_name(asked: str, answered: str) -> bool:
+    """Tell whether an answer's model name is the one that was asked for, up to its path, a variant and a date.
+
+    An alias may be answered by a dated version and a dated version by its alias. Two dates are two models.
+    """
+    one, other = _plain_model_name(asked), _plain_model_name(answered)
+    return one == other or one == _DATE.sub("", other) or other == _DATE.sub("", one)
+
+
+def _plain_model_name(name: str) -> str:
+    return _VARIANT.sub("", name.strip().rstrip("/").rpartition("/")[2].lower())
 
 
 def is_known_by_log(manifest: Mapping[str, Any]) -> bool:

@@ -22,6 +22,9 @@ SITUATIONS: Situations = {
         status="incomplete", is_logged=True, n_decoded=3999, n_total=4000
     ),
     "Two buckets served a run": lambda: read_run_warnings(n_buckets=2),
+    "Another model answered": lambda: read_run_warnings(
+        asked_model="gpt-4-turbo", other_models={"gpt-3.5-turbo-0125": 1000}, n_decoded=1000
+    ),
     "Responses that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=12),
     "One response that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=1),
     "Answers cut inside their thinking": lambda: read_run_warnings(n_truncated=31),
