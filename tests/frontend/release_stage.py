@@ -446,6 +446,7 @@ def bucket(letter: str = "a81c", share: float = 1.0, **changes: Any) -> Bucket:
         model=ModelServed(name="acme-7b-ft-0330", digest="b7e2" + "0" * 60),
         fingerprint=FingerprintNamed(id=identity, digest=letter + "0" * 60, label=label),
         batch_class="mixed",
+        model_reported=None,
         n_responses=n,
         share=share,
         repeats=repeats,
