@@ -285,7 +285,7 @@ def _finish_run(run_id: int) -> None:
     if run.is_reported:
         _bind_largest(run)
         _note_what_was_served(run)
-        run.settings_seen = _see_settings(run).to_stored()
+        run.settings_seen = _see_settings(run).to_json()
     look_through(run)
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING

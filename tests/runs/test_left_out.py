@@ -40,9 +40,9 @@ def release_of(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
 def test_marks_are_stored_by_response_and_packed_by_case() -> None:
     marked = logs.response("sun", flags=("retried", "fallback"))
     run = logs.stored(logs.log(logs.response("sky"), logs.response("sea", flags=("cached",)), marked))
-    assert dict(ResponseRecord.objects.values_list("case_index", "marks")) == {0: 0, 1: 1, 2: 6}
+    assert dict(ResponseRecord.objects.values_list("case_index", "marks")) == {0: 1, 1: 0, 2: 6}  # sea, sky, sun
     columns = CaseColumns.objects.get(repeat__run=run)
-    assert (bytes(columns.marks or b""), columns.n_left_out) == (b"\x00\x01\x06", 2)
+    assert (bytes(columns.marks or b""), columns.n_left_out) == (b"\x01\x00\x06", 2)
     assert run.status == "finished"  # an answer that is left out is not missing
 
 

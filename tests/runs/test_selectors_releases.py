@@ -241,6 +241,8 @@ def test_warnings_are_alike_that_say_the_same_of_another_run_or_suite(pair: tupl
     ]
     warnings = [of_run(5, n=3), of_run(6, n=3), of_run(7, n=4), *named]
     release = rows.release(pair[1], pair[0], gates=gates, warnings=warnings)
+    for slug in ("suite-1", "suite-2"):
+        rows.add_gate(release, pair[1], pair[0], suite=Suite.objects.create(slug=slug))
     findings = release_report(release.pk).warnings
     assert [finding.run for finding in findings] == ["5", "6", "7", None, None, None]
     alike = [finding.alike for finding in findings]

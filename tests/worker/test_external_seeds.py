@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from evalboard.contract.facts import SettingFact
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.wording import run as wording
 from runs.catalogue import create_profile
-from runs.models import EndpointRecord, ResponseRecord, RunRecord
+from runs.models import EndpointRecord, ProbeRecord, ProfileRecord, ResponseRecord, RunRecord
 from runs.release import create_release, release_report
 from runs.run import create_run, run_report
 from runs.suites import push_suite
@@ -131,6 +132,25 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     assert "the server's own, sampling or batching" in report.noise.split.text
     client.force_login(build.user("reader", "viewer"))
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
+
+
+def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
+    server.script = lambda _: ok()
+    row = {"parameter": "temperature", "asked": "0, 1", "state": "ignored", "detail": {}}
+    check = ProbeRecord.objects.create(
+        endpoint=EndpointRecord.objects.get(),
+        profile=ProfileRecord.objects.get(slug="fast"),
+        kind="capability",
+        parameters={},
+        status=ProbeRecord.Status.FINISHED,
+        finished_at=Now(),
+        finding={"state": "ignores", "sentence": "", "numbers": {"rows": [row]}},
+    )
+    run = ran(runner, repeats=1)
+    fact = temperature_of(run)
+    assert (fact.state, fact.source, fact.sent, fact.probe) == ("contradicted", "check", 0.0, str(check.pk))
+    sent = dict(wording.describe_course(run_report(run.pk)))["Sent"]
+    assert sent.endswith(f"Probe {check.pk} found that the server ignores temperature.")
 
 
 def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer, runner: Runner) -> None:
