@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.contract.facts import FactSource
 from evalboard.wording.numbers import capital, counted, listed, points
 
 if TYPE_CHECKING:
@@ -191,8 +190,8 @@ def _describe_sent(run: "Run") -> str:
     if run.source is not None:
         is_said = run.draws.temperature is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
-    left_out = [fact.name for fact in run.settings if fact.source == FactSource.REFUSAL]
-    ignored = [fact for fact in run.settings if fact.source == FactSource.CHECK]
+    left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
+    ignored = [fact for fact in run.settings if fact.source == "check"]
     text = "The same with each call."
     if left_out:
         text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}."

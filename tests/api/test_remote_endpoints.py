@@ -38,6 +38,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rest_reason": None,
         "n_failures": None,
     }
+    known |= {"endings": {}}
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]
 
@@ -166,7 +167,7 @@ def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> 
     assert row["model"].keys() == {"path"}
     nulls = {name for name, value in row.items() if value is None}
     assert nulls == Endpoint.model_fields.keys() - {
-        *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool")
+        *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool", "endings")
     }
 
 
