@@ -152,11 +152,11 @@ def asked_model(run: RunRecord) -> str:
 
 def _other_models(run: RunRecord, buckets: Sequence[Bucket]) -> Mapping[str, int]:
     """Count the answers of models that have another name than the one that was asked for, by name."""
-    asked, names = asked_model(run), OneNames()
+    requested, names = asked_model(run), OneNames()
     counted: Counter[str] = Counter()
     for bucket in buckets:
         answered = bucket.model_reported
-        if answered and not is_same_model_name(asked, answered) and names.of(asked) != names.of(answered):
+        if answered and not is_same_model_name(requested, answered) and names.of(requested) != names.of(answered):
             counted[answered] += bucket.n_responses
     return counted
 

@@ -121,12 +121,12 @@ def name_stack(source: Mapping[str, str]) -> str:
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 
-def is_same_model_name(asked: str, answered: str) -> bool:
+def is_same_model_name(requested: str, reported: str) -> bool:
     """Tell whether an answer's model name is the one that was asked for, up to its path, a variant and a date.
 
     An alias may be answered by a dated version and a dated version by its alias. Two dates are two models.
     """
-    one, other = _plain_model_name(asked), _plain_model_name(answered)
+    one, other = _plain_model_name(requested), _plain_model_name(reported)
     return one == other or one == _DATE.sub("", other) or other == _DATE.sub("", one)
 
 
