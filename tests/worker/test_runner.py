@@ -27,7 +27,7 @@ def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
     run = new_run(["say blue"] * 20, repeats=2)
-    first = start_worker(SCRIPTED_SECONDS="0.05")
+    first = start_worker(SCRIPTED_SECONDS="0.3")  # so that it dies within a shard, however late it is seen
     wait_until(lambda: ResponseRecord.objects.count() >= 5, "five responses are stored")
     left = engines(first)
     first.kill()
