@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Draws:
     """What the repeats of a run are.
 
-    temperature: in effect; None where nobody knows it, as a log does not say it, or a server refused or dropped it.
+    temperature: in effect; None if it is not known: it is not in the log, or a server refused or dropped it.
     seed: the run's, from which every call's follows; None where it does not. is_one: repeats of a case share a seed, so
     that all of them are one draw. repeats: their indexes. is_external: an external server answered, whose seeds are
     shorter than those of our own engine.
@@ -25,7 +25,7 @@ class Draws:
 
     @property
     def may_sample(self) -> bool:
-        """Whether repeats are to be judged as draws: tokens are drawn, or nobody knows that they are not."""
+        """Whether repeats are judged as draws: the temperature is above 0, or not known."""
         return self.temperature is None or self.is_sampled
 
     @property

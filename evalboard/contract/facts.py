@@ -28,7 +28,7 @@ class SettingFact(Contract):
     """What is known of one setting of a run's answers."""
 
     name: str
-    wanted: Annotated[Any, says(description="by the profile, or as a log says it; null: nobody said")]
+    wanted: Annotated[Any, says(description="by the profile or the log; null: in neither")]
     sent: Annotated[Any, says(description="null: left out of calls, or not known")]
     state: Annotated[str, says(enum=tuple(FactState))]
     value: Annotated[Any, says(description="in effect; null unless the state is known")]

@@ -111,7 +111,7 @@ def earlier_rules(_: Facts) -> str:
 
 @warns("how", must_act=None)
 def sampled(facts: Facts) -> str:
-    """repeats are draws, or nobody knows that they are not, and whether both sides share their seeds"""
+    """repeats are draws, or may be, and whether both sides share their seeds"""
     text = f"{describe_draws(facts)}, so a wide range is no alarm."
     ours, theirs = facts["draws"]["baseline"]["seed"], facts["draws"]["candidate"]["seed"]
     if facts["share_seeds"]:

@@ -9,10 +9,9 @@ from runs.models import ReleaseRecord, Verdict
 from tests import build, probes
 from tests.frontend import release_runs
 
-MAX_OF_PAGE, MAX_OF_POLL = (
-    44,
-    16,
-)  # of the page's four are its worst cases', one each its gates' computations and the hops; of both one its endings
+# Of the page's, four read its worst cases, one the computations of its gates, and one the hops. Page and poll each have
+# one that counts endings.
+MAX_OF_PAGE, MAX_OF_POLL = 44, 16
 
 
 def release(n_gates: int, *, unstable: bool = False, is_moved: bool = False) -> ReleaseRecord:

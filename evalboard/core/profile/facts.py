@@ -1,4 +1,4 @@
-"""Tell which settings of a run's answers are known: the one place that reads what a profile asked for as a fact."""
+"""Make facts of the settings of a run's answers: which values are known to have been in effect."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingFact, SettingsSeen
 from evalboard.core.profile.draws import UNSHAPED, read_temperature
 
-# Settings by which the next token is chosen; where nobody says one of them, that is a fact too.
+# Settings that decide the next token. One that is not known is a fact too.
 DECIDING = (
     "temperature",
     "top_p",
@@ -53,7 +53,7 @@ def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
 
 
 def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> SettingFact:
-    """A neutral value asks for nothing, so that a call without it gives the same."""
+    """Return the fact of a setting on an external server. Leaving out a neutral value changes nothing."""
     is_neutral = name != "temperature" and wanted.get(name) in (None, *UNSHAPED.get(name, ()))
     if seen is None or is_neutral:
         return _fact(name, wanted, FactSource.REQUEST)

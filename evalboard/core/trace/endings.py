@@ -41,9 +41,9 @@ ENDINGS: Mapping[Ending, tuple[str, ...]] = {
         *("insufficient_system_resource", "overloaded", "overloaded_error", "unavailable", "service_unavailable"),
     ),
 }
-# Of answers that are there: those of which a person is told. Nothing is to be said of a complete one.
-MIN_USUAL_SHARE = 0.9  # of the answers that end with a word: then no list needs to have it
+MIN_USUAL_SHARE = 0.9  # of the answers that end with a word; one that ends so many means that they are complete
 SAYABLE = (Ending.COMPLETE, Ending.CUT, Ending.FILTERED, Ending.REFUSED)  # what a person may say that a word means
+# Endings that the run's page counts. A complete answer needs no word.
 NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNKNOWN)
 
 
