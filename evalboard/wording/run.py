@@ -187,7 +187,7 @@ def _describe_sent(run: "Run") -> str:
     """Say which settings calls went without, and which a check found dropped."""
     if not run.is_reported:
         return "The same, to an engine of our own that reads its settings back."
-    if run.source is not None:
+    if _is_logged(run):
         is_said = run.draws.temperature is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
@@ -200,6 +200,10 @@ def _describe_sent(run: "Run") -> str:
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
 
 
+def _is_logged(run: "Run") -> bool:
+    return any(fact.source == "log" for fact in run.settings)
+
+
 def _describe_answered(run: "Run") -> str:
     """Name the models that answered, by what they say of themselves, and how many answers each gave."""
     given: Counter[str] = Counter()
@@ -208,7 +212,7 @@ def _describe_answered(run: "Run") -> str:
     if not given:
         return "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
-    return f"{models}, as {'the log' if run.source else 'the server'} says." if run.is_reported else f"{models}."
+    return f"{models}, as {'the log' if _is_logged(run) else 'the server'} says." if run.is_reported else f"{models}."
 
 
 def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:

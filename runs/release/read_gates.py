@@ -82,7 +82,7 @@ def _count_repeats(gates: Sequence[GateRecord]) -> Mapping[int, _GateRepeats]:
 
 def _find_order(gate: GateRecord, repeats: Mapping[int, _GateRepeats]) -> tuple[str, ...]:
     """Return whose repeats ended when; none where a log says only when it was read."""
-    if gate.baseline_run.source_id is not None or gate.candidate_run.source_id is not None:
+    if gate.baseline_run.is_log or gate.candidate_run.is_log:
         return ()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}
     return order_by_end({side: repeats[run_id].ends for side, run_id in sides.items()})

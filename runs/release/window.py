@@ -26,7 +26,7 @@ class Window:
 def read_window(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Window:
     """Return when the repeats of these ids ran; of a log nobody knows."""
     runs = (gate.baseline_run, gate.candidate_run)
-    if any(run.source_id is not None for run in runs):
+    if any(run.is_log for run in runs):
         return Window(is_in_turn=False, hours=None)
     sides = {"baseline": set(baseline_ids), "candidate": set(candidate_ids)}
     ends: dict[str, list[datetime]] = {name: [] for name in sides}
