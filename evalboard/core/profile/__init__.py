@@ -11,7 +11,7 @@ from evalboard.core.profile.draws import (
     list_reshaping,
     read_temperature,
 )
-from evalboard.core.profile.facts import find_temperature, list_setting_facts, select_compared
+from evalboard.core.profile.facts import find_temperature, is_not_greedy, list_setting_facts, select_compared
 from evalboard.core.profile.fingerprint import (
     NAMELESS,
     compare_manifests,
@@ -85,6 +85,7 @@ __all__ = [
     "identify_manifest",
     "is_batch_invariant",
     "is_known_by_log",
+    "is_not_greedy",
     "is_one_draw",
     "is_same_model_name",
     "is_sampled",
