@@ -305,6 +305,13 @@ def prompts_filtered(facts: Facts) -> str:
 
 
 @warns("answers", must_act="operator")
+def not_greedy(facts: Facts) -> str:
+    """a run was to decode greedily, and its own tokens show that it did not: its repeats are judged as samples"""
+    answers = f"{facts['n']:,} of {counted(facts['total'], 'answer')} hold a token that was not the most likely one"
+    return f"{_who(facts)} was not decoded greedily: at temperature 0, {answers}. Its repeats are judged as samples."
+
+
+@warns("answers", must_act="operator")
 def two_computations(facts: Facts) -> str:
     """some responses of a run lie far from the others of their case: another computation gave them
     (docs/divergence.md#strays)

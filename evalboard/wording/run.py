@@ -91,8 +91,8 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if is_external and batch is None:
         return (
-            f"Of {points(total)} points between repeats: all of it the server's own, sampling or batching, which no "
-            f"answer tells apart; {backend}."
+            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no answer "
+            f"tells apart; {backend}."
         )
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
@@ -184,11 +184,16 @@ def _describe_asked(run: "Run") -> str:
 
 
 def _describe_sent(run: "Run") -> str:
-    """Say which settings calls went without, and which a check found dropped."""
+    """Say which settings calls went without, and which a check or the answers show to be dropped."""
+    is_refuted = any(fact.source == "answers" for fact in run.settings)
+    return f"{_describe_calls(run)}{' The answers show that temperature 0 was not in effect.' if is_refuted else ''}"
+
+
+def _describe_calls(run: "Run") -> str:
     if not run.is_reported:
         return "The same, to an engine of our own that reads its settings back."
     if _is_logged(run):
-        is_said = run.draws.temperature is not None
+        is_said = run.settings[0].wanted is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
     ignored = [fact for fact in run.settings if fact.source == "check"]

@@ -13,6 +13,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import (
     find_temperature,
     is_known_by_log,
+    is_not_greedy,
     is_serving_known,
     list_setting_facts,
     select_compared,
@@ -73,9 +74,19 @@ def planned_draws(profile: ProfileRecord, endpoint: EndpointRecord, *, seed: int
 
 def setting_facts(run: RunRecord) -> tuple[SettingFact, ...]:
     """Return what is known of the settings that decide the run's tokens. Reads its profile."""
-    seen = None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
     wanted = run.profile.settings["sampling"]
-    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=seen)
+    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=settings_seen(run))
+
+
+def settings_seen(run: RunRecord) -> SettingsSeen | None:
+    """Return what its answers and calls showed of the run's settings, None before it has ended."""
+    return None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
+
+
+def count_not_greedy(run: RunRecord) -> tuple[int, int] | None:
+    """Return how many answers hold a token below the most likely one, of how many; None where that is not the rule."""
+    seen = settings_seen(run)
+    return (seen.n_not_greedy, seen.n_listed) if seen is not None and is_not_greedy(seen) else None
 
 
 def compared_settings(run: RunRecord) -> dict[str, Any]:

@@ -274,6 +274,7 @@ class _Facts:
                 uncertified=tuple(sorted(uncertified)),
                 strays=run.strays or (),
                 unsteady=run.unsteady or (),
+                not_greedy=pair_facts.count_not_greedy(run),
                 is_log=run.is_log,
                 is_reported=run.is_reported,
                 is_read=run.source_id is not None,

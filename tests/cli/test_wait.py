@@ -13,6 +13,7 @@ from subprocess import CompletedProcess, Popen
 import pytest
 
 from runs.models import RunRecord
+from runs.run import run_report
 from tests import build
 from tests.cli.conftest import ROOT, SECONDS, command, hears_ctrl_c
 from tests.servers import free_port
@@ -27,6 +28,19 @@ def test_a_finished_run_is_0_and_prints_its_range(evalboard: Call) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith(f"Run {run.pk} finished: 33.3 to 66.7 points over 2 repeats. http://")
     assert "info: One of 3 cases is worth 33.3 points." in done.stderr.splitlines()
+
+
+def test_what_moves_the_score_of_an_external_server_is_its_own(evalboard: Call) -> None:
+    run = build.run(repeats=2)
+    RunRecord.objects.filter(pk=run.pk).update(is_reported=True)
+    hosted = build.process(build.bucket(batch_class="observed"))
+    for repeat, texts in enumerate((("blue", "red", "red"), ("blue", "blue", "red")), 1):
+        build.decode(run, repeat, texts, by=hosted)
+    split = run_report(run.pk).noise.split
+    assert split is not None
+    assert (split.sampler, split.batch) == (None, None)
+    assert "the server's own: sampling or batching" in split.text
+    assert split.text in evalboard("wait", str(run.pk)).stdout.splitlines()
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
