@@ -10,7 +10,7 @@ from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, make_mark
 from evalboard.core.suite import policy
 from tests.core.golden.readers import Situations, read_gate
-from tests.core.questions import ASKED, NEWER, PAIRED, SERVED, pinned, question, runs, served
+from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED
 
 EXPIRED_BY_PROBE = {name: fact for name, fact in EXPIRED.items() if name != "first_run"} | {
@@ -278,6 +278,9 @@ SITUATIONS: Situations = {
         )
     ),
     "Another engine served the same model": lambda: read_gate(served_otherwise(**NEWER)),
+    "Another build of one engine served the same model": lambda: read_gate(
+        replace(pinned(), setup_baseline=served(**SHIPPED), setup_candidate=served(**PATCHED))
+    ),
     "The baseline has expired": lambda: read_gate(replace(pinned(), expired=EXPIRED)),
     "The baseline has expired by what a probe saw": lambda: read_gate(replace(pinned(), expired=EXPIRED_BY_PROBE)),
     "One side was batched": lambda: read_gate(served_otherwise(batch_class="mixed")),
