@@ -25,6 +25,10 @@ REASONS = {
     ),
     "sampled": "Two tokens were almost equally likely, and tokens are drawn here: the draw explains the flip.",
     "drawn": "A token was chosen that was not the most likely: it was drawn, so its logprob explains nothing.",
+    "unknown_temperature": (
+        "A token was chosen that was not the most likely, and the temperature is not known: whether it was drawn "
+        "cannot be told."
+    ),
     "constrained": (
         "A token was chosen far below others: a grammar, a schema or a forced tool call forbade those, so the logprobs "
         "do not explain the choice."

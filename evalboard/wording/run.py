@@ -94,6 +94,9 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
             f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no answer "
             f"tells apart; {backend}."
         )
+    if batch is None and sampler == 0:
+        text = f"Of {points(total)} points between repeats: neither sampler nor batch, which is the same each time here"
+        return f"{text}: something moves bits that no fingerprint shows; {backend}."
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
         return f"{text} The batch alone was not measured: run the same seed under another batch class."
