@@ -91,8 +91,8 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if is_external and batch is None:
         return (
-            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no answer "
-            f"tells apart; {backend}."
+            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
+            f"answer tells apart; {backend}."
         )
     if batch is None and sampler == 0:
         text = f"Of {points(total)} points between repeats: neither sampler nor batch, which is the same each time here"
