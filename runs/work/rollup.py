@@ -10,7 +10,7 @@ from django.db.models import Count, F, Func, Sum, TextField
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from evalboard.contract.facts import SettingCheck, SettingsSeen
+from evalboard.contract.facts import SettingsSeen
 from evalboard.core import scoring
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
@@ -25,13 +25,12 @@ from evalboard.core.trace import (
     unpack_selection,
 )
 from evalboard.wording import run as wording
-from runs.catalogue import rotations
+from runs.catalogue import read_newest_check, rotations
 from runs.models import (
     BucketRecord,
     Case,
     CaseColumns,
     Event,
-    ProbeRecord,
     RepeatRecord,
     RepeatScore,
     ResponseRecord,
@@ -240,17 +239,8 @@ def see_settings(run: RunRecord) -> SettingsSeen:
     there = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
     names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
     left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
-    checks = ProbeRecord.objects.filter(
-        endpoint=run.endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
-    )
-    checked = {}
-    check = checks.order_by("-id").first()
-    if check is not None and check.finding is not None and check.finished_at is not None:
-        checked = {
-            row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at)
-            for row in check.finding["numbers"].get("rows", ())
-        }
-    return SettingsSeen(n_answers=there.count(), n_left_out=dict(left_out.annotate(n=Count("pk"))), checked=checked)
+    n_left_out = dict(left_out.annotate(n=Count("pk")))
+    return SettingsSeen(n_answers=there.count(), n_left_out=n_left_out, checked=read_newest_check(run.endpoint_id))
 
 
 def largest_bucket(run: RunRecord) -> BucketRecord | None:

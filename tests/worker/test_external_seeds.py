@@ -118,6 +118,19 @@ def temperature_of(run: RunRecord) -> SettingFact:
     return next(fact for fact in run_report(run.pk).settings if fact.name == "temperature")
 
 
+def checked(*rows: tuple[str, str]) -> ProbeRecord:
+    """A capability check of the endpoint that ended with these parameters and states."""
+    return ProbeRecord.objects.create(
+        endpoint=EndpointRecord.objects.get(),
+        profile=ProfileRecord.objects.get(slug="fast"),
+        kind="capability",
+        parameters={},
+        status=ProbeRecord.Status.FINISHED,
+        finished_at=Now(),
+        finding={"numbers": {"rows": [{"parameter": name, "state": state, "detail": {}} for name, state in rows]}},
+    )
+
+
 def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runner: Runner, client: Client) -> None:
     run = ran(runner)
     fact = temperature_of(run)
@@ -134,18 +147,22 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
 
 
+def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner, server: ScriptedServer) -> None:
+    rows = [("temperature", "refused"), ("max_tokens", "refused"), ("logprobs", "honoured")]
+    check = checked(*rows)
+    run = ran(runner, repeats=1)
+    assert len(server.requests) == N_CASES  # none was refused
+    assert not any("temperature" in received.body for received in server.requests)
+    assert all("max_tokens" in received.body and "logprobs" in received.body for received in server.requests)
+    fact = temperature_of(run)
+    assert (fact.sent, fact.state, fact.source, fact.probe) == (None, "unknown", "refusal", str(check.pk))
+    _, (_, sent), _ = wording.describe_course(run_report(run.pk))
+    assert sent == f"The same but temperature: the server refused it, as probe {check.pk} found."
+
+
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
     server.script = lambda _: ok()
-    row = {"parameter": "temperature", "asked": "0, 1", "state": "ignored", "detail": {}}
-    check = ProbeRecord.objects.create(
-        endpoint=EndpointRecord.objects.get(),
-        profile=ProfileRecord.objects.get(slug="fast"),
-        kind="capability",
-        parameters={},
-        status=ProbeRecord.Status.FINISHED,
-        finished_at=Now(),
-        finding={"state": "ignores", "sentence": "", "numbers": {"rows": [row]}},
-    )
+    check = checked(("temperature", "ignored"))
     run = ran(runner, repeats=1)
     fact = temperature_of(run)
     assert (fact.state, fact.source, fact.sent, fact.probe) == ("contradicted", "check", 0.0, str(check.pk))
