@@ -12,6 +12,7 @@ from evalboard.contract.facts import SettingFact
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.wording import run as wording
 from runs.catalogue import create_profile
+from runs.compare import compare
 from runs.models import EndpointRecord, ProbeRecord, ProfileRecord, ResponseRecord, RunRecord
 from runs.release import create_release, release_report
 from runs.run import create_run, run_report
@@ -177,6 +178,25 @@ def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer
     assert warning.text == f"Asked for lab/paint-1b; paint-mini answered {N_CASES} of {N_CASES}."
     assert report.buckets[0].model_reported == "paint-mini"
     assert dict(wording.describe_course(report))["Answered"].startswith("paint-mini (")
+
+
+def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: ScriptedServer, runner: Runner) -> None:
+    runs = []
+    for model in ("lab/paint-1b-2025-01-31", "paint-mini"):
+        server.script = lambda _, model=model: ok(model=model)
+        runs.append(ran(runner, repeats=2))
+    compared = compare(baseline=runs[0].pk, candidate=runs[1].pk).summary
+    [block] = [block for block in compared["blocks"] if block["code"] == "other_model"]
+    n = 2 * N_CASES
+    assert block["text"] == f"The candidate asked for lab/paint-1b; paint-mini answered {n} of {n}."
+    assert [moved for moved in compared["moved"] if moved["field"] == "model"] == [
+        {"field": "model", "baseline": "lab/paint-1b", "candidate": "paint-mini"}
+    ]
+    gate = {"suite": "words", "baseline": runs[0].pk, "candidate": runs[1].pk}
+    report = release_report(create_release(gates=[gate], treatment="stack").pk)
+    assert report.verdict == "not_comparable"
+    assert "model_changed" in {reason.code for reason in report.reasons}
+    assert block["text"] in {warning.text for warning in report.warnings}
 
 
 def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
