@@ -39,7 +39,7 @@ from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.23"
+METHOD = f"comparison {COMPARISON_VERSION}.24"
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
@@ -218,10 +218,11 @@ class _StoredRepeats:
         ids = {
             bucket for run in reported for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
         }
-        rows = (
-            BucketRecord.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
-        )
-        return {pk: (name, revision) for pk, name, revision in rows}
+        rows = BucketRecord.objects.filter(pk__in=ids).select_related("model", "fingerprint") if ids else ()
+        return {
+            row.pk: (pair_facts.find_other_model(row, self._names) or row.model.name, row.model.revision)
+            for row in rows
+        }
 
     def measured(self, run: RunRecord) -> list[RepeatRecord]:
         """Return the repeats of a run that have ended with columns."""
@@ -386,7 +387,7 @@ def _setup(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares],
+        served=[_served(buckets[bucket], known[bucket], n, share) for bucket, n, share in shares],
         unknown_prompts=str(key.run.source_id) if key.run.is_log and lacks_prompts(version) else "",
         is_logged=key.run.source_id is not None,
     )
@@ -403,9 +404,12 @@ def _count_shares(served: Indexes) -> Shares:
     return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
 
 
-def _served(bucket: BucketRecord, known: ServingFacts, share: float) -> ServedShare:
+def _served(bucket: BucketRecord, known: ServingFacts, n: int, share: float) -> ServedShare:
+    other = pair_facts.find_other_model(bucket, OneNames())
     return ServedShare(
-        model_name=bucket.model.name,
+        model_name=other or bucket.model.name,
+        asked_name=bucket.model.name if other else "",
+        n_responses=n,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",
