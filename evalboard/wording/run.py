@@ -27,6 +27,10 @@ TRACE_REASONS = {
     "covers_thinking": "The tokens are those of the thinking alone, and are compared as thinking.",
     "merged": "The server counts more tokens than it lists: several share one logprob.",
     "all_zero": "Every logprob is exactly 0: the server gives none.",
+    "placeholder_logprobs": (
+        "Placeholder logprobs: tokens stand at exactly 0 next to others that are likely too, as draft tokens do that a "
+        "server accepts."
+    ),
     "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
 }
 
@@ -91,8 +95,8 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if is_external and batch is None:
         return (
-            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no answer "
-            f"tells apart; {backend}."
+            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
+            f"answer tells apart; {backend}."
         )
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."

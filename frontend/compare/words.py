@@ -23,6 +23,7 @@ PLAIN = {
     "refused": "the model refused on one side",
     "empty": "answers of one side are empty",
     "cut": "answers of one side were cut off at a limit",
+    "constrained": "something forbade likelier tokens on one side",
     "sampler_fault": "a token was chosen that was not the most likely",
     "near_tie": "two tokens were almost equally likely, and rounding decided between them",
     "larger_shift": "the model's numbers moved further than rounding explains",

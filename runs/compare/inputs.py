@@ -39,7 +39,7 @@ from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.23"
+METHOD = f"comparison {COMPARISON_VERSION}.24"
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
 # By what is asked and what is right: a case whose tags or scorer changed is still the same case.
