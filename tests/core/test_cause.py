@@ -156,6 +156,14 @@ def test_a_constraint_of_one_side_is_neither_a_shift_nor_a_fault(facts: dict) ->
     assert named(shifted, text="x", constraint=SCHEMA).code == "constrained"
 
 
+def test_draws_under_one_schema_are_draws() -> None:
+    trace = longest()
+    position = int(np.flatnonzero(trace.margins() > 1.0)[10])
+    base = replace(SIDE, constraint=SCHEMA, temperature=0.7)
+    cause = named(find_divergence(trace, with_choice(trace, position, 1)), base=base, text="{}")
+    assert (cause.code, cause.evidence["reason"]) == ("unknown", "drawn")
+
+
 def test_a_token_that_one_side_lists_as_forbidden_was_masked() -> None:
     shared = [(1, -0.1), (2, -2.5)]
     one = make_trace([1, 1, 1, 1, 3], [-0.1] * 5, [*[shared] * 4, [(3, -0.1), (4, -2.5)]])

@@ -289,8 +289,8 @@ def _beginning(pair: Pair, parting: Divergence) -> str | None:
 def _constraint(pair: Pair, parting: Divergence) -> CauseFacts:
     """Find what says that a grammar, a schema or a forced call forbade tokens where a pair parts; or nothing."""
     ours, theirs = pair.baseline.constraint, pair.candidate.constraint
-    is_below_top = bool(ours or theirs) and parting.flip_position is not None and not parting.are_both_top
-    is_seen = parting.is_constrained or parting.is_masked or is_below_top
+    is_below_top = parting.flip_position is not None and not parting.are_both_top
+    is_seen = parting.is_constrained or parting.is_masked or (bool(ours) and is_below_top and not pair.is_sampled)
     has_parted = parting.parts_at is not None or parting.text_position is not None
     if not has_parted or (ours == theirs and not is_seen):
         return {}
