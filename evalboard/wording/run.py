@@ -27,6 +27,10 @@ TRACE_REASONS = {
     "covers_thinking": "The tokens are those of the thinking alone, and are compared as thinking.",
     "merged": "The server counts more tokens than it lists: several share one logprob.",
     "all_zero": "Every logprob is exactly 0: the server gives none.",
+    "placeholder_logprobs": (
+        "Placeholder logprobs: tokens stand at exactly 0 next to others that are likely too, as draft tokens do that a "
+        "server accepts."
+    ),
     "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
 }
 

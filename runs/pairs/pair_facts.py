@@ -3,7 +3,7 @@ vocabularies that are stored.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalboard.contract.draws import Draws
@@ -38,6 +38,7 @@ FREE = {
     **dict.fromkeys(("structured_outputs", "guided_json", "guided_regex", "guided_choice"), (None,)),
     **dict.fromkeys(("guided_grammar", "grammar", "json_schema"), (None,)),
 }
+MAX_NAMED = 24  # characters of a value that stands as it is
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
 
 
@@ -45,16 +46,27 @@ def request_settings(run: RunRecord) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
-    adjusted = adjusted or any(sampling.get(name, free[0]) not in free for name, free in FREE.items())
+    constraint = _name_constraint(sampling)
     limits, known = limits_of(run), compared_settings(run)
     return RequestSettings(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         temperature=draws_of(run).temperature,
-        is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
+        is_adjusted=adjusted or constraint is not None or bool(sampling.get("ignore_eos")),
         sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
         is_thinking_scored=reads_thinking(run.suite_version.scorer.spec),
+        constraint=constraint,
     )
+
+
+def _name_constraint(sampling: Mapping[str, Any]) -> str | None:
+    """Name what forbids tokens, "tool_choice required"; what is longer than a name by the start of its digest."""
+    parts = [
+        f"{name} {value if isinstance(value, str) and len(value) <= MAX_NAMED else digest_json(value)[:8]}"
+        for name, free in FREE.items()
+        if (value := sampling.get(name, free[0])) not in free
+    ]
+    return ", ".join(parts) or None
 
 
 def _plain(value: Any) -> float | str | bool:

@@ -54,6 +54,7 @@ ESTABLISHED = frozenset(
         "whitespace",
         "length",
         *ENDED,
+        "constrained",
         "sampler_fault",
     }
 )

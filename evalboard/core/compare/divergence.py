@@ -53,8 +53,9 @@ class Divergence:
     flip has none.
     not_greedy_*: the first position, up to the parting, where the chosen token was not top-1. start_*: of position 0.
     text_position: the first character that differs, where there are texts and no tokens. is_retokenised: both sides
-    spell one text by other tokens, so that nothing else of them is compared. is_constrained: at the parting a side of a
-    log chose a token so far below another one that something forbade the other.
+    spell one text by other tokens, so that nothing else of them is compared. is_constrained: up to the parting a side
+    of a log chose a token so far below another one that something forbade the other. is_masked: at the flip a side
+    lists the other's token as impossible. lacks_alternatives: at the flip a side lists none.
     """
 
     drift_onset: int | None = _evidence(None)
@@ -89,6 +90,8 @@ class Divergence:
     is_approximate: bool = _evidence(False)
     is_retokenised: bool = False
     is_constrained: bool = False
+    is_masked: bool = False
+    lacks_alternatives: bool = False
     text_position: int | None = None
 
     @property
@@ -268,6 +271,7 @@ def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Column
     token, token_too = laid.baseline.token_ids[rows[0]], laid.candidate.token_ids[rows[1]]
     logprob, logprob_too = (side.logprobs[each].astype(np.float64) for side, each in zip(own, rows, strict=True))
     movement = _lead(ours, token, token_too, logprob) + _lead(theirs, token_too, token, logprob_too)
+    unlisted = np.full(len(pairs), np.nan)
     are_both_listed = ours.has(token) & ours.has(token_too) & theirs.has(token) & theirs.has(token_too)
     at_flip: dict[str, Sequence[Any]] = {
         "token_baseline": own[0].token_ids[rows[0]].tolist(),
@@ -283,6 +287,8 @@ def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Column
         "are_both_listed": are_both_listed,
         "are_both_top": _is_top(ours, logprob) & _is_top(theirs, logprob_too),
         "are_disjoint": are_disjoint(ours, theirs),
+        "is_masked": (ours.look_up(token_too, unlisted) == -np.inf) | (theirs.look_up(token, unlisted) == -np.inf),
+        "lacks_alternatives": (ours.n == 0) | (theirs.n == 0),
     }
     columns = {name: _spread(values, pairs, laid) for name, values in at_flip.items()}
     return columns | {name: _spread(values.tolist(), pairs, laid, False) for name, values in flags.items()}

@@ -1,6 +1,7 @@
 """Where two responses part, and whose words their tokens are: the same for one pair and for a comparison."""
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,6 +18,7 @@ from evalboard.core.compare.paired_rows import Vocabularies
 from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces
 
 MEASURED_AT_ONCE = 1 << 15  # positions of both sides
+_END_MARKS = re.compile(rb"(\s*<[^<>]{1,60}>)+\s*$")  # an end token that a log keeps as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def settle_spelling(
     pieces = [spell_out(trace, vocabulary) for trace, vocabulary in zip(traces, words, strict=True)]
     if pieces[0] == pieces[1]:
         return parted
-    if is_same_text and len({b"".join(side).strip() for side in pieces}) == 1:
+    if is_same_text and len({_END_MARKS.sub(b"", b"".join(side)).strip() for side in pieces}) == 1:
         n, n_too = map(len, traces)
         return Divergence(n_baseline=n, n_candidate=n_too, has_logprobs=True, is_retokenised=True)
     if parted.is_approximate or not is_flipped or not is_logged:
