@@ -76,6 +76,11 @@ class Pair:
         """What the repeats of each side are; greedy ones measure the engine."""
         return Draws(), Draws()
 
+    @property
+    def setups(self) -> tuple[SideSetup, SideSetup]:
+        """How both sides were asked and served."""
+        return asked("a"), asked("b")
+
 
 def pairs(
     n: int,
@@ -112,13 +117,14 @@ def pairs(
 def judge(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
     """The verdict on all repeats of a pair, both sides served alike."""
     n_cases = len(pair.baseline)
+    ours, theirs = pair.setups
     question = GateQuestion(
         case_ids=[f"case-{index}" for index in range(n_cases)],
         groups=[""] * n_cases,
         baseline=pair.baseline,
         candidate=pair.candidate,
-        setup_baseline=asked("a"),
-        setup_candidate=asked("b"),
+        setup_baseline=ours,
+        setup_candidate=theirs,
         draws_baseline=pair.draws[0],
         draws_candidate=pair.draws[1],
         marks_baseline=pair.marks_baseline,
