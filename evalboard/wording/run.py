@@ -91,7 +91,7 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if is_external and batch is None:
         return (
-            f"Of {points(total)} points between repeats: all of it the server's own, sampling or batching, which no "
+            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
             f"answer tells apart; {backend}."
         )
     if batch is None and sampler == 0:
@@ -187,11 +187,16 @@ def _describe_asked(run: "Run") -> str:
 
 
 def _describe_sent(run: "Run") -> str:
-    """Say which settings calls went without, and which a check found dropped."""
+    """Say which settings calls went without, and which a check or the answers show to be dropped."""
+    is_refuted = any(fact.source == "answers" for fact in run.settings)
+    return f"{_describe_calls(run)}{' The answers show that temperature 0 was not in effect.' if is_refuted else ''}"
+
+
+def _describe_calls(run: "Run") -> str:
     if not run.is_reported:
         return "The same, to an engine of our own that reads its settings back."
-    if run.source is not None:
-        is_said = run.draws.temperature is not None
+    if _is_logged(run):
+        is_said = run.settings[0].wanted is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
     ignored = [fact for fact in run.settings if fact.source == "check"]
@@ -203,6 +208,10 @@ def _describe_sent(run: "Run") -> str:
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
 
 
+def _is_logged(run: "Run") -> bool:
+    return any(fact.source == "log" for fact in run.settings)
+
+
 def _describe_answered(run: "Run") -> str:
     """Name the models that answered, by what they say of themselves, and how many answers each gave."""
     given: Counter[str] = Counter()
@@ -211,7 +220,7 @@ def _describe_answered(run: "Run") -> str:
     if not given:
         return "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
-    return f"{models}, as {'the log' if run.source else 'the server'} says." if run.is_reported else f"{models}."
+    return f"{models}, as {'the log' if _is_logged(run) else 'the server'} says." if run.is_reported else f"{models}."
 
 
 def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:

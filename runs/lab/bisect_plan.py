@@ -20,7 +20,7 @@ from evalboard.core.lab import (
     find_unreachable,
     plan_steps,
 )
-from evalboard.core.profile import find_moved_fields, is_sampled, read_sampling
+from evalboard.core.profile import find_moved_fields
 from runs.compare import ComparisonInputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
@@ -28,6 +28,7 @@ from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.steps import StepPlanner, store_steps
 from runs.lab.telling import Telling, choose_telling
 from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
+from runs.pairs import draws_of
 from runs.work import refuse_if_nobody_can
 from runs.work.workers import able
 
@@ -130,7 +131,7 @@ def _setup(run: RunRecord) -> Setup:
         **{name: getattr(endpoint, name) for name in ("dtype", "quantization", "max_model_len", "pool")},
     }
     settings = copy.deepcopy(run.profile.settings)
-    if is_sampled(read_sampling(settings)) and run.seed is not None:
+    if draws_of(run).has_call_seeds:
         settings["sampling"]["seed"] = run.seed
     version = run.suite_version
     limits = {"version": version.pk, "max_tokens": version.max_tokens, "stop": list(version.stop)}

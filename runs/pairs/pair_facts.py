@@ -13,6 +13,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import (
     find_temperature,
     is_known_by_log,
+    is_not_greedy,
     is_serving_known,
     list_setting_facts,
     select_compared,
@@ -22,7 +23,7 @@ from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
-from runs.models import BucketRecord, Model, RunRecord, VocabularyRecord
+from runs.models import BucketRecord, EndpointRecord, Model, ProfileRecord, RunRecord, VocabularyRecord
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -64,11 +65,28 @@ def draws_of(run: RunRecord, repeats: Iterable[int] = ()) -> Draws:
     return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats), is_external=run.is_reported)
 
 
+def planned_draws(profile: ProfileRecord, endpoint: EndpointRecord, *, seed: int | None = None) -> Draws:
+    """Return what the repeats of a run would be, as far as it is known before a call. seed: None: the profile's."""
+    wanted = profile.settings["sampling"]
+    facts = list_setting_facts(wanted, is_external=endpoint.is_remote, is_logged=False, seen=None)
+    return Draws(find_temperature(facts), wanted.get("seed") if seed is None else seed, is_external=endpoint.is_remote)
+
+
 def setting_facts(run: RunRecord) -> tuple[SettingFact, ...]:
     """Return what is known of the settings that decide the run's tokens. Reads its profile."""
-    seen = None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
     wanted = run.profile.settings["sampling"]
-    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=seen)
+    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=settings_seen(run))
+
+
+def settings_seen(run: RunRecord) -> SettingsSeen | None:
+    """Return what its answers and calls showed of the run's settings, None before it has ended."""
+    return None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
+
+
+def count_not_greedy(run: RunRecord) -> tuple[int, int] | None:
+    """Return how many answers hold a token below the most likely one, of how many; None where that is not the rule."""
+    seen = settings_seen(run)
+    return (seen.n_not_greedy, seen.n_listed) if seen is not None and is_not_greedy(seen) else None
 
 
 def compared_settings(run: RunRecord) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Count, F, Func, Sum, TextField
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from evalboard.contract.facts import SettingCheck, SettingsSeen
 from evalboard.core import scoring
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
@@ -31,7 +30,6 @@ from runs.models import (
     Case,
     CaseColumns,
     Event,
-    ProbeRecord,
     RepeatRecord,
     RepeatScore,
     ResponseRecord,
@@ -44,6 +42,7 @@ from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.endings import settle_endings
 from runs.work.replies import read_replies
+from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
 
 SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
@@ -230,7 +229,7 @@ def _bind_largest(run: RunRecord) -> None:
     rotations.note_rotation(shown_by=run)
 
 
-def _note_what_was_served(run: RunRecord) -> None:
+def note_what_was_served(run: RunRecord) -> None:
     """Tell the run's history which answers are no draws, and which came without tokens."""
     there = ResponseRecord.objects.filter(repeat__run=run, error_code="")
     marks = there.filter(marks__gt=0).order_by().values_list("marks").annotate(n=Count("pk"))
@@ -247,24 +246,6 @@ def _note_what_was_served(run: RunRecord) -> None:
     if marked:
         text = wording.unclean_responses(marked, n_there)
         history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)
-
-
-def _see_settings(run: RunRecord) -> SettingsSeen:
-    """Return what the calls of a run showed of each setting, with the newest check of its endpoint."""
-    there = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
-    names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
-    left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
-    checks = ProbeRecord.objects.filter(
-        endpoint=run.endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
-    )
-    checked = {}
-    check = checks.order_by("-id").first()
-    if check is not None and check.finding is not None and check.finished_at is not None:
-        checked = {
-            row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at)
-            for row in check.finding["numbers"].get("rows", ())
-        }
-    return SettingsSeen(n_answers=there.count(), n_left_out=dict(left_out.annotate(n=Count("pk"))), checked=checked)
 
 
 def largest_bucket(run: RunRecord) -> BucketRecord | None:
@@ -298,8 +279,8 @@ def _finish_run(run_id: int) -> None:
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
         _bind_largest(run)
-        _note_what_was_served(run)
-        run.settings_seen = _see_settings(run).to_json()
+        note_what_was_served(run)
+    run.settings_seen = see_settings(run).to_json()
     look_through(run)
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING

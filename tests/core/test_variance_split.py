@@ -51,6 +51,13 @@ def test_what_an_external_server_does_is_not_told_apart(temperature: float | Non
     assert (split.total, split.sampler, split.batch) == (sd_points(scores), None, None)
 
 
+@pytest.mark.parametrize("is_steady", [True, False])
+def test_an_unknown_temperature_on_our_own_engine_may_sample(is_steady: bool) -> None:
+    split = split_variance(np.array([[1.0, 0, 1], [1, 1, 1]]), Draws(None), is_steady=is_steady)
+    assert split is not None
+    assert (split.sampler, split.batch) == (None, None)
+
+
 def test_draws_that_are_on_one_side_alone_say_nothing_of_the_batch() -> None:
     scores = np.array([[1.0, 0, 1], [1, 1, 1], [0, 1, 0], [0, 1, 1]])
     other = np.full(scores.shape, np.nan)

@@ -26,6 +26,7 @@ from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import cut_hit, cut_text, cut_tokens
+from evalboard.core.compare.greedy import find_not_greedy
 from evalboard.core.compare.judging import AlikePairs
 from evalboard.core.compare.known_pair import (
     CHOOSING,
@@ -120,6 +121,7 @@ __all__ = [
     "find_continuation",
     "find_divergence",
     "find_divergences",
+    "find_not_greedy",
     "find_parting",
     "find_text_divergence",
     "is_steady_batch",

@@ -19,13 +19,12 @@ from evalboard.contract.compare import Flip
 from evalboard.core.compare import drift
 from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, Shorter, find_firsts
 from evalboard.core.compare.drift import Drift, Numbers
+from evalboard.core.compare.greedy import NOT_GREEDY, find_beaten
 from evalboard.core.compare.listed import Listed, are_disjoint, are_top_two_equal, find_largest_gap, list_rows
 from evalboard.core.compare.paired_rows import Indexes, PairedRows, Vocabularies, lay_pairs
 from evalboard.core.trace import IMPOSSIBLE, TokenTrace, TraceColumns, join_traces
 
 PART_CELLS = 1 << 17  # logprobs of both sides that are measured at once, so that they stay in the processor's cache
-NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
-FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,000 times
 MAX_MOVEMENT = -IMPOSSIBLE  # a movement across a forbidden token has no number: it is at least this
 
 Columns = dict[str, Sequence[Any]]
@@ -234,12 +233,8 @@ def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
     ):
         n = np.diff(side.starts)
         last = np.where(parts_at == NEVER, n, parts_at)  # where the tokens part, both are chosen after the same text
-        below = drift.highest(side.alternative_logprobs) - side.logprobs
-        if is_decimal:
-            forbidden = find_firsts(below > FORBIDDEN, side.starts)
-            is_constrained |= (forbidden != NEVER) & (forbidden <= last)
-            below = np.where(below > FORBIDDEN, 0.0, below)
-        beaten = find_firsts(below > NOT_GREEDY, side.starts)
+        beaten, forbidden = find_beaten(side, is_decimal=is_decimal)
+        is_constrained |= (forbidden != NEVER) & (forbidden <= last)
         known = find_firsts(~np.isnan(side.logprobs), side.starts)
         has_logprobs &= (n == 0) | ((known != NEVER) & (known <= last))
         columns |= {

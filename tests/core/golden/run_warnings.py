@@ -25,6 +25,7 @@ SITUATIONS: Situations = {
     "Another model answered": lambda: read_run_warnings(
         asked_model="gpt-4-turbo", other_models={"gpt-3.5-turbo-0125": 1000}, n_decoded=1000
     ),
+    "Answers of a greedy run were drawn": lambda: read_run_warnings(not_greedy=(12, 800)),
     "Responses that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=12),
     "One response that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=1),
     "Answers cut inside their thinking": lambda: read_run_warnings(n_truncated=31),
