@@ -17,7 +17,7 @@ from evalboard.core.lab import (
     is_case_alone,
     needs_engine,
 )
-from evalboard.core.profile import is_sampled, read_sampling
+from evalboard.core.profile import find_temperature, list_setting_facts
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
@@ -110,7 +110,8 @@ def _engine(step: Step) -> Step:
 def count_decodings(plan: Mapping[str, Any]) -> int:
     """Return how often each step is decoded: several times where either side's answers may change by chance."""
     settings = [Setup(**each).settings for each in plan["setups"]]
-    are_greedy = not any(is_sampled(read_sampling(each)) for each in settings)
+    facts = [list_setting_facts(each["sampling"], is_external=False, is_logged=False, seen=None) for each in settings]
+    are_greedy = all(find_temperature(each) == 0 for each in facts)
     is_steady = all(is_steady_batch(str(each.get("batch_class")), are_batches_equal=are_greedy) for each in settings)
     return 1 if is_steady else UNSTEADY_DECODINGS
 
