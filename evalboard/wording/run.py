@@ -206,12 +206,22 @@ def _describe_calls(run: "Run") -> str:
     probes = {fact.probe for fact in run.settings if fact.source == "refusal" and fact.probe}
     ignored = [fact for fact in run.settings if fact.source == "check"]
     text = "The same with each call."
+    if any((fact.name, fact.wanted) == ("temperature", "default") for fact in run.settings):
+        text = "The same with each call, and no temperature."
     if left_out:
         by = f", as probe {min(probes)} found" if probes else ""
         text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}{by}."
     if not ignored:
         return text
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
+
+
+def fingerprints_of_calls(n_different: int, n: int) -> str:
+    """Say that fingerprints name calls, of n answers with n_different ones; only where all differ that is sure."""
+    text = f"{n:,} answers came with {n_different:,} different fingerprints"
+    if n_different == n:
+        return f"{text}, so a fingerprint names a call and no server. Who answered is unknown."
+    return f"{text}, so a fingerprint may name a call. Each counts as a server of its own."
 
 
 def _is_logged(run: "Run") -> bool:

@@ -309,6 +309,15 @@ def reported(run: WarnedRun) -> Iterator[str]:
         )
 
 
+@warns("warning", must_act=None)
+def call_fingerprints(run: WarnedRun) -> Iterator[str]:
+    """more than half of the answers have a fingerprint of their own, so that it may name calls. Where all have, who
+    answered is unknown
+    """
+    if text := run.notes.get("call_fingerprints"):
+        yield text
+
+
 @warns("info", must_act=None)
 def text_only(run: WarnedRun) -> Iterator[str]:
     """there are no tokens of some responses"""

@@ -425,7 +425,7 @@ def _served(bucket: BucketRecord, known: ServingFacts, n: int, share: float) -> 
     return ServedShare(
         model_name=other or bucket.model.name,
         asked_name=bucket.model.name if other else "",
-        n_responses=n,
+        n_answers=n,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",

@@ -1,7 +1,7 @@
 """What others served, in a log or when called: who answered, which tokens, and the row that an answer becomes."""
 
 from runs.served.backends import UNNAMED, Known, bucket_of, known_parts, model_of, read_backend
-from runs.served.live import LiveServing, PlacedAnswer, bucket_of_answer, close_processes
+from runs.served.live import LiveServing, PlacedAnswer, bucket_of_answer, close_processes, key_of_run
 from runs.served.rows import answer_fields
 from runs.served.words import Words, trace_by_ids
 
@@ -15,6 +15,7 @@ __all__ = [
     "bucket_of",
     "bucket_of_answer",
     "close_processes",
+    "key_of_run",
     "known_parts",
     "model_of",
     "read_backend",

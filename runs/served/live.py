@@ -79,9 +79,8 @@ class LiveServing:
 
     def _extend(self, by_backend: dict[Known, list[LoggedResponse]], repeat_id: int) -> Words:
         """Take the tokens of these answers among the model's, and open the processes of new backends."""
-        run_key = digest_json({"run": self._run.pk, "created_at": self._run.created_at.isoformat()})
         # Before the lock: an import that has made one of these rows, and wants the model next, is waited for here.
-        buckets = {known: bucket_of(self._model, known, run=run_key) for known in by_backend}
+        buckets = {known: bucket_of(self._model, known, run=key_of_run(self._run)) for known in by_backend}
         known_words, self._words = self._words, None  # what is not stored in the end is not known either
         with transaction.atomic():
             words = Words.locked(self._model, known=known_words)
@@ -134,6 +133,11 @@ class LiveServing:
                 process = self._processes[known]
                 process.manifest = after.manifest(base_url=self._run.endpoint.base_url)
                 process.save(update_fields=["manifest"])
+
+
+def key_of_run(run: RunRecord) -> str:
+    """Return what stands in for a stack that nothing names, so that no other run has it."""
+    return digest_json({"run": run.pk, "created_at": run.created_at.isoformat()})
 
 
 def close_processes(process_ids: Sequence[int]) -> None:

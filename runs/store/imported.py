@@ -10,6 +10,7 @@ PROMPT_FILTERED = "prompt_filtered"  # the code of a response whose prompt the p
 NOT_IN_LOG = "not_in_log"  # the code of a response that the log lacks: missing, and no error of anybody
 # Codes of lines in a run's history of which it warns.
 UNCLEAN, TEXT_ONLY, DROPPED = "unclean_responses", "text_only", "dropped_fields"
+CALL_FINGERPRINTS = "call_fingerprints"
 UNKNOWN_ENDING, USUAL_ENDING = "unknown_ending", "usual_ending"
 
 

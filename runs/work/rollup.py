@@ -41,6 +41,7 @@ from runs.store import PROMPT_FILTERED, changes, history, imported, packed_diges
 from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.endings import settle_endings
+from runs.work.fingerprints import settle_fingerprints
 from runs.work.replies import read_replies
 from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
@@ -278,6 +279,10 @@ def _finish_run(run_id: int) -> None:
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
+        if settle_fingerprints(run):
+            for repeat in run.repeats.filter(columns__isnull=False):
+                store_columns(repeat)
+                score_repeat(repeat, run.suite_version.scorer)
         _bind_largest(run)
         note_what_was_served(run)
     run.settings_seen = see_settings(run).to_json()

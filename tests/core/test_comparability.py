@@ -76,8 +76,8 @@ REPORTED = {
 
 
 def test_a_side_that_another_model_answered_is_named_and_still_compared() -> None:
-    other = REPORTED | {"model_name": "paint-mini", "named": "paint-mini", "asked_name": "paint-1b", "n_responses": 7}
-    blocks = found(served(**other), baseline=served(**REPORTED, n_responses=7))
+    other = REPORTED | {"model_name": "paint-mini", "named": "paint-mini", "asked_name": "paint-1b", "n_answers": 7}
+    blocks = found(served(**other), baseline=served(**REPORTED, n_answers=7))
     assert codes(blocks) == ["other_model", "stack_reported"]
     assert words_of(blocks[0]) == "The candidate asked for paint-1b; paint-mini answered 7 of 7."
     assert comparability.allows_comparing(blocks)

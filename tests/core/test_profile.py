@@ -201,6 +201,14 @@ def test_hardware_that_cannot_comes_before_a_test_that_is_missing() -> None:
     assert "8.0" in str(refused(settings("invariant"), cuda(V100), None))
 
 
+@pytest.mark.parametrize(("name", "value"), [("temperature", "default"), ("logprobs", 0)])
+def test_what_only_an_external_server_takes_is_refused_by_every_engine(name: str, value: Any) -> None:
+    given = settings()
+    given["sampling"][name] = value
+    words = f"The profile leaves {name} to the server, and only external servers take it."
+    assert (refused(given, CPU), refused(given, cuda(H100))) == (words, words)
+
+
 def test_a_model_over_more_gpus_than_there_are_is_refused() -> None:
     given = settings()
     given["engine"]["tensor_parallel_size"] = 2

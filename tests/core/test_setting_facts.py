@@ -41,6 +41,8 @@ def temperature_fact(**known: Any) -> tuple[FactState, FactSource, float | None]
         ({"seen": check("ignored")}, (FactState.CONTRADICTED, FactSource.CHECK, None)),
         ({"seen": check("honoured")}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
         ({"seen": check("unclear")}, (FactState.KNOWN, FactSource.REQUEST, 0.0)),
+        ({"wanted": GREEDY | {"temperature": "default"}}, (FactState.UNKNOWN, FactSource.REQUEST, None)),
+        ({"wanted": {"temperature": "default"}, "seen": None}, (FactState.UNKNOWN, FactSource.REQUEST, None)),
         ({"is_logged": True, "seen": None}, (FactState.KNOWN, FactSource.LOG, 0.0)),
         ({"is_logged": True, "seen": None, "wanted": {}}, (FactState.UNKNOWN, FactSource.LOG, None)),
     ],

@@ -161,6 +161,19 @@ def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner,
     assert sent == f"The same but temperature: the server refused it, as probe {check.pk} found."
 
 
+def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runner, server: ScriptedServer) -> None:
+    sampling = {**GREEDY["sampling"], "temperature": "default", "logprobs": 0}
+    create_profile(slug="plain", title="", settings={**GREEDY, "sampling": sampling})
+    run = ran(runner, repeats=1, profile="plain")
+    sent = {name for received in server.requests for name in received.body}
+    assert not sent & {"temperature", "logprobs", "top_logprobs"}
+    fact = temperature_of(run)
+    assert (fact.wanted, fact.sent, fact.state, fact.source) == ("default", None, "unknown", "request")
+    report = run_report(run.pk)
+    assert report.draws.may_sample
+    assert dict(wording.describe_course(report))["Sent"] == "The same with each call, and no temperature."
+
+
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
     server.script = lambda _: ok()
     check = checked(("temperature", "ignored"))

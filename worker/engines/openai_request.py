@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalboard.core.profile import is_unsent
 from runs.importers.completions import content_text
 from worker.engines.base import DecodeRequest
 
@@ -136,7 +137,7 @@ def _wanted(settings: Mapping[str, Any], *, in_full: bool) -> dict[str, Any]:
     wanted = {}
     for name, value in settings.items():
         is_idle = name in NEUTRAL and value in NEUTRAL[name] and not in_full
-        if name != "reasoning_tags" and not is_idle and value not in (None, [], ()):
+        if name != "reasoning_tags" and not is_idle and not is_unsent(name, value) and value not in (None, [], ()):
             wanted[name] = list(value) if isinstance(value, tuple) else value
     return wanted
 

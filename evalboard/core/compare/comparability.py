@@ -74,7 +74,7 @@ class ServedShare:
     named: str = ""
     shown: str = ""
     asked_name: str = ""
-    n_responses: int = 0
+    n_answers: int = 0
 
     @property
     def model(self) -> str:
@@ -185,7 +185,7 @@ def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
     blocks = []
     for name, side in (("baseline", baseline), ("candidate", candidate)):
         if others := [each for each in side.served if each.asked_name]:
-            n, total = (sum(each.n_responses for each in given) for given in (others, side.served))
+            n, total = (sum(each.n_answers for each in given) for given in (others, side.served))
             models = list(dict.fromkeys(each.model_name for each in others))
             facts = {"side": name, "asked": others[0].asked_name, "answered": models, "n": n, "total": total}
             blocks.append(Block("other_model", facts))

@@ -5,6 +5,7 @@ from typing import Any
 
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingFact, SettingsSeen
 from evalboard.core.profile.draws import UNSHAPED, read_temperature
+from evalboard.core.profile.profile import is_unsent
 
 # Settings that decide the next token. One that is not known is a fact too.
 DECIDING = (
@@ -78,6 +79,8 @@ def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
 def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> SettingFact:
     """Return the fact of a setting on an external server. Leaving out a neutral value changes nothing."""
     is_neutral = name != "temperature" and wanted.get(name) in (None, *UNSHAPED.get(name, ()))
+    if is_unsent(name, wanted.get(name)):
+        return _fact(name, wanted, FactSource.REQUEST, state=FactState.UNKNOWN, is_sent=False)
     if seen is None or is_neutral:
         return _fact(name, wanted, FactSource.REQUEST)
     check = seen.checked.get(name)

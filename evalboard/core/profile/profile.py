@@ -28,6 +28,8 @@ NO_ENGINE = "none"  # the kind of hardware of a worker that starts no engine and
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256
+# What a profile may ask for by sending nothing. Only an external server has a default of its own.
+UNSENT: Mapping[str, Any] = {"temperature": "default", "logprobs": 0}
 SECTIONS = ("batch_class", "group_size", "sampling", "engine", "cpu", "cuda", "requires")
 # Held by every plan, whatever the profile says (worker/vllm_start.py sets them).
 ALWAYS_PINNED = {
@@ -115,6 +117,11 @@ def parse_profile(settings: Mapping[str, Any]) -> ProfileSettings:
     )
 
 
+def is_unsent(name: str, value: Any) -> bool:
+    """Tell whether a setting is asked for by sending nothing: the server's own temperature, or no logprobs."""
+    return name in UNSENT and type(value) is type(UNSENT[name]) and value == UNSENT[name]
+
+
 def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return (what the engine decodes by, what the model's chat template is told) of complete sampling."""
     decoding = {name: value for name, value in sampling.items() if name not in THINKING_FIELDS}
@@ -134,6 +141,8 @@ def find_profile_refusal(
     """
     if hardware.get("kind") == NO_ENGINE:
         return "This worker has no engine of its own: it serves endpoints that others run, and no others."
+    if unsent := [name for name, value in profile.sampling.items() if is_unsent(name, value)]:
+        return f"The profile leaves {' and '.join(unsent)} to the server, and only external servers take it."
     needed = profile.cuda_capability
     gpus = hardware.get("gpus", [])
     if needed is not None and hardware.get("kind") != "cuda":
@@ -302,7 +311,7 @@ def _sampling(given: Any, problems: dict[str, str]) -> dict[str, Any]:
             problems[f"sampling.{name}"] = "The suite says this." if is_suites else "There is no such setting."
     for name, check in (SAMPLING_FIELDS | THINKING_FIELDS).items():
         if name in given:
-            words = check(given[name])
+            words = None if is_unsent(name, given[name]) else check(given[name])
         else:
             words = None if name in THINKING_FIELDS else "Must be given: sampling is always sent in full."
         if words:

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace as Ahead  # the core is tested where contracts are not installed
 
-from evalboard.wording.run import dropped_fields, unknown_ending, usual_ending
+from evalboard.wording.run import dropped_fields, fingerprints_of_calls, unknown_ending, usual_ending
 from tests.core.golden.readers import Situations, read_run_warnings, read_waiting
 
 UNTIL = datetime(2026, 11, 22, 7, 2, 11, tzinfo=UTC)
@@ -59,6 +59,12 @@ SITUATIONS: Situations = {
         status="incomplete", n_left_out=120, n_decoded=4000, n_total=4000
     ),
     "A log": lambda: read_run_warnings(is_reported=True, is_logged=True, tool="lm-evaluation-harness"),
+    "Fingerprints that name calls": lambda: read_run_warnings(
+        is_reported=True, is_stack_unknown=True, notes={"call_fingerprints": fingerprints_of_calls(1000, 1000)}
+    ),
+    "Fingerprints of which most come once": lambda: read_run_warnings(
+        is_reported=True, notes={"call_fingerprints": fingerprints_of_calls(812, 1000)}
+    ),
     "A log of texts": lambda: read_run_warnings(notes={"text_only": "The log has no logprobs."}),
     "A log with unclean responses": lambda: read_run_warnings(
         notes={"unclean_responses": "3 responses were truncated."}

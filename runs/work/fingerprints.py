@@ -1,0 +1,54 @@
+"""Fingerprints that name calls and not servers: one that differs in every answer says nothing of who answered."""
+
+from collections import Counter, defaultdict
+
+from django.db.models import Count
+
+from evalboard.wording import run as wording
+from runs.models import EngineProcess, Event, RepeatRecord, ResponseRecord, RunRecord
+from runs.served import Known, bucket_of, key_of_run
+from runs.store import history, imported
+
+MIN_NAMED = 10  # answers that have a fingerprint; fewer may all differ because as many servers answered
+
+
+def settle_fingerprints(run: RunRecord) -> bool:
+    """Merge the buckets of a run on an external server that gives each answer a fingerprint of its own.
+
+    Return whether it did; columns and scores are then for the caller to make again. The run's history says so, and
+    where more than half of the answers have one of their own.
+    """
+    answers = ResponseRecord.objects.filter(repeat__run=run, error_code="", engine_process__isnull=False).order_by()
+    n_each = dict(answers.values_list("engine_process").annotate(n=Count("pk")))
+    related = ("bucket__model", "bucket__fingerprint")
+    processes = list(EngineProcess.objects.filter(pk__in=n_each).select_related(*related).order_by("pk"))
+    prints: Counter[str] = Counter()
+    for process in processes:
+        if name := process.bucket.fingerprint.manifest.get("source", {}).get("system_fingerprint"):
+            prints[name] += n_each[process.pk]
+    if prints.total() < MIN_NAMED or 2 * len(prints) <= prints.total():
+        return False
+    text = wording.fingerprints_of_calls(len(prints), prints.total())
+    history.note_once(run.pk, imported.CALL_FINGERPRINTS, text, level=Event.Level.WARNING)
+    if len(prints) < prints.total():
+        return False
+    alike: dict[Known, list[EngineProcess]] = defaultdict(list)
+    for process in processes:
+        source = process.bucket.fingerprint.manifest["source"]
+        names = ("backend", "backend_from", "model_reported")
+        alike[tuple((name, source[name]) for name in names if name in source)].append(process)
+    for known, theirs in alike.items():
+        _merge(run, known, theirs)
+    return True
+
+
+def _merge(run: RunRecord, known: Known, processes: list[EngineProcess]) -> None:
+    """Let the first of these processes, of which no more is known, have all their answers."""
+    kept, *others = processes
+    kept.bucket = bucket_of(kept.bucket.model, known, run=key_of_run(run))
+    kept.manifest = {"source": {k: v for k, v in kept.manifest["source"].items() if k != "system_fingerprint"}}
+    kept.save(update_fields=["bucket", "manifest"])
+    ResponseRecord.objects.filter(repeat__run=run, engine_process__in=others).update(engine_process=kept)
+    for repeat in RepeatRecord.objects.filter(run=run, engine_processes__in=processes).distinct():
+        repeat.engine_processes.add(kept)
+    EngineProcess.objects.filter(pk__in=[each.pk for each in others]).delete()

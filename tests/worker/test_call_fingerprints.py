@@ -1,0 +1,59 @@
+"""A fingerprint that differs in every answer names calls and not servers, seen through a worker's loop."""
+
+from itertools import count
+
+import pytest
+
+from runs.models import EngineProcess, RunRecord
+from runs.run import add_repeats, run_report
+from tests.scripted import ScriptedServer, ok
+from tests.worker.test_external_seeds import N_CASES, ran, runner, server, suite
+from tests.worker.test_remote_runs import worked
+from worker.runner import Runner
+
+__all__ = ["runner", "server", "suite"]  # fixtures
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def warnings(run: RunRecord) -> dict[str, str]:
+    return {warning.code: warning.text for warning in run_report(run.pk).warnings}
+
+
+def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: ScriptedServer, runner: Runner) -> None:
+    numbers = count()
+    server.script = lambda _: ok(system_fingerprint=f"fp-{next(numbers)}")
+    run = ran(runner, repeats=2)
+    report = run_report(run.pk)
+    assert [(bucket.n_responses, bucket.model_reported) for bucket in report.buckets] == [(2 * N_CASES, "lab/paint-1b")]
+    assert [repeat.score for repeat in report.repeats] == [0.0, 0.0]  # of one bucket, so that each repeat has a score
+    said = warnings(run)
+    n = 2 * N_CASES
+    assert said["call_fingerprints"] == (
+        f"{n} answers came with {n} different fingerprints, so a fingerprint names a call and no server. "
+        "Who answered is unknown."
+    )
+    assert "unknown_stack" in said
+    assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
+    again = worked(runner, add_repeats(run_id=run.pk, n=1))
+    assert [bucket.n_responses for bucket in run_report(again.pk).buckets] == [3 * N_CASES]
+
+
+def test_where_most_answers_have_their_own_it_is_said_and_nothing_is_merged(
+    server: ScriptedServer, runner: Runner
+) -> None:
+    numbers = count()
+    server.script = lambda _: ok(system_fingerprint=f"fp-{max(next(numbers), 5)}")
+    run = ran(runner, repeats=1)
+    n_different = N_CASES - 5
+    assert len(run_report(run.pk).buckets) == n_different
+    assert warnings(run)["call_fingerprints"].startswith(
+        f"{N_CASES} answers came with {n_different} different fingerprints, so a fingerprint may name a call."
+    )
+
+
+def test_two_servers_that_take_turns_are_two_servers(server: ScriptedServer, runner: Runner) -> None:
+    numbers = count()
+    server.script = lambda _: ok(system_fingerprint=f"fp-{next(numbers) % 2}")
+    run = ran(runner, repeats=1)
+    assert len(run_report(run.pk).buckets) == 2
+    assert "call_fingerprints" not in warnings(run)
