@@ -14,7 +14,7 @@ from evalboard.core.stats import ELSEWHERE_ALPHA, POWER, normal_quantile, studen
 LEVEL = 0.9
 FEW_GROUPS = 10  # fewer than these, or a change in fewer of them, say nothing about other cases
 UNEVEN = 5.0  # times the median: with a larger group than that it was not measured how often the interval holds
-LEAST_MOVE = 0.1  # of graded scores, by which a group may yet move where none did
+SMALLEST_MOVE = 0.1  # of graded scores, by which a group may yet move where none did
 
 Moves = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def find_reach(moves: Moves, groups: Sequence[str], *, is_graded: bool = False) 
     se = max(alone, grouped)
     widest = _Estimate(centre, _quantile(n_groups - 1 if is_grouped else n + 1) * se, se)
     if is_grouped:
-        added = _add_groups(by_group, n, max(float(np.abs(moves).max()), LEAST_MOVE) if is_graded else 1.0)
+        added = _add_groups(by_group, n, max(float(np.abs(moves).max()), SMALLEST_MOVE) if is_graded else 1.0)
         widest = max(widest, added, key=lambda each: each.half)
     n_changed = sum(any(group) for group in by_group)
     sizes = [len(group) for group in by_group]
