@@ -3,7 +3,7 @@ vocabularies that are stored.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalboard.contract.draws import Draws
@@ -14,6 +14,7 @@ from evalboard.core.profile import (
     find_temperature,
     is_known_by_log,
     is_not_greedy,
+    is_same_model_name,
     is_serving_known,
     list_setting_facts,
     select_compared,
@@ -24,6 +25,7 @@ from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
 from runs.models import BucketRecord, EndpointRecord, Model, ProfileRecord, RunRecord, VocabularyRecord
+from runs.served import UNNAMED
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -36,6 +38,7 @@ FREE = {
     **dict.fromkeys(("structured_outputs", "guided_json", "guided_regex", "guided_choice"), (None,)),
     **dict.fromkeys(("guided_grammar", "grammar", "json_schema"), (None,)),
 }
+MAX_NAMED = 24  # characters of a value that stands as it is
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
 
 
@@ -43,16 +46,27 @@ def request_settings(run: RunRecord) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
-    adjusted = adjusted or any(sampling.get(name, free[0]) not in free for name, free in FREE.items())
+    constraint = _name_constraint(sampling)
     limits, known = limits_of(run), compared_settings(run)
     return RequestSettings(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         temperature=draws_of(run).temperature,
-        is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
+        is_adjusted=adjusted or constraint is not None or bool(sampling.get("ignore_eos")),
         sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
         is_thinking_scored=reads_thinking(run.suite_version.scorer.spec),
+        constraint=constraint,
     )
+
+
+def _name_constraint(sampling: Mapping[str, Any]) -> str | None:
+    """Name what forbids tokens, "tool_choice required"; what is longer than a name by the start of its digest."""
+    parts = [
+        f"{name} {value if isinstance(value, str) and len(value) <= MAX_NAMED else digest_json(value)[:8]}"
+        for name, free in FREE.items()
+        if (value := sampling.get(name, free[0])) not in free
+    ]
+    return ", ".join(parts) or None
 
 
 def _plain(value: Any) -> float | str | bool:
@@ -137,14 +151,26 @@ def served_beside(run: RunRecord, other: RunRecord, buckets: Iterable[BucketReco
 def _served_by(bucket: BucketRecord, names: OneNames) -> ServingFacts:
     model = bucket.model
     is_named = is_all_that_is_known(model)
+    other = find_other_model(bucket, names)
     return ServingFacts(
         weights_digest=None if is_named else _weights_digest(model),
-        model_name=names.of(model.name) if is_named else None,
+        model_name=names.of(other or model.name) if is_named else None,
         model_revision=(model.revision or None) if is_named else None,
         template_digest=model.template_digest or None,
         fingerprint=stack_of(bucket),
         bucket=bucket.pk,
     )
+
+
+def find_other_model(bucket: BucketRecord, names: OneNames) -> str:
+    """Return the model that answers name, where it is not the one that was asked for; "" elsewhere.
+
+    A dated version of an alias and a name that a person called the same are no other model.
+    """
+    wanted, answered = bucket.model.name, str(bucket.fingerprint.manifest.get("source", {}).get("model_reported", ""))
+    if not answered or wanted == UNNAMED or is_same_model_name(wanted, answered):
+        return ""
+    return "" if names.of(wanted) == names.of(answered) else answered
 
 
 def _weights_digest(model: Model) -> str:

@@ -401,9 +401,16 @@ def test_a_log_whose_tokens_contradict_its_temperature_is_judged_as_sampled() ->
 def test_a_constrained_log_says_so() -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "colour"}}
     logged = logs.log(sampling={"temperature": 0, "response_format": schema})
-    assert request_settings(logs.stored(logged)).is_adjusted
+    constrained = logs.stored(logged)
+    assert request_settings(constrained).is_adjusted
+    assert (request_settings(constrained).constraint or "").startswith("response_format ")
     free = logs.log(sampling={"temperature": 0, "response_format": {"type": "text"}, "tool_choice": "auto"})
-    assert not request_settings(logs.stored(free, "two")).is_adjusted
+    unbound = logs.stored(free, "two")
+    assert not request_settings(unbound).is_adjusted
+    said = [logs.response(case, 1, "it", " is", " a", " sea") for case in logs.CASES]
+    forced = logs.stored(logs.log(*said, sampling={"temperature": 0, "tool_choice": "required"}), "three")
+    assert request_settings(forced).constraint == "tool_choice required"
+    assert set(causes(compare(baseline=unbound.pk, candidate=forced.pk))) == {"constrained"}
 
 
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:
