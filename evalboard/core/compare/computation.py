@@ -92,7 +92,8 @@ class CaseRead:
         """
         n = len(self.baseline)
         if not is_steady:
-            return average_distances(table.nats[None], table.are_alike[None], n)[0]
+            [means] = average_distances(table.nats[None], table.are_alike[None], n)
+            return np.asarray(means)
         across = np.diagonal(table.nats[:n, n:])
         known = across[~np.isnan(across)]
         return np.array([known.mean() if len(known) else np.nan, 0.0, 0.0])
