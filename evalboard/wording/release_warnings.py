@@ -351,6 +351,15 @@ def two_computations(facts: Facts) -> str:
 
 
 @warns("noise", must_act="operator")
+def computation_apart(facts: Facts) -> str:
+    """one bucket answered both sides, and they lie further apart than repeats of one side; they did not take turns
+    (docs/verdict.md#the-rules-in-order)
+    """
+    text = f"One bucket answered both sides, and their logprobs lie {nats_rounded(facts['shift'])} further apart than"
+    return f"{text} repeats of one side do. They did not take turns, so another load may do that: run both in turn."
+
+
+@warns("noise", must_act="operator")
 def unsteady(facts: Facts) -> str:
     """repeats of a run are not the same to the bit, though its batch class gives the same bits each time
     (docs/divergence.md#strays)
