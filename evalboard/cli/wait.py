@@ -92,7 +92,9 @@ def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: J
         typer.echo(json.dumps(as_json, ensure_ascii=False))
     else:
         typer.echo(f"{describe_end(run)} {run.url}")
-        for line in (describe_draws(run), f"next: {as_typed(note)}" if note else ""):
+        split = run.noise.split
+        parts = split.text if split is not None and split.total else ""
+        for line in (describe_draws(run), parts, f"next: {as_typed(note)}" if note else ""):
             if line:
                 typer.echo(line)
         for warning in run.warnings:

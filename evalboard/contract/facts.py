@@ -21,6 +21,7 @@ class FactSource(StrEnum):
     REQUEST = "request"  # sent with each call, and not refused
     REFUSAL = "refusal"  # the server refused it, so that calls went without it
     CHECK = "check"  # a capability check of the endpoint
+    ANSWERS = "answers"  # the run's own tokens
     LOG = "log"
 
 
@@ -46,11 +47,14 @@ class SettingCheck(Contract):
 
 
 class SettingsSeen(Contract):
-    """What was seen of the settings of a run on a server of others, stored when the run ends.
+    """What was seen of the settings of a run, stored when the run ends.
 
-    n_left_out: of the answers, by setting, how many came from calls without it.
+    n_left_out: of the answers, by setting, how many came from calls without it. n_listed: answers to greedy calls that
+    list alternatives, of at most 10,000 that are read; n_not_greedy: those that hold a token below the most likely one.
     """
 
     n_answers: Count
     n_left_out: dict[str, int]
     checked: dict[str, SettingCheck]
+    n_listed: Count = 0
+    n_not_greedy: Count = 0

@@ -144,6 +144,9 @@ class BisectCase(Contract):
     movement: Annotated[float | None, says(description="of the logits there, in nats")]
     score_baseline: Points | None
     score_candidate: Points | None
+    is_chance: Annotated[
+        bool, says(description="decodings of one side as it was disagree, so that it is left out of every step")
+    ] = False
     is_reproduced: Annotated[bool | None, says(description="both sides as they were gave their answers again")]
     url: PageAddress
 
@@ -198,6 +201,9 @@ class Bisect(Contract):
     points: Annotated[float | None, says(description="from the baseline's score to the candidate's, pass against pass")]
     n_flips: Annotated[int, says(minimum=0, description="cases whose answers differ")]
     n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]
+    n_decodings: Annotated[
+        int, says(minimum=1, description="of each step; several where a side's answers may change by chance")
+    ] = 1
     n_unexplained: Annotated[int, says(minimum=0, description="of these, those that no set of fields explains")]
     n_beside: Annotated[int, says(minimum=0, description="cases that did not differ and are decoded beside them")]
     blamed: tuple[BisectBlamed, ...]

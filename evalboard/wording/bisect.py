@@ -25,6 +25,7 @@ LABELS: Mapping[str, str] = {
     "sampling.chat_template_kwargs": "template variables",
 }
 VALUE_CHARS = 48
+CASES_NAMED = 3
 
 FINDINGS: Mapping[FieldState, str] = {
     FieldState.CAUSE: "the cause",
@@ -65,7 +66,7 @@ def describe_field(name: str) -> str:
         return LABELS[name]
     section, _, leaf = name.partition(".")
     if section == "versions":
-        return f"{leaf} version"
+        return leaf.replace("_", " ") if leaf.endswith(("_code", "_commit")) else f"{leaf} version"
     return leaf if section in ("engine", "sampling", "env") else name
 
 
@@ -97,11 +98,21 @@ def describe_reach(code: str, facts: Mapping[str, Any]) -> str:
     return REASONS[code].format(**{name: describe_value(value) for name, value in facts.items()}) if code else ""
 
 
-def describe_step(turned: Sequence[str], every: Sequence[str], values: Mapping[str, tuple[str, str]]) -> str:
+def describe_step(
+    turned: Sequence[str],
+    every: Sequence[str],
+    values: Mapping[str, tuple[str, str]],
+    nth: tuple[int, int] = (1, 1),
+) -> str:
     """Name a step by what it turns, or undoes, whichever is less: "+ dtype bfloat16", "− dtype, back to float32".
 
-    values: field → its value on either side, for people.
+    values: field → its value on either side, for people. nth: which decoding of the step this is, of how many.
     """
+    decoding = f" ({nth[0]} of {nth[1]})" if nth[1] > 1 else ""
+    return f"{_name_step(turned, every, values)}{decoding}"
+
+
+def _name_step(turned: Sequence[str], every: Sequence[str], values: Mapping[str, tuple[str, str]]) -> str:
     undone = [name for name in every if name not in turned]
     if not turned:
         return "baseline as it was"
@@ -138,7 +149,7 @@ def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: s
     if bisect.n_reproduced is None and bisect.steps:
         return begin or "Both sides are decoded as they were first; every step is held against them."
     if bisect.n_reproduced == 0:
-        parts.append(_describe_lost(bisect))
+        parts += [_describe_lost(bisect), *_describe_chance(bisect)]
     elif bisect.n_reproduced:
         parts += _describe_blamed(bisect, is_running=status == "running")
     scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY), None)
@@ -152,8 +163,10 @@ def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: s
 
 def _describe_lost(bisect: "Bisect") -> str:
     """Say that nothing came again, and of which side that is true."""
-    by_turned = sorted(bisect.steps, key=lambda step: len(step.turned))
-    ours, theirs = by_turned[0].shown, by_turned[-1].shown
+    n_turned = max(len(step.turned) for step in bisect.steps)
+    ours, theirs = (
+        {shown for step in bisect.steps if len(step.turned) == n for shown in step.shown} for n in (0, n_turned)
+    )
     n = len(bisect.cases)
     if StepAnswer.CANDIDATE not in theirs:
         return f"With every field that can be set as in the candidate, 0 of {n} flips came again: none of them made it."
@@ -167,15 +180,17 @@ def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
     fields = {each.name: each for each in bisect.fields}
     parts = [_describe_one(each, fields, n) for each in bisect.blamed]
     parts += _describe_points(bisect, fields)
+    parts += _describe_chance(bisect)
     if bisect.n_unexplained and is_running:
         parts.append(f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} not explained yet.")
     elif bisect.n_unexplained:
         none = f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} explained by no field alone"
-        parts.append(f"{none}, nor by those that were tried together.")
+        few = " One case alone convicts no field, as answers change by chance here." if bisect.n_decodings > 1 else ""
+        parts.append(f"{none}, nor by those that were tried together.{few}")
     cleared = [each for each in bisect.fields if each.state == FieldState.CLEARED and not each.n_made]
     if cleared and bisect.blamed:
         parts.append(f"{listed([each.label for each in cleared])} {'makes' if len(cleared) == 1 else 'make'} none.")
-    if lost := len(bisect.cases) - n:
+    if lost := len(bisect.cases) - n - sum(case.is_chance for case in bisect.cases):
         parts.append(f"{counted(lost, 'telling case')} did not come again as they were, and {_are(lost)} left out.")
     return parts
 
@@ -197,8 +212,21 @@ def _describe_one(blamed: "BisectBlamed", fields: Mapping[str, "BisectField"], n
     )
 
 
+def _describe_chance(bisect: "Bisect") -> list[str]:
+    """Name the cases that are chance."""
+    names = [case.case for case in bisect.cases if case.is_chance]
+    if not names:
+        return []
+    named = [*names[:CASES_NAMED], *([f"{len(names) - CASES_NAMED} more"] if len(names) > CASES_NAMED else [])]
+    how = f"decoded {bisect.n_decodings} times alike, a side gave several answers"
+    return [f"{counted(len(names), 'telling case')} {_are(len(names))} chance and left out ({listed(named)}): {how}."]
+
+
 def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:
     """Say how much of the score's change the one cause explains, and the scorer beside it."""
+    moved = [case for case in bisect.cases if case.score_baseline != case.score_candidate]
+    if bisect.points and moved and not any(case.is_reproduced for case in moved):
+        return ["The cases that moved the score did not reproduce; their cause is unknown."]
     if bisect.points is None or len(bisect.blamed) != 1 or len(bisect.blamed[0].fields) != 1:
         return []
     own = fields[bisect.blamed[0].fields[0]].points

@@ -163,8 +163,14 @@ def _case_cells(bisect: "Bisect") -> Iterable[Sequence[str]]:
             NOTHING if case.movement is None else f"{case.movement:.3g}",
             NOTHING if case.score_baseline is None else points(case.score_baseline),
             NOTHING if case.score_candidate is None else points(case.score_candidate),
-            NOTHING if case.is_reproduced is None else "yes" if case.is_reproduced else "no",
+            _came_again(case),
         )
+
+
+def _came_again(case: "BisectCase") -> str:
+    if case.is_chance:
+        return "chance"
+    return NOTHING if case.is_reproduced is None else "yes" if case.is_reproduced else "no"
 
 
 def _there(case: "BisectCase") -> Sequence[str]:

@@ -25,9 +25,12 @@ REASONS = {
     ),
     "sampled": "Two tokens were almost equally likely, and tokens are drawn here: the draw explains the flip.",
     "drawn": "A token was chosen that was not the most likely: it was drawn, so its logprob explains nothing.",
-    "constrained": (
-        "A token was chosen far below others: a grammar, a schema or a forced tool call forbade those, so the logprobs "
-        "do not explain the choice."
+    "unknown_temperature": (
+        "A token was chosen that was not the most likely, and the temperature is not known: whether it was drawn "
+        "cannot be told."
+    ),
+    "no_alternatives": (
+        "A side lists no alternatives where the answers part, so whether it chose the most likely token is not known."
     ),
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }
@@ -245,6 +248,17 @@ def _ended(cause: Cause) -> str:
     return f"The answers ended differently: {sides}."
 
 
+def _constrained(cause: Cause) -> str:
+    known = {side: cause.evidence[f"constraint_{side}"] for side in ("baseline", "candidate")}
+    sides = [f"on the {side}'s side by {constraint}" for side, constraint in known.items() if constraint]
+    if not sides:
+        return (
+            "A token was chosen far below others, or where the other side's was forbidden: a grammar, a schema or a "
+            "forced tool call does that, so the logprobs do not explain the choice."
+        )
+    return f"Decoding was constrained {listed(sides)}, so the logprobs do not explain where the answers part."
+
+
 def _sampler_fault(cause: Cause) -> str:
     at = [
         f"the {side} did not take the most likely token at position {cause.evidence[f'not_greedy_{side}']}"
@@ -374,6 +388,7 @@ _WORDS = {
     "whitespace": _whitespace,
     "length": _length,
     **dict.fromkeys(ENDED, _ended),
+    "constrained": _constrained,
     "sampler_fault": _sampler_fault,
     "drift_only": _drift_only,
     "near_tie": lambda cause: _tie(cause.evidence),

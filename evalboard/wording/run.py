@@ -27,6 +27,10 @@ TRACE_REASONS = {
     "covers_thinking": "The tokens are those of the thinking alone, and are compared as thinking.",
     "merged": "The server counts more tokens than it lists: several share one logprob.",
     "all_zero": "Every logprob is exactly 0: the server gives none.",
+    "placeholder_logprobs": (
+        "Placeholder logprobs: tokens stand at exactly 0 next to others that are likely too, as draft tokens do that a "
+        "server accepts."
+    ),
     "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
 }
 
@@ -91,9 +95,12 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
     backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
     if is_external and batch is None:
         return (
-            f"Of {points(total)} points between repeats: all of it the server's own, sampling or batching, which no "
+            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
             f"answer tells apart; {backend}."
         )
+    if batch is None and sampler == 0:
+        text = f"Of {points(total)} points between repeats: neither sampler nor batch, which is the same each time here"
+        return f"{text}: something moves bits that no fingerprint shows; {backend}."
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
         return f"{text} The batch alone was not measured: run the same seed under another batch class."
@@ -184,11 +191,16 @@ def _describe_asked(run: "Run") -> str:
 
 
 def _describe_sent(run: "Run") -> str:
-    """Say which settings calls went without, and which a check found dropped."""
+    """Say which settings calls went without, and which a check or the answers show to be dropped."""
+    is_refuted = any(fact.source == "answers" for fact in run.settings)
+    return f"{_describe_calls(run)}{' The answers show that temperature 0 was not in effect.' if is_refuted else ''}"
+
+
+def _describe_calls(run: "Run") -> str:
     if not run.is_reported:
         return "The same, to an engine of our own that reads its settings back."
     if _is_logged(run):
-        is_said = run.draws.temperature is not None
+        is_said = run.settings[0].wanted is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
     probes = {fact.probe for fact in run.settings if fact.source == "refusal" and fact.probe}

@@ -26,6 +26,7 @@ class WarnedRun:
     """What the warnings of a run are made of; where nothing is given, there is none.
 
     broken: (pin, wanted, found) of each. other_models: how many answers name a model that was not asked for, by name.
+    not_greedy: how many answers to greedy calls hold a token that was not the most likely one, of how many.
     is_reported: who served it is what others say; is_logged: it was imported; tool: of another tool's log, "" of none.
     strays, unsteady: as the run has them. uncertified: the hosts. notes: the
     newest line of its history by code. n_decoded: responses that are done, with those that came to an error.
@@ -40,6 +41,7 @@ class WarnedRun:
     profile: str = ""
     asked_model: str = ""
     other_models: Mapping[str, int] = field(default_factory=dict)
+    not_greedy: tuple[int, int] | None = None
     is_mixed: bool = False
     is_reported: bool = False
     is_logged: bool = False
@@ -180,6 +182,19 @@ def other_model(run: WarnedRun) -> Iterator[str]:
 
 
 @warns("warning", must_act="operator")
+def not_greedy(run: WarnedRun) -> Iterator[str]:
+    """temperature 0 was asked for, and at least 3 answers and 1 % of them hold a token below the most likely one: it
+    was not in effect, and repeats are judged as samples
+    """
+    if run.not_greedy:
+        n, total = run.not_greedy
+        yield (
+            f"Decoding was not greedy: at temperature 0, {n:,} of {counted(total, 'answer')} hold a token that was not "
+            "the most likely one. Repeats are judged as samples."
+        )
+
+
+@warns("warning", must_act="operator")
 def unvouched(run: WarnedRun) -> Iterator[str]:
     """the self-check stopped giving the same bits; these responses came after the last good one"""
     if n := run.n_unvouched:
@@ -207,6 +222,14 @@ def ended_otherwise(run: WarnedRun) -> Iterator[str]:
     if parts:
         counts = listed([f"{n:,} {'was' if n == 1 else 'were'} {ending}" for ending, n in parts])
         yield f"Of {counted(run.n_decoded - run.errors.total(), 'answer')}, {counts}. They are scored as they are."
+
+
+@warns("warning", must_act="author")
+def prompts_filtered(run: WarnedRun) -> Iterator[str]:
+    """the filter of the provider refused prompts: the score is over the rest; a release leaves out what both refuse"""
+    if run.status == "finished" and (n := run.errors["prompt_filtered"]):
+        calls = counted(run.n_total, "time")
+        yield f"The provider's filter refused the prompt {n:,} of {calls}; the score is over the rest."
 
 
 @warns("warning", must_act="operator")

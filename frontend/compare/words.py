@@ -23,6 +23,7 @@ PLAIN = {
     "refused": "the model refused on one side",
     "empty": "answers of one side are empty",
     "cut": "answers of one side were cut off at a limit",
+    "constrained": "something forbade likelier tokens on one side",
     "sampler_fault": "a token was chosen that was not the most likely",
     "near_tie": "two tokens were almost equally likely, and rounding decided between them",
     "larger_shift": "the model's numbers moved further than rounding explains",
@@ -42,7 +43,7 @@ def describe_comparison(report: Comparison) -> Headline:
     if report.score.difference is None:
         return Headline("No case is scored on both sides, so there is no difference to explain.")
     if counts.identical == counts.n_pairs and not counts.score_changed:
-        all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same to the bit"
+        all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same"
         return Headline("Nothing moved:", f"{all_pairs}, and so are their scores.")
     shown = signed_points(report.score.difference)
     n_cases = counts.n_cases_score_changed
@@ -93,7 +94,7 @@ def describe_counts(report: Comparison) -> Headline:
     else:
         claim = f"None of {n:,} cases changed its score." if n else "No case has a response on both sides."
     kinds = (
-        (counts.identical, "the same to the bit"),
+        (counts.identical, "the same"),
         (counts.drift_only, "the same tokens with drift"),
         (counts.flipped, "parting at a token"),
         (counts.text_only, "of another text"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
+    NO_STRAYS,
     BucketFacts,
     Comparing,
     PairNoise,
@@ -34,7 +35,7 @@ from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
-from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord
+from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
@@ -322,6 +323,7 @@ def _load_side(
         scores=_scores(key, run.suite_version.scorer_id, wanted, len(case_indexes)),
         alike=None if scorer is None else _scores(key, scorer, wanted, len(case_indexes)),
         marks=_lay([columns.marks for columns in by_place]),
+        strays=_find_strays(key, case_indexes),
         setup=_setup(key, shares, buckets, served),
         shares=shares,
         known={
@@ -337,6 +339,20 @@ def _load_side(
             None if scored is None else StoredAnswers(scored),
         ),
     )
+
+
+def _find_strays(key: SideKey, case_indexes: Indexes) -> tuple[Indexes, Indexes]:
+    """Return the rows and columns of the responses that another computation gave."""
+    if not key.run.strays:
+        return NO_STRAYS
+    places = Stray.objects.filter(run=key.run, repeat__in=key.repeats).listed()
+    rows = dict(zip(case_indexes.tolist(), range(len(case_indexes)), strict=True))
+    columns = {index: at for at, index in enumerate(key.repeats)}
+    known = [
+        (rows[case], columns[repeat]) for case, repeat in places.values_list("case_index", "repeat") if case in rows
+    ]
+    cases, repeats = np.array(known, np.int64).reshape(-1, 2).T
+    return cases, repeats
 
 
 def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:

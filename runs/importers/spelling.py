@@ -11,9 +11,13 @@ from evalboard.core.answer import split_parts
 from runs.importers.records import LoggedPositions, LoggedResponse
 
 # Why a trace is not measured. `covers_thinking`: its tokens are those of the thinking alone, and measured as thinking.
-TraceReason = Literal["", "spelled_otherwise", "partial", "covers_thinking", "merged", "all_zero", "not_listed"]
+TraceReason = Literal[
+    "", "spelled_otherwise", "partial", "covers_thinking", "merged", "all_zero", "not_listed", "placeholder_logprobs"
+]
 
 UNLISTED = -9999.0  # what servers write where they know no logprob; no token that was chosen is as unlikely
+PLACEHOLDER_SHARE = 0.05  # of an answer's tokens, from which a logprob of exactly 0 is no rounding
+CERTAIN = -9.2  # nats; the most that another token has beside one whose logprob rounds to 0 at four decimals
 MAX_MARKS = 3  # end tokens, or tokens of a stop text, behind the answer
 _MARK = re.compile(rb"<[^<>]{1,60}>|\[/?THINK\]")
 _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -55,7 +59,8 @@ def spell_tokens(
             break
     else:
         last = _compare(listed, parts.text, reasoning, has_calls=bool(parts.calls))
-    reason = last.reason or _judge_numbers(listed, n_unlisted) or _judge_count(last, n_counted)
+    reason = last.reason or _judge_numbers(listed, n_unlisted) or _judge_zeros(positions)
+    reason = reason or _judge_count(last, n_counted)
     return replace(last, reason=reason)
 
 
@@ -120,6 +125,24 @@ def _judge_numbers(positions: LoggedPositions, n_unlisted: int) -> TraceReason:
     if len(chosen) and not chosen.any() and not positions.other_logprobs.any():  # NaN counts as a number
         return "not_listed" if n_unlisted else "all_zero"
     return ""
+
+
+def _judge_zeros(positions: LoggedPositions) -> TraceReason:
+    """Find logprobs of exactly 0 that are none, as servers give for draft tokens that were accepted.
+
+    A token that certain has no other of any weight beside it. So a 0 next to another likely token, or next to none
+    where most positions list others, is a placeholder, and then each 0 may be.
+    """
+    n, is_zero = len(positions), positions.logprobs == 0
+    if not is_zero.any() or is_zero.sum() < PLACEHOLDER_SHARE * n:
+        return ""
+    owners = np.repeat(np.arange(n), positions.n_alternatives)
+    is_other = positions.others != positions.chosen[owners]
+    is_likely = (positions.other_logprobs > CERTAIN) & (is_other | (positions.other_logprobs != 0))
+    n_others = np.bincount(owners[is_other], minlength=n)
+    is_listed = not is_zero.all() and np.median(n_others[~is_zero]) >= 1
+    is_bare = is_listed and not n_others[is_zero].all()
+    return "placeholder_logprobs" if is_bare or is_zero[owners[is_likely]].any() else ""
 
 
 def _judge_count(spelled: SpelledTokens, n_counted: int | None) -> TraceReason:

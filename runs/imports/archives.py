@@ -35,6 +35,7 @@ from runs.models import (
 )
 from runs.store import BlockSlot, Key, bulk, changes, history, imported, take_as_long_as_it_takes, traces
 from runs.work import look_through, rollup
+from runs.work.settings_seen import see_settings
 
 Json = Mapping[str, Any]
 # What stands in the archive under the name that it has in a response.
@@ -237,10 +238,9 @@ def _vocabulary(archive: RunArchive, digest: str | None) -> VocabularyRecord | N
 
 def _end_run(run: RunRecord, manifest: Json) -> None:
     run.bucket = rollup.largest_bucket(run)
-    run.settings_seen = manifest["run"].get("settings_seen")
     if run.is_reported and not run.is_log:
         rollup.note_what_was_served(run)
-        run.settings_seen = run.settings_seen or rollup.see_settings(run).to_json()
+    run.settings_seen = manifest["run"].get("settings_seen") or see_settings(run).to_json()
     look_through(run)
     run.save(update_fields=["bucket", "settings_seen", "strays", "strays_so_far", "unsteady"])
     text = f"Read from an export of run {manifest['run']['id']} of another installation."

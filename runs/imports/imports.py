@@ -32,6 +32,7 @@ from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
 from runs.work import look_through, rollup
 from runs.work.endings import settle_endings
+from runs.work.settings_seen import see_settings
 
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
 NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
@@ -240,8 +241,9 @@ def _end_run(run: RunRecord, repeats: Sequence[RepeatRecord], logged: LoggedRun)
     run.status = logged.status if logged.status != "finished" or is_whole else RunRecord.Status.INCOMPLETE
     run.finished_at = repeats[0].finished_at
     run.bucket = rollup.largest_bucket(run)
+    run.settings_seen = see_settings(run).to_json()
     look_through(run)
-    run.save(update_fields=["status", "finished_at", "bucket", "strays", "strays_so_far", "unsteady"])
+    run.save(update_fields=["status", "finished_at", "bucket", "settings_seen", "strays", "strays_so_far", "unsteady"])
 
 
 def _tell(run: RunRecord, source: ImportRecord, logged: LoggedRun, placed: MatchedSuite, times: Times) -> None:

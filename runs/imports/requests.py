@@ -11,6 +11,7 @@ from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, fil
 from runs.models import Case, ImportRecord, ResponseRecord, RunRecord
 from runs.run import refuse_if_relied_on
 from runs.store import changes, history, storable
+from runs.work.settings_seen import see_settings
 
 ALONE = "holds requests alone, and no run without prompts has results of all of them; import the results with it"
 NO_REQUESTS = "The file of the requests was not given"
@@ -77,4 +78,5 @@ def _fill(run: RunRecord, logged: LoggedRun, *, tool: str) -> None:
         responses.filter(seed_sent=None).update(seed_sent=seed)
     sent = responses.values_list("case_index", "seed_sent", "request_id")
     run.is_one_draw = is_one_draw(logged.sampling, ((str(index), number, call) for index, number, call in sent))
-    run.save(update_fields=["suite_version", "profile", "is_one_draw"])
+    run.settings_seen = see_settings(run).to_json()
+    run.save(update_fields=["suite_version", "profile", "is_one_draw", "settings_seen"])

@@ -1,13 +1,30 @@
 """Bisects: each arm is a step, both sides as they were first; what these show decides whether more are decoded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from evalboard.contract.lab_kinds import StepAnswer
 from evalboard.core.errors import EvalboardError
-from evalboard.core.lab import StepFigures, judge_steps, plan_more_steps
-from runs.lab.steps import measure_step, order_step, planner_of, settable_fields, store_steps
+from evalboard.core.lab import (
+    UNSTEADY_CASES,
+    Bisected,
+    Decodings,
+    StepFigures,
+    find_chance,
+    judge_steps,
+    plan_more_steps,
+    take_common,
+)
+from runs.lab.steps import (
+    count_decodings,
+    measure_step,
+    order_step,
+    planner_of,
+    price_steps,
+    settable_fields,
+    store_steps,
+)
 from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord, RunRecord
 
 Status = ExperimentArm.Status
@@ -29,10 +46,15 @@ class BisectKind:
         """Every step takes a run."""
 
     def order(self, experiment: ExperimentRecord, arm: ExperimentArm) -> Mapping[str, Any]:
-        return order_step(experiment, arm)
+        is_end = not arm.turned or set(arm.turned) == set(settable_fields(experiment))
+        chance = () if is_end else find_chance(settable_fields(experiment), read_decodings(experiment.arms.all()))
+        return order_step(experiment, arm, left_out=chance)
 
     def failure(self, arms: Arms) -> str:
-        failed = next((arm for arm in arms[:2] if arm.status in (Status.FAILED, Status.MISSING)), None)
+        n_turned = max((len(arm.turned or ()) for arm in arms), default=0)
+        ends = ([arm for arm in arms if len(arm.turned or ()) == n] for n in (0, n_turned))
+        lost = (end for end in ends if end and all(arm.status in (Status.FAILED, Status.MISSING) for arm in end))
+        failed = next((end[0] for end in lost), None)
         if failed is None:
             return ""
         side = "candidate" if failed.turned else "baseline"
@@ -40,28 +62,39 @@ class BisectKind:
 
     def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         """Where neither side gives its own answers again, no step between the two can show anything."""
-        return judge_steps(settable_fields(experiment), answers(arms)).reproduced == ()
+        return judge(experiment, arms).reproduced == ()
 
     def add_arms(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         if any(arm.status == Status.CUT and arm.figures is None for arm in arms) or self.failure(arms):
             return False
-        steps = plan_more_steps(settable_fields(experiment), answers(arms))
+        common = take_common(read_decodings(arms))
+        steps = plan_more_steps(settable_fields(experiment), common, min_cases=_min_cases(experiment))
         if not steps:
             return False
         try:
             planner = planner_of(experiment)
         except EvalboardError:
             return False
-        befores = [frozenset(arms[-1].turned or ()), *steps]
-        costs = [planner.estimate(step, before) for before, step in zip(befores, steps, strict=False)]
-        store_steps(experiment, planner, steps, costs)
+        decoded = [step for step in steps for _ in range(count_decodings(experiment.plan))]
+        store_steps(experiment, planner, decoded, price_steps(planner, decoded, frozenset(arms[-1].turned or ())))
         return True
 
 
-def answers(arms: Arms) -> dict[frozenset[str], tuple[StepAnswer, ...]]:
-    """Return what each step that has ended gave, nothing where it failed, as `core.lab` judges them."""
-    return {
-        frozenset(arm.turned or ()): StepFigures.from_json(arm.figures).shown if arm.figures is not None else ()
-        for arm in arms
-        if arm.status in ENDED
-    }
+def judge(experiment: ExperimentRecord, arms: Arms) -> Bisected:
+    """Return what the steps that have ended come to."""
+    common = take_common(read_decodings(arms))
+    return judge_steps(settable_fields(experiment), common, min_cases=_min_cases(experiment))
+
+
+def read_decodings(arms: Iterable[ExperimentArm]) -> Decodings:
+    """Return what each decoding of the steps that have ended gave, none where it failed."""
+    decodings: dict[frozenset[str], list[Sequence[StepAnswer]]] = {}
+    for arm in arms:
+        if arm.status in ENDED:
+            given = decodings.setdefault(frozenset(arm.turned or ()), [])
+            given += [] if arm.figures is None else [StepFigures.from_json(arm.figures).shown]
+    return decodings
+
+
+def _min_cases(experiment: ExperimentRecord) -> int:
+    return UNSTEADY_CASES if count_decodings(experiment.plan) > 1 else 1

@@ -25,7 +25,7 @@ from runs.compare import ComparisonInputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
-from runs.lab.steps import StepPlanner, store_steps
+from runs.lab.steps import StepPlanner, count_decodings, price_steps, store_steps
 from runs.lab.telling import Telling, choose_telling
 from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
@@ -77,8 +77,10 @@ def plan_bisect(
     setups = _in_living_pool(ours, theirs, is_worker_settable=any(each.name == WORKER for each in settable))
     names = [each.name for each in settable]
     planner = StepPlanner((ours.run, theirs.run), setups, settable=names, kind=kind, plan=telling.to_json())
-    steps = planner.order(plan_steps(names)) if names and telling.cases else []
-    costs = [planner.estimate(step, before) for before, step in zip([None, *steps], steps, strict=False)]
+    both = {"setups": [asdict(each) for each in setups]}
+    ordered = planner.order(plan_steps(names)) if names and telling.cases else []
+    steps = [step for step in ordered for _ in range(count_decodings(both))]
+    costs = price_steps(planner, steps)
     refuse_if_nobody_can(ours.run.endpoint, ours.run.profile)
     refuse_if_too_many_plans()
     before, after = _score(ours), _score(theirs)
@@ -95,7 +97,7 @@ def plan_bisect(
                 "runs": [baseline, candidate],
                 "fields": [_to_json(each) for each in moved],
                 "kind": kind,
-                "setups": [asdict(each) for each in setups],
+                **both,
                 "scores": [before, after],
                 "points": None if before is None or after is None else after - before,
                 "scorer_points": _score_again(ours, theirs),

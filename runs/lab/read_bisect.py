@@ -1,6 +1,6 @@
 """A bisect as it is shown: its fields with what each made alone, its steps case by case, what is blamed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -8,10 +8,10 @@ from django.urls import reverse
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
 from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
-from evalboard.core.lab import Bisected, StepFigures, judge_steps
+from evalboard.core.lab import Bisected, StepFigures, find_chance
 from evalboard.wording import bisect as wording
-from runs.lab.bisect import answers
-from runs.lab.steps import settable_fields
+from runs.lab.bisect import judge, read_decodings
+from runs.lab.steps import count_decodings, settable_fields
 from runs.models import ExperimentArm, ExperimentRecord, RunRecord
 
 Status = ExperimentArm.Status
@@ -22,8 +22,9 @@ Step = frozenset[str]
 def read_bisect(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> contract.Bisect:
     """Return what a bisect has come to, from its plan and the figures of its steps."""
     plan, names = experiment.plan, settable_fields(experiment)
-    bisected = judge_steps(names, answers(arms))
-    scores = _scores(experiment, arms)
+    bisected = judge(experiment, arms)
+    chance = find_chance(names, read_decodings(arms))
+    scores = _scores(experiment, arms, chance)
     fields = [_field(each, bisected, scores, plan, experiment.status) for each in plan["fields"]]
     fields.sort(key=lambda field: (ORDER.index(FieldState(field.state)), -(field.n_made or 0)))
     return contract.Bisect(
@@ -40,7 +41,8 @@ def read_bisect(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> 
             for each in bisected.blamed
         ),
         fields=tuple(fields),
-        cases=tuple(_case(at, each, bisected, plan) for at, each in enumerate(plan["cases"])),
+        cases=tuple(_case(at, each, bisected, plan, chance) for at, each in enumerate(plan["cases"])),
+        n_decodings=count_decodings(plan),
         there=tuple(str(run) for run in (experiment.baseline_id, experiment.candidate_id) if run is not None),
         steps=tuple(
             _step(arm, names, bisected, scores, plan) for arm in _from_both_ends(arms, [each.name for each in fields])
@@ -96,7 +98,14 @@ def _from_both_ends(arms: Sequence[ExperimentArm], fields: Sequence[str]) -> lis
 
 def step_label(experiment: ExperimentRecord, arm: ExperimentArm) -> str:
     """Return what a step is called."""
-    return wording.describe_step(sorted(arm.turned or ()), settable_fields(experiment), _values(experiment.plan))
+    names = settable_fields(experiment)
+    return wording.describe_step(sorted(arm.turned or ()), names, _values(experiment.plan), _nth(arm, experiment.plan))
+
+
+def _nth(arm: ExperimentArm, plan: Mapping[str, Any]) -> tuple[int, int]:
+    """Return which decoding of its step an arm is, of how many."""
+    n = count_decodings(plan)
+    return arm.position % n + 1, n
 
 
 def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
@@ -107,17 +116,20 @@ def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _scores(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> dict[Step, float]:
-    """Step → points of the suite by which the telling cases' score is another one than in the baseline's run."""
+def _scores(experiment: ExperimentRecord, arms: Sequence[ExperimentArm], chance: Container[int]) -> dict[Step, float]:
+    """Step → points of the suite by which the telling cases' score is another one than in the baseline's run.
+
+    The mean over its decodings, without cases that are chance.
+    """
     n_cases, before = experiment.suite_version.n_cases, [each["score_baseline"] for each in experiment.plan["cases"]]
-    moved = {}
+    moved: dict[Step, list[float]] = {}
     for arm in arms:
         if arm.figures is None:
             continue
-        pairs = zip(before, StepFigures.from_json(arm.figures).scores, strict=True)
-        known = [own - one for one, own in pairs if one is not None and own is not None]
-        moved[frozenset(arm.turned or ())] = 100 * sum(known) / n_cases
-    return moved
+        pairs = enumerate(zip(before, StepFigures.from_json(arm.figures).scores, strict=True))
+        known = [own - one for at, (one, own) in pairs if one is not None and own is not None and at not in chance]
+        moved.setdefault(frozenset(arm.turned or ()), []).append(100 * sum(known) / n_cases)
+    return {step: sum(each) / len(each) for step, each in moved.items()}
 
 
 def _field(
@@ -163,7 +175,9 @@ def _state(reach: FieldReach, finding: contract.FieldFinding | None) -> FieldSta
     return FieldState.NOT_REACHABLE if finding is None else FieldState(finding.state)
 
 
-def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any]) -> contract.BisectCase:
+def _case(
+    at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[str, Any], chance: Container[int]
+) -> contract.BisectCase:
     scores = [case["score_baseline"], case["score_candidate"]]
     tokens = case["tokens"]
     return contract.BisectCase(
@@ -175,6 +189,7 @@ def _case(at: int, case: Mapping[str, Any], bisected: Bisected, plan: Mapping[st
         movement=case["movement"],
         score_baseline=None if scores[0] is None else 100 * scores[0],
         score_candidate=None if scores[1] is None else 100 * scores[1],
+        is_chance=at in chance,
         is_reproduced=None if bisected.reproduced is None else at in bisected.reproduced,
         url=reverse("trace_diff", args=[*plan["runs"], case["case"]]),
     )
@@ -192,7 +207,7 @@ def _step(
     cases = bisected.reproduced
     return contract.BisectStep(
         turned=tuple(sorted(turned)),
-        label=wording.describe_step(sorted(turned), names, _values(plan)),
+        label=wording.describe_step(sorted(turned), names, _values(plan), _nth(arm, plan)),
         run=None if arm.run_id is None else str(arm.run_id),
         status=arm.status,
         shown=() if figures is None else figures.shown,

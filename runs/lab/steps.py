@@ -1,14 +1,15 @@
 """Steps of a bisect: which setup each has, what it costs, its run, and what that gave."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import STEP, FieldReach, StepAnswer
 from evalboard.core import digest
-from evalboard.core.compare import TracedText
+from evalboard.core.compare import TracedText, is_steady_batch
 from evalboard.core.errors import Conflict
 from evalboard.core.lab import (
+    UNSTEADY_DECODINGS,
     Setup,
     StepFigures,
     combine_setups,
@@ -16,6 +17,7 @@ from evalboard.core.lab import (
     is_case_alone,
     needs_engine,
 )
+from evalboard.core.profile import find_temperature, list_setting_facts
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
@@ -105,6 +107,20 @@ def _engine(step: Step) -> Step:
     return frozenset(name for name in step if needs_engine(name))
 
 
+def count_decodings(plan: Mapping[str, Any]) -> int:
+    """Return how often each step is decoded: several times where either side's answers may change by chance."""
+    settings = [Setup(**each).settings for each in plan["setups"]]
+    facts = [list_setting_facts(each["sampling"], is_external=False, is_logged=False, seen=None) for each in settings]
+    are_greedy = all(find_temperature(each) == 0 for each in facts)
+    is_steady = all(is_steady_batch(str(each.get("batch_class")), are_batches_equal=are_greedy) for each in settings)
+    return 1 if is_steady else UNSTEADY_DECODINGS
+
+
+def price_steps(planner: StepPlanner, steps: Sequence[Step], before: Step | None = None) -> list[ArmCost]:
+    """Estimate steps that follow each other. before: the step whose engine may still be warm."""
+    return [planner.estimate(step, last) for last, step in zip([before, *steps], steps, strict=False)]
+
+
 def store_steps(
     experiment: ExperimentRecord, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]
 ) -> None:
@@ -143,9 +159,10 @@ def settable_fields(experiment: ExperimentRecord) -> tuple[str, ...]:
     return tuple(each["name"] for each in experiment.plan["fields"] if each["reach"] in names)
 
 
-def order_step(experiment: ExperimentRecord, arm: ExperimentArm) -> dict[str, Any]:
+def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Container[int] = ()) -> dict[str, Any]:
     """Return what the run of a step is to be, as `create_run` takes it; its endpoint and profile are stored.
 
+    left_out: places of telling cases that are not decoded again, where they can be left out.
     Raises what `create_endpoint` and `create_profile` raise.
     """
     version = arm.suite_version or experiment.suite_version
@@ -154,7 +171,8 @@ def order_step(experiment: ExperimentRecord, arm: ExperimentArm) -> dict[str, An
     cases = None
     if is_case_alone(settings, kind=experiment.plan["kind"]):
         own = _index_name(experiment, version)
-        cases = [each[own] for each in (*experiment.plan["cases"], *experiment.plan["beside"])]
+        telling = [each for at, each in enumerate(experiment.plan["cases"]) if at not in left_out]
+        cases = [each[own] for each in (*telling, *experiment.plan["beside"])]
     return {
         "suite": version.suite.slug,
         "suite_version": version.number,

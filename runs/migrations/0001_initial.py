@@ -242,7 +242,7 @@ class Migration(migrations.Migration):
                 ('strays', models.JSONField(help_text='of each bucket that has strays, what work.strays counted; null: nobody has looked', null=True)),
                 ('strays_so_far', models.JSONField(help_text='of buckets that have strays, what was read since of cases unread when the run ended', null=True)),
                 ('unsteady', models.JSONField(help_text='buckets whose repeats should be the same to the bit and are not; null: nobody has looked', null=True)),
-                ('settings_seen', models.JSONField(help_text='what its calls and the newest check of its endpoint showed of each setting (contract.facts.SettingsSeen); null: no server of others has ended it', null=True)),
+                ('settings_seen', models.JSONField(help_text='what its answers, its calls and the newest check of its endpoint showed of each setting (contract.facts.SettingsSeen); null: it has not ended', null=True)),
                 ('failure', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('ran_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='where it stands in time: when it was asked for; of a log, when that says that it ran, if it does')),

@@ -82,8 +82,8 @@ class RunRecord(models.Model):
     )
     settings_seen = models.JSONField(
         null=True,
-        help_text="what its calls and the newest check of its endpoint showed of each setting "
-        "(contract.facts.SettingsSeen); null: no server of others has ended it",
+        help_text="what its answers, its calls and the newest check of its endpoint showed of each setting "
+        "(contract.facts.SettingsSeen); null: it has not ended",
     )
     failure = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True)

@@ -3,7 +3,7 @@ vocabularies that are stored.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalboard.contract.draws import Draws
@@ -13,6 +13,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import (
     find_temperature,
     is_known_by_log,
+    is_not_greedy,
     is_same_model_name,
     is_serving_known,
     list_setting_facts,
@@ -37,6 +38,7 @@ FREE = {
     **dict.fromkeys(("structured_outputs", "guided_json", "guided_regex", "guided_choice"), (None,)),
     **dict.fromkeys(("guided_grammar", "grammar", "json_schema"), (None,)),
 }
+MAX_NAMED = 24  # characters of a value that stands as it is
 GREEDY = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "min_tokens": 0}
 
 
@@ -44,16 +46,27 @@ def request_settings(run: RunRecord) -> RequestSettings:
     """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
-    adjusted = adjusted or any(sampling.get(name, free[0]) not in free for name, free in FREE.items())
+    constraint = _name_constraint(sampling)
     limits, known = limits_of(run), compared_settings(run)
     return RequestSettings(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         temperature=draws_of(run).temperature,
-        is_adjusted=adjusted or bool(sampling.get("ignore_eos")),
+        is_adjusted=adjusted or constraint is not None or bool(sampling.get("ignore_eos")),
         sampling={name: _plain(known[name]) for name in CHOOSING if name in known},
         is_thinking_scored=reads_thinking(run.suite_version.scorer.spec),
+        constraint=constraint,
     )
+
+
+def _name_constraint(sampling: Mapping[str, Any]) -> str | None:
+    """Name what forbids tokens, "tool_choice required"; what is longer than a name by the start of its digest."""
+    parts = [
+        f"{name} {value if isinstance(value, str) and len(value) <= MAX_NAMED else digest_json(value)[:8]}"
+        for name, free in FREE.items()
+        if (value := sampling.get(name, free[0])) not in free
+    ]
+    return ", ".join(parts) or None
 
 
 def _plain(value: Any) -> float | str | bool:
@@ -75,9 +88,19 @@ def planned_draws(profile: ProfileRecord, endpoint: EndpointRecord, *, seed: int
 
 def setting_facts(run: RunRecord) -> tuple[SettingFact, ...]:
     """Return what is known of the settings that decide the run's tokens. Reads its profile."""
-    seen = None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
     wanted = run.profile.settings["sampling"]
-    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=seen)
+    return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=settings_seen(run))
+
+
+def settings_seen(run: RunRecord) -> SettingsSeen | None:
+    """Return what its answers and calls showed of the run's settings, None before it has ended."""
+    return None if run.settings_seen is None else SettingsSeen.from_stored(run.settings_seen)
+
+
+def count_not_greedy(run: RunRecord) -> tuple[int, int] | None:
+    """Return how many answers hold a token below the most likely one, of how many; None where that is not the rule."""
+    seen = settings_seen(run)
+    return (seen.n_not_greedy, seen.n_listed) if seen is not None and is_not_greedy(seen) else None
 
 
 def compared_settings(run: RunRecord) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
+from runs.release.window import ran_apart
 from runs.run import model_name
 
 Document = Mapping[str, Any]  # of one gate, as core.release.gate_verdict writes it
@@ -98,6 +99,7 @@ def _gate(
     word: str | None,
 ) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
+    runs = (gate.baseline_run, gate.candidate_run)
     made = contract.Gate.from_stored(
         {**UNKNOWN, "n_cases": version.n_cases, **document},
         suite=gate.suite.slug,
@@ -106,7 +108,7 @@ def _gate(
         tier=gate.tier,
         position=gate.position,
         order=order,
-        is_in_turn=is_in_turn(order) if order else None,
+        is_in_turn=is_in_turn(order) if order else False if ran_apart(runs) else None,
         computation=computation,
         baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
         candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),

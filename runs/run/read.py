@@ -126,6 +126,7 @@ def _warnings(
         n_left_out=sum(repeat.n_left_out for repeat in facts.every),
         asked_model=asked_model(run),
         other_models=_other_models(facts, buckets),
+        not_greedy=pair_facts.count_not_greedy(run),
         n_unvouched=facts.n_unvouched,
         n_truncated=facts.n_truncated,
         endings=facts.endings,

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Count, F, Func, Sum, TextField
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
-from evalboard.contract.facts import SettingsSeen
 from evalboard.core import scoring
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
@@ -25,7 +24,7 @@ from evalboard.core.trace import (
     unpack_selection,
 )
 from evalboard.wording import run as wording
-from runs.catalogue import read_newest_check, rotations
+from runs.catalogue import rotations
 from runs.models import (
     BucketRecord,
     Case,
@@ -38,12 +37,13 @@ from runs.models import (
     Scorer,
     Shard,
 )
-from runs.store import changes, history, imported, packed_digest
+from runs.store import PROMPT_FILTERED, changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.endings import settle_endings
 from runs.work.fingerprints import settle_fingerprints
 from runs.work.replies import read_replies
+from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
 
 SCORED_AT_ONCE = 1000  # cases whose targets and texts are in memory together
@@ -113,6 +113,8 @@ def store_scores(
     columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
     bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
     is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
+    # A prompt that the provider's filter refused has no score, as an answer that its author left without one.
+    is_there |= _find_filtered(repeat, len(scores))
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
@@ -133,7 +135,10 @@ def store_scores(
 
 
 def store_columns(repeat: RepeatRecord) -> int:
-    """Pack a repeat's columns from its responses; how many of them are missing."""
+    """Pack a repeat's columns from its responses; how many of them are missing.
+
+    A prompt that the provider's filter refused is not missing where others were answered: it would be refused again.
+    """
     n_cases = repeat.run.suite_version.n_cases
     rows: list[tuple[int, bytes, bytes, int, int | None, int | None, int, int | None]] = list(
         ResponseRecord.objects.filter(repeat=repeat, error_code="").values_list(
@@ -181,7 +186,16 @@ def store_columns(repeat: RepeatRecord) -> int:
         unique_fields=["repeat"],
         update_fields=list(fields),
     )
-    return count_cases(repeat, n_cases) - len(rows)
+    n_filtered = int(np.count_nonzero(_find_filtered(repeat, n_cases))) if rows else 0
+    return count_cases(repeat, n_cases) - len(rows) - n_filtered
+
+
+def _find_filtered(repeat: RepeatRecord, n_cases: int) -> NDArray[np.bool_]:
+    """Return bool[n_cases]: the prompts that the provider's filter refused."""
+    is_filtered = np.zeros(n_cases, np.bool_)
+    refused = ResponseRecord.objects.filter(repeat=repeat, error_code=PROMPT_FILTERED)
+    is_filtered[list(refused.values_list("case_index", flat=True))] = True
+    return is_filtered
 
 
 def count_cases(repeat: RepeatRecord, n_cases: int) -> int:
@@ -235,15 +249,6 @@ def note_what_was_served(run: RunRecord) -> None:
         history.note_once(run.pk, imported.UNCLEAN, text, level=Event.Level.WARNING)
 
 
-def see_settings(run: RunRecord) -> SettingsSeen:
-    """Return what the calls of a run showed of each setting, with the newest check of its endpoint."""
-    there = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
-    names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
-    left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
-    n_left_out = dict(left_out.annotate(n=Count("pk")))
-    return SettingsSeen(n_answers=there.count(), n_left_out=n_left_out, checked=read_newest_check(run.endpoint_id))
-
-
 def largest_bucket(run: RunRecord) -> BucketRecord | None:
     """Return the bucket that served most of a run's responses; None where none has any."""
     by_bucket = ResponseRecord.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
@@ -280,7 +285,7 @@ def _finish_run(run_id: int) -> None:
                 score_repeat(repeat, run.suite_version.scorer)
         _bind_largest(run)
         note_what_was_served(run)
-        run.settings_seen = see_settings(run).to_json()
+    run.settings_seen = see_settings(run).to_json()
     look_through(run)
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])
     level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING

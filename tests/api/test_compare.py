@@ -30,6 +30,7 @@ CAUSES = {
     "refused",
     "empty",
     "cut",
+    "constrained",
     "sampler_fault",
     "drift_only",
     "near_tie",

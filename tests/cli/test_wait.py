@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from subprocess import CompletedProcess, Popen
@@ -12,6 +13,7 @@ from subprocess import CompletedProcess, Popen
 import pytest
 
 from runs.models import RunRecord
+from runs.run import run_report
 from tests import build
 from tests.cli.conftest import ROOT, SECONDS, command, hears_ctrl_c
 from tests.servers import free_port
@@ -26,6 +28,19 @@ def test_a_finished_run_is_0_and_prints_its_range(evalboard: Call) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith(f"Run {run.pk} finished: 33.3 to 66.7 points over 2 repeats. http://")
     assert "info: One of 3 cases is worth 33.3 points." in done.stderr.splitlines()
+
+
+def test_what_moves_the_score_of_an_external_server_is_its_own(evalboard: Call) -> None:
+    run = build.run(repeats=2)
+    RunRecord.objects.filter(pk=run.pk).update(is_reported=True)
+    hosted = build.process(build.bucket(batch_class="observed"))
+    for repeat, texts in enumerate((("blue", "red", "red"), ("blue", "blue", "red")), 1):
+        build.decode(run, repeat, texts, by=hosted)
+    split = run_report(run.pk).noise.split
+    assert split is not None
+    assert (split.sampler, split.batch) == (None, None)
+    assert "the server's own: sampling or batching" in split.text
+    assert split.text in evalboard("wait", str(run.pk)).stdout.splitlines()
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
@@ -89,6 +104,22 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(started: Start) -
     assert err == f"Run {run.pk} goes on. Come back with: evalboard wait {run.pk}\n"
     run.refresh_from_db()
     assert (run.status, run.is_cancel_wanted) == ("queued", False)
+
+
+def test_ctrl_c_while_the_command_loads_ends_it_without_a_traceback() -> None:
+    code = """
+import os, signal, sys
+class Pressed:
+    @staticmethod
+    def find_spec(name, *about):
+        if name == "evalboard.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressed)
+from evalboard.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_run_that_is_not_there_is_64(evalboard: Call) -> None:

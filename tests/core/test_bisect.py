@@ -6,8 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from bench.simulated_bisects import SITUATIONS, Planted, measure
 from evalboard.contract.lab_kinds import FieldState, StepAnswer
-from evalboard.core.lab import Bisected, judge_steps, plan_more_steps, plan_steps
+from evalboard.core.lab import Bisected, find_chance, judge_steps, plan_more_steps, plan_steps, take_common
 
 Step = frozenset[str]
 Flips = Callable[[Step, int], bool]
@@ -129,6 +130,44 @@ def test_what_follows_no_rule_stays_open() -> None:
     one, _ = bisect(FIELDS, lambda step, case: len(step) in (4, 5) or step == {"dtype"}, other=lambda s, c: len(s) == 2)
     assert one.unexplained == tuple(range(N_CASES))
     assert states(one)["dtype"] == "open"
+
+
+CANDIDATE, BASELINE, MISSING = StepAnswer.CANDIDATE, StepAnswer.BASELINE, StepAnswer.MISSING
+
+
+def test_an_answer_counts_where_all_decodings_of_a_step_give_it() -> None:
+    ends = {
+        frozenset[str](): [[BASELINE, BASELINE, BASELINE], [BASELINE, CANDIDATE, MISSING]],
+        frozenset({"dtype"}): [[CANDIDATE, CANDIDATE, CANDIDATE]] * 2,
+        frozenset({"eager"}): [],
+    }
+    assert list(take_common(ends).values()) == [(BASELINE, MISSING, MISSING), (CANDIDATE,) * 3, ()]
+    assert find_chance(["dtype"], ends) == (1,)  # a call that failed is none
+    assert find_chance(["dtype"], {}) == ()
+
+
+def test_one_case_alone_convicts_nobody_where_answers_are_chance() -> None:
+    fields = ("dtype", "eager", "template")
+    answers = {
+        step: [CANDIDATE if "dtype" in step else BASELINE, CANDIDATE if "eager" in step else BASELINE]
+        for step in plan_steps(fields)
+    }
+    assert len(judge_steps(fields, answers).blamed) == 2
+    careful = judge_steps(fields, answers, min_cases=2)
+    assert (careful.blamed, careful.unexplained) == ((), (0, 1))
+    assert states(careful)["dtype"] == "open"
+
+
+@pytest.mark.parametrize("planted", SITUATIONS, ids=lambda planted: planted.situation)
+def test_chance_blames_no_field_and_hides_no_cause(planted: Planted) -> None:
+    wrong, right, _ = measure(planted, n=200)
+    assert wrong <= 0.10
+    assert right == 1.0 or not planted.cause
+    assert measure(planted, n=20)[1] == 1.0 or not planted.cause
+
+
+def test_steps_decoded_once_blame_an_innocent_field_by_chance() -> None:
+    assert measure(SITUATIONS[0], n=100, is_once=True)[0] > 0.4
 
 
 def test_a_step_that_failed_convicts_nobody() -> None:

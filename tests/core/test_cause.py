@@ -114,7 +114,7 @@ def test_a_planted_sampler_that_does_not_take_the_top_is_named_where_it_happened
     ("setting", "reason"),
     [
         pytest.param({"temperature": 0.7}, "drawn", id="warm"),
-        pytest.param({"temperature": None}, "drawn", id="not-known"),
+        pytest.param({"temperature": None}, "unknown_temperature", id="not-known"),
         pytest.param({"is_adjusted": True}, "drawn", id="penalties"),
     ],
 )
@@ -125,6 +125,63 @@ def test_a_token_below_the_top_is_no_fault_where_the_sampler_may_take_it(setting
         find_divergence(trace, with_choice(trace, position, 1)), text="The dog.", base=replace(SIDE, **setting)
     )
     assert (cause.code, cause.evidence["reason"]) == ("unknown", reason)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, None])
+def test_without_alternatives_nobody_knows_whether_a_token_was_drawn(temperature: float | None) -> None:
+    one, other = (make_trace([1, 1, last], [-0.1, -0.1, -0.7], [[], [], []]) for last in (2, 3))
+    cause = named(find_divergence(one, other), text="x", base=replace(SIDE, temperature=temperature))
+    assert (cause.code, cause.evidence["reason"]) == ("unknown", "no_alternatives")
+
+
+SCHEMA = "response_format 1f0c22aa"
+
+
+@pytest.mark.parametrize("facts", [{}, {"fingerprint": "f2" * 32}])
+def test_a_constraint_of_one_side_is_neither_a_shift_nor_a_fault(facts: dict) -> None:
+    """Where the engine reads logprobs before the mask, a token below the top; where after it, another top."""
+    trace = longest()
+    position = int(np.flatnonzero(trace.margins() > 1.0)[10])
+    masked = trace.alternative_logprobs.copy()
+    masked[position, 0] = -np.inf
+    for other in (with_choice(trace, position, 1), decoded(trace, masked, masked.argmax(axis=1))):
+        parting = find_divergence(trace, other)
+        cause = named(parting, text="{}", constraint=SCHEMA, **facts)
+        assert (cause.code, cause.numeric) == (("backend_changed", "constrained") if facts else ("constrained", None))
+        assert f"on the candidate's side by {SCHEMA}" in explain_cause(cause)
+        both = replace(SIDE, constraint=SCHEMA)
+        assert named(parting, base=both, text="{}", constraint=SCHEMA, **facts).code == cause.code
+    assert named(find_text_divergence("The cat sat.", "{}"), text="{}", constraint=SCHEMA).code == "constrained"
+    shifted = find_divergence(trace, drifted(trace, np.random.default_rng(5), 0.25))
+    assert named(shifted, text="x", constraint=SCHEMA).code == "constrained"
+
+
+def test_draws_under_one_schema_are_draws() -> None:
+    trace = longest()
+    position = int(np.flatnonzero(trace.margins() > 1.0)[10])
+    base = replace(SIDE, constraint=SCHEMA, temperature=0.7)
+    cause = named(find_divergence(trace, with_choice(trace, position, 1)), base=base, text="{}")
+    assert (cause.code, cause.evidence["reason"]) == ("unknown", "drawn")
+
+
+def test_a_token_that_one_side_lists_as_forbidden_was_masked() -> None:
+    shared = [(1, -0.1), (2, -2.5)]
+    one = make_trace([1, 1, 1, 1, 3], [-0.1] * 5, [*[shared] * 4, [(3, -0.1), (4, -2.5)]])
+    other = make_trace([1, 1, 1, 1, 4], [-0.1] * 4 + [0.0], [*[shared] * 4, [(4, 0.0), (3, -9999.0)]])
+    cause = named(find_divergence(one, other), text="x")
+    assert cause.code == "constrained"
+    assert "forbidden" in explain_cause(cause)
+
+
+def test_a_near_tie_under_a_constraint_stays_one() -> None:
+    trace = longest()
+    position = int(np.flatnonzero((trace.margins() > 0) & (trace.margins() <= 0.125))[0])
+    moved = trace.alternative_logprobs.copy()
+    moved[position] = moved[position, ::-1]
+    parting = find_divergence(trace, decoded(trace, moved, moved.argmax(axis=1)))
+    assert named(parting, text="The dog.", constraint=SCHEMA).code == "near_tie"
+    nudged = find_divergence(trace, drifted(trace, np.random.default_rng(1), 1e-4))
+    assert nudged.flip_position is not None or named(nudged, constraint=SCHEMA).code == "drift_only"
 
 
 def moved_further(pairs: Sequence[Divergence], noise: LogitNoise) -> int:
@@ -372,11 +429,11 @@ def test_an_ending_that_one_log_does_not_tell_is_no_cause() -> None:
 def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
     listed = (
         "error identical scorer model_changed prompt_mismatch sampling_changed backend_changed model_name_changed leak "
-        "silent_change seed_ignored whitespace length filtered refused empty cut sampler_fault drift_only near_tie "
-        "larger_shift unknown"
+        "silent_change seed_ignored whitespace length filtered refused empty cut constrained sampler_fault drift_only "
+        "near_tie larger_shift unknown"
     )
     assert " ".join(CAUSES) == listed
-    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(22))
+    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(23))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from evalboard.core.stats import LogitNoise
 from evalboard.core.trace import Vocabulary, make_trace, pack_vocabulary
 from evalboard.wording.cause import explain_cause
 
-TOKENS = [b"The", b" cat", b" sat", b"The c", b"at", b" ran", b"<end>", b" The"]
+TOKENS = [b"The", b" cat", b" sat", b"The c", b"at", b" ran", b"<end>", b" The", b"<|im_end|>"]
 WORDS = WordsById(lambda _: Vocabulary.unpack(pack_vocabulary(TOKENS, {6})))
 
 
@@ -32,6 +32,17 @@ def test_it_is_said_that_the_tokens_alone_differ():
         assert explain_cause(cause).startswith("Same text, tokenized differently")
 
 
+def test_an_end_token_that_one_log_keeps_as_text_is_no_flip():
+    for cut in (True, False):
+        kept = spelled(0, 1, 2, 8, text="The cat sat")
+        parted = find_parting(kept, spelled(*((3, 4, 2) if cut else (0, 1, 2)), text="The cat sat"), WORDS)
+        assert parted is not None
+        answer = KnownResponse(text="The cat sat")
+        cause = find_cause(Pair(answer, answer), parted, LogitNoise(0.01))
+        assert (cause.code == "identical") == cut
+        assert parted.flip_position is None
+
+
 def test_a_space_before_the_first_word_is_no_flip():
     parted = find_parting(spelled(7, 1, 2), spelled(0, 1, 2), WORDS)
     assert parted is not None
@@ -52,7 +63,8 @@ def test_one_number_of_two_vocabularies_is_not_one_token():
     ours, theirs = spelled(0, 1, is_logged=False), spelled(0, 1, is_logged=False)
     theirs = TracedText(" The<end>", theirs.trace, 2, is_logged=False)
     [table] = distance_tables([[ours, theirs]], other)
-    assert table[0, 1] != 0
+    assert table.nats[0, 1] != 0
+    assert not table.are_alike[0, 1]
 
 
 def test_a_token_far_below_forbidden_ones_is_no_fault_of_a_sampler():
@@ -67,4 +79,4 @@ def test_a_token_far_below_forbidden_ones_is_no_fault_of_a_sampler():
     )
     answers = (KnownResponse(text=side.text, temperature=0.0) for side in (ours, theirs))
     cause = find_cause(Pair(*answers), find_parting(ours, theirs, WORDS), LogitNoise(0.01))
-    assert (cause.code, cause.evidence["reason"]) == ("unknown", "constrained")
+    assert cause.code == "constrained"

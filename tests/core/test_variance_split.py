@@ -34,10 +34,13 @@ def test_what_repeats_measure_depends_on_how_they_were_made() -> None:
     assert told == {
         (True, True): (total, total, 0.0),
         (True, False): (total, None, None),
-        (False, True): (total, 0.0, total),
+        (False, True): (total, 0.0, None),
         (False, False): (total, 0.0, total),
     }
     assert split_variance(scores[:, :1], DRAWN, is_steady=True) is None
+    still = split_variance(scores[:, :1].repeat(3, axis=1), GREEDY, is_steady=True)
+    assert still is not None
+    assert (still.total, still.batch) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, None])
@@ -46,6 +49,13 @@ def test_what_an_external_server_does_is_not_told_apart(temperature: float | Non
     split = split_variance(scores, Draws(temperature, is_external=True), is_steady=False)
     assert split is not None
     assert (split.total, split.sampler, split.batch) == (sd_points(scores), None, None)
+
+
+@pytest.mark.parametrize("is_steady", [True, False])
+def test_an_unknown_temperature_on_our_own_engine_may_sample(is_steady: bool) -> None:
+    split = split_variance(np.array([[1.0, 0, 1], [1, 1, 1]]), Draws(None), is_steady=is_steady)
+    assert split is not None
+    assert (split.sampler, split.batch) == (None, None)
 
 
 def test_draws_that_are_on_one_side_alone_say_nothing_of_the_batch() -> None:

@@ -177,7 +177,7 @@ def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {}))
     assert "Nothing moved:" in page
     assert 'class="ledger"' not in page
-    assert "every pair of responses is the same to the bit" in page
+    assert "every pair of responses is the same, scores included" in page
 
 
 def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):

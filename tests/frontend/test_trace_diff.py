@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 from django.db import connection
+from django.template.loader import render_to_string
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -135,6 +136,21 @@ def test_equal_traces_are_said_to_be_the_same_to_the_bit(stage, viewer):
     page = page_of(viewer, runs)
     assert "The two traces are the same to the bit." in page
     assert "Next case" not in page
+
+
+@pytest.mark.parametrize(
+    ("compared", "words"),
+    [("trace", "same to the bit"), ("retokenised", "are one text"), ("text", "are one text")],
+)
+def test_only_equal_traces_are_said_to_be_the_same_to_the_bit(compared, words):
+    pair = {
+        "parts_at": None,
+        "text_position": None,
+        "drift_onset": None,
+        "evidence": {"compared": compared},
+        "text": "",
+    }
+    assert words in render_to_string("compare/_pair_finding.html", {"pair": pair})
 
 
 def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer):

@@ -79,9 +79,31 @@ def test_calls_are_written_by_each_model_in_its_own_way():
 def test_numbers_that_are_none():
     zero = positions("Ra", "in", logprob=0.0, others=())
     assert spell_tokens(zero, text="Rain").reason == "all_zero"
-    assert spell_tokens(positions("Ra", "in", logprob=0.0), text="Rain").reason == ""
+    assert spell_tokens(positions("Ra", "in", logprob=0.0), text="Rain").reason == "placeholder_logprobs"
+    assert spell_tokens(positions("Ra", "in", logprob=0.0, others=(-18.0,)), text="Rain").reason == ""
     assert spell_tokens(positions("Ra", "in", logprob=math.nan, others=()), text="Rain").reason == ""
     assert spell_tokens(positions("Rain", logprob=-9999.0), text="Rain").reason == "not_listed"
+
+
+def drafted(n_zero: int, *zero: tuple[bytes, float], n: int = 40, rest: tuple[tuple[bytes, float], ...] = ()) -> str:
+    """Why an answer of n tokens is not measured of which some have a logprob of exactly 0, beside the `zero` tokens."""
+    kept = rest or ((b"a", -0.3), (b"b", -1.5))
+    rows = [LoggedPosition(b"a", 0.0, zero)] * n_zero + [LoggedPosition(b"a", kept[0][1], kept)] * (n - n_zero)
+    return spell_tokens(LoggedPositions.from_positions(rows), text="a" * n).reason
+
+
+def test_a_logprob_of_0_beside_a_likely_token_is_a_placeholder_of_a_draft():
+    own = (b"a", 0.0)
+    assert drafted(2, own, (b"b", -1.5)) == drafted(2, (b"a", -0.3), (b"b", -1.5)) == "placeholder_logprobs"
+    assert drafted(1, own, (b"b", -1.5)) == ""  # less than 5 % of the answer
+    assert drafted(2, own) == drafted(2) == "placeholder_logprobs"  # where the other positions list a rival
+
+
+def test_a_token_that_is_certain_has_a_logprob_of_0():
+    own = (b"a", 0.0)
+    assert [drafted(30, own, (b"b", other)) for other in (-17.0, -math.inf, -9999.0)] == [""] * 3
+    assert drafted(30, own, rest=((b"a", -0.3),)) == ""  # a server that lists one token
+    assert drafted(30, rest=((b"a", -0.3),)) == ""
 
 
 def test_a_placeholder_is_no_alternative_and_a_forbidden_token_is_one():

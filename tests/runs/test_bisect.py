@@ -229,6 +229,81 @@ def test_where_cases_share_batches_each_step_decodes_the_whole_suite(person: Any
     assert whole["batching",] is True
 
 
+def decode_as(arm: Any, texts: tuple[str, ...]) -> None:
+    repeat = RepeatRecord.objects.get(run=arm.run)
+    chosen = dict(enumerate(texts)) if repeat.cases is not None else list(texts)
+    build.decode(arm.run, 1, chosen, by=build.process(build.bucket(arm.endpoint.dtype)))
+    ResponseRecord.objects.filter(repeat__run=arm.run).update(decode_seconds=20, prefill_seconds=0, queued_seconds=0)
+    reconcile()
+
+
+def batched_runs(baseline: tuple[str, ...], candidate: tuple[str, ...]) -> tuple[RunRecord, RunRecord]:
+    """Two runs that batch cases as they come, one of them in another dtype and with another top_k."""
+    pinned = DEFAULT_PROFILES["pinned"]["settings"]
+    settings = {**pinned, "batch_class": "mixed", "engine": {**pinned["engine"], "max_num_seqs": 8}}
+    create_profile(slug="shared", title="Shared", settings=settings)
+    other = {**settings, "sampling": {**settings["sampling"], "top_k": 5}}
+    create_profile(slug="other", title="Other", settings=other)
+    ours = build.finished_run(baseline, under="shared", by=build.process(build.bucket(batch_class="mixed")))
+    by = build.process(build.bucket("bfloat16", batch_class="mixed"))
+    return ours, build.finished_run(candidate, on="half", under="other", by=by)
+
+
+def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_is_named(person: Any) -> None:
+    ours, theirs = batched_runs(("blue", "blue", "blue"), ("red", "red", "red"))
+    experiment = plan(person, ours, theirs)
+    detail = experiment_detail(experiment.pk)
+    assert detail.bisect is not None
+    assert (detail.bisect.n_decodings, len(detail.arms), detail.cost.n_runs) == (3, 12, 12)
+    names = [arm.name for arm in detail.arms]
+    assert names[:4] == [*(f"baseline as it was ({n} of 3)" for n in (1, 2, 3)), "candidate as it was (1 of 3)"]
+    assert detail.cost.n_starts == 3  # decodings of one step share an engine, and so do steps of one dtype in turn
+    begun(experiment)
+    n = 0
+    while (arm := experiment.arms.filter(status="running").first()) is not None:
+        n += 1
+        flipped = "red" if "dtype" in arm.turned else "blue"
+        decode_as(arm, (flipped, flipped, "red" if n % 2 else "blue"))
+    shown = bisect(experiment)
+    assert n == 12
+    assert [(case.is_chance, case.is_reproduced) for case in shown.cases] == [
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
+    assert {name: each.state for name, each in fields(experiment).items()} == {
+        "dtype": "cause",
+        "sampling.top_k": "cleared",
+    }
+    assert fields(experiment)["dtype"].points == pytest.approx(-200 / 3)  # without the case that is chance
+    sentence = experiment_detail(experiment.pk).sentence
+    assert (
+        "1 telling case is chance and left out (a/b c): decoded 3 times alike, a side gave several answers." in sentence
+    )
+    assert "did not come again" not in sentence
+
+
+def test_one_case_convicts_no_field_where_batches_move_answers(person: Any) -> None:
+    ours, theirs = batched_runs(("blue", "blue", "blue"), ("red", "blue", "blue"))
+    experiment = begun(plan(person, ours, theirs))
+    while (arm := experiment.arms.filter(status="running").first()) is not None:
+        decode_as(arm, ("red" if "dtype" in arm.turned else "blue", "blue", "blue"))
+    assert bisect(experiment).blamed == ()
+    assert fields(experiment)["dtype"].state == "open"
+    assert "One case alone convicts no field" in experiment_detail(experiment.pk).sentence
+
+
+def test_cases_that_moved_the_score_and_did_not_come_again_have_no_cause(person: Any) -> None:
+    ours = build.finished_run(("blue", "red", "blue"))
+    theirs = build.finished_run(("red", "sea", "blue"), on="half", by=build.process(build.bucket("bfloat16")))
+    experiment = begun(plan(person, ours, theirs))
+    while (arm := experiment.arms.filter(status="running").first()) is not None:
+        decode_as(arm, ("blue", "sea" if arm.turned else "red", "blue"))
+    sentence = experiment_detail(experiment.pk).sentence
+    assert "The cases that moved the score did not reproduce; their cause is unknown." in sentence
+    assert "It explains" not in sentence
+
+
 def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False))
     experiment = begun(plan(person, ours, theirs, budget_minutes=0.5))

@@ -14,13 +14,14 @@ from django.db import connection
 from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Vocabulary
+from evalboard.wording.run import describe_course
 from runs import exports
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
 from runs.compare import compare, comparison_report, trace_pair
 from runs.health import metrics
 from runs.importers.files import LogFile
-from runs.importers.records import LoggedPosition, LoggedPositions, LoggedScore
+from runs.importers.records import LoggedPosition, LoggedPositions, LoggedRun, LoggedScore
 from runs.imports import import_logs
 from runs.models import (
     ComparisonRecord,
@@ -32,7 +33,7 @@ from runs.models import (
     Suite,
     SuiteVersionRecord,
 )
-from runs.pairs.pair_facts import request_settings
+from runs.pairs.pair_facts import draws_of, request_settings
 from runs.release import create_release, release_report
 from runs.replays import create_replay
 from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, run_report, show_trace, stored_trace
@@ -379,12 +380,37 @@ def test_equal_numbers_of_two_models_tokens_are_not_equal_tokens() -> None:
     assert compared.summary["counts"]["flipped"] == 3
 
 
+def drawn_log(**sampling: Any) -> LoggedRun:
+    """A log in which every answer chose the less likely word once."""
+    listed = ((b"red", -0.4), (b"sea", -1.5))
+    positions = LoggedPositions.from_positions([LoggedPosition(b"sea", -1.5, listed)])
+    given = (logs.response(case, 1, "sea", positions=positions) for case in logs.CASES)
+    return logs.log(*given, sampling={"temperature": 0, **sampling})
+
+
+def test_a_log_whose_tokens_contradict_its_temperature_is_judged_as_sampled() -> None:
+    run = logs.stored(drawn_log())
+    assert (run_report(run.pk).draws.temperature, draws_of(run).may_sample) == (None, True)
+    [warning] = [each for each in run_report(run.pk).warnings if each.code == "not_greedy"]
+    assert "3 of 3 answers" in warning.text
+    assert dict(describe_course(run_report(run.pk)))["Sent"].startswith("What the log says. The answers show")
+    forced = logs.stored(drawn_log(tool_choice="required"), "two")
+    assert "not_greedy" not in {each.code for each in run_report(forced.pk).warnings}
+
+
 def test_a_constrained_log_says_so() -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "colour"}}
     logged = logs.log(sampling={"temperature": 0, "response_format": schema})
-    assert request_settings(logs.stored(logged)).is_adjusted
+    constrained = logs.stored(logged)
+    assert request_settings(constrained).is_adjusted
+    assert (request_settings(constrained).constraint or "").startswith("response_format ")
     free = logs.log(sampling={"temperature": 0, "response_format": {"type": "text"}, "tool_choice": "auto"})
-    assert not request_settings(logs.stored(free, "two")).is_adjusted
+    unbound = logs.stored(free, "two")
+    assert not request_settings(unbound).is_adjusted
+    said = [logs.response(case, 1, "it", " is", " a", " sea") for case in logs.CASES]
+    forced = logs.stored(logs.log(*said, sampling={"temperature": 0, "tool_choice": "required"}), "three")
+    assert request_settings(forced).constraint == "tool_choice required"
+    assert set(causes(compare(baseline=unbound.pk, candidate=forced.pk))) == {"constrained"}
 
 
 def test_a_logs_names_say_nothing_beside_what_was_decoded_here() -> None:

@@ -1,7 +1,7 @@
 """The seeds of calls to external servers: a worker's loop against a server that refuses a temperature and samples."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -143,7 +143,7 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     assert f"({N_CASES * N_REPEATS} of {N_CASES * N_REPEATS} answers)" in answered
     assert report.noise.split is not None
     assert (report.noise.split.sampler, report.noise.split.batch) == (None, None)
-    assert "the server's own, sampling or batching" in report.noise.split.text
+    assert "the server's own: sampling or batching" in report.noise.split.text
     client.force_login(build.user("reader", "viewer"))
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
 
@@ -191,6 +191,49 @@ def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer
     assert warning.text == f"Asked for lab/paint-1b; paint-mini answered {N_CASES} of {N_CASES}."
     assert report.buckets[0].model_reported == "paint-mini"
     assert dict(wording.describe_course(report))["Answered"].startswith("paint-mini (")
+
+
+def drops_temperature(n: int) -> Callable[[Received], Reply]:
+    """A server that takes a temperature of 0, and in its first n answers draws the second most likely token."""
+
+    def script(received: Received) -> Reply:
+        likely = [
+            {"token": word, "logprob": logprob, "bytes": None} for word, logprob in (("blue", -0.2), ("red", -1.7))
+        ]
+        chosen = likely[received.number <= n]
+        message = {"role": "assistant", "content": chosen["token"]}
+        logprobs = {"content": [chosen | {"top_logprobs": likely}]}
+        choices = [{**received.good["choices"][0], "message": message, "logprobs": logprobs}]
+        return ok(choices=choices, usage={"prompt_tokens": 7, "completion_tokens": 1})
+
+    return script
+
+
+def test_answers_that_are_not_greedy_contradict_a_temperature_of_0(
+    server: ScriptedServer, runner: Runner, client: Client
+) -> None:
+    server.script = drops_temperature(0)
+    greedy = ran(runner)
+    assert temperature_of(greedy).state == "known"
+    n_before, n_answers = len(server.requests), N_CASES * N_REPEATS
+    server.script = drops_temperature(n_before + 3)
+    sampled = ran(runner)
+    fact, report = temperature_of(sampled), run_report(sampled.pk)
+    assert (fact.state, fact.source, fact.wanted, fact.sent, fact.value) == ("contradicted", "answers", 0.0, 0.0, None)
+    [warning] = [each for each in report.warnings if each.code == "not_greedy"]
+    assert f"3 of {n_answers} answers hold a token that was not the most likely one" in warning.text
+    assert "not_greedy" not in {each.code for each in run_report(greedy.pk).warnings}
+    assert report.draws.may_sample
+    assert report.noise.split is None or report.noise.split.batch is None
+    sent = dict(wording.describe_course(report))["Sent"]
+    assert sent.endswith("The answers show that temperature 0 was not in effect.")
+    client.force_login(build.user("reader", "viewer"))
+    assert warning.text in client.get(f"/runs/{sampled.pk}/").content.decode()
+    gate = {"suite": "words", "baseline": greedy.pk, "candidate": sampled.pk}
+    release = release_report(create_release(gates=[gate], treatment="service").pk)
+    assert {"not_greedy", "sampled"} <= {each.code for each in release.warnings}
+    server.script = drops_temperature(len(server.requests) + 2)
+    assert temperature_of(ran(runner)).state == "known"
 
 
 def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: ScriptedServer, runner: Runner) -> None:

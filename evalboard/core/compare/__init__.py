@@ -26,6 +26,7 @@ from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import cut_hit, cut_text, cut_tokens
+from evalboard.core.compare.greedy import find_not_greedy
 from evalboard.core.compare.judging import AlikePairs
 from evalboard.core.compare.known_pair import (
     CHOOSING,
@@ -52,7 +53,16 @@ from evalboard.core.compare.replay import (
     make_failed_result,
 )
 from evalboard.core.compare.scores import judge_outcomes, list_scores
-from evalboard.core.compare.sides import AnswerKey, Bools, BucketFacts, Indexes, ScoredAnswer, Side, read_side_draws
+from evalboard.core.compare.sides import (
+    NO_STRAYS,
+    AnswerKey,
+    Bools,
+    BucketFacts,
+    Indexes,
+    ScoredAnswer,
+    Side,
+    read_side_draws,
+)
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables, find_parting
 
 __all__ = [
@@ -65,6 +75,7 @@ __all__ = [
     "ENDED",
     "LOADED_BATCHES",
     "NO_PART",
+    "NO_STRAYS",
     "PARTED_ALIKE",
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",
@@ -120,6 +131,7 @@ __all__ = [
     "find_continuation",
     "find_divergence",
     "find_divergences",
+    "find_not_greedy",
     "find_parting",
     "find_text_divergence",
     "is_steady_batch",

@@ -33,6 +33,7 @@ CAUSES = (
     "refused",
     "empty",
     "cut",
+    "constrained",
     "sampler_fault",
     "drift_only",
     "near_tie",
@@ -42,7 +43,7 @@ CAUSES = (
 CAUSE_CODES = {cause: code for code, cause in enumerate(CAUSES)}
 ENDED = ("filtered", "refused", "empty", "cut")  # one side alone ended so; the first that holds
 # What a pair may look like where another model or backend is known to have answered.
-LOOKS = ("whitespace", "length", *ENDED, "sampler_fault", "near_tie", "larger_shift")
+LOOKS = ("whitespace", "length", *ENDED, "constrained", "sampler_fault", "near_tie", "larger_shift")
 
 EARLY = 6  # positions within which another prompt shows, where prompts cannot be compared themselves
 START_GAP = 1.0  # nats between the two top-1 logprobs at position 0
@@ -94,6 +95,8 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) ->
         also_moved = {"also_moved": others} if others else {}
         facts = {name: value for each in (*others, first) for name, value in changes[each].items()}
         return Cause(first, _look(alike.code, numbers) if beside else None, facts | beside | also_moved)
+    if alike.code == "constrained":
+        return alike
     if _is_leak(parting, noise):
         return Cause("leak", None, numbers)
     if noise.is_zero and _has_moved(parting):
@@ -114,6 +117,8 @@ def _find_alike(pair: Pair, parting: Divergence, code: str) -> Cause | None:
         return Cause("length", None, lengths)
     if code != "near_tie" and (ended := _ended_otherwise(pair)):
         return Cause(ended, None, both_sides(pair, "ending") | both_sides(pair, "finish_reason"))
+    if code not in ("near_tie", "drift_only") and (constraint := _constraint(pair, parting)):
+        return Cause("constrained", None, constraint)
     if fault := _sampler_fault(pair, parting):
         return Cause("sampler_fault", None, fault)
     return None
@@ -154,7 +159,8 @@ def _changes(pair: Pair, parting: Divergence, noise: LogitNoise) -> dict[str, Ca
     model = differing_facts(pair, "weights_digest", "model_revision")
     changes = {
         "model_changed": model,
-        "prompt_mismatch": _prompts(pair) or ({} if model else _estimate_prompts(pair, parting, noise)),
+        "prompt_mismatch": _prompts(pair)
+        or ({} if model or _constraint(pair, parting) else _estimate_prompts(pair, parting, noise)),
         "sampling_changed": _moved_sampling(pair),
         "backend_changed": differing_facts(pair, "fingerprint", "backend"),
         "model_name_changed": {} if model else differing_facts(pair, "model_name"),
@@ -280,6 +286,17 @@ def _beginning(pair: Pair, parting: Divergence) -> str | None:
     return shorter if is_beginning and (parting.parts_at is None or n_left == 1) else None
 
 
+def _constraint(pair: Pair, parting: Divergence) -> CauseFacts:
+    """Find what says that a grammar, a schema or a forced call forbade tokens where a pair parts; or nothing."""
+    ours, theirs = pair.baseline.constraint, pair.candidate.constraint
+    is_below_top = parting.flip_position is not None and not parting.are_both_top
+    is_seen = parting.is_constrained or parting.is_masked or (bool(ours) and is_below_top and not pair.is_sampled)
+    has_parted = parting.parts_at is not None or parting.text_position is not None
+    if not has_parted or (ours == theirs and not is_seen):
+        return {}
+    return {"flip": parting.flip_position, **both_sides(pair, "constraint")}
+
+
 def _sampler_fault(pair: Pair, parting: Divergence) -> CauseFacts:
     """Find where a side that must choose the top-1 did not, up to the parting, or nothing."""
     evidence: CauseFacts = {}
@@ -322,15 +339,25 @@ def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str
         return larger
     if parting.shorter is not None:
         return "unknown", "ended"
-    if parting.is_constrained:
-        return "unknown", "constrained"
+    if parting.lacks_alternatives:
+        return "unknown", "no_alternatives"
     if not parting.are_both_top or parting.movement is None:
-        return "unknown", "one_seed" if pair.is_one_draw else "drawn"
+        return "unknown", _explain_lower_choice(pair)
     if parting.movement > noise.near:
         return larger
     if pair.is_sampled:
         return "unknown", "one_seed" if pair.is_one_draw else "sampled"
     return ("near_tie", None) if parting.are_top_two_equal or parting.are_both_listed else ("unknown", "not_listed")
+
+
+def _explain_lower_choice(pair: Pair) -> str:
+    """Return why a token was chosen that was not the most likely; an unknown temperature does not say that it was
+    drawn.
+    """
+    if pair.is_one_draw:
+        return "one_seed"
+    is_unknown = not pair.is_sampled and None in (pair.baseline.temperature, pair.candidate.temperature)
+    return "unknown_temperature" if is_unknown else "drawn"
 
 
 def _look(code: str, numbers: CauseFacts) -> str | None:

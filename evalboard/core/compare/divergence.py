@@ -19,13 +19,12 @@ from evalboard.contract.compare import Flip
 from evalboard.core.compare import drift
 from evalboard.core.compare.alignment import NEVER, SIDES, Bools, Ids, Shorter, find_firsts
 from evalboard.core.compare.drift import Drift, Numbers
+from evalboard.core.compare.greedy import NOT_GREEDY, find_beaten
 from evalboard.core.compare.listed import Listed, are_disjoint, are_top_two_equal, find_largest_gap, list_rows
 from evalboard.core.compare.paired_rows import Indexes, PairedRows, Vocabularies, lay_pairs
 from evalboard.core.trace import IMPOSSIBLE, TokenTrace, TraceColumns, join_traces
 
 PART_CELLS = 1 << 17  # logprobs of both sides that are measured at once, so that they stay in the processor's cache
-NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
-FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,000 times
 MAX_MOVEMENT = -IMPOSSIBLE  # a movement across a forbidden token has no number: it is at least this
 
 Columns = dict[str, Sequence[Any]]
@@ -54,8 +53,9 @@ class Divergence:
     flip has none.
     not_greedy_*: the first position, up to the parting, where the chosen token was not top-1. start_*: of position 0.
     text_position: the first character that differs, where there are texts and no tokens. is_retokenised: both sides
-    spell one text by other tokens, so that nothing else of them is compared. is_constrained: at the parting a side of a
-    log chose a token so far below another one that something forbade the other.
+    spell one text by other tokens, so that nothing else of them is compared. is_constrained: up to the parting a side
+    of a log chose a token so far below another one that something forbade the other. is_masked: at the flip a side
+    lists the other's token as impossible. lacks_alternatives: at the flip a side lists none.
     """
 
     drift_onset: int | None = _evidence(None)
@@ -90,6 +90,8 @@ class Divergence:
     is_approximate: bool = _evidence(False)
     is_retokenised: bool = False
     is_constrained: bool = False
+    is_masked: bool = False
+    lacks_alternatives: bool = False
     text_position: int | None = None
 
     @property
@@ -184,13 +186,14 @@ def _measure(laid: PairedRows, own: Sides, *, is_decimal: bool) -> Columns:
     own: the traces with the ids of their own vocabularies. is_decimal: as `drift.measure_drift` has it.
     """
     moved = drift.measure_drift(laid, is_decimal=is_decimal)
+    step = drift.DECIMAL_STEP if is_decimal else 0.0
     with np.errstate(invalid="ignore"):  # -inf minus -inf, and NaN, which is no number
         return {
             **_at_onset(laid, moved),
             **_while_shared(laid, moved),
             **_by_side(laid, is_decimal=is_decimal),
-            **_at_start(laid),
-            **_at_flip(laid, own, moved, drift.DECIMAL_STEP if is_decimal else 0.0),
+            **_at_start(laid, step),
+            **_at_flip(laid, own, moved, step),
         }
 
 
@@ -234,12 +237,8 @@ def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
     ):
         n = np.diff(side.starts)
         last = np.where(parts_at == NEVER, n, parts_at)  # where the tokens part, both are chosen after the same text
-        below = drift.highest(side.alternative_logprobs) - side.logprobs
-        if is_decimal:
-            forbidden = find_firsts(below > FORBIDDEN, side.starts)
-            is_constrained |= (forbidden != NEVER) & (forbidden <= last)
-            below = np.where(below > FORBIDDEN, 0.0, below)
-        beaten = find_firsts(below > NOT_GREEDY, side.starts)
+        beaten, forbidden = find_beaten(side, is_decimal=is_decimal)
+        is_constrained |= (forbidden != NEVER) & (forbidden <= last)
         known = find_firsts(~np.isnan(side.logprobs), side.starts)
         has_logprobs &= (n == 0) | ((known != NEVER) & (known <= last))
         columns |= {
@@ -250,11 +249,11 @@ def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
     return columns | {"has_logprobs": has_logprobs.tolist(), "is_constrained": is_constrained.tolist()}
 
 
-def _at_start(laid: PairedRows) -> Columns:
-    """Measure position 0: after equal prompts both sides list nearly the same there."""
+def _at_start(laid: PairedRows, step: float) -> Columns:
+    """Measure position 0: after equal prompts both sides list nearly the same there. step: as in Listed."""
     sides = (laid.baseline, laid.candidate)
     pairs = np.flatnonzero((np.diff(sides[0].starts) > 0) & (np.diff(sides[1].starts) > 0))
-    ours, theirs = (list_rows(side, side.starts[pairs]) for side in sides)
+    ours, theirs = (list_rows(side, side.starts[pairs], step=step) for side in sides)
     gaps = np.where((ours.n > 0) & (theirs.n > 0), ours.highest - theirs.highest, np.nan)
     return {
         "start_gap": _spread(_distances(gaps), pairs, laid),
@@ -262,17 +261,17 @@ def _at_start(laid: PairedRows) -> Columns:
     }
 
 
-def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Columns:
-    """Measure tokens as each side's own ids, margins, and how far the logits must have moved.
-
-    least: in nats, the largest gap that is none.
-    """
+def _at_flip(laid: PairedRows, own: Sides, moved: Drift, step: float) -> Columns:
+    """Measure tokens as each side's own ids, margins, and how far the logits must have moved. step: as in Listed."""
     pairs = laid.flipped
     rows = [side.starts[pairs] + at for side, at in zip(own, laid.parts_at[pairs].T, strict=True)]
-    ours, theirs = list_rows(laid.baseline, rows[0]), list_rows(laid.candidate, rows[1])
+    ours, theirs = (
+        list_rows(side, own, step=step) for side, own in zip((laid.baseline, laid.candidate), rows, strict=True)
+    )
     token, token_too = laid.baseline.token_ids[rows[0]], laid.candidate.token_ids[rows[1]]
     logprob, logprob_too = (side.logprobs[each].astype(np.float64) for side, each in zip(own, rows, strict=True))
     movement = _lead(ours, token, token_too, logprob) + _lead(theirs, token_too, token, logprob_too)
+    unlisted = np.full(len(pairs), np.nan)
     are_both_listed = ours.has(token) & ours.has(token_too) & theirs.has(token) & theirs.has(token_too)
     at_flip: dict[str, Sequence[Any]] = {
         "token_baseline": own[0].token_ids[rows[0]].tolist(),
@@ -282,12 +281,14 @@ def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Column
         "gap_before_flip": _before_flip(laid, moved, pairs),
         "are_top_two_equal": are_top_two_equal(ours, theirs),
         "movement": _numbers(np.minimum(movement, MAX_MOVEMENT)),
-        "moved_by": _distances(_moved_by(laid, moved, pairs, find_largest_gap(ours, theirs), least)),
+        "moved_by": _distances(_moved_by(laid, moved, pairs, find_largest_gap(ours, theirs), step)),
     }
     flags = {
         "are_both_listed": are_both_listed,
         "are_both_top": _is_top(ours, logprob) & _is_top(theirs, logprob_too),
         "are_disjoint": are_disjoint(ours, theirs),
+        "is_masked": (ours.look_up(token_too, unlisted) == -np.inf) | (theirs.look_up(token, unlisted) == -np.inf),
+        "lacks_alternatives": (ours.n == 0) | (theirs.n == 0),
     }
     columns = {name: _spread(values, pairs, laid) for name, values in at_flip.items()}
     return columns | {name: _spread(values.tolist(), pairs, laid, False) for name, values in flags.items()}
@@ -302,13 +303,13 @@ def _before_flip(laid: PairedRows, moved: Drift, pairs: Indexes) -> list[float |
     return _distances(gaps)
 
 
-def _moved_by(laid: PairedRows, moved: Drift, pairs: Indexes, at_flip: Numbers, least: float) -> Numbers:
+def _moved_by(laid: PairedRows, moved: Drift, pairs: Indexes, at_flip: Numbers, step: float) -> Numbers:
     """Return the largest gaps of all positions before each flip and of the flip itself, added up."""
     rows = np.flatnonzero(moved.differs)
     begins, ends = (np.searchsorted(rows, laid.starts[each]).tolist() for each in (pairs, pairs + 1))
     gaps = moved.gaps[rows]
     before = np.array([gaps[begin:end].sum() for begin, end in zip(begins, ends, strict=True)], np.float64)
-    moved_by: Numbers = before + np.where(at_flip <= least, 0.0, at_flip)
+    moved_by: Numbers = before + np.where(at_flip <= step, 0.0, at_flip)
     return moved_by
 
 
@@ -319,7 +320,7 @@ def _lead(side: Listed, chosen: Ids, rival: Ids, logprob: Numbers) -> Numbers:
 
 
 def _is_top(side: Listed, logprob: Numbers) -> Bools:
-    return (side.n > 0) & (side.highest - logprob <= NOT_GREEDY)
+    return (side.n > 0) & (side.highest - logprob <= max(NOT_GREEDY, side.step))
 
 
 def _spread(values: Sequence[Any], pairs: Indexes, laid: PairedRows, otherwise: Any = None) -> Sequence[Any]:

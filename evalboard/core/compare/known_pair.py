@@ -30,7 +30,8 @@ class RequestSettings:
     """How a run's responses were asked for and scored; what a log does not say is None or empty.
 
     is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
-    no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought.
+    no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought. constraint:
+    what forbade tokens, such as a schema or a forced tool call; None where nothing is known to.
     """
 
     max_tokens: int | None
@@ -39,6 +40,7 @@ class RequestSettings:
     is_adjusted: bool
     sampling: Mapping[str, float | str | bool]
     is_thinking_scored: bool
+    constraint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,8 @@ class KnownResponse:
     it, model_revision is the revision that was declared, and model_name what the model goes by; else both are None.
     temperature 0 says that top-1 must be chosen, unless is_adjusted: penalties, a bias or a constraint took part.
     sampling: those of CHOOSING that are known, each a number, a word or a flag; seed: what was sent with the call.
-    bucket: what tells one bucket from another. n_reasoning_tokens: of the trace, before the answer, which is `text`;
-    is_thinking_scored: its scorer reads them.
+    bucket: what tells one bucket from another. constraint: as `RequestSettings` has it. n_reasoning_tokens: of the
+    trace, before the answer, which is `text`; is_thinking_scored: its scorer reads them.
     """
 
     has_response: bool = True
@@ -113,6 +115,7 @@ class KnownResponse:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     bucket: int | None = None
+    constraint: str | None = None
 
     @property
     def is_sampled(self) -> bool:
@@ -152,6 +155,7 @@ def make_response(
         temperature=settings.temperature,
         is_adjusted=settings.is_adjusted,
         sampling=settings.sampling,
+        constraint=settings.constraint,
         seed=response.seed_sent,
         bucket=served.bucket,
     )

@@ -1,6 +1,17 @@
 """The lab: what is let go of, one thing at a time, and how far a score moves when it is (docs/lab.md)."""
 
-from evalboard.core.lab.bisect import Bisected, Blamed, judge_steps, plan_more_steps, plan_steps
+from evalboard.core.lab.bisect import (
+    UNSTEADY_CASES,
+    UNSTEADY_DECODINGS,
+    Bisected,
+    Blamed,
+    Decodings,
+    find_chance,
+    judge_steps,
+    plan_more_steps,
+    plan_steps,
+    take_common,
+)
 from evalboard.core.lab.cost import NO_COST, Pace, add_costs, estimate_cost
 from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms
 from evalboard.core.lab.findings import judge_rows
@@ -25,11 +36,14 @@ __all__ = [
     "NO_COST",
     "SCORER",
     "SPACINGS",
+    "UNSTEADY_CASES",
+    "UNSTEADY_DECODINGS",
     "WORKER",
     "ArmFigures",
     "Bisected",
     "Blamed",
     "Choice",
+    "Decodings",
     "Field",
     "Figures",
     "Pace",
@@ -44,6 +58,7 @@ __all__ = [
     "combine_setups",
     "digest_head",
     "estimate_cost",
+    "find_chance",
     "find_fields",
     "find_parting",
     "find_unreachable",
@@ -56,4 +71,5 @@ __all__ = [
     "plan_steps",
     "plan_variance",
     "respace",
+    "take_common",
 ]

@@ -2,7 +2,9 @@
 
 A **step** decodes the telling cases with some fields at the candidate's values, and all others at the baseline's: it is
 named by those fields. A set of fields *explains* a case where it alone, turned from the baseline, gives the
-candidate's answer, and turned back in the candidate, gives the baseline's. Nothing is blamed on less.
+candidate's answer, and turned back in the candidate, gives the baseline's. Nothing is blamed on less. Where one setup
+may answer otherwise by chance, each step is decoded several times: an answer counts where all decodings give it, and
+one case alone convicts nothing.
 """
 
 from collections import Counter
@@ -14,9 +16,11 @@ from evalboard.contract.lab import FieldFinding
 from evalboard.contract.lab_kinds import FieldState, StepAnswer
 
 MAX_PAIRS = 15  # tried where no smaller evidence points to one: all of six fields
+UNSTEADY_DECODINGS, UNSTEADY_CASES = 3, 2  # of each step, and that convict, where an answer may come by chance
 
 Step = frozenset[str]
 Answers = Mapping[Step, Sequence[StepAnswer]]
+Decodings = Mapping[Step, Sequence[Sequence[StepAnswer]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +55,33 @@ def plan_steps(fields: Iterable[str]) -> tuple[Step, ...]:
     return tuple(dict.fromkeys([frozenset(), every, *alone, *(every - one for one in alone)]))
 
 
-def plan_more_steps(fields: Iterable[str], answers: Answers) -> tuple[Step, ...]:
+def take_common(decodings: Decodings) -> Answers:
+    """Return the answer to each case that all decodings of a step gave, MISSING where they disagree.
+
+    A step without a decoding is there without answers.
+    """
+    return {
+        step: tuple(own[0] if len(set(own)) == 1 else StepAnswer.MISSING for own in zip(*given, strict=True))
+        for step, given in decodings.items()
+    }
+
+
+def find_chance(fields: Iterable[str], decodings: Decodings) -> tuple[int, ...]:
+    """Return the cases to which decodings of one side as it was gave several answers."""
+    ends = (zip(*decodings.get(end, ()), strict=True) for end in (frozenset[str](), frozenset(fields)))
+    several = (case for end in ends for case, own in enumerate(end) if len({*own} - {StepAnswer.MISSING}) > 1)
+    return tuple(sorted(set(several)))
+
+
+def plan_more_steps(fields: Iterable[str], answers: Answers, *, min_cases: int = 1) -> tuple[Step, ...]:
     """Return the steps that are left to explain cases which no single field does; none where nothing is left to try.
 
     answers: what each step that was decoded gave, case by case; a step that failed is there without answers. First come
-    the fields whose undoing removes a flip, together, and those that make it alone, together; then pairs.
+    the fields whose undoing removes a flip, together, and those that make it alone, together; then pairs. min_cases: as
+    `judge_steps` takes it.
     """
-    every, bisected = frozenset(fields), judge_steps(fields, answers)
-    if not bisected.unexplained or len(every) < 3:
+    every, bisected = frozenset(fields), judge_steps(fields, answers, min_cases=min_cases)
+    if len(bisected.unexplained) < min_cases or len(every) < 3:
         return ()
     hints: Counter[Step] = Counter()
     pairs: Counter[Step] = Counter()
@@ -72,8 +95,8 @@ def plan_more_steps(fields: Iterable[str], answers: Answers) -> tuple[Step, ...]
     return _both_ways(every, _largest(pairs)[:MAX_PAIRS], answers)
 
 
-def judge_steps(fields: Iterable[str], answers: Answers) -> Bisected:
-    """Return what the steps say so far. answers: as `plan_more_steps` has them."""
+def judge_steps(fields: Iterable[str], answers: Answers, *, min_cases: int = 1) -> Bisected:
+    """Return what the steps say so far. answers: as `plan_more_steps` has them. min_cases: that convict fields."""
     every = frozenset(fields)
     if not answers.get(frozenset()) or not answers.get(every):
         return Bisected(fields=tuple(_judge_field(name, every, answers, (), ()) for name in sorted(every)))
@@ -82,7 +105,7 @@ def judge_steps(fields: Iterable[str], answers: Answers) -> Bisected:
         for case, (ours, theirs) in enumerate(zip(answers[frozenset()], answers[every], strict=True))
         if ours is StepAnswer.BASELINE and theirs is StepAnswer.CANDIDATE
     )
-    blamed = _find_blamed(every, answers, reproduced)
+    blamed = tuple(each for each in _find_blamed(every, answers, reproduced) if len(each.cases) >= min_cases)
     explained = {case for each in blamed for case in each.cases}
     return Bisected(
         reproduced=reproduced,

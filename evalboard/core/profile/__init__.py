@@ -7,7 +7,13 @@ from evalboard.core.profile.draws import (
     have_same_seeds,
     is_one_draw,
 )
-from evalboard.core.profile.facts import find_temperature, list_reshaping, list_setting_facts, select_compared
+from evalboard.core.profile.facts import (
+    find_temperature,
+    is_not_greedy,
+    list_reshaping,
+    list_setting_facts,
+    select_compared,
+)
 from evalboard.core.profile.fingerprint import (
     NAMELESS,
     compare_manifests,
@@ -80,6 +86,7 @@ __all__ = [
     "identify_manifest",
     "is_batch_invariant",
     "is_known_by_log",
+    "is_not_greedy",
     "is_one_draw",
     "is_same_model_name",
     "is_serving_known",

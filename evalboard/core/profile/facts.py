@@ -19,6 +19,8 @@ DECIDING = (
 )
 # What makes no other distribution, or only says how much is reported.
 NEVER_COMPARED = frozenset({"seed", "logprobs"})
+# From so many answers, and so large a part of them, that hold a token below the most likely one, a run was not greedy.
+MIN_NOT_GREEDY, MIN_NOT_GREEDY_PERCENT = 3, 1
 
 
 def list_setting_facts(
@@ -27,14 +29,25 @@ def list_setting_facts(
     """Return a fact for each of DECIDING, in that order, then for every other setting that was asked for, by name.
 
     wanted: of the profile, or what a log says. is_external: an external server or a log gave the answers; is_logged: a
-    log did. seen: what the calls and checks of an external server showed, None before the run has ended.
+    log did. seen: what the answers and an external server's calls and checks showed, None before the run has ended.
     """
     names = (*DECIDING, *sorted({*wanted} - {*DECIDING}))
     if is_logged:
-        return tuple(_logged(name, wanted) for name in names)
-    if not is_external:
-        return tuple(_fact(name, wanted, FactSource.ENGINE) for name in names)
-    return tuple(_served(name, wanted, seen) for name in names)
+        facts = [_logged(name, wanted) for name in names]
+    elif is_external:
+        facts = [_served(name, wanted, seen) for name in names]
+    else:
+        facts = [_fact(name, wanted, FactSource.ENGINE) for name in names]
+    temperature = facts[0]
+    if temperature.value == 0 and is_not_greedy(seen):
+        facts[0] = _fact("temperature", wanted, FactSource.ANSWERS, state=FactState.CONTRADICTED)
+    return tuple(facts)
+
+
+def is_not_greedy(seen: SettingsSeen | None) -> bool:
+    """Tell whether the answers themselves show that a temperature of 0 was not in effect."""
+    n = 0 if seen is None else seen.n_not_greedy
+    return seen is not None and n >= MIN_NOT_GREEDY and 100 * n >= MIN_NOT_GREEDY_PERCENT * seen.n_listed
 
 
 def select_compared(facts: tuple[SettingFact, ...]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ class DecodedSide:
 
     n_unvouched, n_truncated: responses. n_by_ending: answers that ended notably, of n_answers that have a score.
     n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides.
+    not_greedy: answers to greedy calls that hold a token below the most likely one, of how many; None: too few.
     n_processes: engine processes. broken_pins: names, each once.
     uncertified: hosts that decoded under batch-invariant kernels without a certificate.
     strays, unsteady: as `RunRecord` has them. is_log: another tool's log. is_reported: a log or an external server said
@@ -42,6 +43,7 @@ class DecodedSide:
     n_answers: int = 0
     n_filtered: int = 0
     n_filtered_on_both: int = 0
+    not_greedy: tuple[int, int] | None = None
 
 
 def list_serving_warnings(baseline: DecodedSide, candidate: DecodedSide) -> tuple[VerdictLine, ...]:
@@ -75,6 +77,8 @@ def _warn_of_side(side: DecodedSide) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "unvouched", {"n": side.n_unvouched}
     if side.n_truncated:
         yield "truncated", {"n": side.n_truncated, "is_log": side.is_read}
+    if side.not_greedy is not None:
+        yield "not_greedy", dict(zip(("n", "total"), side.not_greedy, strict=True))
     for strays in side.strays:
         yield "two_computations", {"n": strays["n_strays"], "distance": strays["distance"]}
     for bucket in side.unsteady:

@@ -45,6 +45,8 @@ def read(
     status: str = "finished",
     n_steps: int | None = None,
     n_missing: int = 0,
+    n_moving: int = N_CASES,
+    chance: tuple[int, ...] = (),
 ) -> list[Sentence]:
     """Take the steps that a bisect asks for, the first `n_steps` of them, and read what is said then."""
     names = tuple(fields)
@@ -55,7 +57,7 @@ def read(
             if n_steps is None or len(answers) < n_steps:
                 answers[step] = [shown(step, case) for case in range(N_CASES)]
         steps = plan_more_steps(names, answers) if n_steps is None else ()
-    bisect = _bisect(judge_steps(names, answers), answers, names, beside)
+    bisect = _bisect(judge_steps(names, answers), answers, names, beside, n_moving, chance)
     return [Sentence("bisect", "", describe_bisect(bisect, status=status, n_missing=n_missing))]
 
 
@@ -64,6 +66,8 @@ def _bisect(
     answers: dict[frozenset[str], list[StepAnswer]],
     names: tuple[str, ...],
     beside: tuple[dict[str, Any], ...],
+    n_moving: int,
+    chance: tuple[int, ...],
 ) -> Any:
     fields = [
         DRIVER
@@ -87,7 +91,17 @@ def _bisect(
             for each in bisected.blamed
         ),
         fields=[SimpleNamespace(**each) for each in (*fields, *beside)],
-        cases=[None] * N_CASES,
+        cases=[
+            SimpleNamespace(
+                case=f"case-{at}",
+                score_baseline=100.0,
+                score_candidate=0.0 if at < n_moving else 100.0,
+                is_reproduced=None if bisected.reproduced is None else at in bisected.reproduced,
+                is_chance=at in chance,
+            )
+            for at in range(N_CASES)
+        ],
+        n_decodings=3 if chance else 1,
         steps=tuple(SimpleNamespace(turned=tuple(sorted(step)), shown=tuple(shown)) for step, shown in answers.items()),
     )
 
@@ -117,6 +131,11 @@ SITUATIONS: Situations = {
     "Either of two fields is enough": lambda: read(either),
     "Nothing explains the flips": lambda: read(lawless),
     "Some cases did not come again": lambda: read(flips_with("dtype", n=9)),
+    "Some cases are chance": lambda: read(flips_with("dtype", n=8), chance=(8, 9, 10, 11)),
+    "One case is chance": lambda: read(flips_with("dtype", n=11), chance=(11,)),
+    "No case that moved the score came again": lambda: read(
+        lambda step, case: flips_with("dtype")(step, case) if case > 2 else StepAnswer.BASELINE, n_moving=3
+    ),
     "What made them cannot be set": lambda: read(flips_with("driver"), beside=(DRIVER,)),
     "The baseline is no longer what it was": lambda: read(flips_with()),
     "Both sides are at work": lambda: read(flips_with("dtype"), status="running", n_steps=1),

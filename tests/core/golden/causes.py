@@ -118,6 +118,10 @@ SITUATIONS: Situations = {
     "A grammar forbade the likelier tokens": lambda: read_cause(
         replace(drawn_once(), is_constrained=True, not_greedy_candidate=None), text="x"
     ),
+    "A schema on one side": lambda: read_cause(drawn_once(), text="{}", constraint="response_format 1f0c22aa"),
+    "No alternatives at temperature 0": lambda: read_cause(
+        find_divergence(make_trace([1], [-1.0], [[]]), make_trace([3], [-1.0], [[]])), text="x"
+    ),
     "Same text, no logprobs": lambda: read_cause(find_text_divergence("x", "x")),
     "Same answer, another scorer": lambda: read_cause(None, score=0.0, scorer_digest="6d" * 32),
     "Same answer, another grade, and no scorer is known": lambda: read_cause(None, score=0.0, scorer_digest=None),
@@ -223,6 +227,9 @@ SITUATIONS: Situations = {
     "Texts alone": lambda: read_cause(find_text_divergence("The cat sat.", "The dog."), text="The dog."),
     "Same tokens, another text": lambda: read_cause(None, text="The cat sat. And"),
     "An end that no limit explains": lambda: read_cause(ended(), base=LONG, text="A long"),
+    "A token that was not the most likely, at an unknown temperature": lambda: read_cause(
+        drawn_once(), base=replace(SIDE, temperature=None), text="The dog."
+    ),
     "A warm sampler": lambda: read_cause(drawn_once(), base=replace(SIDE, temperature=0.7), text="The dog."),
     "A token that the other side does not list": lambda: read_cause(
         find_divergence(

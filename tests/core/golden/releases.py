@@ -51,6 +51,7 @@ SITUATIONS: Situations = {
     ),
     "Prompts were refused on both sides": lambda: read_warning("prompts_filtered", **WHO, n=3, is_both=True),
     "A prompt was refused on one side": lambda: read_warning("prompts_filtered", **WHO, n=1, is_both=False),
+    "Answers of a greedy side were drawn": lambda: read_warning("not_greedy", **WHO, n=12, total=800),
     "Two computations answered a side": lambda: read_warning("two_computations", **WHO, n=48, distance=0.331),
     "Repeats of a pinned side differ": lambda: read_warning(
         "unsteady", **WHO, batch_class="alone", n_cases=200, n_apart=2

@@ -25,6 +25,7 @@ SITUATIONS: Situations = {
     "Another model answered": lambda: read_run_warnings(
         asked_model="gpt-4-turbo", other_models={"gpt-3.5-turbo-0125": 1000}, n_decoded=1000
     ),
+    "Answers of a greedy run were drawn": lambda: read_run_warnings(not_greedy=(12, 800)),
     "Responses that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=12),
     "One response that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=1),
     "Answers cut inside their thinking": lambda: read_run_warnings(n_truncated=31),
@@ -32,6 +33,9 @@ SITUATIONS: Situations = {
     "Answers of a log cut inside their thinking": lambda: read_run_warnings(n_truncated=31, is_logged=True),
     "Answers that ended in several ways": lambda: read_run_warnings(
         endings={"cut": 7, "filtered": 1, "empty": 12}, n_decoded=800
+    ),
+    "Prompts that the provider's filter refused": lambda: read_run_warnings(
+        status="finished", errors=Counter(prompt_filtered=10), n_total=4000
     ),
     "Answers that ended with an unknown word": lambda: read_run_warnings(
         endings={"unknown": 12}, notes={"unknown_ending": unknown_ending("wrapped_up", 12, "hosted")}

@@ -1,0 +1,35 @@
+"""Find chosen tokens below the most likely one: what greedy decoding never does."""
+
+import numpy as np
+
+from evalboard.core.compare import drift
+from evalboard.core.compare.alignment import NEVER, Bools, Starts, find_firsts
+from evalboard.core.trace import TraceColumns
+
+NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
+FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,000 times
+
+
+def find_beaten(side: TraceColumns, *, is_decimal: bool) -> tuple[Starts, Starts]:
+    """Return int64[m] twice: the first position of each trace with a token below top-1, and with one far below it.
+
+    NEVER where there is none. is_decimal: a log or an external server gave the logprobs. Then a tie is any difference
+    below the step of decimals, and a token that is FORBIDDEN nats below is not beaten: something forbade the others.
+    """
+    below = drift.highest(side.alternative_logprobs) - side.logprobs
+    forbidden = np.full(len(side), NEVER)
+    if is_decimal:
+        forbidden = find_firsts(below > FORBIDDEN, side.starts)
+        below = np.where(below > FORBIDDEN, 0.0, below)
+    return find_firsts(below > (drift.DECIMAL_STEP if is_decimal else NOT_GREEDY), side.starts), forbidden
+
+
+def find_not_greedy(side: TraceColumns, *, is_decimal: bool) -> Bools:
+    """Return bool[2, m]: which traces list alternatives, and which of them hold a token below top-1.
+
+    A trace in which something forbade tokens is not one of these.
+    """
+    with np.errstate(invalid="ignore"):  # -inf minus -inf
+        beaten, forbidden = find_beaten(side, is_decimal=is_decimal)
+    is_listed = find_firsts(~np.isnan(drift.highest(side.alternative_logprobs)), side.starts) != NEVER
+    return np.array([is_listed, is_listed & (beaten != NEVER) & (forbidden == NEVER)])

@@ -1,0 +1,66 @@
+"""What the calls and the answers of a run that has ended show of its settings."""
+
+import numpy as np
+from django.db.models import Count, F, Func, TextField
+
+from evalboard.contract.facts import SettingsSeen
+from evalboard.core.compare import find_not_greedy
+from evalboard.core.errors import TraceDamaged
+from evalboard.core.stats import is_left_out
+from runs.catalogue import read_newest_check
+from runs.models import ResponseRecord, RunRecord
+from runs.pairs import pair_facts
+from runs.store import stored_traces
+
+MAX_READ = 10_000  # answers whose tokens are read, evenly spread over the cases
+READ_AT_ONCE = 500
+
+
+def see_settings(run: RunRecord) -> SettingsSeen:
+    """Return what the answers of a run show, and of an external server its calls and newest check.
+
+    Reads its profile.
+    """
+    there = ResponseRecord.objects.filter(repeat__run=run, error_code="").order_by()
+    n_answers = there.count()
+    n_listed, n_not_greedy = _count_not_greedy(run, n_answers)
+    names = Func(F("call__left_out"), function="jsonb_array_elements_text", output_field=TextField())
+    left_out = there.filter(call__left_out__isnull=False).annotate(setting=names).values_list("setting")
+    return SettingsSeen(
+        n_answers=n_answers,
+        n_left_out=dict(left_out.annotate(n=Count("pk"))) if run.is_reported else {},
+        checked=read_newest_check(run.endpoint_id) if run.is_reported else {},
+        n_listed=n_listed,
+        n_not_greedy=n_not_greedy,
+    )
+
+
+def _count_not_greedy(run: RunRecord, n_answers: int) -> tuple[int, int]:
+    """Return how many answers list alternatives, and how many of them hold a token below the most likely one.
+
+    0 where decoding was not to be greedy, or where more than the logits decides: penalties, a grammar, a forced call.
+    Equal traces are read once.
+    """
+    temperature = pair_facts.setting_facts(run)[0]
+    if temperature.wanted != 0 or pair_facts.request_settings(run).is_adjusted:
+        return 0, 0
+    step = -(-n_answers // MAX_READ) or 1
+    spread = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(trace_block=None).order_by()
+    if step > 1:
+        spread = spread.alias(place=F("case_index") % step).filter(place=0)
+    names = ("trace_digest", "trace_block", "trace_slot", "marks")
+    counts: dict[bytes, int] = {}
+    places: dict[bytes, tuple[int, int]] = {}
+    for digest, block, slot, marks in spread.values_list(*names):
+        if not is_left_out(marks):
+            counts[bytes(digest)] = counts.get(bytes(digest), 0) + 1
+            places[bytes(digest)] = (block, slot)
+    n, digests = np.zeros(2, np.int64), list(places)
+    for first in range(0, len(digests), READ_AT_ONCE):
+        part = digests[first : first + READ_AT_ONCE]
+        try:
+            columns = stored_traces.read_columns(places[digest] for digest in part)
+        except TraceDamaged:  # the run ends all the same
+            continue
+        n += find_not_greedy(columns, is_decimal=run.is_reported) @ [counts[digest] for digest in part]
+    return int(n[0]), int(n[1])
