@@ -239,18 +239,21 @@ class _Facts:
     def __init__(self, repeat_ids: set[int]) -> None:
         self._n_unvouched, self._n_truncated = Counter[int](), Counter[int]()
         self._n_by_ending: dict[int, Counter[str]] = defaultdict(Counter)
-        ended = ResponseRecord.objects.filter(ending__in=NOTABLE, repeat__in=repeat_ids).order_by()
-        for repeat, ending, n in ended.values_list("repeat", "ending").annotate(n=Count("pk")):
-            self._n_by_ending[repeat][ending] = n
-        marked = ResponseRecord.objects.filter(Q(is_vouched=False) | Q(is_truncated=True), repeat__in=repeat_ids)
+        is_unvouched, is_truncated = Q(is_vouched=False), Q(is_truncated=True)
+        marked = ResponseRecord.objects.filter(
+            is_unvouched | is_truncated | Q(ending__in=NOTABLE), repeat__in=repeat_ids
+        )
         counts = {
-            "unvouched": Count("pk", filter=Q(is_vouched=False)),
-            "truncated": Count("pk", filter=Q(is_truncated=True)),
+            "n": Count("pk"),
+            "unvouched": Count("pk", filter=is_unvouched),
+            "truncated": Count("pk", filter=is_truncated),
         }
-        for repeat, n_unvouched, n_truncated in (
-            marked.order_by().values("repeat").annotate(**counts).values_list("repeat", *counts)
-        ):
-            self._n_unvouched[repeat], self._n_truncated[repeat] = n_unvouched, n_truncated
+        rows = marked.order_by().values("repeat", "ending").annotate(**counts)
+        for repeat, ending, n, n_unvouched, n_truncated in rows.values_list("repeat", "ending", *counts):
+            self._n_unvouched[repeat] += n_unvouched
+            self._n_truncated[repeat] += n_truncated
+            if ending in NOTABLE:
+                self._n_by_ending[repeat][ending] = n
         links = RepeatRecord.engine_processes.through.objects.filter(repeat__in=repeat_ids)
         self._processes: dict[int, dict[int, Any]] = defaultdict(dict)
         self._invariant: dict[int, Served] = {}
