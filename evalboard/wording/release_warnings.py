@@ -58,6 +58,7 @@ class ReleaseWarningRow:
 
 
 WARNINGS: dict[str, ReleaseWarningRow] = {}
+PROMISED_FROM = 50  # cases; measured in docs/verdict.md
 
 
 def warns(about: About, *, must_act: ReleaseActor | None) -> Callable[[Sentence], Sentence]:
@@ -250,8 +251,11 @@ def few_groups(facts: Facts) -> str:
 
 @warns("noise", must_act="author")
 def few_cases(facts: Facts) -> str:
-    """below 200 cases: what one is worth"""
-    return f"One case is worth {points(100 / facts['n_judged'])} points here."
+    """below 200 cases: what one is worth, and below 50 that the promised error rates do not hold"""
+    text = f"One case is worth {points(100 / facts['n_judged'])} points here"
+    if facts["n_judged"] >= PROMISED_FROM:
+        return f"{text}."
+    return f"{text}, and with fewer than {PROMISED_FROM} cases verdicts err more often than is promised."
 
 
 @warns("noise", must_act="author")

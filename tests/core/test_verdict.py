@@ -455,3 +455,19 @@ def test_runs_that_move_as_a_whole_carry_a_badge_and_their_own_noise() -> None:
     assert "overdispersed" in codes(found.warnings)
     se = math.sqrt(np.var([380, 390, 400, 410, 420], ddof=1) / 5) / 8
     assert found.p_no_ship == pytest.approx(student_cdf(1.0 / se, 8))
+
+
+def test_a_clear_change_of_a_few_cases_says_in_the_same_sentence_what_is_known_of_others() -> None:
+    [small] = reasons(verdict.judge_gate(pinned(n_fixed=1, n_cases=30), PAIRED))
+    [large] = reasons(verdict.judge_gate(pinned(n_fixed=8), PAIRED))
+    assert small == (
+        "On these 30 cases the candidate is better than the baseline: +3.3 points, in [+0.3, +6.4] (94 % interval); "
+        "for other cases like these [−6.2, +12.4]."
+    )
+    assert "other cases" not in large
+
+
+@pytest.mark.parametrize(("n_cases", "is_said"), [(49, True), (50, False)])
+def test_under_fifty_cases_it_is_said_that_the_promised_rates_do_not_hold(n_cases: int, is_said: bool) -> None:
+    [text] = warnings(verdict.judge_gate(pinned(n_cases=n_cases), PAIRED), "few_cases")
+    assert ("err more often than is promised" in text) == is_said
