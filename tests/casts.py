@@ -24,6 +24,7 @@ FIXTURE, CACHE = type(pytest.fixture(lambda: None)), type(functools.cache(len))
 COMMITTING = {"transactional_db", "live_server"}
 MAX_AGE_SECONDS = 30.0  # then rows are stored anew: a worker that was seen just now must not have gone silent
 _stores: dict[Any, Store] = {}  # by fixture
+_shared: dict[str, dict[Path, Store]] = {}  # by name, and by the folder of its conftest.py
 
 
 class Cast(NamedTuple):
@@ -40,6 +41,8 @@ def cast(store: Store) -> Any:
         return casts.read(Cast(store, getattr(request, "param", None)))
 
     _stores[fixture] = store
+    if (file := Path(store.__code__.co_filename)).name == "conftest.py":
+        _shared.setdefault(store.__name__, {})[file.parent] = store
     return fixture
 
 
@@ -64,22 +67,17 @@ def _named(name: str, module: Mapping[str, Any], path: Path) -> Store | None:
     """Return the cast of this name in the module, or in the nearest conftest.py, where pytest looks for it too."""
     if isinstance(module.get(name), FIXTURE):
         return _stores.get(module[name])
-    above = [store for store in _stores.values() if store.__name__ == name and _file(store).name == "conftest.py"]
-    nearest = [store for folder in path.parents for store in above if _file(store).parent == folder]
-    return nearest[0] if nearest else None
+    above = _shared.get(name)
+    return next((above[folder] for folder in path.parents if folder in above), None) if above else None
 
 
 @functools.cache
 def _needs(store: Store) -> dict[str, Cast]:
     """Return the casts that a cast builds on, by parameter."""
     names = [name for name in inspect.signature(store).parameters if name != "param"]
-    needs = {name: _named(name, store.__globals__, _file(store)) for name in names}
+    needs = {name: _named(name, store.__globals__, Path(store.__code__.co_filename)) for name in names}
     assert None not in needs.values(), f"{store.__qualname__} takes what is no cast."
     return {name: Cast(need) for name, need in needs.items() if need is not None}
-
-
-def _file(store: Store) -> Path:
-    return Path(store.__code__.co_filename)
 
 
 class Casts:

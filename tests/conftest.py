@@ -262,6 +262,7 @@ def django_db_setup(
     from django.test import TransactionTestCase
 
     TransactionTestCase._fixture_teardown = lambda case: _empty_tables()
+    _list_static_files_once()
     request.getfixturevalue("django_db_setup" if os.environ.get("DATABASE_URL") else "django_db_modify_db_settings")
     yield
     with django_db_blocker.unblock(), connection.cursor() as cursor:
@@ -269,6 +270,22 @@ def django_db_setup(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
+
+
+def _list_static_files_once() -> None:
+    """Let the clients of all tests share one look at the static files; each would look through all folders."""
+    from whitenoise.middleware import WhiteNoiseMiddleware
+
+    files: dict[str, Any] = {}
+    look = WhiteNoiseMiddleware.add_files_from_finders
+
+    def look_once(middleware: Any) -> None:
+        if not files:
+            look(middleware)
+            files.update(middleware.files)
+        middleware.files.update(files)
+
+    WhiteNoiseMiddleware.add_files_from_finders = look_once
 
 
 @pytest.fixture(scope="session")

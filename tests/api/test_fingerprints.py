@@ -53,6 +53,15 @@ def test_what_one_side_alone_knows_has_moved_and_is_null_on_the_other(api: Api) 
     assert (found["n_equal"], found["n_unknown"]) == (1, 1)
 
 
+def test_two_builds_of_one_version_differ_in_their_code(api: Api) -> None:
+    shipped, patched = (build.bucket(dtype).fingerprint_id for dtype in ("float32", "bfloat16"))
+    for key, code in ((shipped, "1" * 64), (patched, "2" * 64)):
+        manifest = {"engine": {"dtype": "float32"}, "versions": {"vllm": "0.32.0", "vllm_code": code}}
+        FingerprintRecord.objects.filter(pk=key).update(manifest=manifest)
+    found = api.get(f"/fingerprints/{shipped}/diff/{patched}/").json()
+    assert found["moved"] == [{"field": "versions.vllm_code", "a": "1" * 64, "b": "2" * 64}]
+
+
 def test_a_difference_with_one_that_is_not_there_is_not_found(api: Api) -> None:
     one = build.bucket().fingerprint_id
     for path in (f"/fingerprints/{one}/diff/999/", f"/fingerprints/999/diff/{one}/"):

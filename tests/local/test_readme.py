@@ -96,15 +96,19 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         up.process.stdout.close()
 
 
+def judge(small: ScriptedServer, large: ScriptedServer) -> str:
+    """Return the README's commands with these two servers in place of the hosted one."""
+    assert JUDGE.count(HOSTED) == 2
+    return JUDGE.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
+
+
 def test_two_hosted_models_are_judged_by_the_commands_of_the_readme(reader: Reader) -> None:
     with (
         ScriptedServer(with_the_key, answerer=model()) as small,
         ScriptedServer(with_the_key, answerer=model()) as large,
     ):
         started = time.monotonic()
-        assert JUDGE.count(HOSTED) == 2
-        judged = JUDGE.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
-        done = reader.types(judged)
+        done = reader.types(judge(small, large))
         seconds = time.monotonic() - started
         print(f"{len(small.requests)} and {len(large.requests)} calls of {A_CALL_SECONDS} s, {seconds:.0f} s in all")
         assert done.returncode == 0, (done.stdout, done.stderr)
@@ -116,12 +120,14 @@ def test_two_hosted_models_are_judged_by_the_commands_of_the_readme(reader: Read
         assert "Ship" in shown
         assert "assumed" in shown
 
-        # What the README says of other outcomes.
-        again = judged.rstrip().splitlines()[-1]
-        small.answerer = model(wrong=["word-001"])
-        assert reader.types(again).returncode == 2
+
+@pytest.mark.nightly
+def test_a_model_that_knows_less_ends_the_readme_by_another_exit_code(reader: Reader) -> None:
+    with ScriptedServer(answerer=model(wrong=["word-001"])) as small, ScriptedServer(answerer=model()) as large:
+        commands = judge(small, large).replace("small", "smaller").replace("large", "larger")
+        assert reader.types(commands).returncode == 2
         small.answerer = model(wrong=["word-001", "json-001", "number-001"])
-        assert reader.types(again).returncode == 1
+        assert reader.types(commands.rstrip().splitlines()[-1]).returncode == 1
 
 
 def test_a_server_of_your_own_is_scored_by_two_commands(reader: Reader) -> None:
