@@ -55,18 +55,20 @@ MAKE = (
     INSERT INTO runs_repeat (run_id, index, status) SELECT id, 1, 'finished' FROM runs_run WHERE status = 'finished'
     """,
     """
-    INSERT INTO runs_response (repeat_id, case_index, attempt, text, finish_reason, error_code, error_detail,
-                               text_digest, trace_digest, n_tokens, request_id, marks, is_vouched, recorded_at)
-    SELECT repeat.id, n, 1, repeat(md5(repeat.id::text || n), 6), 'stop', '', '',
+    INSERT INTO runs_response (repeat_id, case_index, attempt, text, finish_reason, ending, error_code, error_detail,
+                               trace_reason, text_digest, trace_digest, n_tokens, request_id, marks, is_vouched,
+                               recorded_at)
+    SELECT repeat.id, n, 1, repeat(md5(repeat.id::text || n), 6), 'stop', 'complete', '', '', '',
            decode(md5('text' || repeat.id || n), 'hex'), decode(md5('trace' || repeat.id || n), 'hex'), 60,
            CASE WHEN row_number() OVER () <= {others} THEN 'req-' || md5(n::text || repeat.id)
                 ELSE n || '-' || left(md5(repeat.id || '/' || n), 8) END, 0, true, now()
       FROM runs_repeat repeat, generate_series(0, {cases} - 1) n WHERE repeat.status = 'finished'
     """,
     """
-    INSERT INTO runs_casecolumns (repeat_id, text_digests, trace_digests, buckets, bucket_ids, digest, n_left_out)
+    INSERT INTO runs_casecolumns (repeat_id, text_digests, trace_digests, buckets, bucket_ids, batch_sizes, digest,
+                                  n_left_out)
     SELECT repeat_id, string_agg(text_digest, ''::bytea ORDER BY case_index),
-           string_agg(trace_digest, ''::bytea ORDER BY case_index), ''::bytea, '[]', '', 0
+           string_agg(trace_digest, ''::bytea ORDER BY case_index), ''::bytea, '[]', '{{}}', '', 0
       FROM runs_response GROUP BY repeat_id
     """,
     "VACUUM ANALYZE",

@@ -3,6 +3,7 @@
 from bench import (
     measured_table,
     simulated_draws,
+    simulated_groups,
     simulated_load,
     simulated_outcomes,
     simulated_settling,
@@ -15,6 +16,8 @@ PAIRS = 1000
 PAIRS_DRAWN = 500  # of sampled runs
 PAIRS_OF_CASES = 1000  # for what is said of single cases
 PAIRS_LOADED = 1000  # of runs under unlike loads
+PAIRS_WANDERING = 300  # of runs that wander as a whole
+SUITES_OF_GROUPS = 1000
 PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
@@ -33,9 +36,11 @@ def measure() -> list[Row]:
     others = (
         simulated_draws.table(PAIRS_DRAWN),
         simulated_load.tables(PAIRS_LOADED),
+        simulated_load.table_of_wandering(PAIRS_WANDERING),
         simulated_settling.table(PAIRS_FOLLOWED),
         simulated_outcomes.table(PAIRS_OF_CASES),
         simulated_targeted.table(PAIRS_TARGETED),
+        simulated_groups.table(SUITES_OF_GROUPS),
     )
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 from evalboard.core.stats import run_points
 from evalboard.core.trace import (
+    Ending,
     TokenTrace,
     encode_block,
     pack_buckets,
@@ -59,15 +60,6 @@ SCORE_MOVES = 0.25  # of the flipped ones
 NOISE = 0.02  # nats, where logprobs move
 N_PROCESSES = 2
 
-MORE_REPEATS = """
-INSERT INTO runs_response (repeat_id, case_index, engine_process_id, attempt, text, finish_reason, error_code,
-                           error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
-                           n_prompt_tokens, request_id, is_vouched, marks)
-SELECT %s, case_index, engine_process_id, attempt, text, finish_reason, error_code,
-       error_detail, trace_block_id, trace_slot, text_digest, trace_digest, prompt_digest, n_tokens,
-       n_prompt_tokens, request_id, is_vouched, marks
-  FROM runs_response WHERE repeat_id = %s ORDER BY case_index
-"""
 FIELDS = (
     "repeat_id",
     "case_index",
@@ -75,10 +67,12 @@ FIELDS = (
     "attempt",
     "text",
     "finish_reason",
+    "ending",
     "error_code",
     "error_detail",
     "trace_block_id",
     "trace_slot",
+    "trace_reason",
     "text_digest",
     "trace_digest",
     "prompt_digest",
@@ -87,6 +81,11 @@ FIELDS = (
     "request_id",
     "is_vouched",
     "marks",
+)
+_KEPT = ", ".join(FIELDS[1:])
+MORE_REPEATS = (
+    f"INSERT INTO runs_response (repeat_id, {_KEPT}) SELECT %s, {_KEPT} "  # noqa: S608  # names of our own columns
+    "FROM runs_response WHERE repeat_id = %s ORDER BY case_index"
 )
 
 
@@ -229,7 +228,7 @@ class _Run:
         known = (self._repeats[0].pk, self._process.pk)
         for case, (text, (block, slot)) in enumerate(zip(texts, self._places, strict=True)):
             ours = (digest.text_digest(text), self._digests[case], prompt, N_POSITIONS, 60, str(case), True, 0)
-            yield (known[0], case, known[1], 1, text, "stop", "", "", block, slot, *ours)
+            yield (known[0], case, known[1], 1, text, "stop", Ending.COMPLETE, "", "", block, slot, "", *ours)
 
 
 def make_process(number: int, *, batch_class: str = "alone") -> EngineProcess:

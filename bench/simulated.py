@@ -109,16 +109,21 @@ def pairs(
         yield Pair(cached[0][0], cached[1][0], difference, marks[0], marks[1])
 
 
-def judge(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
-    """The verdict on all repeats of a pair, both sides served alike."""
+def judge(pair: Pair, settings: PolicySettings = PAIRED, *, are_apart: bool = False) -> GateVerdict:
+    """The verdict on all repeats of a pair, both sides served alike.
+
+    are_apart: they were batched as cases came, one side after the other, and their hours are known.
+    """
+    batch_class = "mixed" if are_apart else "alone"
     n_cases = len(pair.baseline)
     question = GateQuestion(
         case_ids=[f"case-{index}" for index in range(n_cases)],
         groups=[""] * n_cases,
         baseline=pair.baseline,
         candidate=pair.candidate,
-        setup_baseline=asked("a"),
-        setup_candidate=asked("b"),
+        setup_baseline=asked("a", batch_class),
+        setup_candidate=asked("b", batch_class),
+        are_apart=are_apart,
         draws_baseline=pair.draws[0],
         draws_candidate=pair.draws[1],
         marks_baseline=pair.marks_baseline,
@@ -127,19 +132,19 @@ def judge(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
     return judge_gate(question, settings)
 
 
-def follow(pair: Pair, settings: PolicySettings = PAIRED) -> GateVerdict:
+def follow(pair: Pair, settings: PolicySettings = PAIRED, *, are_apart: bool = False) -> GateVerdict:
     """The verdict of the first look that settles it, as a person would who adds repeats to the next look; else that
     of the last.
     """
-    found = judge(pair.at(settings.looks[0]), settings)
+    found = judge(pair.at(settings.looks[0]), settings, are_apart=are_apart)
     for look in settings.looks[1:]:
         if found.verdict in SETTLED or look > pair.baseline.shape[1]:
             break
-        found = judge(pair.at(look), settings)
+        found = judge(pair.at(look), settings, are_apart=are_apart)
     return found
 
 
-def asked(weights: str) -> SideSetup:
+def asked(weights: str, batch_class: str = "alone") -> SideSetup:
     """How both sides were asked; only the weights, a letter here, are each side's own."""
     served = ServedShare(
         model_name=f"model {weights}",
@@ -147,7 +152,7 @@ def asked(weights: str) -> SideSetup:
         template_digest="7" * 64,
         fingerprint="f" * 64,
         manifest={"versions": {"vllm": "0.32.0"}, "engine": {"dtype": "bfloat16"}},
-        batch_class="alone",
+        batch_class=batch_class,
         share=1.0,
     )
     return SideSetup(
@@ -278,7 +283,12 @@ def _cached(rng: np.random.Generator, scores: Scores, regime: Regime) -> tuple[S
 def draw_repeats(rng: np.random.Generator, chances: Scores, regime: Regime, k: int) -> Scores:
     scores = (rng.random((len(chances), k)) < chances[:, None]).astype(np.float64)
     for repeat in range(k) if regime.run_shift else ():
-        n_moved = round(rng.normal(0.0, regime.run_shift) * len(chances) / 100)
-        movable = np.flatnonzero(scores[:, repeat] == (0.0 if n_moved > 0 else 1.0))
-        scores[rng.permutation(movable)[: abs(n_moved)], repeat] = 1.0 if n_moved > 0 else 0.0
+        shift_repeat(rng, scores, repeat, rng.normal(0.0, regime.run_shift))
     return scores
+
+
+def shift_repeat(rng: np.random.Generator, scores: Scores, repeat: int, points: float) -> None:
+    """Move a repeat's score by so many points, in place: cases at random fail, or pass, that did not."""
+    n_moved = round(points * len(scores) / 100)
+    movable = np.flatnonzero(scores[:, repeat] == (0.0 if n_moved > 0 else 1.0))
+    scores[rng.permutation(movable)[: abs(n_moved)], repeat] = 1.0 if n_moved > 0 else 0.0

@@ -3,6 +3,9 @@
 In the unstable cases a response passes where margin + load effect + noise is above 0. A case's load effect is a
 function of the load alone, of so much variance beside the noise's as `effect` says; both models have it alike. Two
 loads a quarter turn apart have nothing in common. A wandering load moves by a normal step between two repeats.
+
+Runs that wander as a whole move by an autoregressive shift instead (AR(1)): each repeat's shift is rho times that of
+the repeat that ended before it, and a fresh part.
 """
 
 from collections import Counter
@@ -13,7 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from bench.simulated import BATCHED, MINUS, N_CASES, PAIRED, SEED, Pair, change_cases, follow, judge
+from bench.simulated import (
+    BATCHED,
+    MINUS,
+    N_CASES,
+    PAIRED,
+    SEED,
+    Pair,
+    change_cases,
+    draw_chances,
+    draw_repeats,
+    follow,
+    judge,
+    shift_repeat,
+)
 from evalboard.core.stats import SizeCounts, find_load_difference, order_in_turn
 
 LOADS = ("one load", "unlike loads", "a wandering load, one side after the other", "a wandering load, in turn")
@@ -46,12 +62,15 @@ def _phases(rng: np.random.Generator, load: str, k: int) -> tuple[Phases, Phases
         return np.zeros(k), np.zeros(k)
     if load == LOADS[1]:
         return np.zeros(k), np.full(k, np.pi / 2)
-    walk = np.cumsum(rng.normal(0, STEP, 2 * k))
-    order = [0] * k + [1] * k
-    if load == LOADS[3]:
-        order = [side for side, _ in order_in_turn([k, k])]
+    return _by_side(np.cumsum(rng.normal(0, STEP, 2 * k)), is_in_turn=load == LOADS[3])
+
+
+def _by_side(values: Phases, *, is_in_turn: bool) -> tuple[Phases, Phases]:
+    """Return what each side's repeats met of the values of all, in the order in which they ended."""
+    k = len(values) // 2
+    order = [side for side, _ in order_in_turn([k, k])] if is_in_turn else [0] * k + [1] * k
     is_baseline = np.array(order) == 0
-    return walk[is_baseline], walk[~is_baseline]
+    return values[is_baseline], values[~is_baseline]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +104,63 @@ CLAIMS = tuple(
     for effect in (1.0, 9.0)
     for load in LOADS
     for look in (5, None)
+)
+
+
+ORDERS = ("one side after the other, at hours that nobody knows", "one side after the other", "in turn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WanderingClaim:
+    """How often a candidate exactly at the tolerance ships where whole runs wander: AR(1) with this standard deviation.
+
+    sd: in points. rho: what of a shift is left one repeat later.
+    """
+
+    sd: float
+    rho: float
+    order: str
+    look: int | None
+    at_most: float | None = None
+
+    @property
+    def situation(self) -> str:
+        when = f"at k = {self.look}" if self.look else "by k = 20"
+        moved = f"whole runs wander by {self.sd:g} points (AR(1), {self.rho:g})"
+        return f"batched, {moved}, {self.order}, true change of {MINUS}1, {when}"
+
+    @property
+    def aim(self) -> str:
+        return "" if self.at_most is None else f"at most {100 * self.at_most:g} %"
+
+    def measure(self, n: int, *, seed: int = SEED) -> float:
+        are_apart = self.order == ORDERS[1]
+        made = self._pairs(n, self.look or PAIRED.looks[-1], seed)
+        verdicts = (
+            judge(pair, are_apart=are_apart) if self.look else follow(pair, are_apart=are_apart) for pair in made
+        )
+        return sum(verdict.verdict == "ship" for verdict in verdicts) / n
+
+    def _pairs(self, n: int, k: int, seed: int) -> Iterator[Pair]:
+        rng = np.random.default_rng(seed)
+        for _ in range(n):
+            chances = draw_chances(rng, BATCHED, N_CASES)
+            changed = change_cases(rng, chances, N_CASES // 100)
+            shifts = rng.normal(0, self.sd, 2 * k)
+            for repeat in range(1, 2 * k):
+                shifts[repeat] = self.rho * shifts[repeat - 1] + np.sqrt(1 - self.rho**2) * shifts[repeat]
+            sides = [draw_repeats(rng, each, BATCHED, k) for each in (chances, changed)]
+            for scores, own in zip(sides, _by_side(shifts, is_in_turn=self.order == ORDERS[2]), strict=True):
+                for repeat, points in enumerate(own.tolist()):
+                    shift_repeat(rng, scores, repeat, points)
+            yield Pair(sides[0], sides[1], -1.0)
+
+
+WANDERING_CLAIMS = tuple(
+    WanderingClaim(sd=sd, rho=rho, order=order, look=look, at_most=0.06 if order == ORDERS[2] else None)
+    for sd, rho in ((0.7, 0.8), (1.5, 0.8), (1.5, 0.95))
+    for look in (5, None)
+    for order in ORDERS
 )
 
 
@@ -142,6 +218,15 @@ def tables(n: int) -> list[str]:
         f"| {n:,} pairs of runs each, of {N_RESPONSES} responses a repeat | `load_differs` | promised |",
         "| --- | --- | --- |",
         *(f"| {claim.situation} | {100 * claim.measure(n):.1f} % | {claim.aim} |" for claim in SEEN_CLAIMS),
+    ]
+
+
+def table_of_wandering(n: int) -> list[str]:
+    """The table of whole runs that wander, of n pairs for each row."""
+    return [
+        f"| {n:,} pairs each, 800 cases, tolerance 1.0 | says | measured | promised |",
+        "| --- | --- | --- | --- |",
+        *(f"| {claim.situation} | ship | {100 * claim.measure(n):.1f} % | {claim.aim} |" for claim in WANDERING_CLAIMS),
     ]
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import vllm_code
 import vllm_forced  # beside this file: a script's own folder is on its path
 import vllm_manifest
 import vllm_start
@@ -91,7 +92,7 @@ class Host:
         """Answer requests until told to stop."""
         answers: dict[str, Callable[[Event], None]] = {
             "start": self.start,
-            "describe": lambda _: self._emit({"event": "described", **vllm_manifest.describe()}),
+            "describe": lambda _: self._emit({"event": "described", **describe()}),
             "decode": self.decode,
             "force": self.decode,  # requests with an answer, which is scored
             "self_check": self.self_check,
@@ -121,8 +122,9 @@ class Host:
             os.environ["TORCHDYNAMO_DISABLE"] = "1"
         before = vllm_manifest.relevant_environment()
         folder = vllm_start.model_folder(path, repo, revision)
-        with ThreadPoolExecutor(1) as reader:  # reading the files takes as long as loading them: do both at once
+        with ThreadPoolExecutor(2) as reader:  # reading the files takes as long as loading them: do both at once
             files = reader.submit(vllm_manifest.model_files, folder)
+            code = reader.submit(vllm_code.code_versions)
             self._engine = vllm_start.start_engine(folder, request["engine"])
             model = {"path": str(folder), "repo": repo, "revision": revision, "files": files.result()}
         self._batches = Batches(self._engine.engine_core.engine_core.scheduler, self._begun)
@@ -133,6 +135,7 @@ class Host:
             seats=self._seats,
             room=vllm_start.room(self._engine),
             model=model,
+            code=code.result(),
             env=before,
             pinned_env=sorted(request["env"]),
         )
@@ -323,6 +326,11 @@ def main() -> None:
     os._exit(0)
 
 
+def describe() -> Event:
+    described: Event = vllm_manifest.describe(vllm_code.code_versions())
+    return described
+
+
 def listen(requests: Any, inbox: "queue.Queue[Event]") -> None:
     """Read requests in a thread of its own, so that the end of the parent is seen during a long step."""
     for line in requests:
@@ -335,6 +343,6 @@ def listen(requests: Any, inbox: "queue.Queue[Event]") -> None:
 if __name__ == "__main__":
     gc.disable()  # imports leave no garbage, and looking for it is a quarter of their time; start_engine enables it
     if sys.argv[1:] == ["--describe"]:
-        print(json.dumps(vllm_manifest.describe()))
+        print(json.dumps(describe()))
     else:
         main()

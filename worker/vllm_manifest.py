@@ -74,9 +74,9 @@ RESOLVED = {
 }
 
 
-def describe() -> dict[str, Any]:
-    """Return hardware and versions alone, without starting an engine."""
-    return {"hardware": hardware(), "versions": versions(), "n_cores": n_cores()}
+def describe(code: dict[str, str]) -> dict[str, Any]:
+    """Return hardware and versions alone, without starting an engine. `code` as for `manifest`."""
+    return {"hardware": hardware(), "versions": versions(code), "n_cores": n_cores()}
 
 
 def relevant_environment() -> dict[str, str]:
@@ -92,21 +92,28 @@ def relevant_environment() -> dict[str, str]:
 
 
 def manifest(
-    engine: Any, *, seats: int | None, room: int, model: dict[str, Any], env: dict[str, str], pinned_env: list[str]
+    engine: Any,
+    *,
+    seats: int | None,
+    room: int,
+    model: dict[str, Any],
+    code: dict[str, str],
+    env: dict[str, str],
+    pinned_env: list[str],
 ) -> dict[str, Any]:
     """Return the environment manifest of a started engine.
 
     `seats` is how many requests the host gives it at a time, None for all; `room` how many of full length its
-    KV cache holds; `model` says which folder was loaded and what its files hold (see `model_files`); `env` is
-    what stood in the environment before vLLM was imported; `pinned_env` names the variables to read back now,
-    since vLLM overrides some.
+    KV cache holds; `model` says which folder was loaded and what its files hold (see `model_files`); `code` what
+    the installed packages hold (see `vllm_code`); `env` is what stood in the environment before vLLM was imported;
+    `pinned_env` names the variables to read back now, since vLLM overrides some.
     """
     settings = resolved_settings(engine, seats, room)
     for name in pinned_env:
         settings[f"env.{name}"] = os.environ.get(name)
     return {
         "engine": settings,
-        "versions": versions(),
+        "versions": versions(code),
         "hardware": hardware(settings["tensor_parallel_size"] or 1),
         "env": env,
         "model": {
@@ -175,8 +182,8 @@ def layer_backends(worker: Any) -> list[str]:
     return [layer.get_attn_backend().get_name() for layer in layers if hasattr(layer, "get_attn_backend")]
 
 
-def versions() -> dict[str, str | None]:
-    """Return the versions of what computes the numbers."""
+def versions(code: dict[str, str]) -> dict[str, str | None]:
+    """Return the versions of what computes the numbers, with the digests of the installed code."""
     import torch
     import vllm
 
@@ -196,7 +203,7 @@ def versions() -> dict[str, str | None]:
         versions_found["cudnn"] = str(torch.backends.cudnn.version())
         versions_found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
         versions_found["driver"] = ask_driver("driver_version")
-    return versions_found
+    return versions_found | code
 
 
 def package_version(name: str) -> str | None:

@@ -182,6 +182,9 @@ class ReachInterval(Reach):
     n_groups_changed: Annotated[int, says(minimum=0, description="groups with a case that moved")]
     design_effect: float
     resolution_points: float
+    is_uneven: Annotated[
+        bool | None, says(description="a group is so large that it is not known how often such an interval holds")
+    ] = optional
 
 
 class Expected(Contract):

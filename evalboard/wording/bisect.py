@@ -66,7 +66,7 @@ def describe_field(name: str) -> str:
         return LABELS[name]
     section, _, leaf = name.partition(".")
     if section == "versions":
-        return f"{leaf} version"
+        return leaf.replace("_", " ") if leaf.endswith(("_code", "_commit")) else f"{leaf} version"
     return leaf if section in ("engine", "sampling", "env") else name
 
 

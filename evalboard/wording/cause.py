@@ -28,6 +28,10 @@ REASONS = {
     "no_alternatives": (
         "A side lists no alternatives where the answers part, so whether it chose the most likely token is not known."
     ),
+    "unknown_temperature": (
+        "A token was chosen that was not the most likely, and the temperature is not known: whether it was drawn "
+        "cannot be told."
+    ),
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }
 CHANGES = {

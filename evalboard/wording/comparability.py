@@ -75,6 +75,9 @@ def _model_changed(facts: Facts) -> str:
 
 def _rebaseline(facts: Facts) -> str:
     text = f"The same model was served by another stack ({_moved(facts)})"
+    moved = {each["field"] for each in facts["moved"] if None not in (each["baseline"], each["candidate"])}
+    if any(field.endswith("_code") and field.removesuffix("_code") not in moved for field in moved):
+        text = f"{text}. The versions are the same and the engine code differs"
     more = "To judge a model, run the baseline again on today's stack."
     return f"{text}, so the change may be the stack's and not the model's. {more}"
 

@@ -48,13 +48,15 @@ def _import_again(facts: Facts) -> str:
     """Say what helps a side of a log.
 
     logged: which of baseline and candidate were read from a log. repeats: what each side should have, or None.
+    in_turn: the sides are to take turns.
     """
     logged, repeats = facts["logged"], facts["repeats"]
     who, it = f"The {logged[0]} was read from a log, which", "it"
     if len(logged) > 1:
         who, it = "Both sides were read from logs, which", "them"
+    in_turn = " in turn" if facts["in_turn"] else ""
     times = f", {repeats} repeats on each side" if repeats else ""
-    text = f"{who} cannot be run again here. Run both sides again with the tool that made {it}{times},"
+    text = f"{who} cannot be run again here. Run both sides again{in_turn} with the tool that made {it}{times},"
     return f"{text} and import the new logs: evalboard import LOG."
 
 

@@ -161,6 +161,17 @@ def _noisy(facts: Facts) -> str:
     return f"{capital(text)} Flips of single cases alone spread 5 repeats over about {points(facts['scatter'])} points."
 
 
+RAN_APART = (
+    "Whole runs move by more than flips of single cases explain, and the sides did not run in turn: what moved them "
+    "may look like a change."
+)
+
+
+def _not_in_turn(facts: Facts) -> str:
+    """Say why a change between sides that ran at other hours is not read as the candidate's."""
+    return f"{RAN_APART} So far the change is {measured(facts)}."
+
+
 def _too_few_repeats(facts: Facts) -> str:
     text = f"A rough signal only: a verdict takes {facts['looks'][0]} repeats on each side, and {have(facts)}."
     if facts["change"] is None:
@@ -242,6 +253,7 @@ REASONS: dict[str, Callable[[Facts], str]] = {
     "fallback": _too_few_draws,
     "incomplete": _incomplete,
     "uncertified": _uncertified,
+    "not_in_turn": _not_in_turn,
     "rebaseline": _rebaseline,
 }
 

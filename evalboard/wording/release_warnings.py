@@ -15,6 +15,7 @@ from evalboard.wording.comparability import BLOCKS
 from evalboard.wording.numbers import capital, counted, fixed, interval, listed, nats_rounded, percent, points, signed
 from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_verdict import (
+    RAN_APART,
     accepted,
     count_all_missing,
     count_left_out,
@@ -193,6 +194,14 @@ def load_differs(facts: Facts) -> str:
     )
 
 
+@warns("answers", must_act="author")
+def not_in_turn(facts: Facts) -> str:
+    """both sides were batched as cases came, at hours that do not interleave, and whole runs move: run them
+    [in turn](docs/verdict.md#load)
+    """
+    return RAN_APART
+
+
 @warns("how", must_act=None)
 def repeats_kept(facts: Facts) -> str:
     """repeats beyond the look wait for the next"""
@@ -221,6 +230,22 @@ def concentrated(facts: Facts) -> str:
     """fewer than ten groups changed: it says nothing about other cases"""
     groups = counted(facts["n_groups_changed"], "group")
     return f"The change is concentrated in {groups} of cases, so it says nothing about other cases."
+
+
+@warns("luck", must_act="author")
+def uneven_groups(facts: Facts) -> str:
+    """a group has more than five times as many cases as half of the groups have: how often the interval for other
+    cases holds was not measured there
+    """
+    text = "One group has more than five times as many cases as the median group"
+    return f"{text}, so it is not known how often the interval for other cases like these holds."
+
+
+@warns("luck", must_act="author")
+def few_groups(facts: Facts) -> str:
+    """the cases are of fewer than ten groups, so that nothing is said of other cases"""
+    groups = counted(facts["n_groups"], "group")
+    return f"The cases are of {groups}; with fewer than ten there is no interval for other cases like these."
 
 
 @warns("noise", must_act="author")

@@ -98,6 +98,9 @@ def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool)
             f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
             f"answer tells apart; {backend}."
         )
+    if batch is None and sampler == 0:
+        text = f"Of {points(total)} points between repeats: neither sampler nor batch, which is the same each time here"
+        return f"{text}: something moves bits that no fingerprint shows; {backend}."
     if sampler is None or batch is None:
         text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
         return f"{text} The batch alone was not measured: run the same seed under another batch class."
@@ -196,7 +199,7 @@ def _describe_sent(run: "Run") -> str:
 def _describe_calls(run: "Run") -> str:
     if not run.is_reported:
         return "The same, to an engine of our own that reads its settings back."
-    if run.source is not None:
+    if _is_logged(run):
         is_said = run.settings[0].wanted is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
@@ -209,6 +212,10 @@ def _describe_calls(run: "Run") -> str:
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
 
 
+def _is_logged(run: "Run") -> bool:
+    return any(fact.source == "log" for fact in run.settings)
+
+
 def _describe_answered(run: "Run") -> str:
     """Name the models that answered, by what they say of themselves, and how many answers each gave."""
     given: Counter[str] = Counter()
@@ -217,7 +224,7 @@ def _describe_answered(run: "Run") -> str:
     if not given:
         return "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
-    return f"{models}, as {'the log' if run.source else 'the server'} says." if run.is_reported else f"{models}."
+    return f"{models}, as {'the log' if _is_logged(run) else 'the server'} says." if run.is_reported else f"{models}."
 
 
 def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:

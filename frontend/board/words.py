@@ -18,6 +18,7 @@ INCONCLUSIVE = {
     "cached": "Answers of a cache are no draws.",
     "fallback": "Answers of a fallback are no draws.",
     "incomplete": "Missing responses could turn it.",
+    "not_in_turn": "Whole runs move, and the sides took no turns.",
     "uncertified": "No certificate shows that batching moves no bit.",
 }
 NOT_COMPARABLE = {

@@ -10,6 +10,7 @@ from evalboard.contract.manifest import MovedField
 from evalboard.contract.probe import ProbeHop, ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
 from evalboard.contract.stack import FingerprintDifference
+from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
@@ -34,11 +35,12 @@ Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
-    """A row of the gates' table."""
+    """A row of the gates' table. is_apart: load may move its scores, and its sides are known to have taken no turns."""
 
     gate: Gate
     strip: release_ruler.ReleaseStrip | None
     ruler: release_ruler.RowRuler | None
+    is_apart: bool
 
     @property
     def tone(self) -> str:
@@ -135,6 +137,7 @@ def context(
             each,
             release_ruler.strip(each),
             release_ruler.row_ruler(each.difference, each.interval, each.tolerance_points, scale),
+            _is_apart(each, buckets),
         )
         for each in report.gates
     )
@@ -165,6 +168,11 @@ def context(
         "worst": worst(gate, comparison),
         "scorer_digest": comparison.sides.candidate.scorer.digest if comparison else "",
     }
+
+
+def _is_apart(gate: Gate, buckets: Buckets) -> bool:
+    served = (bucket for side in (gate.baseline, gate.candidate) for bucket in buckets.get(side.run_id, ()))
+    return gate.is_in_turn is False and any(bucket.batch_class in LOADED_BATCHES for bucket in served)
 
 
 def _support(report: Release) -> list[str]:

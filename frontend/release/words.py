@@ -17,6 +17,7 @@ PLATE_CLAIMS = {
     "too_few_repeats": "a lean, and not a verdict",
     "cached": "what a cache answers is no draw",
     "fallback": "what a fallback answers is no draw",
+    "not_in_turn": "whole runs move, and the sides did not take turns",
     "incomplete": "missing responses could turn it",
     "uncertified": "batching is promised to move no bit, and not measured",
     "not_settled": "it may be worse than what you accept, or not",

@@ -1,5 +1,6 @@
 """A run with its traces as one file, made while it is sent."""
 
+import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -135,6 +136,7 @@ class _Archive:
             "is_vouched": row["is_vouched"],
             "marks": list(list_mark_names(row["marks"])),
             "trace": self._trace(row),
+            "unmeasured": _unmeasured(row),
             "provenance": {
                 "engine_process": None if process is None else str(process.pk),
                 "bucket": None if process is None else str(process.bucket_id),
@@ -154,6 +156,14 @@ class _Archive:
         for ids in _batches(self.blocks):
             rows = TraceBlock.objects.filter(pk__in=ids).order_by("pk").values_list("data", flat=True)
             yield from map(bytes, rows)
+
+
+def _unmeasured(row: responses.Row) -> dict[str, Any] | None:
+    """Return why the tokens are not measured, and a block of them in base64, None where there are none."""
+    if not row["trace_reason"]:
+        return None
+    block = row["unmeasured_trace"]
+    return {"reason": row["trace_reason"], "block": None if block is None else base64.b64encode(block).decode()}
 
 
 def _blocks(of: EndedRun) -> _Blocks:

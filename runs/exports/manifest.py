@@ -56,6 +56,11 @@ def _run(run: RunRecord) -> Json:
         "failure": run.failure or None,
         "model": run.model_override,
         "seed": run.seed,
+        "is_one_draw": run.is_one_draw,
+        "is_reported": run.is_reported,
+        "is_log": run.is_log,
+        "tool": run.source.tool if run.source is not None and run.is_log else None,
+        "settings_seen": run.settings_seen,
         "labels": run.labels,
         "created_by": run.created_by.get_username() if run.created_by else None,
         "created_at": instant(run.created_at),
@@ -122,7 +127,7 @@ def _repeat(repeat: RepeatRecord, n_responses: Mapping[int, int], scores: list[R
 
 def _model(bucket: BucketRecord) -> Json:
     model = bucket.model
-    names = ("digest", "name", "line", "files", "template_digest")
+    names = ("digest", "name", "revision", "line", "files", "template_digest")
     return {name: getattr(model, name) for name in names}
 
 

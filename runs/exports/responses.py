@@ -45,6 +45,8 @@ FIELDS = (
     "trace_slot",
     "text_digest",
     "trace_digest",
+    "trace_reason",
+    "unmeasured_trace",
     "prompt_digest",
     "marks",
     "is_vouched",

@@ -13,13 +13,15 @@ from django.urls import reverse
 from evalboard.contract import forced as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.errors import NotFound
-from evalboard.core.profile import is_sampled, list_reshaping, read_sampling
+from evalboard.core.profile import list_reshaping
 from evalboard.core.trace import TokenTrace, Vocabulary, unpack_selection
 from evalboard.wording.forced import explain_forced
 from runs.forced.figures import read_figures
 from runs.forced.scored_answers import answers_of_response, read_scored, responses_at
 from runs.forced.scorings import choose_answers
 from runs.models import BucketRecord, Case, ForcedAnswerRecord, ForcedScoringRecord, RunRecord
+from runs.pairs import draws_of
+from runs.pairs.pair_facts import setting_facts
 from runs.store import imported, newest_page
 from runs.work import Serving, serving_of
 
@@ -179,7 +181,6 @@ def _row(scoring: ForcedScoringRecord, buckets: Mapping[int, BucketRecord]) -> c
             tokens[kind] += n
             n_rendered += n if is_rendered else 0
     n_cases = scoring.run.suite_version.n_cases
-    sampling = read_sampling(scoring.run.profile.settings)
     row = contract.ForcedScoring.from_record(
         scoring,
         id=str(scoring.pk),
@@ -193,8 +194,8 @@ def _row(scoring: ForcedScoringRecord, buckets: Mapping[int, BucketRecord]) -> c
         tokens=dict(tokens),
         n_rendered=n_rendered,
         bucket=None if scoring.bucket_id is None else str(scoring.bucket_id),
-        is_sampled=_is_rollouts(scoring.run) or is_sampled(sampling),
-        reshaped_by=list_reshaping(sampling),
+        is_sampled=_is_rollouts(scoring.run) or draws_of(scoring.run).is_sampled,
+        reshaped_by=list_reshaping(setting_facts(scoring.run)),
         figures=None if scoring.figures is None else read_figures(scoring.figures),
         by_bucket=tuple(_bucket_figures(part, buckets[part["bucket"]]) for part in scoring.figures_by_bucket),
         error=scoring.error or None,

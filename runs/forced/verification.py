@@ -9,10 +9,10 @@ from evalboard.contract import verification as contract
 from evalboard.contract.base import Note
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.forced import ForcedPositions, choose_statistic, verify_endpoint
-from evalboard.core.profile import is_sampled, read_sampling
 from evalboard.wording.verification import describe_verification, warn_of_verification
 from runs.forced.figures import read_positions
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord
+from runs.pairs import draws_of
 
 # Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced-reference.md).
 MAX_ANSWERS = 2_000
@@ -27,7 +27,7 @@ def verify_scoring(
     """Judge the answers of a forced scoring beside those of known origin, by the ids of their forced scorings.
 
     Raises NotFound; Conflict where one has not finished, they are of several buckets, two are of one run, some of the
-    runs drew their tokens and others did not, or a known one has no token with the statistic.
+    runs were decoded at temperature 0 and others were not, or a known one has no token with the statistic.
     """
     ids = {"endpoint": scoring_id, "control": control, "numerics": numerics}
     scorings = _read(ids if planted is None else {**ids, "planted": planted})
@@ -88,11 +88,11 @@ def _refuse_unlike(scorings: Scorings) -> None:
         if scoring.run_id in owners:
             raise Conflict(f"Run {scoring.run_id} is given as {owners[scoring.run_id]} and as {name}.")
         owners[scoring.run_id] = name
-    drawn = {name for name, scoring in scorings.items() if is_sampled(read_sampling(scoring.run.profile.settings))}
+    drawn = {name for name, scoring in scorings.items() if draws_of(scoring.run).may_sample}
     if 0 < len(drawn) < len(scorings):
         raise Conflict(
-            "Some of the runs drew their tokens and others did not: what is drawn lies farther off by itself. "
-            "Give runs that all did, or none."
+            "Some of the runs were decoded at temperature 0 and others were not, or nobody knows: what is sampled is "
+            "farther off by itself. Give runs that all were, or none."
         )
 
 

@@ -3,16 +3,20 @@
 What an archive holds is taken for what engines of ours gave, so only those that come with the program are read.
 """
 
+import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 from django.db import transaction
 
+from evalboard.core import scoring
 from evalboard.core.archive import ArchivedResponse, RunArchive
 from evalboard.core.errors import NotFound
+from evalboard.core.profile import is_known_by_log
 from evalboard.core.stats import make_mark
 from evalboard.core.trace import TokenTrace
 from runs.imports.buckets import archived_endpoint, archived_profile, imports_worker
@@ -31,6 +35,7 @@ from runs.models import (
 )
 from runs.store import BlockSlot, Key, bulk, changes, history, imported, take_as_long_as_it_takes, traces
 from runs.work import look_through, rollup
+from runs.work.settings_seen import see_settings
 
 Json = Mapping[str, Any]
 # What stands in the archive under the name that it has in a response.
@@ -56,23 +61,24 @@ def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user:
             return known
         source = ImportRecord.objects.create(
             format=imported.EXPORT,
-            tool=imported.EXPORT_TOOL,
+            tool=archive.manifest["run"].get("tool") or imported.EXPORT_TOOL,
             digest=sha256,
             files=[{"name": name, "size": len(content), "sha256": sha256}],
             created_by=user,
         )
         run = _store_run(archive.manifest, source, labels)
         repeats = _store_repeats(run, archive.manifest)
-        _store_responses(run, repeats, archive)
+        rows = _store_responses(run, repeats, archive)
         for repeat in repeats.values():
             rollup.store_columns(repeat)
-            rollup.score_repeat(repeat, run.suite_version.scorer)
+            _score(repeat, run.suite_version, [row for row in rows if row.repeat == repeat.index])
         _end_run(run, archive.manifest)
     return run
 
 
 def _store_run(manifest: Json, source: ImportRecord, labels: Mapping[str, str]) -> RunRecord:
     of, suite = manifest["run"], manifest["suite"]
+    is_reported = of.get("is_reported", any(is_known_by_log(each["manifest"]) for each in manifest["fingerprints"]))
     version = SuiteVersionRecord.objects.filter(suite__slug=suite["slug"], digest=suite["digest"]).first()
     if version is None:
         raise NotFound(f"Suite {suite['slug']} has no version with the cases of this export; push it first.")
@@ -83,6 +89,9 @@ def _store_run(manifest: Json, source: ImportRecord, labels: Mapping[str, str]) 
         seed=of["seed"],
         labels={**of["labels"], **labels},
         source=source,
+        is_one_draw=of.get("is_one_draw", False),
+        is_reported=is_reported,
+        is_log=of.get("is_log", is_reported and manifest["endpoint"]["engine"] != "openai"),
         status=of["status"],
         failure=of["failure"] or "",
         created_by=source.created_by,
@@ -113,7 +122,22 @@ def _store_repeats(run: RunRecord, manifest: Json) -> dict[int, RepeatRecord]:
     return {repeat.index: repeat for repeat in repeats}
 
 
-def _store_responses(run: RunRecord, repeats: Mapping[int, RepeatRecord], archive: RunArchive) -> None:
+def _score(repeat: RepeatRecord, version: SuiteVersionRecord, rows: Sequence[ArchivedResponse]) -> None:
+    """Score a repeat anew; scores that only a log could bring are those of the archive."""
+    if not scoring.is_recorded(version.scorer.spec):
+        rollup.score_repeat(repeat, version.scorer)
+        return
+    scores = np.full(version.n_cases, np.nan)
+    reasons: list[str | None] = [None] * version.n_cases
+    for row in rows:
+        scores[row.case_index] = np.nan if row.score is None else row.score
+        reasons[row.case_index] = row.reason
+    rollup.store_scores(repeat, version.scorer, scores, reasons)
+
+
+def _store_responses(
+    run: RunRecord, repeats: Mapping[int, RepeatRecord], archive: RunArchive
+) -> list[ArchivedResponse]:
     processes = _store_processes(archive)
     different: dict[Key, TokenTrace] = {}
     rows = list(archive.responses())
@@ -127,12 +151,14 @@ def _store_responses(run: RunRecord, repeats: Mapping[int, RepeatRecord], archiv
     for index, repeat in repeats.items():
         named = {row.row["provenance"]["engine_process"] for row in rows if row.repeat == index} - {None}
         repeat.engine_processes.set(processes[each] for each in named)
+    return rows
 
 
 def _response(
     repeat: RepeatRecord, row: ArchivedResponse, processes: Mapping[str, EngineProcess], places: Mapping[Key, BlockSlot]
 ) -> ResponseRecord:
     whole, by = row.row, row.row["provenance"]
+    unmeasured = whole.get("unmeasured") or {"reason": "", "block": None}
     place = places[row.case_index, bytes.fromhex(row.trace_digest)] if row.trace_digest else None
     error = whole["error"] or {"code": "", "detail": ""}
     return ResponseRecord(
@@ -150,7 +176,9 @@ def _response(
         trace_block_id=place and place.block_id,
         trace_slot=place and place.slot,
         text_digest=_bytes(whole["text_digest"]),
-        trace_digest=_bytes(row.trace_digest),
+        trace_reason=unmeasured["reason"],
+        unmeasured_trace=unmeasured["block"] and base64.b64decode(unmeasured["block"]),
+        trace_digest=_bytes(row.trace_digest or whole["text_digest"]),  # where no tokens are measured, as of a log
         prompt_digest=_bytes(by["prompt_digest"]),
         request_id=by["request_id"] or "",
         marks=make_mark(whole["marks"]),
@@ -210,8 +238,11 @@ def _vocabulary(archive: RunArchive, digest: str | None) -> VocabularyRecord | N
 
 def _end_run(run: RunRecord, manifest: Json) -> None:
     run.bucket = rollup.largest_bucket(run)
+    if run.is_reported and not run.is_log:
+        rollup.note_what_was_served(run)
+    run.settings_seen = manifest["run"].get("settings_seen") or see_settings(run).to_json()
     look_through(run)
-    run.save(update_fields=["bucket", "strays", "strays_so_far", "unsteady"])
+    run.save(update_fields=["bucket", "settings_seen", "strays", "strays_so_far", "unsteady"])
     text = f"Read from an export of run {manifest['run']['id']} of another installation."
     history.note(run.pk, "imported", text)
     changes.run_changed(run_id=run.pk)

@@ -129,6 +129,7 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
         labels=_labels(logged),
         source=source,
         is_reported=True,
+        is_log=True,
         is_one_draw=is_one_draw(logged.sampling, _sent(logged)),
         log_ids=identity.ids_of(logged),
         log_digest=identity.content_of(logged),

@@ -20,10 +20,10 @@ from evalboard.core.lab import (
     estimate_cost,
     plan_variance,
 )
-from evalboard.core.profile import is_sampled, read_sampling
 from runs.lab.arms import cancel_open_run, cut_off
 from runs.lab.surroundings import read_pace, read_surroundings
 from runs.models import EndpointRecord, ExperimentArm, ExperimentRecord, ProfileRecord, RunRecord, SuiteVersionRecord
+from runs.pairs import planned_draws
 from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile
 from runs.work import refuse_if_nobody_can
 
@@ -193,7 +193,7 @@ def _problems(
         fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
     if pinned.settings.get("batch_class") != "alone":
         fields["profile"] = "Must decode cases alone, as pinned does: all else is held against it."
-    elif is_sampled(read_sampling(pinned.settings)):
+    elif planned_draws(pinned, target).is_sampled:
         fields["profile"] = "Must decode at temperature 0, or no two runs of the control could be equal."
     if not MIN_RUNS <= runs <= MAX_REPEATS:
         fields["runs"] = f"Must be a whole number from {MIN_RUNS} to {MAX_REPEATS}."

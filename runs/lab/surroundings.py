@@ -6,9 +6,10 @@ from django.db.models import Avg, QuerySet
 
 from evalboard.core import scoring
 from evalboard.core.lab import Choice, Pace, Surroundings
-from evalboard.core.profile import NO_ENGINE, read_temperature
+from evalboard.core.profile import NO_ENGINE
 from runs.lab.engine_time import measure_engine_time
 from runs.models import EndpointRecord, EngineProcess, ProfileRecord, RunRecord, SuiteVersionRecord, WorkerRecord
+from runs.pairs import draws_of
 from runs.work.workers import able
 
 STARTS_READ = 10
@@ -91,4 +92,4 @@ def _drawn_at(version: SuiteVersionRecord) -> float | None:
         .order_by("-id")
         .first()
     )
-    return None if newest is None else read_temperature(newest.profile.settings["sampling"])
+    return None if newest is None else draws_of(newest).temperature

@@ -234,6 +234,7 @@ class Migration(migrations.Migration):
                 ('labels', models.JSONField(default=dict)),
                 ('priority', models.CharField(choices=[('release', 'Release'), ('normal', 'Normal'), ('bulk', 'Bulk')], db_default='normal', default='normal', max_length=10)),
                 ('is_reported', models.BooleanField(db_default=False, default=False, help_text='who served it is what a log or a server of others says; nothing of it is attested')),
+                ('is_log', models.BooleanField(db_default=False, default=False, help_text="read from another tool's log, or from the export of such a run")),
                 ('log_ids', models.JSONField(default=list, help_text='digests of what its eval is told by, in whatever form logged')),
                 ('log_digest', models.CharField(blank=True, help_text="of its log's answers and their scores", max_length=64)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),

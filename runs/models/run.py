@@ -57,6 +57,9 @@ class RunRecord(models.Model):
         db_default=False,
         help_text="who served it is what a log or a server of others says; nothing of it is attested",
     )
+    is_log = models.BooleanField(
+        default=False, db_default=False, help_text="read from another tool's log, or from the export of such a run"
+    )
     log_ids = models.JSONField(default=list, help_text="digests of what its eval is told by, in whatever form logged")
     log_digest = models.CharField(max_length=64, blank=True, help_text="of its log's answers and their scores")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
@@ -119,11 +122,6 @@ class RunRecord(models.Model):
     def is_of_elsewhere(self) -> bool:
         """Whether a log, an export or a server of others gave it, so that no engine here decodes it again."""
         return self.source_id is not None or self.is_reported
-
-    @property
-    def is_log(self) -> bool:
-        """Whether it was read from another tool's log; an export of ours is none, as engines of ours attest it."""
-        return self.source_id is not None and self.is_reported
 
 
 class RepeatRecord(models.Model):

@@ -23,7 +23,7 @@ from evalboard.core.scoring import reads_thinking
 from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
-from runs.models import BucketRecord, Model, RunRecord, VocabularyRecord
+from runs.models import BucketRecord, EndpointRecord, Model, ProfileRecord, RunRecord, VocabularyRecord
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -75,6 +75,13 @@ def draws_of(run: RunRecord, repeats: Iterable[int] = ()) -> Draws:
     """Return what the run's repeats are, those of these indexes. Reads the run's profile."""
     temperature = find_temperature(setting_facts(run))
     return Draws(temperature, run.seed, is_one=run.is_one_draw, repeats=tuple(repeats), is_external=run.is_reported)
+
+
+def planned_draws(profile: ProfileRecord, endpoint: EndpointRecord, *, seed: int | None = None) -> Draws:
+    """Return what the repeats of a run would be, as far as it is known before a call. seed: None: the profile's."""
+    wanted = profile.settings["sampling"]
+    facts = list_setting_facts(wanted, is_external=endpoint.is_remote, is_logged=False, seen=None)
+    return Draws(find_temperature(facts), wanted.get("seed") if seed is None else seed, is_external=endpoint.is_remote)
 
 
 def setting_facts(run: RunRecord) -> tuple[SettingFact, ...]:

@@ -30,7 +30,7 @@ class Loads:
 def read_loads(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Loads:
     """Return the loads of these repeats; a repeat of which nothing is known has an empty one, as those of logs have."""
     runs = (gate.baseline_run, gate.candidate_run)
-    are_called = {run.endpoint.is_remote and run.source_id is None for run in runs}
+    are_called = {run.endpoint.is_remote or (run.is_reported and not run.is_log) for run in runs}
     if len(are_called) > 1:
         return Loads((), (), BATCHES)
     if are_called == {True}:
@@ -59,7 +59,7 @@ SELECT string_agg(int8send(repeat.id), ''),
        string_agg(float8send(extract(epoch FROM (response.call->>'ended_at')::timestamptz)::float8), '')
 FROM runs_run run JOIN runs_repeat repeat ON repeat.run_id = run.id
 JOIN runs_response response ON response.repeat_id = repeat.id
-WHERE run.endpoint_id = %(endpoint)s AND run.source_id IS NULL AND response.call IS NOT NULL
+WHERE run.endpoint_id = %(endpoint)s AND response.call IS NOT NULL
   AND (%(ended)s::timestamptz IS NULL OR run.started_at <= %(ended)s)
   AND (run.finished_at IS NULL OR run.finished_at >= %(began)s)
 """

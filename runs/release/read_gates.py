@@ -11,6 +11,7 @@ from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
+from runs.release.window import ran_apart
 from runs.run import model_name
 
 Document = Mapping[str, Any]  # of one gate, as core.release.gate_verdict writes it
@@ -82,7 +83,7 @@ def _count_repeats(gates: Sequence[GateRecord]) -> Mapping[int, _GateRepeats]:
 
 def _find_order(gate: GateRecord, repeats: Mapping[int, _GateRepeats]) -> tuple[str, ...]:
     """Return whose repeats ended when; none where a log says only when it was read."""
-    if gate.baseline_run.source_id is not None or gate.candidate_run.source_id is not None:
+    if gate.baseline_run.is_log or gate.candidate_run.is_log:
         return ()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}
     return order_by_end({side: repeats[run_id].ends for side, run_id in sides.items()})
@@ -98,6 +99,7 @@ def _gate(
     word: str | None,
 ) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
+    runs = (gate.baseline_run, gate.candidate_run)
     made = contract.Gate.from_stored(
         {**UNKNOWN, "n_cases": version.n_cases, **document},
         suite=gate.suite.slug,
@@ -106,7 +108,7 @@ def _gate(
         tier=gate.tier,
         position=gate.position,
         order=order,
-        is_in_turn=is_in_turn(order) if order else None,
+        is_in_turn=is_in_turn(order) if order else False if ran_apart(runs) else None,
         computation=computation,
         baseline=_side(gate.baseline_run, repeats[gate.baseline_run_id], "baseline", document, is_expired=is_expired),
         candidate=_side(gate.candidate_run, repeats[gate.candidate_run_id], "candidate", document, is_expired=False),

@@ -166,6 +166,7 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         loads_candidate=loads.candidate,
         loads_counted=loads.counted,
         is_in_turn=window.is_in_turn,
+        are_apart=window.are_apart,
         span_hours=window.hours,
         canaries=gate.canaries,
         setup_baseline=inputs.baseline.setup,

@@ -17,17 +17,20 @@ Canaries = tuple[dict[str, str], ...]  # {"endpoint", "state"}, by endpoint
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """is_in_turn: the repeats of both sides ended in turn. hours: from first start to last end; None where unknown."""
+    """is_in_turn: the repeats of both sides ended in turn. are_apart: it is known that the sides took no turns. hours:
+    from first start to last end; None where unknown.
+    """
 
     is_in_turn: bool
+    are_apart: bool
     hours: float | None
 
 
 def read_window(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Window:
-    """Return when the repeats of these ids ran; of a log nobody knows."""
+    """Return when the repeats of these ids ran; of a log at most the run's own times are known."""
     runs = (gate.baseline_run, gate.candidate_run)
-    if any(run.source_id is not None for run in runs):
-        return Window(is_in_turn=False, hours=None)
+    if any(run.is_log for run in runs):
+        return Window(is_in_turn=False, are_apart=ran_apart(runs), hours=None)
     sides = {"baseline": set(baseline_ids), "candidate": set(candidate_ids)}
     ends: dict[str, list[datetime]] = {name: [] for name in sides}
     rows = RepeatRecord.objects.filter(pk__in=set().union(*sides.values()), finished_at__isnull=False)
@@ -37,7 +40,14 @@ def read_window(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Se
                 ends[name].append(end)
     span = _span(runs)
     hours = None if span is None else (span[1] - span[0]).total_seconds() / 3600
-    return Window(is_in_turn=is_in_turn(order_by_end(ends)), hours=hours)
+    took_turns = is_in_turn(order_by_end(ends))
+    return Window(is_in_turn=took_turns, are_apart=all(ends.values()) and not took_turns, hours=hours)
+
+
+def ran_apart(runs: Sequence[RunRecord]) -> bool:
+    """Tell whether one run is known to have ended before the other began."""
+    spans = sorted(span for run in runs if (span := _span([run])) is not None)
+    return len(spans) == len(runs) == 2 and spans[0][1] < spans[1][0]
 
 
 def find_canaries(gates: Sequence[GateRecord]) -> dict[int, Canaries]:

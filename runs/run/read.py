@@ -118,7 +118,7 @@ def _warnings(
         profile=run.profile.slug,
         is_mixed=run.profile.settings.get("batch_class") == "mixed",
         is_reported=run.is_reported,
-        is_logged=source is not None,
+        is_logged=source is not None and (run.is_log or not run.is_reported),
         tool=source.tool if source is not None and run.is_log else "",
         n_cases=facts.n_cases,
         n_total=facts.n_total,

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core import digest
 from evalboard.core.stats import run_points
 from evalboard.core.trace import unpack_buckets, unpack_scores
 
@@ -43,11 +42,6 @@ def case_buckets(packed: Buffer, bucket_ids: Sequence[int]) -> NDArray[np.int64]
     """Return int64[n_cases]: the id of the bucket that served each case, -1 where the response is missing."""
     known = np.array([*bucket_ids, -1], dtype=np.int64)
     return known[np.minimum(unpack_buckets(bytes(packed)), len(bucket_ids))]
-
-
-def digest_table(packed: Buffer) -> NDArray[np.uint8]:
-    """Return uint8[n_cases, 16]: packed digests; a row of zeros is a missing response."""
-    return np.frombuffer(packed, dtype=np.uint8).reshape(-1, digest.SHORT)
 
 
 def points_in_bucket(scores: Buffer, served_by: NDArray[np.int64], bucket_id: int) -> float | None:

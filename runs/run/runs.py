@@ -8,9 +8,10 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 
+from evalboard.contract.draws import Draws
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import MAX_SEED, OBSERVED, has_call_seeds, order_key, parse_profile, read_sampling
+from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
@@ -28,7 +29,7 @@ from runs.models import (
     Suite,
     SuiteVersionRecord,
 )
-from runs.pairs import draws_of
+from runs.pairs import draws_of, planned_draws
 from runs.store import history, take_as_long_as_it_takes
 from runs.work import dispatch, queue, refuse_if_nobody_can, rollup
 
@@ -104,7 +105,7 @@ def find_order(
     version = named_suite_version(suite, suite_version)
     target = named_endpoint(endpoint)
     decoding = newest_profile(profile)
-    sampling = read_sampling(decoding.settings)
+    drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
     fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
     if target.is_remote:
         fields |= _not_of_others(decoding, model)
@@ -112,7 +113,7 @@ def find_order(
             fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
-    fields |= _seed_problems(seed, sampling, is_external=target.is_remote)
+    fields |= _seed_problems(seed, drawn, default)
     if priority not in Priority.values:
         fields["priority"] = f"Must be one of: {', '.join(Priority.values)}."
     if not 1 <= repeats <= MAX_REPEATS:
@@ -130,7 +131,7 @@ def find_order(
         endpoint=target,
         profile=decoding,
         repeats=repeats,
-        seed=sampling["seed"] if seed is None else seed,
+        seed=drawn.seed or 0,
         model=dict(model) if model else None,
         labels=dict(labels or {}),
         priority=priority,
@@ -338,12 +339,12 @@ def newest_profile(slug: str) -> ProfileRecord:
     return newest
 
 
-def _seed_problems(seed: int | None, sampling: Mapping[str, Any], *, is_external: bool) -> dict[str, str]:
+def _seed_problems(seed: int | None, drawn: Draws, default: Draws) -> dict[str, str]:
     if seed is None:
         return {}
     if not 0 <= seed <= MAX_SEED:
         return {"seed": "Must be a whole number from 0 to 2⁶³ − 1."}
-    if not has_call_seeds(sampling, is_external=is_external) and seed != sampling.get("seed"):
+    if not drawn.has_call_seeds and seed != default.seed:
         return {"seed": "The profile decodes at temperature 0, where a seed changes nothing; leave it out."}
     return {}
 

@@ -6,6 +6,7 @@ from django.urls import reverse
 from rest_framework.decorators import parser_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.mediatypes import media_type_matches
 
 from evalboard.contract.base import Page
 from evalboard.contract.catalogue import Endpoint
@@ -65,13 +66,13 @@ def _push(request: Request) -> Response:
 
 def _document(request: Request) -> Any:
     """The suite document of the body: JSON as it is, JSONL under the slug of the address."""
-    if not isinstance(request.data, str):
+    if media_type_matches(StrictJson.media_type, request.content_type):
         query.read(request, is_paged=False)
         return request.data
     sent = query.read(request, JSONL, is_paged=False)
     if "slug" not in sent:
         raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})
-    return read_suite_jsonl(request.data, slug=sent["slug"], title=sent.get("title"))
+    return read_suite_jsonl(str(request.data), slug=sent["slug"], title=sent.get("title"))
 
 
 @resource(GET=READ)

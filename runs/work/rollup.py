@@ -215,7 +215,7 @@ def _bind_largest(run: RunRecord) -> None:
     rotations.note_rotation(shown_by=run)
 
 
-def _note_what_was_served(run: RunRecord) -> None:
+def note_what_was_served(run: RunRecord) -> None:
     """Tell the run's history which answers are no draws, and which came without tokens."""
     there = ResponseRecord.objects.filter(repeat__run=run, error_code="")
     marks = there.filter(marks__gt=0).order_by().values_list("marks").annotate(n=Count("pk"))
@@ -265,7 +265,7 @@ def _finish_run(run_id: int) -> None:
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
         _bind_largest(run)
-        _note_what_was_served(run)
+        note_what_was_served(run)
     run.settings_seen = see_settings(run).to_json()
     look_through(run)
     run.save(update_fields=["status", "finished_at", "settings_seen", "strays", "strays_so_far", "unsteady"])

@@ -6,7 +6,6 @@ from django.db.models import Count, F, Func, TextField
 from evalboard.contract.facts import SettingCheck, SettingsSeen
 from evalboard.core.compare import find_not_greedy
 from evalboard.core.errors import TraceDamaged
-from evalboard.core.profile import read_temperature
 from evalboard.core.stats import is_left_out
 from runs.models import ProbeRecord, ResponseRecord, RunRecord
 from runs.pairs import pair_facts
@@ -54,8 +53,8 @@ def _count_not_greedy(run: RunRecord, n_answers: int) -> tuple[int, int]:
     0 where decoding was not to be greedy, or where more than the logits decides: penalties, a grammar, a forced call.
     Equal traces are read once.
     """
-    is_greedy = read_temperature(run.profile.settings["sampling"]) == 0
-    if not is_greedy or pair_facts.request_settings(run).is_adjusted:
+    temperature = pair_facts.setting_facts(run)[0]
+    if temperature.wanted != 0 or pair_facts.request_settings(run).is_adjusted:
         return 0, 0
     step = -(-n_answers // MAX_READ) or 1
     spread = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(trace_block=None).order_by()

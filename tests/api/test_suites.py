@@ -58,6 +58,12 @@ def test_lines_without_a_slug_are_refused(api: Api) -> None:
     assert (answer.status_code, answer.json()["fields"].keys()) == (400, {"slug"})
 
 
+def test_a_text_sent_as_json_is_no_suite_of_lines(api: Api) -> None:
+    answer = api.send("POST", "/suites/?slug=colours", '"x"', "application/json; charset=utf-8")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert "slug" in answer.json()["detail"] or "slug" in answer.json()["fields"]
+
+
 def test_what_is_wrong_is_named_by_its_place_and_nothing_is_stored(api: Api) -> None:
     wrong = document("blue", "red")
     del wrong["cases"][1]["target"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from evalboard.contract.facts import SettingsSeen
 from runs.forced import create_forced, verification
 from runs.models import EngineProcess, ForcedScoringRecord, ResponseRecord, RunRecord
 from tests import build, forced
@@ -143,6 +144,9 @@ def test_scorings_that_do_not_go_together_are_refused(
     scoring = scored(reference, 0.01)
     elsewhere = scored(build.process(build.bucket("bfloat16")), 0.01)
     drawn = scored(reference, 0.01, under="sampled")
+    unknown = scored(reference, 0.01)
+    seen = SettingsSeen(n_answers=N, n_left_out={"temperature": N}, checked={})
+    RunRecord.objects.filter(pk=unknown.run_id).update(is_reported=True, settings_seen=seen.to_json())
     twice = forced.scored(create_forced(run_id=scoring.run_id, endpoint="reference"), by=reference)
     waiting = create_forced(run_id=build.finished_run(["blue"] * N).pk, endpoint="reference")
     refusals = {
@@ -150,7 +154,8 @@ def test_scorings_that_do_not_go_together_are_refused(
         elsewhere.pk: f"Forced scorings {elsewhere.pk} and {known['control']} are of two buckets.",
         scoring.pk: f"Run {scoring.run_id} is given as endpoint and as numerics.",
         twice.pk: f"Run {scoring.run_id} is given as endpoint and as numerics.",
-        drawn.pk: "Some of the runs drew their tokens and others did not",
+        unknown.pk: "Some of the runs were decoded at temperature 0 and others were not, or nobody knows",
+        drawn.pk: "Some of the runs were decoded at temperature 0 and others were not",
     }
     for numerics, words in refusals.items():
         refused = ask(api, scoring.pk, {**known, "numerics": numerics})

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from subprocess import CompletedProcess, Popen
@@ -103,6 +104,22 @@ def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(started: Start) -
     assert err == f"Run {run.pk} goes on. Come back with: evalboard wait {run.pk}\n"
     run.refresh_from_db()
     assert (run.status, run.is_cancel_wanted) == ("queued", False)
+
+
+def test_ctrl_c_while_the_command_loads_ends_it_without_a_traceback() -> None:
+    code = """
+import os, signal, sys
+class Pressed:
+    @staticmethod
+    def find_spec(name, *about):
+        if name == "evalboard.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Pressed)
+from evalboard.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_run_that_is_not_there_is_64(evalboard: Call) -> None:

@@ -33,6 +33,13 @@ ASKED = SideSetup(
     sampling={"temperature": 0, "seed": 42},
     served=[SERVED],
 )
+SHIPPED, PATCHED = (
+    {
+        "fingerprint": digest * 64,
+        "manifest": {"versions": {"vllm": "0.31.2", "vllm_code": digest * 64}, "engine": {"dtype": "float32"}},
+    }
+    for digest in "12"
+)
 NEWER = {"fingerprint": "f" * 64, "manifest": {"versions": {"vllm": "0.32.0"}, "engine": {"dtype": "float32"}}}
 
 FIVE = [651] * 5  # cases passed of 800, by repeat: 81.4 points

@@ -58,30 +58,41 @@ def repeated(
 def drawn_pair(
     rng: np.random.Generator, *, noise: float, temperature: float, is_one_seed: bool
 ) -> tuple[TokenTrace, TokenTrace]:
-    """Two draws of one answer, by the largest of logits over temperature plus Gumbel noise: the same of one seed.
-
-    The logits are a flat model's, so that draws part soon, and keep all of float32's digits.
-    """
-    logits = rng.normal(0, 1.5, (N_REPEATED, 8))
+    """Two draws of one answer, by the largest of logits over temperature plus Gumbel noise: the same of one seed."""
+    logits = _flat_logits(rng)
     gumbel = rng.gumbel(size=logits.shape)
-    traces = []
-    for _ in range(2):
-        moved = logits + rng.normal(0, noise, logits.shape) if noise else logits
-        logprobs = (moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))).astype(np.float32)
-        scores = moved / temperature + (gumbel if is_one_seed else rng.gumbel(size=logits.shape))
-        chosen = scores.argmax(axis=1)
-        order = np.argsort(-moved, axis=1, kind="stable")
-        ids = (order + 8 * np.arange(N_REPEATED)[:, None]).astype(np.int32)
-        rows = np.arange(N_REPEATED)
-        traces.append(
-            TokenTrace(
-                (chosen + 8 * rows).astype(np.int32),
-                logprobs[rows, chosen],
-                ids,
-                np.take_along_axis(logprobs, order, axis=1),
-            )
-        )
-    return traces[0], traces[1]
+    first = draw(logits, gumbel, rng, noise=noise, temperature=temperature)
+    other = gumbel if is_one_seed else rng.gumbel(size=logits.shape)
+    return first, draw(logits, other, rng, noise=noise, temperature=temperature)
+
+
+def drawn(n: int, k: int, *, noise: float, temperature: float, seed: int = 0) -> Iterator[list[TokenTrace]]:
+    """n prompts, each answered by k draws with seeds of their own."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        logits = _flat_logits(rng)
+        yield [draw(logits, rng.gumbel(size=logits.shape), rng, noise=noise, temperature=temperature) for _ in range(k)]
+
+
+def draw(logits: Numbers, gumbel: Numbers, rng: np.random.Generator, *, noise: float, temperature: float) -> TokenTrace:
+    """One draw of an answer, whose logits are moved by noise of their own."""
+    moved = logits + rng.normal(0, noise, logits.shape) if noise else logits
+    logprobs = (moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))).astype(np.float32)
+    chosen = (moved / temperature + gumbel).argmax(axis=1)
+    order = np.argsort(-moved, axis=1, kind="stable")
+    rows = np.arange(len(logits))
+    ids = (order + logits.shape[1] * rows[:, None]).astype(np.int32)
+    return TokenTrace(
+        (chosen + logits.shape[1] * rows).astype(np.int32),
+        logprobs[rows, chosen],
+        ids,
+        np.take_along_axis(logprobs, order, axis=1),
+    )
+
+
+def _flat_logits(rng: np.random.Generator) -> Numbers:
+    """A flat model's, so that draws part soon, with all of float32's digits."""
+    return rng.normal(0, 1.5, (N_REPEATED, 8))
 
 
 def find_partings(pairs: Iterable[tuple[TokenTrace, TokenTrace]]) -> list[Divergence]:

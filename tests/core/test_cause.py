@@ -114,7 +114,7 @@ def test_a_planted_sampler_that_does_not_take_the_top_is_named_where_it_happened
     ("setting", "reason"),
     [
         pytest.param({"temperature": 0.7}, "drawn", id="warm"),
-        pytest.param({"temperature": None}, "drawn", id="not-known"),
+        pytest.param({"temperature": None}, "unknown_temperature", id="not-known"),
         pytest.param({"is_adjusted": True}, "drawn", id="penalties"),
     ],
 )

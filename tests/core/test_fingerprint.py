@@ -56,6 +56,7 @@ def changed(part: str, name: str, value: Any) -> dict[str, Any]:
         ("engine", "tensor_parallel_size", 2),
         ("engine", "block_size", 32),
         ("versions", "vllm", "0.33.0"),
+        ("versions", "vllm_code", "1" * 64),
         ("versions", "torch", "2.14.0"),
         ("versions", "driver", "590.0"),
         ("versions", "nccl", None),

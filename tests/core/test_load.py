@@ -11,7 +11,7 @@ from bench import measured_table, simulated_load
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion
 from evalboard.core.stats import CALLS, count_in_flight, is_in_turn, order_in_turn
-from tests.core.questions import PAIRED, pinned, served, warnings
+from tests.core.questions import PAIRED, pinned, question, runs, served, steps, warnings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verdict.md"
 SMALL = [Counter({4: 80, 8: 720})] * 5
@@ -83,6 +83,54 @@ def test_calls_to_servers_of_others_are_said_to_be_calls() -> None:
     assert "What others asked of the servers meanwhile is not known." in text
 
 
+def wandering(**changes: object) -> GateQuestion:
+    """Both sides lose and win up to 20 cases from repeat to repeat, and took no turns."""
+    sides = runs(380, 390, 400, 410, 420, n_cases=800), runs(400, 404, 408, 410, 412, n_cases=800)
+    setup = served(batch_class="mixed")
+    known = {"setup_baseline": setup, "setup_candidate": setup, "are_apart": True}
+    return question(*sides, **known | changes)
+
+
+def test_whole_runs_that_move_are_not_judged_unless_the_sides_took_turns() -> None:
+    judged = verdict.judge_gate(wandering(), PAIRED)
+    assert (judged.verdict, [line.code for line in judged.reasons]) == ("inconclusive", ["not_in_turn"])
+    assert next(step.code for step in judged.next) == "run_in_turn"
+    assert "not_in_turn" not in {line.code for line in judged.warnings}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"are_apart": False}, id="nobody knows when they ran"),
+        pytest.param({"setup_candidate": served(batch_class="alone")}, id="no load moves a bit on one side"),
+        pytest.param({"baseline": pinned().baseline, "candidate": pinned().candidate}, id="no run moves"),
+    ],
+)
+def test_not_every_pair_that_took_no_turns_is_told_to_take_turns(changes: dict[str, object]) -> None:
+    judged = verdict.judge_gate(replace(wandering(), treatment="stack", **changes), PAIRED)
+    said = {line.code for line in (*judged.reasons, *judged.warnings, *judged.next)}
+    assert not said & {"not_in_turn", "run_in_turn"}
+
+
+def test_before_the_first_look_it_is_a_warning() -> None:
+    early = wandering()
+    judged = verdict.judge_gate(
+        replace(early, baseline=early.baseline[:, :3], candidate=early.candidate[:, 2:]), PAIRED
+    )
+    assert [line.code for line in judged.reasons] == ["too_few_repeats"]
+    assert len(warnings(judged, "not_in_turn")) == 1
+    assert [step.code for step in judged.next] == ["run_in_turn", "add_repeats"]
+
+
+def test_logs_are_to_be_made_in_turn_and_imported_again() -> None:
+    setup = replace(served(batch_class="observed"), is_logged=True)
+    [first, *_] = steps(verdict.judge_gate(wandering(setup_baseline=setup, setup_candidate=setup), PAIRED))
+    assert first == (
+        "Both sides were read from logs, which cannot be run again here. Run both sides again in turn with the tool "
+        "that made them, and import the new logs: evalboard import LOG."
+    )
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_calls_in_flight_are_those_that_overlap(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -129,8 +177,19 @@ def test_unlike_loads_ship_what_runs_in_turn_do_not(n_pairs: int) -> None:
     assert in_turn <= 0.06 < apart
 
 
+@pytest.mark.parametrize("n_pairs", [24, pytest.param(200, marks=pytest.mark.nightly)])
+def test_runs_that_wander_as_a_whole_ship_less_where_the_hours_are_known(n_pairs: int) -> None:
+    """The pairs are the same ones but for what is known of their hours, so that few show it."""
+    claims = [each for each in simulated_load.WANDERING_CLAIMS if (each.sd, each.rho, each.look) == (1.5, 0.8, None)]
+    unknown, known, in_turn = (claim.measure(n_pairs) for claim in claims)
+    assert max(known, in_turn) < unknown
+    assert in_turn <= 0.06 + 1 / n_pairs
+
+
 @pytest.mark.parametrize(
-    "claim", [*simulated_load.CLAIMS, *simulated_load.SEEN_CLAIMS], ids=lambda each: each.situation
+    "claim",
+    [*simulated_load.CLAIMS, *simulated_load.WANDERING_CLAIMS, *simulated_load.SEEN_CLAIMS],
+    ids=lambda each: each.situation,
 )
 def test_the_page_has_what_was_measured(claim: simulated_load.LoadClaim | simulated_load.SeenClaim) -> None:
     table = measured_table.table_of(PAGE.read_text(encoding="utf-8"))

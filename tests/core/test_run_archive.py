@@ -296,7 +296,7 @@ def test_a_fingerprint_and_a_suite_that_are_not_what_their_digests_say_show() ->
 
 
 def test_a_newer_version_is_refused_with_the_advice_to_update() -> None:
-    data = changed(run_archive.MANIFEST_NAME, lambda text: text.replace(b'"version": 3', b'"version": 4', 1))
+    data = changed(run_archive.MANIFEST_NAME, lambda text: text.replace(b'"version": 4', b'"version": 5', 1))
     with pytest.raises(ArchiveDamaged, match="update Evalboard"):
         opened(data)
 

@@ -7,7 +7,13 @@ import pytest
 
 from evalboard.contract.draws import Draws
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingsSeen
-from evalboard.core.profile import find_temperature, is_same_model_name, list_setting_facts, select_compared
+from evalboard.core.profile import (
+    find_temperature,
+    is_same_model_name,
+    list_reshaping,
+    list_setting_facts,
+    select_compared,
+)
 
 GREEDY = {"temperature": 0.0, "top_p": 1.0, "seed": 42, "logprobs": 2}
 TAKEN = SettingsSeen(n_answers=40, n_left_out={}, checked={})
@@ -54,6 +60,19 @@ def test_what_is_not_known_is_not_compared_and_a_neutral_value_asks_for_nothing(
     assert find_temperature(facts) is None
     narrowed = list_setting_facts({**GREEDY, "top_p": 0.5}, is_external=True, is_logged=False, seen=REFUSED)
     assert select_compared(narrowed) == {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reshaping"),
+    [
+        ({"temperature": 1.0, "top_p": 1.0}, ()),
+        ({"temperature": 1.0, "top_p": 0.5}, ("top_p",)),  # refused, so nobody knows that nothing was cut off
+        ({"temperature": 0.7}, ("temperature",)),
+        ({}, ()),
+    ],
+)
+def test_what_was_asked_for_and_is_not_known_reshapes_too(wanted: dict[str, Any], reshaping: tuple[str, ...]) -> None:
+    assert list_reshaping(list_setting_facts(wanted, is_external=True, is_logged=False, seen=REFUSED)) == reshaping
 
 
 def test_seeds_and_logprobs_make_no_other_distribution() -> None:

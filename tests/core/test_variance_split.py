@@ -34,10 +34,13 @@ def test_what_repeats_measure_depends_on_how_they_were_made() -> None:
     assert told == {
         (True, True): (total, total, 0.0),
         (True, False): (total, None, None),
-        (False, True): (total, 0.0, total),
+        (False, True): (total, 0.0, None),
         (False, False): (total, 0.0, total),
     }
     assert split_variance(scores[:, :1], DRAWN, is_steady=True) is None
+    still = split_variance(scores[:, :1].repeat(3, axis=1), GREEDY, is_steady=True)
+    assert still is not None
+    assert (still.total, still.batch) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, None])

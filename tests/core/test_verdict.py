@@ -17,7 +17,9 @@ from tests.core.questions import (
     FIVE,
     NEWER,
     PAIRED,
+    PATCHED,
     SERVED,
+    SHIPPED,
     STRICT,
     pinned,
     question,
@@ -100,6 +102,18 @@ def test_another_dtype_is_a_rebaseline_and_no_regression_unless_the_stack_is_jud
     word, code, found = judged(replace(worse, treatment="stack"))
     assert (word, code) == ("no_ship", "regression")
     assert codes(found.warnings)[0] == "stack_judged"
+
+
+def test_two_builds_of_one_version_are_a_rebaseline() -> None:
+    worse = question(runs(*FIVE, n_cases=800), runs(*[600] * 5, n_cases=800))
+    built = replace(worse, setup_baseline=served(**SHIPPED), setup_candidate=served(**PATCHED))
+    word, code, found = judged(built)
+    assert (word, code, found.difference) == ("not_comparable", "rebaseline", None)
+    assert "(vLLM code 11111111 → 22222222). The versions are the same and the engine code differs" in reasons(found)[0]
+    assert judged(replace(built, setup_candidate=served(**SHIPPED)))[:2] == ("no_ship", "regression")
+    _, _, upgraded = judged(replace(worse, setup_candidate=served(**NEWER)))
+    _, _, unknown = judged(replace(worse, setup_candidate=served(**PATCHED)))
+    assert "engine code differs" not in reasons(upgraded)[0] + reasons(unknown)[0]
 
 
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:

@@ -23,8 +23,9 @@ pytestmark = pytest.mark.django_db
 MONDAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
-def bucket(dtype: str = "float32", *, vllm: str = "0.31.2", **env: str) -> BucketRecord:
-    manifest = outcomes.manifest(dtype=dtype) | {"versions": {"vllm": vllm, "cuda": None}, "env": env}
+def bucket(dtype: str = "float32", *, vllm: str = "0.31.2", code: str = "", **env: str) -> BucketRecord:
+    versions = {"vllm": vllm, "cuda": None} | ({"vllm_code": code} if code else {})
+    manifest = outcomes.manifest(dtype=dtype) | {"versions": versions, "env": env}
     identity = identify_manifest(manifest)
     row, _ = FingerprintRecord.objects.get_or_create(
         digest=identity.digest, defaults={"label": identity.label, "manifest": identity.manifest}
@@ -154,6 +155,14 @@ def test_the_difference_names_what_moved_and_folds_what_did_not(
     html = viewer.get(address).content.decode()
     assert html.count('<tr class="differs">') == 2
     assert html.index('<tr class="differs">') < html.index("<summary>3 fields are equal")
+
+
+def test_two_builds_of_one_version_differ_in_their_code(viewer: Client) -> None:
+    one, other = (bucket(code=digest * 64).fingerprint_id for digest in "12")
+    page = words(viewer, f"/fingerprints/{one}/diff/{other}/")
+    assert "vLLM code 11111111 → 22222222." in page
+    assert "vLLM code versions.vllm_code 11111111 22222222" in page
+    assert "vLLM code 11111111" in words(viewer, f"/fingerprints/{one}/")
 
 
 def test_a_fingerprint_against_itself_is_one(viewer: Client) -> None:

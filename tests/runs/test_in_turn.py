@@ -12,7 +12,7 @@ from runs.release import release_report
 from runs.run import create_pair
 from runs.work import claim_shard
 from tests import build
-from tests.runs import judged
+from tests.runs import judged, logs
 from tests.runs.judged import SAMPLE_POLICY
 
 pytestmark = pytest.mark.django_db
@@ -76,5 +76,29 @@ def test_a_release_says_in_which_order_the_repeats_ended(sides: str, expected: b
         RepeatRecord.objects.filter(pk=left[side].pop(0).pk).update(finished_at=began + timedelta(minutes=minute))
     [gate] = release_report(judged.release(pair["A"], pair["B"]).pk).gates
     names = {"A": "baseline", "B": "candidate"}
+    # Pinned batches are moved by no load, so that who took no turns is not told to.
+    assert "not_in_turn" not in {line.code for line in gate.warnings}
     assert gate.order == tuple(names[side] for side in sides)
     assert gate.is_in_turn is expected
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [((0, 9, 10, 19), False), ((0, 11, 10, 19), None), ((), None)])
+def test_of_logs_the_hours_of_whole_runs_count(minutes: tuple[int, ...], expected: bool | None) -> None:
+    began = timezone.now() - timedelta(hours=1)
+    at = [began + timedelta(minutes=minute) for minute in minutes] or [None] * 4
+    pair = [
+        logs.stored(logs.log(started_at=start, finished_at=end, labels={"commit": name}))
+        for name, start, end in (("one", *at[:2]), ("two", *at[2:]))
+    ]
+    [gate] = release_report(judged.release(*pair, policy="paired").pk).gates
+    assert gate.is_in_turn is expected
+
+
+def test_whole_runs_that_move_are_not_judged_where_the_sides_took_no_turns() -> None:
+    version, process = judged.suite(policy=SAMPLE_POLICY), build.process(build.bucket(batch_class="mixed"))
+    answers = [("blue",) * n + ("red",) * (judged.N_CASES - n) for n in (2, 4, 6, 4, 2)]
+    pair = [build.finished_run(*answers, version=version, by=process, under="fast") for _ in range(2)]
+    verdict = judged.release(*pair).verdict
+    assert verdict is not None
+    assert judged.codes(verdict.document["reasons"]) == ["not_in_turn"]
+    assert judged.codes(verdict.document["next"])[0] == "run_in_turn"

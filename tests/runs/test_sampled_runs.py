@@ -3,9 +3,10 @@
 import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
-from evalboard.core.profile import call_seed, is_sampled
+from evalboard.core.profile import call_seed
 from runs.importers.records import LoggedRun
 from runs.models import RunRecord, Shard
+from runs.pairs import draws_of
 from runs.replays import create_replay
 from runs.replays.read import cases_to_decode, replay_work
 from runs.run import add_repeats, run_report
@@ -25,7 +26,7 @@ def seeds(run: RunRecord) -> dict[int, list[int]]:
 
 def as_before(run: RunRecord) -> RunRecord:
     """The run as it would be had it been made before runs had seeds."""
-    sampled = is_sampled(run.profile.settings["sampling"])
+    sampled = draws_of(run).is_sampled
     RunRecord.objects.filter(pk=run.pk).update(seed=None, is_one_draw=sampled)
     run.refresh_from_db()
     return run

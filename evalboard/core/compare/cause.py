@@ -342,12 +342,22 @@ def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str
     if parting.lacks_alternatives:
         return "unknown", "no_alternatives"
     if not parting.are_both_top or parting.movement is None:
-        return "unknown", "one_seed" if pair.is_one_draw else "drawn"
+        return "unknown", _explain_lower_choice(pair)
     if parting.movement > noise.near:
         return larger
     if pair.is_sampled:
         return "unknown", "one_seed" if pair.is_one_draw else "sampled"
     return ("near_tie", None) if parting.are_top_two_equal or parting.are_both_listed else ("unknown", "not_listed")
+
+
+def _explain_lower_choice(pair: Pair) -> str:
+    """Return why a token was chosen that was not the most likely; an unknown temperature does not say that it was
+    drawn.
+    """
+    if pair.is_one_draw:
+        return "one_seed"
+    is_unknown = not pair.is_sampled and None in (pair.baseline.temperature, pair.candidate.temperature)
+    return "unknown_temperature" if is_unknown else "drawn"
 
 
 def _look(code: str, numbers: CauseFacts) -> str | None:

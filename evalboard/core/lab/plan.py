@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalboard.contract.lab_kinds import SOURCES, Source
-from evalboard.core.profile import is_sampled
 
 MIN_RUNS = 5
 STEADY_RUNS = 2  # of a choice, such as another dtype: enough to see whether it is as steady as the control
@@ -174,11 +173,10 @@ def _plan_routing(around: Surroundings, n_runs: int) -> Planned:
 
 
 def _plan_sampler(around: Surroundings, n_runs: int) -> Planned:
-    if around.temperature is None:
+    if not around.temperature:
         return UnmeasuredSource(Source.SAMPLER, "greedy")
     sampling = {**around.settings["sampling"], "temperature": around.temperature}
-    arm = _arm(Source.SAMPLER, around, n_runs, settings={**around.settings, "sampling": sampling})
-    return (arm,) if is_sampled(sampling) else UnmeasuredSource(Source.SAMPLER, "greedy")
+    return (_arm(Source.SAMPLER, around, n_runs, settings={**around.settings, "sampling": sampling}),)
 
 
 def _leave_out_kernels(source: Source, around: Surroundings) -> Planned:

@@ -4,14 +4,16 @@ from evalboard.core.profile.defaults import DEFAULT_PROFILES
 from evalboard.core.profile.draws import (
     MAX_SEED,
     call_seed,
-    has_call_seeds,
     have_same_seeds,
     is_one_draw,
-    is_sampled,
-    list_reshaping,
-    read_temperature,
 )
-from evalboard.core.profile.facts import find_temperature, is_not_greedy, list_setting_facts, select_compared
+from evalboard.core.profile.facts import (
+    find_temperature,
+    is_not_greedy,
+    list_reshaping,
+    list_setting_facts,
+    select_compared,
+)
 from evalboard.core.profile.fingerprint import (
     NAMELESS,
     compare_manifests,
@@ -39,7 +41,6 @@ from evalboard.core.profile.profile import (
     find_profile_refusal,
     parse_profile,
     plan_engine,
-    read_sampling,
     set_batch_size,
     split_sampling,
 )
@@ -79,7 +80,6 @@ __all__ = [
     "find_moved_fields",
     "find_profile_refusal",
     "find_temperature",
-    "has_call_seeds",
     "have_same_seeds",
     "identify_log",
     "identify_manifest",
@@ -88,7 +88,6 @@ __all__ = [
     "is_not_greedy",
     "is_one_draw",
     "is_same_model_name",
-    "is_sampled",
     "is_serving_known",
     "list_fields",
     "list_operation_findings",
@@ -98,9 +97,7 @@ __all__ = [
     "order_key",
     "parse_profile",
     "plan_engine",
-    "read_sampling",
     "read_seats",
-    "read_temperature",
     "select_compared",
     "select_stack",
     "set_batch_size",

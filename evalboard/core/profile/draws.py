@@ -38,16 +38,6 @@ def is_sampled(sampling: Mapping[str, Any]) -> bool:
     return (read_temperature(sampling) or 0.0) > 0
 
 
-def list_reshaping(sampling: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the settings by which tokens are drawn from another distribution than their logprobs are of.
-
-    An engine gives the logprobs before temperature, penalties and cut-offs. What a log does not say is taken for
-    neutral.
-    """
-    given = {name: sampling.get(name) for name in UNSHAPED}
-    return tuple(name for name, value in given.items() if value is not None and value not in UNSHAPED[name])
-
-
 def has_call_seeds(sampling: Mapping[str, Any], *, is_external: bool) -> bool:
     """Return whether each call has a seed of its own: always on external servers, else above temperature 0."""
     return is_external or is_sampled(sampling)

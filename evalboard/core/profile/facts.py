@@ -59,6 +59,16 @@ def find_temperature(facts: tuple[SettingFact, ...]) -> float | None:
     return next((read_temperature({fact.name: fact.value}) for fact in facts if fact.name == "temperature"), None)
 
 
+def list_reshaping(facts: tuple[SettingFact, ...]) -> tuple[str, ...]:
+    """Name the settings by which tokens are drawn from another distribution than their logprobs are of.
+
+    An engine gives the logprobs before temperature, penalties and cut-offs. A setting that was asked for and is not
+    known reshapes as it was asked for; what a log does not say is taken for neutral.
+    """
+    given = {fact.name: fact.wanted if fact.value is None else fact.value for fact in facts}
+    return tuple(name for name, free in UNSHAPED.items() if given.get(name) is not None and given[name] not in free)
+
+
 def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
     if wanted.get(name) is None:
         return _fact(name, wanted, FactSource.LOG, state=FactState.UNKNOWN)

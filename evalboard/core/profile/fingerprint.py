@@ -40,6 +40,8 @@ ORDER = (
     "model",
     "batch_class",
     "versions.vllm",
+    "versions.vllm_code",
+    "versions.vllm_commit",
     "versions.torch",
     "versions",
     "engine.dtype",

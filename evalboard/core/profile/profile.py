@@ -115,13 +115,6 @@ def parse_profile(settings: Mapping[str, Any]) -> ProfileSettings:
     )
 
 
-def read_sampling(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the sampling in stored settings: checked and complete, or of an imported run as far as its log says it."""
-    if settings.get("batch_class") == OBSERVED:
-        return dict(settings["sampling"])
-    return parse_profile(settings).sampling
-
-
 def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return (what the engine decodes by, what the model's chat template is told) of complete sampling."""
     decoding = {name: value for name, value in sampling.items() if name not in THINKING_FIELDS}

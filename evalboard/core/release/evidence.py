@@ -57,6 +57,7 @@ class Change:
     """The change between the two sides over the cases judged, in points; [low, high] at 1 − 2 alpha.
 
     by_strata: the noise of the whole repeats, that of the noisiest cases apart; None where nothing foretells them.
+    n_groups: of the cases; None where no two share a group.
     """
 
     estimate: DifferenceEstimate
@@ -66,6 +67,7 @@ class Change:
     low: float
     high: float
     reach: ReachInterval | None
+    n_groups: int | None
     resolution_points: float
     cases: CasesChanged
 
@@ -105,7 +107,8 @@ class Evidence:
     change: None where no case has a score on both sides.
     noisy: the sides whose range is over the policy's guard, which is not asked of sampled runs. is_steady: neither
     side's batching moves a bit. load: how the loads of both sides differ; None where they do not.
-    is_in_turn: both sides took turns already. draws_*: what the
+    is_in_turn: both sides took turns already. wanders: runs move as a whole under a load of the hour that sides which
+    took no turns did not share. draws_*: what the
     repeats that enter are; of one draw the first answer of each case enters. share_seeds: repeat r of one side has the
     seeds of repeat r of the other. targeted: the repeats of the noisiest cases that enter beside those of the look.
     no_metric: why the policy's metric cannot be taken: GREEDY or GRADED, "" where it can. uncertified: of the question.
@@ -126,6 +129,7 @@ class Evidence:
     is_steady: bool
     load: LoadDifference | None
     is_in_turn: bool
+    wanders: bool
     draws_baseline: Draws
     draws_candidate: Draws
     share_seeds: bool
@@ -224,6 +228,7 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
         ),
         load=_load(question, look),
         is_in_turn=question.is_in_turn,
+        wanders=_wanders(question, change, sides),
         draws_baseline=drawn,
         draws_candidate=drawn_too,
         share_seeds=share_seeds,
@@ -260,11 +265,22 @@ def _left_out(
 
 def _load(question: GateQuestion, look: int | None) -> LoadDifference | None:
     """Compare the loads of the repeats that enter, where the load can move a bit on both sides."""
-    served = (*question.setup_baseline.served, *question.setup_candidate.served)
-    if any(each.batch_class not in LOADED_BATCHES for each in served):
+    if not _may_move(question):
         return None
     ours, theirs = question.loads_baseline[:look], question.loads_candidate[:look]
     return find_load_difference(ours, theirs, counted=question.loads_counted)
+
+
+def _may_move(question: GateQuestion) -> bool:
+    """Tell whether the load of the hour can move a bit on both sides."""
+    served = (*question.setup_baseline.served, *question.setup_candidate.served)
+    return all(each.batch_class in LOADED_BATCHES for each in served)
+
+
+def _wanders(question: GateQuestion, change: Change | None, sides: Sequence[MeasuredSide]) -> bool:
+    if change is None or not question.are_apart or not _may_move(question):
+        return False
+    return change.estimate.method == "runs" or any(side.noise.is_overdispersed for side in sides)
 
 
 def _change(
@@ -301,7 +317,8 @@ def _change(
         alpha=alpha,
         low=low,
         high=high,
-        reach=reach.find_reach(moves, groups),
+        reach=reach.find_reach(moves, groups, is_graded=not (is_pass_fail(every) and is_pass_fail(every_too))),
+        n_groups=reach.count_groups(groups),
         resolution_points=paired_resolution_points(measured, alpha),
         cases=_changed(ids, ours, theirs),
     )

@@ -39,7 +39,8 @@ class GateQuestion:
     repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say of
     the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes, or
     calls in flight, of each repeat, by column, as loads_counted says; none where nobody knows them. is_in_turn: the
-    repeats of both sides ended in turn, within span_hours, which is None where nobody knows. canaries: the last word of
+    repeats of both sides ended in turn, within span_hours, which is None where nobody knows. are_apart: it is known
+    that they took no turns. canaries: the last word of
     a canary probe on each endpoint in that time, as {"endpoint", "state"}. treatment: `model`, `stack` to judge what
     serves one model, or `service` for both together. expired: where a rotation made the baseline expire, its facts for
     the sentence (runs.release.verdict_inputs).
@@ -62,6 +63,7 @@ class GateQuestion:
     loads_candidate: Sequence[SizeCounts] = ()
     loads_counted: str = BATCHES
     is_in_turn: bool = False
+    are_apart: bool = False
     span_hours: float | None = None
     canaries: Sequence[Mapping[str, Any]] = ()
     treatment: str = "model"

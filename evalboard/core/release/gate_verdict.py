@@ -12,7 +12,7 @@ high].
                 "n_cases", "n_cases_judged", "points_per_case",
                 "difference", "low", "high", "level",
                 "reach": {"low", "high", "level", "n_groups", "n_groups_changed", "design_effect", "is_concentrated",
-                          "resolution_points"} or null,
+                          "is_uneven", "resolution_points"} or null,
                 "score_baseline", "score_candidate", "points_baseline", "points_candidate" (by repeat),
                 "range_baseline", "range_candidate", "interval_baseline", "interval_candidate",
                 "noise": {"baseline", "candidate": {"sd_points", "disagreement_rate", "n_unstable", "range5_points",
@@ -45,7 +45,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.14"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.15"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has

@@ -101,7 +101,8 @@ def with_logs(
         return tuple(steps)
     first = next(at for at, step in enumerate(steps) if step.code in DECODING)
     others = [step for step in steps if step.code not in DECODING]
-    again = VerdictLine("import_again", {"logged": list(logged), "repeats": repeats})
+    facts = {"logged": list(logged), "repeats": repeats, "in_turn": any(step.code == RUN_IN_TURN for step in steps)}
+    again = VerdictLine("import_again", facts)
     return (*others[:first], again, *others[first:])
 
 
@@ -121,9 +122,15 @@ def list_several_steps(look: int | None) -> tuple[VerdictLine, ...]:
 
 
 def with_load(steps: Sequence[VerdictLine], evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return the steps, after the one that helps first where the loads differ of sides that did not take turns."""
+    """Return the steps, after the one that helps first where sides differ in load or wander, and took no turns."""
     is_read = evidence.load is not None and evidence.change is not None and not evidence.is_in_turn
-    return (VerdictLine(RUN_IN_TURN), *steps) if is_read else tuple(steps)
+    helps = (is_read or evidence.wanders) and all(step.code != RUN_IN_TURN for step in steps)
+    return (VerdictLine(RUN_IN_TURN), *steps) if helps else tuple(steps)
+
+
+def list_wandering_steps() -> tuple[VerdictLine, ...]:
+    """Return what helps where whole runs move and the sides took no turns; never more repeats of either side alone."""
+    return (VerdictLine(RUN_IN_TURN), VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
 
 
 def list_pairs(needed: Mapping[int, int]) -> list[list[int]]:

@@ -148,7 +148,7 @@ def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) 
 
 
 def _rule(evidence: Evidence) -> Ruling:
-    """Apply rows 6 to 15 of docs/verdict.md; the first that holds decides."""
+    """Apply rows 6 to 16 of docs/verdict.md; the first that holds decides."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     if evidence.one_draw:
         return _one_draw(evidence)
@@ -165,6 +165,8 @@ def _rule(evidence: Evidence) -> Ruling:
     if evidence.policy.is_guarded and evidence.noisy:
         reason = VerdictLine("noisy", gate_facts(evidence, scatter=_scatter(evidence)))
         return _open(evidence, reason, next_steps.list_noise_steps(evidence))
+    if evidence.wanders:
+        return _open(evidence, VerdictLine("not_in_turn", gate_facts(evidence)), next_steps.list_wandering_steps())
     verdict = _word(change.low, change.high, tolerance)
     if _hangs_on_the_missing(evidence, verdict):
         return _incomplete(evidence)
@@ -322,6 +324,8 @@ def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
         warnings.append(VerdictLine("overdispersed", {"moved": moved}))
     if evidence.load is not None:
         warnings.append(VerdictLine("load_differs", {**asdict(evidence.load), "is_in_turn": evidence.is_in_turn}))
+    if evidence.wanders and "not_in_turn" not in codes:
+        warnings.append(VerdictLine("not_in_turn", gate_facts(evidence)))
     if evidence.targeted is not None:
         warnings.append(VerdictLine("targeted", gate_facts(evidence)))
     if evidence.look is not None and max(evidence.k_baseline, evidence.k_candidate) > evidence.look:
@@ -337,6 +341,10 @@ def _warnings_of_size(evidence: Evidence, change: Change, codes: set[str]) -> li
         warnings.append(VerdictLine("reach_wide", {"reach_low": other.low}))
     if other is not None and other.is_concentrated:
         warnings.append(VerdictLine("concentrated", {"n_groups_changed": other.n_groups_changed}))
+    if other is not None and other.is_uneven:
+        warnings.append(VerdictLine("uneven_groups"))
+    if other is None and change.n_groups is not None:
+        warnings.append(VerdictLine("few_groups", {"n_groups": change.n_groups}))
     if evidence.n_cases_judged < FEW_CASES:
         warnings.append(VerdictLine("few_cases", gate_facts(evidence)))
     if evidence.look is not None and change.resolution_points > tolerance and "suite_too_small" not in codes:

@@ -22,7 +22,8 @@ def split_variance(
     are not known. Neither are they where the temperature is not. On our own engine: where nothing is drawn they scatter
     by the batch alone; draws that are decoded in a class that no neighbour disturbs (is_steady) by the sampler alone;
     others by both. Then same_seeds, the scores of the same draws in the same columns under another batch class, NaN
-    where there is none, tells the batch's part.
+    where there is none, tells the batch's part. Where greedy repeats scatter though no neighbour disturbs them, it is
+    neither: the batch's part is not known.
     """
     own = noise.sd_points(scores)
     if own is None:
@@ -30,7 +31,7 @@ def split_variance(
     if draws.temperature is None or (draws.is_external and not is_steady):
         return VarianceParts(total=own, sampler=None, batch=None)
     if not draws.is_sampled:
-        return VarianceParts(total=own, sampler=0.0, batch=own)
+        return VarianceParts(total=own, sampler=0.0, batch=None if is_steady and own else own)
     if is_steady:
         return VarianceParts(total=own, sampler=own, batch=0.0)
     batch = None if same_seeds is None else _batch_points(scores, same_seeds)

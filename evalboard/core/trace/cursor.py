@@ -21,19 +21,6 @@ class Cursor:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def varint(self) -> int:
-        """Return a number below 2**35: seven bits a byte, lowest first; the top bit says that more follow."""
-        data, value = self._data, 0
-        for shift in range(0, 35, 7):
-            if self._at >= len(data):
-                raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
-            byte = data[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise TraceDamaged(f"The trace block holds an impossible number. {AGAIN}")
-
     def planes(self, count: int, n: int) -> list[NDArray[np.uint8]]:
         """Return the next `count` byte planes of n values each, the highest byte first."""
         return [np.frombuffer(self.take(n), dtype=np.uint8) for _ in range(count)]

@@ -227,6 +227,9 @@ SITUATIONS: Situations = {
     "Texts alone": lambda: read_cause(find_text_divergence("The cat sat.", "The dog."), text="The dog."),
     "Same tokens, another text": lambda: read_cause(None, text="The cat sat. And"),
     "An end that no limit explains": lambda: read_cause(ended(), base=LONG, text="A long"),
+    "A token that was not the most likely, at an unknown temperature": lambda: read_cause(
+        drawn_once(), base=replace(SIDE, temperature=None), text="The dog."
+    ),
     "A warm sampler": lambda: read_cause(drawn_once(), base=replace(SIDE, temperature=0.7), text="The dog."),
     "A token that the other side does not list": lambda: read_cause(
         find_divergence(

@@ -10,7 +10,7 @@ from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, make_mark
 from evalboard.core.suite import policy
 from tests.core.golden.readers import Situations, read_gate
-from tests.core.questions import ASKED, NEWER, PAIRED, SERVED, pinned, question, runs, served
+from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED
 
 EXPIRED_BY_PROBE = {name: fact for name, fact in EXPIRED.items() if name != "first_run"} | {
@@ -22,6 +22,7 @@ N_CASES = 800
 FIVE = (1, 2, 3, 4, 5)
 MIXED = served(batch_class="mixed")
 OBSERVED = served(batch_class="observed")
+OF_LOG = replace(OBSERVED, is_logged=True)
 REPORTED = {
     "weights_digest": "",
     "named": "paint-1b",
@@ -65,6 +66,13 @@ def loaded(ours: list[dict[int, int]], theirs: list[dict[int, int]], *, n_broken
     """Two runs of five repeats, batched as cases came; ours, theirs: how the responses of each repeat were."""
     loads = {"loads_baseline": 5 * ours, "loads_candidate": 5 * theirs}
     return replace(pinned(n_broken), setup_baseline=MIXED, setup_candidate=MIXED, **loads)
+
+
+def wandering(k: int = 5) -> GateQuestion:
+    """Two runs batched as cases came, one after the other, whose repeats move as a whole."""
+    counts = [630, 640, 650, 660, 670][:k]
+    sides = runs(*counts, n_cases=N_CASES), runs(*[n - 4 for n in counts], n_cases=N_CASES)
+    return question(*sides, setup_baseline=MIXED, setup_candidate=MIXED, are_apart=True)
 
 
 def drawn(ours: Draws, theirs: Draws, *, n_parted: int = 16) -> GateQuestion:
@@ -196,6 +204,11 @@ SITUATIONS: Situations = {
         replace(loaded([{2: 8, 4: 792}], [{16: 15, 32: 785}]), loads_counted=CALLS, is_in_turn=True)
     ),
     "The batches of one side are a third larger than the other's": lambda: read_gate(loaded([{10: 800}], [{14: 800}])),
+    "Whole runs move, and the sides took no turns": lambda: read_gate(wandering(), PAIRED),
+    "The same of two logs": lambda: read_gate(
+        replace(wandering(), setup_baseline=OF_LOG, setup_candidate=OF_LOG), PAIRED
+    ),
+    "The same after three repeats": lambda: read_gate(wandering(k=3), PAIRED),
     "A log says nothing of its batches": lambda: read_gate(logged(loaded([{}], [{64: 800}]), both=False)),
     # Too few repeats.
     "One candidate run against five": lambda: read_gate(replace(pinned(4), candidate=pinned(4).candidate[:, :1])),
@@ -238,6 +251,10 @@ SITUATIONS: Situations = {
     "No case has a score": lambda: read_gate(replace(pinned(), candidate=np.full((N_CASES, 5), NAN))),
     "A log has no score for 100 cases": lambda: read_gate(logged(missing(n_cases_lost=100), both=False)),
     # Size, and other cases than these.
+    "Cases that come in nine groups": lambda: read_gate(grouped(12, 45, n_cases=405), PAIRED),
+    "One group is more than five times as large as the others": lambda: read_gate(
+        replace(grouped(0, 4), groups=["large"] * 24 + [f"group-{case // 4}" for case in range(776)]), PAIRED
+    ),
     "Cases that come in groups": lambda: read_gate(grouped(12, 4), PAIRED),
     "All that broke is of one group": lambda: read_gate(grouped(5, 8), PAIRED),
     "A suite that resolves two points": lambda: read_gate(scattered(0, by=300), PAIRED),
@@ -261,6 +278,9 @@ SITUATIONS: Situations = {
         )
     ),
     "Another engine served the same model": lambda: read_gate(served_otherwise(**NEWER)),
+    "Another build of one engine served the same model": lambda: read_gate(
+        replace(pinned(), setup_baseline=served(**SHIPPED), setup_candidate=served(**PATCHED))
+    ),
     "The baseline has expired": lambda: read_gate(replace(pinned(), expired=EXPIRED)),
     "The baseline has expired by what a probe saw": lambda: read_gate(replace(pinned(), expired=EXPIRED_BY_PROBE)),
     "One side was batched": lambda: read_gate(served_otherwise(batch_class="mixed")),
