@@ -38,6 +38,9 @@ ONE = (
         "one computation: repeats of 8 cases in 10 are the same to the bit", MOSTLY_ALIKE, MOSTLY_ALIKE, repeats=5
     ),
     Situation("one computation: noise larger or smaller by case (e to the 0.5)", UNEVEN, UNEVEN, repeats=5),
+    Situation("one computation: 2 of 5 repeats are copies", Stack(0.03, copies=1), Stack(0.03, copies=1), repeats=5),
+    Situation("one computation: 3 of 5 repeats are copies", Stack(0.03, copies=2), Stack(0.03, copies=2), repeats=5),
+    Situation("one computation: 1 decoded, 4 copies", Stack(0.03, copies=3), Stack(0.03, copies=3), repeats=5),
     Situation("one computation: noise alike, scored by both stacks", BATCHED, BATCHED, repeats=5, positions=SCORED),
 )
 TWO = tuple(
@@ -47,6 +50,10 @@ TWO = tuple(
     for share, shift in (("¼", 0.25), ("½", 0.5), ("all", 1.0))
     for k in (3, 5)
     for which, positions in (("", POSITIONS), (", scored by both stacks", SCORED))
+)
+COPIES = tuple(
+    Situation(f"logits off by ½ of the noise, 5 repeats, {n + 1} of them copies", stack, stack, 0.5, repeats=5)
+    for n, stack in ((n, Stack(0.3, copies=n)) for n in (1, 3))
 )
 HIDDEN = Situation(
     "logits off by 0.02 nats, noise of 0.005, repeats of 8 cases in 10 the same to the bit", QUIET, QUIET, 4, repeats=5
@@ -85,7 +92,9 @@ def measure_spelling() -> Row:
 
 def measure_computation() -> list[Row]:
     """Measure how often two sides are called two computations."""
-    cells = [(each, OF_ONE_COMPARISONS, OF_ONE) for each in ONE] + [(each, COMPARISONS, "–") for each in (*TWO, HIDDEN)]
+    cells = [(each, OF_ONE_COMPARISONS, OF_ONE) for each in ONE] + [
+        (each, COMPARISONS, "–") for each in (*TWO, *COPIES, HIDDEN)
+    ]
     shares = [100 * share_called_two(each, n) for each, n, _ in cells]
     lines = [
         "| 100 cases a side | comparisons | called two | promised |",

@@ -76,6 +76,11 @@ class Pair:
         """What the repeats of each side are; greedy ones measure the engine."""
         return Draws(), Draws()
 
+    @property
+    def setups(self) -> tuple[SideSetup, SideSetup]:
+        """How both sides were asked and served."""
+        return asked("a"), asked("b")
+
 
 def pairs(
     n: int,
@@ -114,15 +119,15 @@ def judge(pair: Pair, settings: PolicySettings = PAIRED, *, are_apart: bool = Fa
 
     are_apart: they were batched as cases came, one side after the other, and their hours are known.
     """
-    batch_class = "mixed" if are_apart else "alone"
     n_cases = len(pair.baseline)
+    ours, theirs = (asked("a", "mixed"), asked("b", "mixed")) if are_apart else pair.setups
     question = GateQuestion(
         case_ids=[f"case-{index}" for index in range(n_cases)],
         groups=[""] * n_cases,
         baseline=pair.baseline,
         candidate=pair.candidate,
-        setup_baseline=asked("a", batch_class),
-        setup_candidate=asked("b", batch_class),
+        setup_baseline=ours,
+        setup_candidate=theirs,
         are_apart=are_apart,
         draws_baseline=pair.draws[0],
         draws_candidate=pair.draws[1],

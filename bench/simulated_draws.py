@@ -87,11 +87,11 @@ def external_pairs(
     for _ in range(n):
         chances = draw_chances(rng, Regime("external", unstable), N_CASES)
         servers = rng.integers(2**63, size=2, dtype=np.uint64)
-        ours, theirs = ((_sample(sent, server) < chances[:, None]).astype(np.float64) for server in servers)
+        ours, theirs = ((sample_by_seed(sent, server) < chances[:, None]).astype(np.float64) for server in servers)
         yield Pair(ours, theirs, 0.0)
 
 
-def _sample(seeds: NDArray[np.uint64], server: np.uint64) -> Scores:
+def sample_by_seed(seeds: NDArray[np.uint64], server: np.uint64) -> Scores:
     """Return what a server's sampler draws, from 0 to 1: float64[n_cases, k], the same for one case and seed."""
     mixed = seeds ^ server ^ (np.arange(len(seeds), dtype=np.uint64) << np.uint64(40))[:, None]
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 0x9E3779B97F4A7C15)):

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from evalboard.contract.compare import OneComputation
 from evalboard.core.stats import (
     LogitNoise,
+    average_distances,
     choose_larger_noise,
     judge_distances,
-    mean_within,
     measure_unevenness,
     median_sd,
 )
@@ -35,7 +35,8 @@ class Stack:
     share: of the repeats that have any, as where few batches differ. is_steady: all repeats have the same draw.
     memory: how much of a position's noise stays at the next one, as what a cache holds does. spread: standard deviation
     of the logarithm by which a case's noise is larger or smaller; unevenness: that of a position's. alike: share of the
-    cases whose repeats all have one draw. dtype: the logits', by the name of their floor.
+    cases whose repeats all have one draw. copies: so many of the repeats are the one before them, given again in every
+    case. dtype: the logits', by the name of their floor.
     """
 
     noise: float
@@ -45,6 +46,7 @@ class Stack:
     spread: float = 0.0
     unevenness: float = 0.0
     alike: float = 0.0
+    copies: int = 0
     dtype: str = "bfloat16"
 
 
@@ -64,19 +66,18 @@ class Situation:
     positions: tuple[int, ...] = POSITIONS
 
     def judge(self, rng: np.random.Generator) -> OneComputation:
-        cases = [distances for n in self.positions for distances in self._cases(n, rng)]
-        across, within, within_too = np.array(cases).T
+        across, within, within_too = np.concatenate([self._cases(n, rng) for n in self.positions]).T
         return judge_distances(across, (within, within_too), floor=FLOOR)
 
-    def _cases(self, n: int, rng: np.random.Generator) -> Iterator[tuple[float, float, float]]:
-        """The distances of the cases whose answers have n positions."""
+    def _cases(self, n: int, rng: np.random.Generator) -> Numbers:
+        """Return the mean distances of the cases whose answers have n positions, as `average_distances` does."""
         k = self.repeats
         logits = rng.uniform(8, 31, (self.n_cases // len(self.positions), 1, 2, n))
         moved = logits + rng.normal(0, self.shift * self.baseline.noise, logits.shape)
         margins = [_margins(logits, self.baseline, k, rng), _margins(moved, self.candidate, k, rng)]
         together = np.concatenate(margins, axis=1)
-        for table in ((together[:, :, None] - together[:, None]) ** 2).mean(axis=3):
-            yield float(table[:k, k:].mean()), mean_within(table[:k, :k]), mean_within(table[k:, k:])
+        gaps = together[:, :, None] - together[:, None]
+        return average_distances((gaps**2).mean(axis=3), (gaps == 0).all(axis=3), k)
 
 
 def share_called_two(situation: Situation, n: int) -> float:
@@ -176,6 +177,8 @@ def _margins(logits: Numbers, stack: Stack, k: int, rng: np.random.Generator) ->
         noise[..., at] = stack.memory * noise[..., at - 1] + np.sqrt(1 - stack.memory**2) * noise[..., at]
     noise *= rng.random((*noise.shape[:2], 1, 1)) < stack.share
     noise *= np.exp(rng.normal(0, stack.spread, (n_cases, 1, 1, 1)))
+    if stack.copies:
+        noise[:, k - stack.copies :] = noise[:, k - stack.copies - 1, None]
     if stack.unevenness:
         noise *= np.exp(rng.normal(0, stack.unevenness, (n_cases, 1, 1, n)))
     rounded = _bfloat16(logits + noise) if stack.dtype == "bfloat16" else np.float64(np.float32(logits + noise))

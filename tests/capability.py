@@ -24,11 +24,12 @@ def answer_calls(
     refuses: Mapping[str, str] | None = None,
     largest: int = 20,
     change: Callable[[ProbeExchange], ProbeExchange] = lambda call: call,
+    samples: bool = False,
 ) -> list[ProbeExchange]:
     """Return the calls of a check as a server would answer that honours some parameters and refuses others.
 
-    refuses: words by parameter, of the temperature for 0 alone. largest: how many alternatives it gives; more are
-    refused. change: what becomes of each answer in the end.
+    refuses: words by parameter. largest: how many alternatives it gives; more are refused. change: what becomes of each
+    answer in the end. samples: whatever the temperature.
     """
     numbers = count(1000)
     answered: list[ProbeExchange] = []
@@ -38,7 +39,7 @@ def answer_calls(
     for calls in rounds.values():
         wanted = select_needed_calls(calls, answered)
         answered += [
-            change(_answer(call, answered, frozenset(honours), refuses or {}, largest, next(numbers)))
+            change(_answer(call, answered, frozenset(honours), refuses or {}, largest, next(numbers), samples=samples))
             for call in wanted
         ]
     return answered
@@ -51,19 +52,21 @@ def _answer(
     refuses: Mapping[str, str],
     largest: int,
     number: int,
+    *,
+    samples: bool,
 ) -> ProbeExchange:
     sampling = choose_sampling("capability", PARAMETERS, call.group, answered)
-    idle: dict[str, object] = {"stop": [], "temperature": 1.0}
-    sent = {name for name, value in sampling.items() if value != idle.get(name)} | (
-        {"seed"} if call.seed is not None else set()
-    )
+    if call.seed is not None:
+        sampling["seed"] = call.seed
+    idle: dict[str, object] = {"stop": []}
+    sent = {name for name, value in sampling.items() if value != idle.get(name)}
     call = replace(call, is_remote=True, worker=1)
     if refused := next((words for name, words in refuses.items() if name in sent), None):
         return replace(call, error=f"call_refused: {refused}")
     k = sampling.get("logprobs", 0)
     if k > largest:
         return replace(call, error=f"call_refused: top_logprobs must be at most {largest}.")
-    words = _words(call, sampling, honours, number)
+    words = _words(call, sampling, honours, number, samples=samples)
     limit = sampling["max_tokens"] if "max_tokens" in honours else 10_000
     reason = "length" if len(words) > limit else "stop"
     words = words[:limit]
@@ -90,14 +93,16 @@ def _n_of_switches(sampling: Mapping[str, Any], honours: frozenset[str]) -> int:
     return 4 if "chat_template_kwargs" in honours and switches.get("enable_thinking") is False else 0
 
 
-def _words(call: ProbeExchange, sampling: Mapping[str, object], honours: frozenset[str], number: int) -> list[str]:
+def _words(
+    call: ProbeExchange, sampling: Mapping[str, Any], honours: frozenset[str], number: int, *, samples: bool
+) -> list[str]:
     """The words of an answer before it is cut: a short prompt has one, a long one thirty."""
     is_narrowed = any(name in sampling and name in honours for name in ("top_p", "top_k", "min_p"))
-    is_warm = bool(sampling["temperature"]) and "temperature" in honours and not is_narrowed
-    drawn = (call.seed if "seed" in honours and call.seed is not None else number) if is_warm else None
+    is_warm = samples or (bool(sampling.get("temperature", 1.0)) and "temperature" in honours)
+    drawn = (sampling.get("seed", number) if "seed" in honours else number) if is_warm and not is_narrowed else None
     penalties = ("frequency_penalty", "presence_penalty", "repetition_penalty")
     if any(name in sampling and name in honours for name in penalties):
-        drawn = -1
+        drawn = -1 if drawn is None else -2 - drawn
     goes_on = any(name in sampling and name in honours for name in ("min_tokens", "ignore_eos"))
     if call.prompt == 1 and not goes_on:
         return ["Tuesday"]

@@ -1,8 +1,8 @@
 """The clients by which a worker calls servers of others: each is open between two pieces of work on its endpoint."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.conf import settings
 
@@ -49,13 +49,15 @@ class OpenClients:
         self._open: dict[tuple[int, str], EndpointClient] = {}
         self._current: EndpointClient | None = None
 
-    def open_for(self, endpoint: EndpointRecord, *, is_alone: bool, learns: bool = True) -> EndpointClient:
+    def open_for(
+        self, endpoint: EndpointRecord, *, is_alone: bool, learns: bool = True, refused: Collection[str] = ()
+    ) -> EndpointClient:
         """Return the endpoint's client, opened where none is. Raises EndpointRefused.
 
         is_alone: one call at a time, in place of as many as the endpoint takes. learns: what the server refuses by name
-        is left out from then on.
+        is left out from then on. refused: settings that it is known to refuse, which are never sent.
         """
-        key = endpoint.pk, _digest(endpoint, is_alone=is_alone, learns=learns)
+        key = endpoint.pk, _digest(endpoint, is_alone=is_alone, learns=learns, refused=sorted(refused))
         for other in [one for one in self._open if one[0] == endpoint.pk and one != key]:
             self._close(other)  # the endpoint was changed since
         client = self._open.pop(key, None)
@@ -66,6 +68,7 @@ class OpenClients:
                 first_byte_seconds=settings.FIRST_BYTE_SECONDS,
                 concurrency=1 if is_alone else endpoint.concurrency,
                 learns=learns,
+                refused=refused,
                 limits=CallLimits(endpoint, worker=self._worker, is_alone=is_alone),
             )
             client.open()
@@ -98,7 +101,7 @@ class OpenClients:
             self._open.pop(key).stop()
 
 
-def _digest(endpoint: EndpointRecord, *, is_alone: bool, learns: bool) -> str:
+def _digest(endpoint: EndpointRecord, **how: Any) -> str:
     """What a client is made of: an endpoint that was changed gets another one."""
     fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo", "concurrency")
-    return digest_json({name: getattr(endpoint, name) for name in fields} | {"is_alone": is_alone, "learns": learns})
+    return digest_json({name: getattr(endpoint, name) for name in fields} | how)

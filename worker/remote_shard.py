@@ -6,6 +6,7 @@ from functools import partial
 
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
+from runs.catalogue import read_newest_check
 from runs.served import LiveServing
 from runs.work import (
     RESTS_BEFORE_GIVING_UP,
@@ -76,7 +77,9 @@ class RemoteShards:
         is_alone = parse_profile(work.serving.profile_settings).batch_class == "alone"
         serving = self._serving_of(work.run_id)
         recorder = Recorder(heartbeat=heartbeat, serving=serving)
-        client = calls.open_for(endpoint, is_alone=is_alone)
+        checked = read_newest_check(endpoint.pk).items()
+        refused = [name for name, check in checked if check.state == "refused"]
+        client = calls.open_for(endpoint, is_alone=is_alone, refused=refused)
         is_answered = False
         try:
             with closing(client.decode(requests, is_answered=has_answer(run_id=work.run_id))) as outcomes:

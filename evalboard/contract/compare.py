@@ -153,7 +153,9 @@ class OneComputation(Contract):
     so far apart where it is one computation, null where no test was needed or possible. `shift` is what the sides lie
     apart beyond noise, in nats, `noise` what repeats of one side do, `floor` what rounding is assumed to do where that
     decides. `n_positions` are of the answers that the stacks of both sides have scored; null where what was decoded was
-    compared.
+    compared. `n_differing` are the cases in which anything differs, as far as they were read. `n_unexplained` are cases
+    in which a token was chosen that the logprobs do not explain; 0 where they are fewer than 3, or 1 % of those judged.
+    `n_strays_*` are responses from another build, which are left out.
     """
 
     answer: Annotated[str, says(enum=("one", "two", "apart", "unknown"))]
@@ -165,6 +167,10 @@ class OneComputation(Contract):
     noise: float | None
     floor: float | None = None
     n_positions: int | None = None
+    n_differing: int | None = None
+    n_unexplained: int | None = None
+    n_strays_baseline: int | None = None
+    n_strays_candidate: int | None = None
 
 
 class Computation(OneComputation):

@@ -110,6 +110,8 @@ def _seed(state: str, detail: Facts) -> str:
 def _temperature(state: str, detail: Facts) -> str:
     if state == "honoured":
         return f"0 repeats its text, and {detail['n_other']} of {detail['n']} calls at 1 gave another."
+    if "shared" in detail:
+        return "Two calls at 0 part early, while two calls with one seed gave one text: 0 is not in effect."
     return "Calls at 1 gave the text of a temperature of 0."
 
 

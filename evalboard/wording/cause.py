@@ -25,12 +25,12 @@ REASONS = {
     ),
     "sampled": "Two tokens were almost equally likely, and tokens are drawn here: the draw explains the flip.",
     "drawn": "A token was chosen that was not the most likely: it was drawn, so its logprob explains nothing.",
-    "no_alternatives": (
-        "A side lists no alternatives where the answers part, so whether it chose the most likely token is not known."
-    ),
     "unknown_temperature": (
         "A token was chosen that was not the most likely, and the temperature is not known: whether it was drawn "
         "cannot be told."
+    ),
+    "no_alternatives": (
+        "A side lists no alternatives where the answers part, so whether it chose the most likely token is not known."
     ),
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }

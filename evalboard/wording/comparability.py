@@ -153,6 +153,12 @@ def _stack_reported(facts: Facts) -> str:
     return f"{text}: a change that does not show in it would not be seen."
 
 
+def _other_model(facts: Facts) -> str:
+    """answers of a side name another model than was asked for: which, and how many. That name is the one that counts"""
+    wanted = f"The {facts['side']} asked for {facts['asked']}"
+    return f"{wanted}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
+
+
 BLOCKS: dict[str, Callable[[Facts], str]] = {
     "prompts_unknown": _prompts_unknown,
     "suite_changed": _suite_changed,
@@ -171,6 +177,7 @@ BLOCKS: dict[str, Callable[[Facts], str]] = {
     "service_unchanged": _service_unchanged,
     "identity_assumed": _identity_assumed,
     "stack_reported": _stack_reported,
+    "other_model": _other_model,
 }
 
 

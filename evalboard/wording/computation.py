@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.numbers import counted, fixed, nats_rounded
+from evalboard.wording.numbers import counted, fixed, listed, nats_rounded
 
 Facts = Mapping[str, Any]
 UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
@@ -11,11 +11,13 @@ UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
 
 def write_computation(facts: Facts) -> str:
     """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `OneComputation`."""
-    if facts["answer"] == "unknown":
-        return _unknown(facts)
-    if facts["answer"] == "apart":
-        return _apart(facts)
-    return _two(facts) if facts["answer"] == "two" else _one(facts)
+    text = _WRITE[facts["answer"]](facts)
+    strays = {side: n for side in ("baseline", "candidate") if (n := facts.get(f"n_strays_{side}"))}
+    if not strays:
+        return text
+    who = f"The {next(iter(strays))} was" if len(strays) == 1 else "Both sides were"
+    n = listed([counted(n, "response") for n in strays.values()])
+    return f"{who} answered by two builds ({n}). Without them: {text[0].lower()}{text[1:]}"
 
 
 def _two(facts: Facts) -> str:
@@ -56,16 +58,26 @@ def _one(facts: Facts) -> str:
             "One computation, as far as can be seen: both stacks give the same bits at all "
             f"{facts['n_positions']:,} positions of {counted(facts['n_cases'], 'case')}."
         )
-    cases = f"over {_over(facts, ' with any difference')} the sides lie"
-    if not facts["noise"]:  # what rounding is assumed to do stood in for it
-        return (
-            f"No sign of more than rounding: {cases} no further apart than rounding is assumed to move logprobs. "
-            "Repeats of either side are the same to the bit."
-        )
-    return (
-        f"No sign of two computations: {cases} no further apart than repeats of one side "
-        f"({nats_rounded(facts['noise'])})."
+    where = "Where both sides wrote the same tokens, their logprobs"
+    if facts["n_positions"]:
+        where = f"At {_over(facts)} their logprobs"
+    noise = facts["noise"]
+    agree = (
+        f"agree as closely as repeats of one side ({nats_rounded(noise)})"
+        if noise
+        else "agree as closely as rounding is assumed to leave them; repeats of either side are the same to the bit"
     )
+    return f"{where} {agree}{_unexplained(facts)}.{_known_for(facts)}"
+
+
+def _unexplained(facts: Facts) -> str:
+    n = facts.get("n_unexplained")
+    return f", but in {counted(n, 'case')} a token was chosen that these logprobs do not explain" if n else ""
+
+
+def _known_for(facts: Facts) -> str:
+    n, n_differing = facts["n_cases"], facts.get("n_differing") or 0
+    return f" This is known for only {n:,} of the {n_differing:,} cases that differ." if 2 * n < n_differing else ""
 
 
 def _unsettled(facts: Facts) -> str:
@@ -89,5 +101,9 @@ def _unknown(facts: Facts) -> str:
     judged = f"only {counted(n, 'case')}" if n else "no case"
     return (
         f"Whether both sides are one computation is not known: {judged} can be judged, and it takes 10. A case can be "
-        "judged where logprobs of its responses differ and either side has 3 repeats of it, or 2 that agree to the bit."
+        "judged where logprobs of its responses differ and each side has 3 repeats of it that are not copies, or "
+        "repeats that are all the same to the bit."
     )
+
+
+_WRITE = {"two": _two, "apart": _apart, "one": _one, "unknown": _unknown}

@@ -203,10 +203,12 @@ def _describe_calls(run: "Run") -> str:
         is_said = run.settings[0].wanted is not None
         return "What the log says." if is_said else "What the log says; it names no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
+    probes = {fact.probe for fact in run.settings if fact.source == "refusal" and fact.probe}
     ignored = [fact for fact in run.settings if fact.source == "check"]
     text = "The same with each call."
     if left_out:
-        text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}."
+        by = f", as probe {min(probes)} found" if probes else ""
+        text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}{by}."
     if not ignored:
         return text
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."

@@ -224,6 +224,14 @@ def ended_otherwise(run: WarnedRun) -> Iterator[str]:
         yield f"Of {counted(run.n_decoded - run.errors.total(), 'answer')}, {counts}. They are scored as they are."
 
 
+@warns("warning", must_act="author")
+def prompts_filtered(run: WarnedRun) -> Iterator[str]:
+    """the filter of the provider refused prompts: the score is over the rest; a release leaves out what both refuse"""
+    if run.status == "finished" and (n := run.errors["prompt_filtered"]):
+        calls = counted(run.n_total, "time")
+        yield f"The provider's filter refused the prompt {n:,} of {calls}; the score is over the rest."
+
+
 @warns("warning", must_act="operator")
 def unknown_ending(run: WarnedRun) -> Iterator[str]:
     """answers ended with a word that Evalboard does not know, so they have no score; which, and the command that says

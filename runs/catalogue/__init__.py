@@ -1,6 +1,7 @@
 """What runs are set up with: endpoints, profiles, policies, and the rotation of an endpoint's fingerprint."""
 
 from runs.catalogue import expiry, policies, read, rotations
+from runs.catalogue.checks import read_newest_check
 from runs.catalogue.endpoints import (
     ENGINES,
     SLUG,
@@ -31,6 +32,7 @@ __all__ = [
     "policies",
     "policy_rows",
     "read",
+    "read_newest_check",
     "rotations",
     "store_default_policies",
     "store_default_profiles",

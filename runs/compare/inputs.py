@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
+    NO_STRAYS,
     BucketFacts,
     Comparing,
     PairNoise,
@@ -34,7 +35,7 @@ from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
-from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord
+from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
@@ -218,10 +219,11 @@ class _StoredRepeats:
         ids = {
             bucket for run in reported for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
         }
-        rows = (
-            BucketRecord.objects.filter(pk__in=ids).values_list("pk", "model__name", "model__revision") if ids else ()
-        )
-        return {pk: (name, revision) for pk, name, revision in rows}
+        rows = BucketRecord.objects.filter(pk__in=ids).select_related("model", "fingerprint") if ids else ()
+        return {
+            row.pk: (pair_facts.find_other_model(row, self._names) or row.model.name, row.model.revision)
+            for row in rows
+        }
 
     def measured(self, run: RunRecord) -> list[RepeatRecord]:
         """Return the repeats of a run that have ended with columns."""
@@ -321,6 +323,7 @@ def _load_side(
         scores=_scores(key, run.suite_version.scorer_id, wanted, len(case_indexes)),
         alike=None if scorer is None else _scores(key, scorer, wanted, len(case_indexes)),
         marks=_lay([columns.marks for columns in by_place]),
+        strays=_find_strays(key, case_indexes),
         setup=_setup(key, shares, buckets, served),
         shares=shares,
         known={
@@ -336,6 +339,20 @@ def _load_side(
             None if scored is None else StoredAnswers(scored),
         ),
     )
+
+
+def _find_strays(key: SideKey, case_indexes: Indexes) -> tuple[Indexes, Indexes]:
+    """Return the rows and columns of the responses that another computation gave."""
+    if not key.run.strays:
+        return NO_STRAYS
+    places = Stray.objects.filter(run=key.run, repeat__in=key.repeats).listed()
+    rows = dict(zip(case_indexes.tolist(), range(len(case_indexes)), strict=True))
+    columns = {index: at for at, index in enumerate(key.repeats)}
+    known = [
+        (rows[case], columns[repeat]) for case, repeat in places.values_list("case_index", "repeat") if case in rows
+    ]
+    cases, repeats = np.array(known, np.int64).reshape(-1, 2).T
+    return cases, repeats
 
 
 def _is_whole(case_indexes: Indexes, n_cases: int) -> bool:
@@ -386,7 +403,7 @@ def _setup(
         max_tokens=limits["max_tokens"],
         stop=tuple(limits["stop"]),
         sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_served(buckets[bucket], known[bucket], share) for bucket, _, share in shares],
+        served=[_served(buckets[bucket], known[bucket], n, share) for bucket, n, share in shares],
         unknown_prompts=str(key.run.source_id) if key.run.is_log and lacks_prompts(version) else "",
         is_logged=key.run.source_id is not None,
     )
@@ -403,9 +420,12 @@ def _count_shares(served: Indexes) -> Shares:
     return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
 
 
-def _served(bucket: BucketRecord, known: ServingFacts, share: float) -> ServedShare:
+def _served(bucket: BucketRecord, known: ServingFacts, n: int, share: float) -> ServedShare:
+    other = pair_facts.find_other_model(bucket, OneNames())
     return ServedShare(
-        model_name=bucket.model.name,
+        model_name=other or bucket.model.name,
+        asked_name=bucket.model.name if other else "",
+        n_responses=n,
         weights_digest=known.weights_digest or "",
         template_digest=known.template_digest or "",
         fingerprint=known.fingerprint or "",

@@ -49,6 +49,11 @@ class LoggedPositions(Sequence[LoggedPosition]):
     other_logprobs: NDArray[np.float64]
     token_ids: NDArray[np.int32]
 
+    @property
+    def has_ids_alone(self) -> bool:
+        """Whether the tokens are known by their ids and none has bytes."""
+        return self.tokens == (b"",) and bool((self.token_ids != NO_ID).all())
+
     @classmethod
     def from_columns(
         cls,

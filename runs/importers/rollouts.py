@@ -4,7 +4,8 @@ evalboard.core.rollouts knows the fields of each writer. Each rollout is a case 
 its place in the file: what a trainer gave equal answers may differ.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from evalboard.core.rollouts import Rollout, is_like_rollout, parse_row, refuse_
 from evalboard.wording.numbers import counted
 from runs.importers.calls import own_id, slug, title
 from runs.importers.files import LogFile
-from runs.importers.json_files import naming, read_rows
+from runs.importers.json_files import OddRows, naming, read_rows
 from runs.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun, LoggedTrainer
 
 TOOL = "rollouts"
@@ -35,17 +36,21 @@ def recognises(files: Sequence[LogFile]) -> bool:
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
-    """Return one run for each file. Raises InvalidInput naming file and line."""
+    """Return one run for each file; rows that cannot be read are left out and noted, as `OddRows` has them. Raises
+    InvalidInput naming file and line.
+    """
     return [_run(file) for file in files]
 
 
 def _run(file: LogFile) -> LoggedRun:
-    rollouts = list(_rollouts(file))
+    odd = OddRows(file)
+    by_place = dict(_rollouts(file, odd))
+    odd_notes, rollouts = odd.settle(), list(by_place.values())
     with naming(file):
         if not rollouts:
             raise InvalidInput("holds no rollout")
         refuse_zeros(rollouts)
-        names = _names(rollouts)
+        names = _names(by_place)
     return LoggedRun(
         slug=slug(title([file.name])) or TOOL,
         title=title([file.name]),
@@ -55,26 +60,32 @@ def _run(file: LogFile) -> LoggedRun:
         status="finished",
         cases=tuple(_case(*each) for each in zip(names, rollouts, strict=True)),
         responses=tuple(_response(*each) for each in zip(names, rollouts, strict=True)),
-        notes=tuple(_notes(rollouts)),
+        notes=(*odd_notes, *_notes(rollouts)),
     )
 
 
-def _rollouts(file: LogFile) -> Iterator[Rollout]:
-    for place, row in read_rows(file):
-        with naming(file, place):
-            try:
-                rollouts = parse_row(row)
-            except ValueError as problem:
-                raise InvalidInput(str(problem)) from problem
-        yield from rollouts
+def _rollouts(file: LogFile, odd: OddRows) -> Iterator[tuple[int, Rollout]]:
+    """Yield the rollouts with their places, from 1 on; a row that cannot be read has a place too."""
+    n_read = 0
+    for place, row in read_rows(file, odd):
+        for rollout in odd.read(place, _read_row, row) or ():
+            n_read += 1
+            yield n_read + len(odd.problems), rollout
 
 
-def _names(rollouts: Sequence[Rollout]) -> list[str]:
-    """The rollouts' own ids where each has one that no other has, else their places, from 1 on."""
-    names = [own_id({"id": rollout.name}, ("id",)) for rollout in rollouts]
+def _read_row(row: Mapping[str, Any]) -> list[Rollout]:
+    try:
+        return parse_row(row)
+    except ValueError as problem:
+        raise InvalidInput(str(problem)) from problem
+
+
+def _names(by_place: Mapping[int, Rollout]) -> list[str]:
+    """The rollouts' own ids where each has one that no other has, else their places."""
+    names = [own_id({"id": rollout.name}, ("id",)) for rollout in by_place.values()]
     if all(names) and len(set(names)) == len(names):
         return names
-    return [f"rollout-{number}" for number in range(1, len(rollouts) + 1)]
+    return [f"rollout-{place}" for place in by_place]
 
 
 def _case(name: str, rollout: Rollout) -> LoggedCase:

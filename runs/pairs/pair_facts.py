@@ -14,6 +14,7 @@ from evalboard.core.profile import (
     find_temperature,
     is_known_by_log,
     is_not_greedy,
+    is_same_model_name,
     is_serving_known,
     list_setting_facts,
     select_compared,
@@ -24,6 +25,7 @@ from evalboard.core.stats import name_logits
 from evalboard.core.trace import Vocabulary
 from runs.catalogue import OneNames, is_all_that_is_known
 from runs.models import BucketRecord, EndpointRecord, Model, ProfileRecord, RunRecord, VocabularyRecord
+from runs.served import UNNAMED
 
 # What a model computes with. Tokenizers and chat templates show in the prompt's token ids, which are compared too.
 WEIGHTS = re.compile(
@@ -149,14 +151,26 @@ def served_beside(run: RunRecord, other: RunRecord, buckets: Iterable[BucketReco
 def _served_by(bucket: BucketRecord, names: OneNames) -> ServingFacts:
     model = bucket.model
     is_named = is_all_that_is_known(model)
+    other = find_other_model(bucket, names)
     return ServingFacts(
         weights_digest=None if is_named else _weights_digest(model),
-        model_name=names.of(model.name) if is_named else None,
+        model_name=names.of(other or model.name) if is_named else None,
         model_revision=(model.revision or None) if is_named else None,
         template_digest=model.template_digest or None,
         fingerprint=stack_of(bucket),
         bucket=bucket.pk,
     )
+
+
+def find_other_model(bucket: BucketRecord, names: OneNames) -> str:
+    """Return the model that answers name, where it is not the one that was asked for; "" elsewhere.
+
+    A dated version of an alias and a name that a person called the same are no other model.
+    """
+    wanted, answered = bucket.model.name, str(bucket.fingerprint.manifest.get("source", {}).get("model_reported", ""))
+    if not answered or wanted == UNNAMED or is_same_model_name(wanted, answered):
+        return ""
+    return "" if names.of(wanted) == names.of(answered) else answered
 
 
 def _weights_digest(model: Model) -> str:

@@ -26,7 +26,7 @@ from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NO_BUCKET
 
-FIGURES_RULES = 2  # more, whenever the same columns come to other figures
+FIGURES_RULES = 3  # more, whenever the same columns come to other figures
 _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a later version has are no longer used
 
 
@@ -189,7 +189,13 @@ def _bucket(columns: RunColumns, bucket: BucketRecord, n_buckets: int) -> Bucket
     for repeat in columns.repeats:
         if repeat.served_by is None or not (mine := repeat.served_by == bucket.pk).any():
             continue
-        lines.append(RepeatFigures(index=repeat.index, n_responses=int(mine.sum()), points=_points(repeat, mine)))
+        lines.append(
+            RepeatFigures(
+                index=repeat.index,
+                n_responses=int(mine.sum()),
+                points=_points(repeat, mine, is_final=run.status == RunRecord.Status.FINISHED),
+            )
+        )
         left_out.append(repeat.n_left_out)
         if not repeat.n_left_out:
             served.append(mine)
@@ -208,11 +214,13 @@ def _bucket(columns: RunColumns, bucket: BucketRecord, n_buckets: int) -> Bucket
     )
 
 
-def _points(repeat: RepeatColumns, mine: NDArray[np.bool_]) -> float | None:
-    """The repeat's points over the cases that this bucket served."""
+def _points(repeat: RepeatColumns, mine: NDArray[np.bool_], *, is_final: bool) -> float | None:
+    """The repeat's points over the cases that this bucket served. is_final: the run has all answers that it will have,
+    so that a case without one was refused by a filter.
+    """
     if repeat.scores is None or repeat.served_by is None:
         return None
-    is_there: NDArray[np.bool_] = np.not_equal(repeat.served_by, NO_BUCKET)
+    is_there: NDArray[np.bool_] = np.not_equal(repeat.served_by, NO_BUCKET) | is_final
     if len(_buckets_of(repeat)) == 1:
         return run_points(repeat.scores, is_there)
     return run_points(repeat.scores[mine], is_there[mine])

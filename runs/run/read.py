@@ -9,7 +9,7 @@ from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
-from evalboard.core.profile import is_same_model_name, is_serving_known, read_seats
+from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
@@ -69,7 +69,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "repeats": tuple(_repeat(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.repeats),
         "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
         "pins": pins,
-        "warnings": _warnings(facts, pins.broken, why, _other_models(run, buckets)),
+        "warnings": _warnings(facts, pins.broken, why, buckets),
         "endings": dict(facts.endings),
     }
     return contract.Run(
@@ -105,7 +105,7 @@ def _warnings(
     facts: RunFacts,
     broken: tuple[contract.Pin, ...],
     why: tuple[str, dict[str, Any]] | None,
-    other_models: Mapping[str, int],
+    buckets: Sequence[Bucket],
 ) -> tuple[contract.RunWarning, ...]:
     """Return the warnings of a run, worst first. why: it waits, where it does."""
     run, source = facts.run, facts.run.source
@@ -125,7 +125,7 @@ def _warnings(
         n_decoded=facts.n_decoded,
         n_left_out=sum(repeat.n_left_out for repeat in facts.every),
         asked_model=asked_model(run),
-        other_models=other_models,
+        other_models=_other_models(facts, buckets),
         not_greedy=pair_facts.count_not_greedy(run),
         n_unvouched=facts.n_unvouched,
         n_truncated=facts.n_truncated,
@@ -151,14 +151,13 @@ def asked_model(run: RunRecord) -> str:
     return (run.is_reported and run.endpoint.model_repo) or run.endpoint.model_name
 
 
-def _other_models(run: RunRecord, buckets: Sequence[Bucket]) -> Mapping[str, int]:
+def _other_models(facts: RunFacts, buckets: Sequence[Bucket]) -> Mapping[str, int]:
     """Count the answers of models that have another name than the one that was asked for, by name."""
-    requested, names = asked_model(run), OneNames()
     counted: Counter[str] = Counter()
-    for bucket in buckets:
-        answered = bucket.model_reported
-        if answered and not is_same_model_name(requested, answered) and names.of(requested) != names.of(answered):
-            counted[answered] += bucket.n_responses
+    names = OneNames()
+    for record, bucket in zip(facts.buckets.values(), buckets, strict=True):
+        if other := pair_facts.find_other_model(record, names):
+            counted[other] += bucket.n_responses
     return counted
 
 

@@ -25,7 +25,13 @@ def answer_fields(response: LoggedResponse, trace: TokenTrace | None, place: Blo
         trace = place = None
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
-    ending = find_ending(response.finish_reason, text=response.text, is_refusal=response.is_refusal)
+    # An answer that is known by token ids alone is not empty, though nobody knows its text.
+    has_ids_alone = not response.finish_reason and response.positions is not None and response.positions.has_ids_alone
+    ending = (
+        None
+        if has_ids_alone
+        else find_ending(response.finish_reason, text=response.text, is_refusal=response.is_refusal)
+    )
     return {
         "text": storable(response.text),
         "reasoning": reasoning,

@@ -37,7 +37,7 @@ from runs.models import (
     Scorer,
     Shard,
 )
-from runs.store import changes, history, imported, packed_digest
+from runs.store import PROMPT_FILTERED, changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
 from runs.work.endings import settle_endings
@@ -112,6 +112,8 @@ def store_scores(
     columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
     bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
     is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
+    # A prompt that the provider's filter refused has no score, as an answer that its author left without one.
+    is_there |= _find_filtered(repeat, len(scores))
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
@@ -132,7 +134,10 @@ def store_scores(
 
 
 def store_columns(repeat: RepeatRecord) -> int:
-    """Pack a repeat's columns from its responses; how many of them are missing."""
+    """Pack a repeat's columns from its responses; how many of them are missing.
+
+    A prompt that the provider's filter refused is not missing where others were answered: it would be refused again.
+    """
     n_cases = repeat.run.suite_version.n_cases
     rows: list[tuple[int, bytes, bytes, int, int | None, int | None, int, int | None]] = list(
         ResponseRecord.objects.filter(repeat=repeat, error_code="").values_list(
@@ -180,7 +185,16 @@ def store_columns(repeat: RepeatRecord) -> int:
         unique_fields=["repeat"],
         update_fields=list(fields),
     )
-    return count_cases(repeat, n_cases) - len(rows)
+    n_filtered = int(np.count_nonzero(_find_filtered(repeat, n_cases))) if rows else 0
+    return count_cases(repeat, n_cases) - len(rows) - n_filtered
+
+
+def _find_filtered(repeat: RepeatRecord, n_cases: int) -> NDArray[np.bool_]:
+    """Return bool[n_cases]: the prompts that the provider's filter refused."""
+    is_filtered = np.zeros(n_cases, np.bool_)
+    refused = ResponseRecord.objects.filter(repeat=repeat, error_code=PROMPT_FILTERED)
+    is_filtered[list(refused.values_list("case_index", flat=True))] = True
+    return is_filtered
 
 
 def count_cases(repeat: RepeatRecord, n_cases: int) -> int:

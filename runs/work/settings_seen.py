@@ -3,11 +3,12 @@
 import numpy as np
 from django.db.models import Count, F, Func, TextField
 
-from evalboard.contract.facts import SettingCheck, SettingsSeen
+from evalboard.contract.facts import SettingsSeen
 from evalboard.core.compare import find_not_greedy
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.stats import is_left_out
-from runs.models import ProbeRecord, ResponseRecord, RunRecord
+from runs.catalogue import read_newest_check
+from runs.models import ResponseRecord, RunRecord
 from runs.pairs import pair_facts
 from runs.store import stored_traces
 
@@ -28,23 +29,10 @@ def see_settings(run: RunRecord) -> SettingsSeen:
     return SettingsSeen(
         n_answers=n_answers,
         n_left_out=dict(left_out.annotate(n=Count("pk"))) if run.is_reported else {},
-        checked=_read_checks(run) if run.is_reported else {},
+        checked=read_newest_check(run.endpoint_id) if run.is_reported else {},
         n_listed=n_listed,
         n_not_greedy=n_not_greedy,
     )
-
-
-def _read_checks(run: RunRecord) -> dict[str, SettingCheck]:
-    checks = ProbeRecord.objects.filter(
-        endpoint=run.endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
-    )
-    check = checks.order_by("-id").first()
-    if check is None or check.finding is None or check.finished_at is None:
-        return {}
-    return {
-        row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at)
-        for row in check.finding["numbers"].get("rows", ())
-    }
 
 
 def _count_not_greedy(run: RunRecord, n_answers: int) -> tuple[int, int]:

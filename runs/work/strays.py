@@ -378,11 +378,15 @@ def _read(served: ServedRepeats, cases: Indexes) -> _Read:
     is_first = is_there & (firsts == np.arange(len(ids)))
     at = np.nonzero(np.triu(is_first[:, :, None] & is_first[:, None], 1))
     pairs = [(places[case, one], places[case, other]) for case, one, other in np.transpose(at).tolist()]
-    measured = [measure_distances(*sides) for sides in stored_traces.read_pair_columns(pairs)]
+    measured = [
+        measure_distances(*sides, is_decimal=served.run.is_reported) for sides in stored_traces.read_pair_columns(pairs)
+    ]
     apart = np.zeros(are_alike.shape)
-    apart[at] = np.concatenate([np.zeros(0), *measured])
+    apart[at] = np.concatenate([np.zeros(0), *(distances for distances, _ in measured)])
     apart += apart.transpose(0, 2, 1)
-    case_at = np.arange(len(cases))[:, None, None]
-    tables = apart[case_at, firsts[:, :, None], firsts[:, None]]
-    tables[~(is_there[:, :, None] & is_there[:, None])] = np.nan
+    are_alike[at] = np.concatenate([np.zeros(0, np.bool_), *(are_equal for _, are_equal in measured)])
+    case_at, one, other = np.arange(len(cases))[:, None, None], firsts[:, :, None], firsts[:, None]
+    are_there = is_there[:, :, None] & is_there[:, None]
+    are_alike = (are_alike | are_alike.transpose(0, 2, 1))[case_at, one, other] & are_there
+    tables = np.where(are_there, apart[case_at, one, other], np.nan)
     return _Read(cases, is_there, are_alike, tables)

@@ -97,15 +97,54 @@ def test_what_is_refused_is_told_in_the_servers_words(name: str) -> None:
 
 
 def test_a_refusal_for_another_parameter_is_not_taken_for_that_of_the_one_asked_for() -> None:
-    words = "'temperature' does not support 0 with this model."
-    finding = judge_capability_probe(answer_calls(refuses={"temperature": words}))
-    assert (states(finding)["temperature"], states(finding)["seed"]) == ("refused", "honoured")
-    assert row_of(finding, "stop")["detail"] == {
-        "why": "refused_for_another",
-        "another": "temperature",
-        "words": words,
+    words = "'temperature' does not support 1 next to that."
+    row = row_of(judge_capability_probe(answer_calls(refuses={"top_p": words})), "top_p")
+    assert row["detail"] == {"why": "refused_for_another", "another": "temperature", "words": words}
+    assert describe_parameter(row).startswith("Its call was refused for temperature: ")
+
+
+@pytest.mark.parametrize("words", ["Unsupported parameter: 'temperature'.", "Temperature does not support 0."])
+def test_a_server_that_refuses_a_temperature_is_asked_for_all_else_without_one(words: str) -> None:
+    calls = answer_calls(refuses={"temperature": words}, samples=True)
+    finding = judge_capability_probe(calls)
+    found_states = states(finding)
+    row = row_of(finding, "temperature")
+    assert (row["state"], row["detail"]) == ("refused", {"words": words})
+    assert row_of(finding, "logprobs")["detail"] == {"k": 20, "given": 20}
+    assert {name for name, state in found_states.items() if state == "unclear"} == {"top_p", "top_k", "min_p"}
+    assert {found_states[name] for name in set(found_states) - {"temperature", "top_p", "top_k", "min_p"}} == {
+        "honoured"
     }
-    assert describe_parameter(row_of(finding, "stop")).startswith("Its call was refused for temperature: ")
+    assert sum(bool(call.error) for call in calls) == 1
+    assert finding.state == "checked"
+
+
+def test_a_server_that_refuses_temperature_and_seed_is_accused_of_nothing() -> None:
+    refuses = {name: f"Unsupported parameter: '{name}'." for name in ("temperature", "seed")}
+    for honours in (EVERYTHING, EVERYTHING - {"top_p", "top_k", "stop"}):
+        found_states = states(judge_capability_probe(answer_calls(honours=honours, refuses=refuses, samples=True)))
+        assert {name for name, state in found_states.items() if state == "refused"} == {"temperature", "seed"}
+        assert {name for name, state in found_states.items() if state == "ignored"} <= {"stop"}
+        assert {found_states[name] for name in ("logprobs", "top_logprobs", "max_tokens", "ignore_eos")} == {"honoured"}
+
+
+def test_two_texts_at_temperature_0_beside_an_honoured_seed_show_that_it_is_ignored() -> None:
+    finding = judge_capability_probe(answer_calls(honours=EVERYTHING - {"temperature"}, samples=True))
+    row = row_of(finding, "temperature")
+    ignored = {name for name, state in states(finding).items() if state == "ignored"}
+    assert (ignored, finding.state) == ({"temperature"}, "ignores")
+    assert describe_parameter(row).startswith("Two calls at 0 part early")
+    seedless = judge_capability_probe(answer_calls(honours=EVERYTHING - {"temperature", "seed"}, samples=True))
+    assert states(seedless)["temperature"] == "unclear"  # what moves the answers may be noise
+
+
+def test_an_answer_at_0_that_parts_late_is_noise_of_batches() -> None:
+    def flip(call: ProbeExchange) -> ProbeExchange:
+        changed = replace(call, token_ids=(*call.token_ids[:-1], 1), text=call.text.rstrip()[:-1] + "!")
+        return changed if call.group == "stop" else call
+
+    row = row_of(judge_capability_probe(answer_calls(change=flip)), "temperature")
+    assert (row["state"], row["detail"]) == ("unclear", {"why": "not_repeated"})
 
 
 def test_the_largest_number_of_logprobs_is_told_with_the_words_that_refuse_more() -> None:

@@ -75,6 +75,14 @@ REPORTED = {
 }
 
 
+def test_a_side_that_another_model_answered_is_named_and_still_compared() -> None:
+    other = REPORTED | {"model_name": "paint-mini", "named": "paint-mini", "asked_name": "paint-1b", "n_responses": 7}
+    blocks = found(served(**other), baseline=served(**REPORTED, n_responses=7))
+    assert codes(blocks) == ["other_model", "stack_reported"]
+    assert words_of(blocks[0]) == "The candidate asked for paint-1b; paint-mini answered 7 of 7."
+    assert comparability.allows_comparing(blocks)
+
+
 def test_another_name_on_one_reported_stack_is_another_model_and_no_other_stack() -> None:
     ours, theirs = served(**REPORTED), served(**REPORTED | {"named": "paint-2b", "model_name": "paint-2b"})
     blocks = found(theirs, baseline=ours)

@@ -11,8 +11,8 @@ from scipy import stats
 from bench.bench_truth import ONE
 from bench.simulated_shifts import share_called_two
 from evalboard.contract.compare import OneComputation
-from evalboard.core.stats import judge_distances, judge_steady, mean_within, tell_apart
-from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance
+from evalboard.core.stats import average_distances, judge_distances, judge_steady, tell_apart
+from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance, find_samples
 from evalboard.core.trace import TokenTrace
 from tests.core import stacks
 
@@ -31,11 +31,8 @@ def compare(*, noise: tuple[float, float], shift: float = 0.0, seed: int = 0) ->
     cases = [
         [*ours, *theirs] for ours, theirs in stacks.repeated(N_CASES, REPEATS, noise=noise, shift=shift, seed=seed)
     ]
-    rows = []
-    for table in measure_distances(cases):
-        within = (mean_within(table[:REPEATS, :REPEATS]), mean_within(table[REPEATS:, REPEATS:]))
-        rows.append((np.nanmean(table[:REPEATS, REPEATS:]), *within))
-    across, within_ours, within_theirs = np.array(rows).T
+    are_alike = [[[one.digest == other.digest for other in case] for one in case] for case in cases]
+    across, within_ours, within_theirs = average_distances(measure_distances(cases), np.array(are_alike), REPEATS).T
     return judge_distances(across, (within_ours, within_theirs), floor=FLOOR)
 
 
@@ -141,12 +138,54 @@ def test_sides_whose_logit_differences_are_equal_are_not_told_apart() -> None:
     assert tell_apart(same, np.full((40, 2), 5), n_cases=40, floor=FLOOR) is same
 
 
+def average(distances: np.ndarray, are_alike: np.ndarray, n_ours: int) -> list[float | None]:
+    """Average one case; None for what is not known."""
+    [means] = average_distances(distances[None], are_alike[None], n_ours).tolist()
+    return [None if math.isnan(each) else each for each in means]
+
+
 def test_two_repeats_measure_noise_only_where_they_agree() -> None:
-    assert math.isnan(mean_within(np.array([[0.0, 0.2], [0.2, 0.0]])))
-    assert mean_within(np.zeros((2, 2))) == 0.0
-    assert math.isnan(mean_within(np.zeros((1, 1))))
-    three = np.array([[0, 1, np.nan], [1, 0, 4], [np.nan, 4, 0]])
-    assert mean_within(three) == 2.5
+    ours = np.array([[0, 0.2, 1, 1], [0.2, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
+    assert average(ours, alike(*"ABCC"), 2) == [1.0, None, 0.0]
+    assert average(ours[1:3, 1:3], alike(*"BC"), 1) == [1.0, None, None]
+    three = np.array([[0, 1, np.nan, 2], [1, 0, 4, np.nan], [np.nan, 4, 0, 6], [2, np.nan, 6, 0]])
+    assert average(three, alike(*"ABCD"), 3) == [4.0, 2.5, None]
+
+
+def alike(*answers: str) -> np.ndarray:
+    """Return which of these answers are one."""
+    return np.array(answers)[:, None] == np.array(answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "n_ours", "kept"),
+    [
+        ("ABCDEFGHIJ", 5, "ABCDEFGHIJ"),
+        ("ABBCDEFFFG", 5, "ABCDEFG"),  # copies: the other side never gave them
+        ("AAABCAADEF", 5, "AAABCAADEF"),  # both gave A: it is what the case usually comes to
+        ("ABBBBCDDDD", 5, "ABCD"),  # the first answer was decoded, and a cache gave the others
+        ("AAAAAABCDE", 5, "AAAAAABCDE"),
+        ("AAABB", 3, "AB"),
+    ],
+)
+def test_an_answer_given_again_is_a_sample_only_where_the_other_side_gives_it_too(
+    answers: str, n_ours: int, kept: str
+) -> None:
+    [counts] = find_samples(alike(*answers)[None], n_ours)
+    assert "".join(answer for answer, counted in zip(answers, counts, strict=True) if counted) == kept
+
+
+def test_copies_do_not_make_a_side_look_quieter_than_it_is() -> None:
+    """Five answers a side, all 1 nat² from each other; of either side two are copies of another one."""
+    are_alike = alike(*"ABCCCDEFFF")
+    assert average(np.where(are_alike, 0.0, 1.0), are_alike, 5) == [1.0, 1.0, 1.0]
+
+
+def test_two_samples_that_differ_do_not_show_a_sides_noise() -> None:
+    are_alike = alike(*"ABBBBCDDDD")
+    assert average(np.where(are_alike, 0.0, 1.0), are_alike, 5) == [1.0, None, None]
+    are_alike = alike(*"AAAAABCDDE")  # a side that always answers the same shows none
+    assert average(np.where(are_alike, 0.0, 1.0), are_alike, 5) == [1.0, 0.0, 1.0]
 
 
 def test_the_chance_is_that_of_the_signed_rank_test() -> None:

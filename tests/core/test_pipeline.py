@@ -31,6 +31,7 @@ from evalboard.core.compare import (
     run,
 )
 from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
+from evalboard.wording.computation import write_computation
 from tests.core import stacks
 
 N_CASES = 24
@@ -137,7 +138,7 @@ def measured(one: Side) -> PairNoise:
         served=[one.buckets[:, at] for at in range(len(one.repeats))],
         find_places=lambda repeat, cases: {case: given[repeat][case] for case in cases},
         reader=Kept(),
-        is_reported=False,
+        is_reported=one.is_reported,
     )
     by_bucket: dict[int | None, Measured] = {bucket: ended.measure(bucket, logits="bfloat16", batch_class="mixed")}
     return PairNoise(by_bucket, by_bucket, are_batches_equal=True)
@@ -208,3 +209,85 @@ def test_a_side_against_itself_asks_for_nothing(sides: tuple[Side, Side, Reads])
     assert report.flips == []
     assert report.summary["counts"]["identical"] == N_CASES
     assert (report.summary["version"], report.summary["noise"]) == (COMPARISON_VERSION, None)
+
+
+@pytest.mark.parametrize(("n_faults", "n_unexplained"), [(0, 0), (2, 0), (3, 3), (7, 7)])
+def test_tokens_that_logprobs_do_not_explain_are_counted_beside_a_test_that_sees_none(
+    n_faults: int, n_unexplained: int
+) -> None:
+    """The test reads what comes before a flip; a sampler that takes another token leaves that as it was."""
+    cases = list(stacks.repeated(N_CASES, 3, noise=(0.03, 0.03), seed=5))
+    ours, theirs = ([[case[at][repeat] for case in cases] for repeat in range(3)] for at in (0, 1))
+    for repeat in theirs:
+        for case in range(n_faults):
+            repeat[case] = fault(repeat[case], 20)
+    words = WordsById(lambda _: Vocabulary.unpack(pack_vocabulary([b"%d" % token for token in range(1000)])))
+    baseline = side(ours, bucket=1)
+    made = run(baseline, side(theirs, bucket=1), Reads(Kept(), words, lambda: measured(baseline))).summary
+    assert (made["computation"]["answer"], made["computation"]["n_unexplained"]) == ("one", n_unexplained)
+    assert write_computation(made["computation"]).endswith("do not explain.") == (n_unexplained > 0)
+
+
+def fault(trace: TokenTrace, at: int) -> TokenTrace:
+    """Return the answer with the second token chosen at one position."""
+    tokens, logprobs = trace.token_ids.copy(), trace.logprobs.copy()
+    tokens[at], logprobs[at] = trace.alternative_ids[at, 1], trace.alternative_logprobs[at, 1]
+    return replace(trace, token_ids=tokens, logprobs=logprobs)
+
+
+def logged(given: Given) -> Side:
+    """A side of a log: decimals, and nothing known of the batches."""
+    return replace(side(given, bucket=1), is_reported=True)
+
+
+def jitter(given: Given, seed: int) -> list[list[TokenTrace | None]]:
+    """The same answers with every logprob off by up to 6e-7 nats, as another way to write it."""
+    rng = np.random.default_rng(seed)
+
+    def move(logprobs: NDArray[np.float32]) -> NDArray[np.float32]:
+        return (logprobs + rng.uniform(-6e-7, 6e-7, logprobs.shape)).astype(np.float32)
+
+    def jittered(trace: TokenTrace | None) -> TokenTrace | None:
+        return trace and replace(
+            trace, logprobs=move(trace.logprobs), alternative_logprobs=move(trace.alternative_logprobs)
+        )
+
+    return [[jittered(trace) for trace in repeat] for repeat in given]
+
+
+@pytest.mark.parametrize(
+    ("noise", "shift", "n_copied"), [(0.0, 0.0, 0), (0.0, 0.03, 0), (0.03, 0.0, 0), (0.03, 0.03, 0), (0.03, 0.0, 2)]
+)
+def test_another_way_to_write_a_decimal_changes_nothing(noise: float, shift: float, n_copied: int) -> None:
+    """Four cases are the same on both sides, and of the others so many of a side's repeats are copies."""
+    cases = list(stacks.repeated(N_CASES, 4, noise=(noise, noise), shift=shift, seed=5))
+    ours, theirs = ([[case[at][repeat] for case in cases] for repeat in range(4)] for at in (0, 1))
+    for repeats in (ours, theirs):
+        repeats[4 - n_copied :] = repeats[:n_copied]
+        for each in repeats:
+            each[:4] = ours[0][:4]
+
+    def compare(ours: Given, theirs: Given) -> dict[str, Any]:
+        words = WordsById(lambda _: Vocabulary.unpack(pack_vocabulary([b"%d" % token for token in range(1000)])))
+        baseline, candidate = logged(ours), logged(theirs)
+        return run(baseline, candidate, Reads(Kept(), words, lambda: measured(baseline))).summary
+
+    exact, written = compare(ours, theirs), compare(jitter(ours, 1), jitter(theirs, 2))
+    assert exact["computation"]["answer"] in {"one", "two", "apart", "unknown"}
+    assert_same(written, exact)
+
+
+def assert_same(written: Any, exact: Any, at: str = "") -> None:
+    """Compare two documents, numbers by what a few decimals that are off make of them."""
+    if isinstance(exact, dict):
+        assert written.keys() == exact.keys(), at
+        for name in exact:
+            assert_same(written[name], exact[name], f"{at}.{name}")
+    elif isinstance(exact, list):
+        assert len(written) == len(exact), at
+        for place, (one, other) in enumerate(zip(written, exact, strict=True)):
+            assert_same(one, other, f"{at}[{place}]")
+    elif isinstance(exact, float):
+        assert written == pytest.approx(exact, rel=1e-3, abs=1e-5), at
+    else:
+        assert written == exact, at

@@ -63,7 +63,8 @@ def test_one_number_of_two_vocabularies_is_not_one_token():
     ours, theirs = spelled(0, 1, is_logged=False), spelled(0, 1, is_logged=False)
     theirs = TracedText(" The<end>", theirs.trace, 2, is_logged=False)
     [table] = distance_tables([[ours, theirs]], other)
-    assert table[0, 1] != 0
+    assert table.nats[0, 1] != 0
+    assert not table.are_alike[0, 1]
 
 
 def test_a_token_far_below_forbidden_ones_is_no_fault_of_a_sampler():

@@ -76,18 +76,27 @@ def test_the_notes_say_what_the_file_does_not_hold(written: Written) -> None:
     assert read(written, line).notes == (WITHOUT_TEXT, ROUNDED.format(n="1 token"))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"logprobs": [-0.5]}, "line 2: logprobs has 1 numbers for 30 tokens"),
-        ({"token_ids": ["a"]}, "line 2: token_ids must be a list of token ids"),
-        ({"id": "a\nb"}, "id must be 1 to 200 characters"),
-    ],
-)
-def test_what_is_no_rollout_is_refused_by_its_line(written: Written, change: dict[str, Any], words: str) -> None:
-    first, second = rollouts.rows(2)
+ODD = [
+    ({"logprobs": [-0.5]}, "line 2: logprobs has 1 numbers for 30 tokens"),
+    ({"token_ids": ["a"]}, "line 2: token_ids must be a list of token ids"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), ODD)
+def test_one_odd_row_is_left_out_with_its_line_and_the_others_keep_their_places(
+    written: Written, change: dict[str, Any], words: str
+) -> None:
+    first, second, third = (row | {"id": "same"} for row in rollouts.rows(3))
+    run = read(written, first, second | change, third)
+    assert [response.case_id for response in run.responses] == ["rollout-1", "rollout-3"]
+    assert run.notes[0].startswith(f"Of step-12.jsonl 1 of 3 rows cannot be read and are missing: {words}")
+
+
+@pytest.mark.parametrize(("change", "words"), [*ODD, ({"id": "a\nb"}, "id must be 1 to 200 characters")])
+def test_a_file_of_odd_rows_is_refused_by_their_lines(written: Written, change: dict[str, Any], words: str) -> None:
+    first, second, third = rollouts.rows(3)
     with pytest.raises(InvalidInput, match=words) as refused:
-        read(written, first, second | change)
+        read(written, first, second | change, third | change)
     assert list(refused.value.fields) == ["step-12.jsonl"]
 
 

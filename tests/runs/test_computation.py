@@ -73,7 +73,7 @@ def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_
     )
     same = computation(baseline, again)
     assert (same.answer, same.n_cases, same.is_one_bucket) == ("one", N_CASES, True)
-    assert same.text.startswith("No sign of two computations: over 24 cases with any difference")
+    assert same.text.startswith("Where both sides wrote the same tokens, their logprobs agree as closely as repeats")
     judged = computation(baseline, altered)
     assert (judged.answer, judged.is_steady, judged.chance is not None and judged.chance < 0.001) == (
         "two",
@@ -136,3 +136,27 @@ def test_only_the_bucket_that_served_most_is_judged(
         decode(candidate, index, far, served)
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.is_steady, judged.n_cases) == ("one", True, N_CASES - 1)
+
+
+def test_responses_from_another_build_are_left_out(version: SuiteVersionRecord, batched: EngineProcess) -> None:
+    """Five of the candidate's responses are half a nat off; both sides otherwise are one computation."""
+    traces = [recorded(case) for case in range(N_CASES)]
+    sides = [repeats(traces, 5, noise=NOISE, seed=seed) for seed in (1, 500)]
+    for case in range(5):
+        sides[1][case][case] = Answer(moved(traces[case], 0.5, seed=case))
+    baseline, candidate = (stored(version, *side, by=batched) for side in sides)
+    judged = computation(baseline, candidate)
+    assert (judged.answer, judged.n_strays_baseline, judged.n_strays_candidate) == ("one", 0, 5)
+    assert judged.noise == pytest.approx(NOISE, rel=0.5)
+    assert judged.text.startswith("The candidate was answered by two builds (5 responses). Without them: where")
+
+
+def test_copies_of_answers_are_no_sign_of_two_computations(version: SuiteVersionRecord, batched: EngineProcess) -> None:
+    """Two repeats of five are copies on either side; or all but the first, of which nothing can be said."""
+    traces = [recorded(case) for case in range(N_CASES)]
+    for n_copies, answer in ((1, "one"), (3, "unknown")):
+        sides = [repeats(traces, 5, noise=0.02, seed=seed) for seed in (1, 50_000)]
+        for side in sides:
+            side[5 - n_copies :] = [side[4 - n_copies]] * n_copies
+        judged = computation(*(stored(version, *side, by=batched) for side in sides))
+        assert (judged.answer, judged.n_differing) == (answer, N_CASES)

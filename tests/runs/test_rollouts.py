@@ -13,7 +13,7 @@ from runs.forced import answers_elsewhere, create_forced, read, reported_scoring
 from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import EndpointRecord, ForcedScoringRecord, ProfileRecord, RunRecord, TraceBlock
-from runs.run import delete_run, response_page, stored_trace
+from runs.run import delete_run, response_page, run_report, stored_trace
 from tests import build, forced, rollouts
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +45,12 @@ def test_the_trainer_s_logprobs_are_a_forced_scoring_without_a_stack(tmp_path: P
     [worst, *_] = read.worst_answers(int(scoring.id), limit=9)
     assert (worst.case, worst.repeat, worst.figures.worst_at) == ("roll-3", 1, 17)
     assert (worst.id, worst.figures.worst_at) == (scoring.figures.worst.answer, scoring.figures.worst.position)
+
+
+def test_answers_that_are_known_by_ids_alone_are_not_called_empty(tmp_path: Path) -> None:
+    report = run_report(imported(tmp_path, rollouts.rows()).pk)
+    assert report.endings == {}
+    assert "ended_otherwise" not in {warning.code for warning in report.warnings}
 
 
 def test_the_figures_are_those_of_the_check_without_a_server(tmp_path: Path) -> None:

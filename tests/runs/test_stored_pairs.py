@@ -96,6 +96,9 @@ def test_distances_are_the_same_however_many_cases_are_measured_at_once(monkeypa
     alone = [distance_tables([case], WORDS)[0] for case in cases]
     for at_once in (1 << 15, 100, 1):
         monkeypatch.setattr("evalboard.core.compare.traced_text.MEASURED_AT_ONCE", at_once)
-        assert all(map(np.array_equal, distance_tables(cases, WORDS)[:-1], alone))
-    assert np.isnan(distance_tables(cases, WORDS)[-1][0, 1])
-    assert all(table[0, 2] == 0 < table[0, 1] == table[2, 1] for table in alone[:-1])
+        for table, by_itself in zip(distance_tables(cases, WORDS)[:-1], alone, strict=False):
+            assert np.array_equal(table.nats, by_itself.nats)
+            assert np.array_equal(table.are_alike, by_itself.are_alike)
+    assert np.isnan(distance_tables(cases, WORDS)[-1].nats[0, 1])
+    assert all(table.nats[0, 2] == 0 < table.nats[0, 1] == table.nats[2, 1] for table in alone[:-1])
+    assert all(table.are_alike.sum() == len(table.nats) + 2 for table in alone[:-1])

@@ -55,7 +55,13 @@ def test_one_client_stays_open_between_two_pieces_of_work(calls: OpenClients, se
     assert opened(calls, endpoint()) is first
     assert first.done == ["open"]
     first.how.pop("limits")
-    assert first.how == {"response_seconds": 77, "first_byte_seconds": 70, "concurrency": 8, "learns": True}
+    assert first.how == {
+        "response_seconds": 77,
+        "first_byte_seconds": 70,
+        "concurrency": 8,
+        "learns": True,
+        "refused": (),
+    }
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,7 @@ def test_one_client_stays_open_between_two_pieces_of_work(calls: OpenClients, se
         ({"concurrency": 2}, {}),
         ({}, {"is_alone": True}),
         ({}, {"learns": False}),
+        ({}, {"refused": ["temperature"]}),
     ],
 )
 def test_what_a_client_is_made_of_has_changed_so_another_one_takes_its_place(

@@ -121,7 +121,13 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     for script in scripts:
         server.script = lambda received, script=script: script.get(number(received), saying("stop", "blue"))
         runs.append(worked(runner, new_run(8, repeats=2)))
-    assert run_report(runs[0].pk).errors.by_code == {"prompt_filtered": 2}
+    assert [run.status for run in runs] == [RunRecord.Status.FINISHED] * 2
+    report = run_report(runs[0].pk)
+    assert report.errors.by_code == {"prompt_filtered": 2}
+    assert [(repeat.score, repeat.n_missing) for repeat in report.repeats] == [(pytest.approx(100 * 6 / 7), 0)] * 2
+    assert report.range == pytest.approx([100 * 6 / 7] * 2)
+    [warning] = [each.text for each in report.warnings if each.code == "prompts_filtered"]
+    assert warning == "The provider's filter refused the prompt 2 of 16 times; the score is over the rest."
     gate = {"suite": "words", "candidate": runs[1].pk, "baseline": runs[0].pk}
     release = create_release(gates=[gate], user=build.user())
     assert release.verdict is not None
@@ -138,3 +144,17 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
         "The providers of both sides refused 1 prompt; the verdict leaves it out.",
     ]
     assert document["gates"][0]["n_cases"] == 7
+
+
+def test_a_run_whose_prompts_are_all_refused_or_that_lost_another_call_is_incomplete(
+    server: ScriptedServer,  # noqa: F811
+    new_run: Callable[..., RunRecord],  # noqa: F811
+    runner: Runner,  # noqa: F811
+) -> None:
+    refused = status(400, words="Blocked by our content management policy.", code="content_filter")
+    server.script = lambda received: refused
+    assert worked(runner, new_run(4)).status == RunRecord.Status.INCOMPLETE
+    lost = {0: refused, 1: status(400, words="Bad case.")}
+    server.script = lambda received: lost.get(number(received), saying("stop", "blue"))
+    run = worked(runner, new_run(4))
+    assert (run.status, run_report(run.pk).repeats[0].n_missing) == (RunRecord.Status.INCOMPLETE, 1)

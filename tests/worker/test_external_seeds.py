@@ -12,6 +12,7 @@ from evalboard.contract.facts import SettingFact
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.wording import run as wording
 from runs.catalogue import create_profile
+from runs.compare import compare
 from runs.models import EndpointRecord, ProbeRecord, ProfileRecord, ResponseRecord, RunRecord
 from runs.release import create_release, release_report
 from runs.run import create_run, run_report
@@ -118,6 +119,19 @@ def temperature_of(run: RunRecord) -> SettingFact:
     return next(fact for fact in run_report(run.pk).settings if fact.name == "temperature")
 
 
+def checked(*rows: tuple[str, str]) -> ProbeRecord:
+    """A capability check of the endpoint that ended with these parameters and states."""
+    return ProbeRecord.objects.create(
+        endpoint=EndpointRecord.objects.get(),
+        profile=ProfileRecord.objects.get(slug="fast"),
+        kind="capability",
+        parameters={},
+        status=ProbeRecord.Status.FINISHED,
+        finished_at=Now(),
+        finding={"numbers": {"rows": [{"parameter": name, "state": state, "detail": {}} for name, state in rows]}},
+    )
+
+
 def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runner: Runner, client: Client) -> None:
     run = ran(runner)
     fact = temperature_of(run)
@@ -134,18 +148,22 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
 
 
+def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner, server: ScriptedServer) -> None:
+    rows = [("temperature", "refused"), ("max_tokens", "refused"), ("logprobs", "honoured")]
+    check = checked(*rows)
+    run = ran(runner, repeats=1)
+    assert len(server.requests) == N_CASES  # none was refused
+    assert not any("temperature" in received.body for received in server.requests)
+    assert all("max_tokens" in received.body and "logprobs" in received.body for received in server.requests)
+    fact = temperature_of(run)
+    assert (fact.sent, fact.state, fact.source, fact.probe) == (None, "unknown", "refusal", str(check.pk))
+    _, (_, sent), _ = wording.describe_course(run_report(run.pk))
+    assert sent == f"The same but temperature: the server refused it, as probe {check.pk} found."
+
+
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
     server.script = lambda _: ok()
-    row = {"parameter": "temperature", "asked": "0, 1", "state": "ignored", "detail": {}}
-    check = ProbeRecord.objects.create(
-        endpoint=EndpointRecord.objects.get(),
-        profile=ProfileRecord.objects.get(slug="fast"),
-        kind="capability",
-        parameters={},
-        status=ProbeRecord.Status.FINISHED,
-        finished_at=Now(),
-        finding={"state": "ignores", "sentence": "", "numbers": {"rows": [row]}},
-    )
+    check = checked(("temperature", "ignored"))
     run = ran(runner, repeats=1)
     fact = temperature_of(run)
     assert (fact.state, fact.source, fact.sent, fact.probe) == ("contradicted", "check", 0.0, str(check.pk))
@@ -203,6 +221,25 @@ def test_answers_that_are_not_greedy_contradict_a_temperature_of_0(
     assert {"not_greedy", "sampled"} <= {each.code for each in release.warnings}
     server.script = drops_temperature(len(server.requests) + 2)
     assert temperature_of(ran(runner)).state == "known"
+
+
+def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: ScriptedServer, runner: Runner) -> None:
+    runs = []
+    for model in ("lab/paint-1b-2025-01-31", "paint-mini"):
+        server.script = lambda _, model=model: ok(model=model)
+        runs.append(ran(runner, repeats=2))
+    compared = compare(baseline=runs[0].pk, candidate=runs[1].pk).summary
+    [block] = [block for block in compared["blocks"] if block["code"] == "other_model"]
+    n = 2 * N_CASES
+    assert block["text"] == f"The candidate asked for lab/paint-1b; paint-mini answered {n} of {n}."
+    assert [moved for moved in compared["moved"] if moved["field"] == "model"] == [
+        {"field": "model", "baseline": "lab/paint-1b", "candidate": "paint-mini"}
+    ]
+    gate = {"suite": "words", "baseline": runs[0].pk, "candidate": runs[1].pk}
+    report = release_report(create_release(gates=[gate], treatment="stack").pk)
+    assert report.verdict == "not_comparable"
+    assert "model_changed" in {reason.code for reason in report.reasons}
+    assert block["text"] in {warning.text for warning in report.warnings}
 
 
 def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:

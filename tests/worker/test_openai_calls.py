@@ -166,6 +166,9 @@ def streamed(*deltas: Mapping[str, Any], end: str | None = None, kind: str = "te
     return Reply(content.encode(), headers={"Content-Type": kind})
 
 
+RAIN_CHOICE = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Rain."}}
+RAIN = {"choices": [RAIN_CHOICE]}
+RAIN_JSON = json.dumps(RAIN).encode()
 # What each fault ends as, and after how many calls.
 WITHOUT_REASON = {"choices": [{"index": 0, "finish_reason": None, "message": {"role": "assistant", "content": "Half"}}]}
 FAULTS: dict[str, tuple[Reply, str, int, str]] = {
@@ -193,6 +196,14 @@ FAULTS: dict[str, tuple[Reply, str, int, str]] = {
         "cannot be unpacked",
     ),
     "packed by what was not wanted": (Reply(b"??", headers={"Content-Encoding": "br"}), "not_json", 1, "br"),
+    "a comment before the object": (Reply(b": waiting\n\n" + RAIN_JSON), "not_json", 1, "begins: : waiting"),
+    "another encoding": (Reply(RAIN_JSON.replace(b"Rain", b"\xfcber")), "not_json", 1, "is no JSON"),
+    "a task that was taken for later": (
+        Reply({"id": "t-1", "status": "queued"}, status=202),
+        "no_answer",
+        1,
+        "no choice",
+    ),
     "a refusal of this case": (status(400, words="Bad tools."), "call_refused", 1, "Bad tools."),
     "413": (status(413), "call_refused", 1, "It answered 413"),
     "too long a prompt": (
@@ -232,6 +243,34 @@ def test_a_fault_ends_as_its_code_and_never_as_an_answer(name: str) -> None:
     assert failed(outcome).code == code
     assert words in failed(outcome).detail
     assert sum(received.prompt == "Question 1?" for received in server.requests) == n_calls
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(RAIN), id="one choice and nothing else"),
+        pytest.param(Reply(RAIN, status=201), id="201"),
+        pytest.param(Reply(RAIN, status=206), id="206"),
+        pytest.param(Reply(b"\xef\xbb\xbf" + RAIN_JSON), id="a byte order mark"),
+        pytest.param(Reply(b"\n\n  \n" + RAIN_JSON), id="blank lines before it"),
+        pytest.param(Reply(RAIN_JSON.replace(b'{"choices"', b'{"id": "a", "id": "b", "choices"')), id="a key twice"),
+        pytest.param(
+            Reply({"choices": [{**RAIN_CHOICE, "index": 1, "message": {"content": "Snow."}}, RAIN_CHOICE]}),
+            id="the second choice first",
+        ),
+        pytest.param(ok(**RAIN, usage={"prompt_tokens": 5.0, "completion_tokens": 2.0}), id="counts with a point"),
+        pytest.param(ok(**RAIN, usage=None, system_fingerprint=None), id="nulls"),
+        pytest.param(
+            saying([{"type": "text", "text": "Rain."}, {"type": "reference", "reference_ids": ["d1"]}]),
+            id="a reference beside the text",
+        ),
+    ],
+)
+def test_what_only_looks_odd_is_an_answer(reply: Reply) -> None:
+    with ScriptedServer(reply) as server:
+        outcome = answered(*decode(server))
+    assert (outcome.response.text, outcome.response.finish_reason) == ("Rain.", "stop")
+    assert (outcome.call.n_tries, outcome.call.dropped) == (1, ())
 
 
 def for_case_1(reply: Reply) -> Callable[[Received], Reply]:

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -36,7 +36,7 @@ from worker.engines.openai_answer import (
     read_body,
 )
 from worker.engines.openai_decoding import CalledOff, CaseCall, Decoding, Doubtful
-from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
+from worker.engines.openai_request import NEVER_LEFT_OUT, Built, Dialect, NotCallable, build, learn
 from worker.engines.openai_retries import (
     LONGEST_WAIT_SECONDS,
     MAX_TRIES,
@@ -70,6 +70,7 @@ class OpenAIEngine:
 
     `n_failures`: failed tries in a row, from the endpoint's own number on; whoever stores answers stores it.
     learns: a parameter that the server refuses by name is left out of the calls that follow; else such a call fails.
+    refused: such parameters that are known already.
     first_byte_seconds: within which an answer must begin; None: as long as the whole may take. limits: what all workers
     together may ask of the endpoint.
     randomness, sleep: for tests; `sleep` takes seconds in place of a wait that `abort` ends.
@@ -83,6 +84,7 @@ class OpenAIEngine:
         concurrency: int,
         first_byte_seconds: float | None = None,
         learns: bool = True,
+        refused: Collection[str] = (),
         limits: CallLimits | None = None,
         randomness: random.Random | None = None,
         sleep: Callable[[float], None] | None = None,
@@ -98,7 +100,7 @@ class OpenAIEngine:
         self._sleep = sleep
         self._circuit = Circuit(endpoint.n_failures)
         self._dialect_lock = threading.Lock()
-        self._dialect = Dialect()
+        self._dialect = Dialect(frozenset(refused) - NEVER_LEFT_OUT)
         self._is_vllm = False
         self._not_before = 0.0  # by the monotonic clock: the server wants to be left alone until then
         self._good: DecodeRequest | None = None  # was answered

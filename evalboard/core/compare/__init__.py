@@ -53,7 +53,16 @@ from evalboard.core.compare.replay import (
     make_failed_result,
 )
 from evalboard.core.compare.scores import judge_outcomes, list_scores
-from evalboard.core.compare.sides import AnswerKey, Bools, BucketFacts, Indexes, ScoredAnswer, Side, read_side_draws
+from evalboard.core.compare.sides import (
+    NO_STRAYS,
+    AnswerKey,
+    Bools,
+    BucketFacts,
+    Indexes,
+    ScoredAnswer,
+    Side,
+    read_side_draws,
+)
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables, find_parting
 
 __all__ = [
@@ -66,6 +75,7 @@ __all__ = [
     "ENDED",
     "LOADED_BATCHES",
     "NO_PART",
+    "NO_STRAYS",
     "PARTED_ALIKE",
     "REPLAY_OUTCOMES",
     "SCORE_MISSING",

@@ -19,6 +19,7 @@ BLOCK_WARNINGS = frozenset(
         "service_unchanged",
         "identity_assumed",
         "stack_reported",
+        "other_model",
     }
 )
 # In the order of docs/verdict.md: what comes first is what a verdict names first.
@@ -59,7 +60,8 @@ class ServedShare:
 
     fingerprint: of what served, the model apart, by which two are compared. shown: of all that the bucket's fingerprint
     covers, by which pages know it; the two differ where a report names the model too. manifest: what served, the model
-    apart. named: what tells a model from others whose weights nobody knows.
+    apart. named: what tells a model from others whose weights nobody knows. asked_name: the model that was asked for,
+    where answers name another one, which is model_name then; "" elsewhere.
     """
 
     model_name: str
@@ -71,6 +73,8 @@ class ServedShare:
     share: float
     named: str = ""
     shown: str = ""
+    asked_name: str = ""
+    n_responses: int = 0
 
     @property
     def model(self) -> str:
@@ -174,9 +178,17 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: 
 
 
 def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
-    """Find sides that several buckets served; `moved`: between the two that served most."""
+    """Find sides that several buckets served, and sides that another model answered than was asked for.
+
+    moved: between the two buckets that served most.
+    """
     blocks = []
     for name, side in (("baseline", baseline), ("candidate", candidate)):
+        if others := [each for each in side.served if each.asked_name]:
+            n, total = (sum(each.n_responses for each in given) for given in (others, side.served))
+            models = list(dict.fromkeys(each.model_name for each in others))
+            facts = {"side": name, "asked": others[0].asked_name, "answered": models, "n": n, "total": total}
+            blocks.append(Block("other_model", facts))
         if len(side.served) > 1:
             shares = [
                 {

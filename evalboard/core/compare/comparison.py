@@ -59,6 +59,10 @@ ESTABLISHED = frozenset(
     }
 )
 
+# A token was chosen that noise of the logprobs before it does not explain.
+UNEXPLAINED = ("leak", "larger_shift", "sampler_fault")
+MIN_UNEXPLAINED, MIN_UNEXPLAINED_SHARE = 3, 0.01  # of the cases judged: noise alone makes fewer
+
 Json = dict[str, Any]
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.uint8]
@@ -181,8 +185,10 @@ def complete_summary(
     case_indexes: Indexes,
     noise_of: ledger.NoiseOfCases,
 ) -> Json:
-    """Return the whole summary. begun: what was said before any pair was looked at. is_read: bool[m], the pairs that do
-    not differ and have logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case
+    """Return the whole summary.
+
+    begun: what was said before any pair was looked at. is_read: bool[m], the pairs that do not differ and have
+    logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case
     of the pairing. noise_of: as in `ledger.make_ledger`.
     """
     kinds = np.full(len(matched.pairing), PAIR_KINDS.index("identical"), np.uint8)
@@ -196,6 +202,7 @@ def complete_summary(
     clusters, n_clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
     return {
         **begun,
+        "noise": begun["noise"] if len(differing.pairs) or len(matched.pairing.missing_cases) else None,
         "counts": _counts(matched, kinds, is_flipped),
         "score": breakdown.score.to_stored(),
         "ledger": [row.to_stored() for row in breakdown.rows],
@@ -226,6 +233,20 @@ def _larger_shifts(pairs: Pairing, differing: DifferingPairs, is_read: Bools) ->
         "n_read": int(np.count_nonzero(read)),
         "n_established": int(np.count_nonzero(established_cases & ~read)),
     }
+
+
+def count_unexplained(pairs: Pairing, differing: DifferingPairs, is_read: Bools) -> int:
+    """Return in how many cases a token was chosen that noise does not explain; 0 where they may be noise's.
+
+    is_read: as in `complete_summary`.
+    """
+    codes = [CAUSE_CODES[cause] for cause in UNEXPLAINED]
+    is_odd = (np.isin(differing.causes, codes) | np.isin(differing.looks, codes)) & (differing.flips != NO_POSITION)
+    is_judged = is_read.copy()
+    is_judged[differing.pairs] = is_odd | (differing.shifts != NO_POSITION)
+    n = len(np.unique(pairs.cases[differing.pairs[is_odd]]))
+    least = max(MIN_UNEXPLAINED, MIN_UNEXPLAINED_SHARE * len(np.unique(pairs.cases[is_judged])))
+    return n if n >= least else 0
 
 
 def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:

@@ -19,18 +19,19 @@ from numpy.typing import NDArray
 from evalboard.contract.compare import OneComputation
 from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
-from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables
+from evalboard.core.compare.traced_text import CaseDistances, TracedText, WordsById, distance_tables
 from evalboard.core.stats import (
     assume_logit_sd,
+    average_distances,
     is_left_out,
     judge_distances,
     judge_steady,
-    mean_within,
     tell_apart,
 )
 from evalboard.core.trace import TokenTrace, differ
 
-MAX_CASES = 100  # that are read
+MAX_CASES = 100  # that are judged
+MAX_UNEQUAL = 1000  # that are read to know which of them differ, where digests do not show it
 MAX_REPEATS = 5  # of each side that are read
 _NONE = np.zeros(2, np.uint64)  # the digest of a response that is missing
 
@@ -82,22 +83,29 @@ class CaseRead:
     baseline: list[TracedText] = field(default_factory=list)
     candidate: list[TracedText] = field(default_factory=list)
 
-    def average(self, table: NDArray[np.float64], *, is_steady: bool) -> tuple[float, float, float]:
-        """Return the mean distance across the stacks and within either, NaN where it is not known.
+    def average(self, table: CaseDistances, *, is_steady: bool) -> NDArray[np.float64]:
+        """Return float64[3]: the mean distance across the stacks and within either, NaN where it is not known.
 
         table: their `distance_tables`, the baseline's answers first. is_steady: both give the same bits for the same
         tokens. Each answer is then held against itself; else all of a case are held against each other, as far as they
         begin alike.
         """
         n = len(self.baseline)
-        across = table[:n, n:]
-        if is_steady:
-            return _mean(np.diagonal(across)), 0.0, 0.0
-        return _mean(across), mean_within(table[:n, :n]), mean_within(table[n:, n:])
+        if not is_steady:
+            averages: NDArray[np.float64] = average_distances(table.nats[None], table.are_alike[None], n)[0]
+            return averages
+        across = np.diagonal(table.nats[:n, n:])
+        known = across[~np.isnan(across)]
+        return np.array([known.mean() if len(known) else np.nan, 0.0, 0.0])
 
 
-def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: WordsById) -> dict[str, Any]:
-    """Return {"is_one_bucket"} and the fields of OneComputation, as a comparison's summary keeps them."""
+def judge_computation(
+    baseline: Side, candidate: Side, traces: Traces, words: WordsById, *, is_one_vocabulary: bool = True
+) -> dict[str, Any]:
+    """Return {"is_one_bucket"} and the fields of OneComputation, as a comparison's summary keeps them.
+
+    is_one_vocabulary: an id is one token on both sides. Else equal digests of traces say nothing.
+    """
     sides = baseline, candidate
     mains = [side.known[bucket] for side in sides for bucket in side.bucket_ids[:1]]
     is_one_bucket = len(mains) == 2 and baseline.bucket_ids[0] == candidate.bucket_ids[0]
@@ -117,30 +125,75 @@ def judge_computation(baseline: Side, candidate: Side, traces: Traces, words: Wo
 
     judged = _judge_scored(sides, traces, measure)
     if judged is None:
-        ours, theirs = _choose(baseline), _choose(candidate)
+        (ours, n_strays), (theirs, n_strays_too) = _choose(baseline), _choose(candidate)
         n_repeats = np.column_stack([side.is_there.sum(axis=1) for side in (ours, theirs)])
         has_repeats = np.all(n_repeats >= 2, axis=1)
         digests = np.concatenate([ours.digests, theirs.digests], axis=1)[has_repeats]
-        is_moved: Bools = np.any(differ(digests, digests[:, :1]), axis=1)
+        moved = np.flatnonzero(has_repeats)
+        if is_one_vocabulary:
+            moved = moved[np.any(differ(digests, digests[:, :1]), axis=1)]
         halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
         do_repeats_agree = not any(differ(half, half[:, :1]).any() for half in halves)
-        moved = np.flatnonzero(has_repeats)[is_moved]
-        is_same = is_one_bucket and not is_moved.any()
+        if baseline.is_reported or candidate.is_reported or not is_one_vocabulary:
+            moved, do_repeats_agree = _find_moved(moved, lambda some: _read_cases(ours, theirs, some, traces), words)
+        is_moved: Bools = np.isin(np.flatnonzero(has_repeats), moved)
+        is_same = is_one_bucket and not len(moved)
         known = choose_cases(np.flatnonzero(has_repeats))
         if do_repeats_agree and (is_steady or (is_same and ours.has_traces(known))):
             judged = judge_steady(is_moved)
         else:
             cases = choose_cases(moved)
-            read = zip(ours.read(cases, traces), theirs.read(cases, traces), strict=True)
-            judged = measure([CaseRead(*each) for each in read])
+            judged = measure(_read_cases(ours, theirs, cases, traces)).model_copy(update={"n_differing": len(cases)})
             if is_one_bucket and do_repeats_agree:
                 judged = tell_apart(judged, n_repeats[moved], n_cases=len(is_moved), floor=floor)
+        strays = {"n_strays_baseline": n_strays, "n_strays_candidate": n_strays_too}
+        judged = judged.model_copy(update=strays if any(strays.values()) else {})
     return {"is_one_bucket": is_one_bucket, **judged.to_stored()}
 
 
-def choose_cases(cases: Indexes) -> Indexes:
-    """Return at most MAX_CASES of these, evenly out of all."""
-    return cases[:: max(len(cases) // MAX_CASES, 1)][:MAX_CASES]
+def choose_cases(cases: Indexes, n: int = MAX_CASES) -> Indexes:
+    """Return at most n of these, evenly out of all."""
+    return cases[:: max(len(cases) // n, 1)][:n]
+
+
+def _read_cases(ours: Chosen, theirs: Chosen, cases: Indexes, traces: Traces) -> list[CaseRead]:
+    both = zip(ours.read(cases, traces), theirs.read(cases, traces), strict=True)
+    return [CaseRead(*each) for each in both]
+
+
+def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words: WordsById) -> tuple[Indexes, bool]:
+    """Find the cases in which anything differs, of decimals by more than a step, and tell whether repeats of either
+    side agree in all. cases: whose digests differ, or say nothing.
+    """
+    moved, do_repeats_agree = [], True
+    cases = choose_cases(cases, MAX_UNEQUAL)
+    for part in np.split(cases, range(MAX_CASES, len(cases), MAX_CASES)):
+        some = read(part)
+        tables = distance_tables([[*each.baseline, *each.candidate] for each in some], words)
+        for case, each, table in zip(part.tolist(), some, tables, strict=True):
+            n = len(each.baseline)
+            if not table.are_alike.all():
+                moved.append(case)
+            do_repeats_agree &= bool(table.are_alike[:n, :n].all() and table.are_alike[n:, n:].all())
+    return np.array(moved, np.int64), do_repeats_agree
+
+
+def do_repeats_agree(side: Side, traces: Traces, words: WordsById) -> bool:
+    """Tell whether all repeats of a side are the same: their texts, and their logprobs to the bit, of decimals to a
+    step. Where digests do not show it, MAX_UNEQUAL cases are read.
+    """
+    is_there = side.is_there
+    first = np.argmax(is_there, axis=1)[:, None, None]
+    texts, moved = (
+        np.any(differ(each, np.take_along_axis(each, first, axis=1)) & is_there, axis=1)
+        for each in (side.texts, side.traces)
+    )
+    if texts.any() or not (side.is_reported and moved.any()):
+        return not (texts | moved).any()
+    repeats = np.broadcast_to(np.arange(is_there.shape[1]), is_there.shape)
+    chosen = Chosen(side, repeats, is_there)
+    cases = np.flatnonzero(moved)
+    return not len(_find_moved(cases, lambda some: [CaseRead(each) for each in chosen.read(some, traces)], words)[0])
 
 
 def _are_decoded_alike(ours: Side, theirs: Side) -> bool:
@@ -150,12 +203,19 @@ def _are_decoded_alike(ours: Side, theirs: Side) -> bool:
     return limits == other_limits and sampling == theirs.setup.sampling and not ours.draws.may_sample
 
 
-def _choose(side: Side) -> Chosen:
-    """The first draws of the side's main bucket that have a trace."""
+def _choose(side: Side) -> tuple[Chosen, int]:
+    """Return the first draws of the side's main bucket that have a trace, and how many strays are left out."""
     main = side.bucket_ids[0] if side.bucket_ids else -1
     is_ours = (side.buckets == main) & ~is_left_out(side.marks) & differ(side.traces, _NONE)
+    is_stray = np.zeros_like(is_ours)
+    is_stray[side.strays] = True
+    is_stray &= is_ours
+    # Most of a repeat is no other build's: the others are copies of each other, and it is what was decoded.
+    is_stray &= 2 * is_stray.sum(axis=0) <= is_ours.sum(axis=0)
+    n_strays = int(is_stray.sum())
+    is_ours &= ~is_stray
     repeats = np.argsort(~is_ours, axis=1, kind="stable")[:, :MAX_REPEATS]
-    return Chosen(side, repeats, np.take_along_axis(is_ours, repeats, axis=1))
+    return Chosen(side, repeats, np.take_along_axis(is_ours, repeats, axis=1)), n_strays
 
 
 def _judge_scored(
@@ -206,8 +266,3 @@ def _read_traces(
 
 def _traces(texts: Sequence[TracedText]) -> Iterator[TokenTrace]:
     return (text.trace for text in texts if text.trace is not None)
-
-
-def _mean(distances: NDArray[np.float64]) -> float:
-    known = distances[~np.isnan(distances)]
-    return float(known.mean()) if len(known) else np.nan

@@ -186,13 +186,14 @@ def _measure(laid: PairedRows, own: Sides, *, is_decimal: bool) -> Columns:
     own: the traces with the ids of their own vocabularies. is_decimal: as `drift.measure_drift` has it.
     """
     moved = drift.measure_drift(laid, is_decimal=is_decimal)
+    step = drift.DECIMAL_STEP if is_decimal else 0.0
     with np.errstate(invalid="ignore"):  # -inf minus -inf, and NaN, which is no number
         return {
             **_at_onset(laid, moved),
             **_while_shared(laid, moved),
             **_by_side(laid, is_decimal=is_decimal),
-            **_at_start(laid),
-            **_at_flip(laid, own, moved, drift.DECIMAL_STEP if is_decimal else 0.0),
+            **_at_start(laid, step),
+            **_at_flip(laid, own, moved, step),
         }
 
 
@@ -248,11 +249,11 @@ def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
     return columns | {"has_logprobs": has_logprobs.tolist(), "is_constrained": is_constrained.tolist()}
 
 
-def _at_start(laid: PairedRows) -> Columns:
-    """Measure position 0: after equal prompts both sides list nearly the same there."""
+def _at_start(laid: PairedRows, step: float) -> Columns:
+    """Measure position 0: after equal prompts both sides list nearly the same there. step: as in Listed."""
     sides = (laid.baseline, laid.candidate)
     pairs = np.flatnonzero((np.diff(sides[0].starts) > 0) & (np.diff(sides[1].starts) > 0))
-    ours, theirs = (list_rows(side, side.starts[pairs]) for side in sides)
+    ours, theirs = (list_rows(side, side.starts[pairs], step=step) for side in sides)
     gaps = np.where((ours.n > 0) & (theirs.n > 0), ours.highest - theirs.highest, np.nan)
     return {
         "start_gap": _spread(_distances(gaps), pairs, laid),
@@ -260,14 +261,13 @@ def _at_start(laid: PairedRows) -> Columns:
     }
 
 
-def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Columns:
-    """Measure tokens as each side's own ids, margins, and how far the logits must have moved.
-
-    least: in nats, the largest gap that is none.
-    """
+def _at_flip(laid: PairedRows, own: Sides, moved: Drift, step: float) -> Columns:
+    """Measure tokens as each side's own ids, margins, and how far the logits must have moved. step: as in Listed."""
     pairs = laid.flipped
     rows = [side.starts[pairs] + at for side, at in zip(own, laid.parts_at[pairs].T, strict=True)]
-    ours, theirs = list_rows(laid.baseline, rows[0]), list_rows(laid.candidate, rows[1])
+    ours, theirs = (
+        list_rows(side, own, step=step) for side, own in zip((laid.baseline, laid.candidate), rows, strict=True)
+    )
     token, token_too = laid.baseline.token_ids[rows[0]], laid.candidate.token_ids[rows[1]]
     logprob, logprob_too = (side.logprobs[each].astype(np.float64) for side, each in zip(own, rows, strict=True))
     movement = _lead(ours, token, token_too, logprob) + _lead(theirs, token_too, token, logprob_too)
@@ -281,7 +281,7 @@ def _at_flip(laid: PairedRows, own: Sides, moved: Drift, least: float) -> Column
         "gap_before_flip": _before_flip(laid, moved, pairs),
         "are_top_two_equal": are_top_two_equal(ours, theirs),
         "movement": _numbers(np.minimum(movement, MAX_MOVEMENT)),
-        "moved_by": _distances(_moved_by(laid, moved, pairs, find_largest_gap(ours, theirs), least)),
+        "moved_by": _distances(_moved_by(laid, moved, pairs, find_largest_gap(ours, theirs), step)),
     }
     flags = {
         "are_both_listed": are_both_listed,
@@ -303,13 +303,13 @@ def _before_flip(laid: PairedRows, moved: Drift, pairs: Indexes) -> list[float |
     return _distances(gaps)
 
 
-def _moved_by(laid: PairedRows, moved: Drift, pairs: Indexes, at_flip: Numbers, least: float) -> Numbers:
+def _moved_by(laid: PairedRows, moved: Drift, pairs: Indexes, at_flip: Numbers, step: float) -> Numbers:
     """Return the largest gaps of all positions before each flip and of the flip itself, added up."""
     rows = np.flatnonzero(moved.differs)
     begins, ends = (np.searchsorted(rows, laid.starts[each]).tolist() for each in (pairs, pairs + 1))
     gaps = moved.gaps[rows]
     before = np.array([gaps[begin:end].sum() for begin, end in zip(begins, ends, strict=True)], np.float64)
-    moved_by: Numbers = before + np.where(at_flip <= least, 0.0, at_flip)
+    moved_by: Numbers = before + np.where(at_flip <= step, 0.0, at_flip)
     return moved_by
 
 
@@ -320,7 +320,7 @@ def _lead(side: Listed, chosen: Ids, rival: Ids, logprob: Numbers) -> Numbers:
 
 
 def _is_top(side: Listed, logprob: Numbers) -> Bools:
-    return (side.n > 0) & (side.highest - logprob <= NOT_GREEDY)
+    return (side.n > 0) & (side.highest - logprob <= max(NOT_GREEDY, side.step))
 
 
 def _spread(values: Sequence[Any], pairs: Indexes, laid: PairedRows, otherwise: Any = None) -> Sequence[Any]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.compare.alignment import Alignment, Bools, Ids, Positions
+from evalboard.core.compare.alignment import NEVER, Alignment, Bools, Ids, Positions, find_firsts
 from evalboard.core.compare.paired_rows import PairedRows, Vocabularies, lay_pairs
 from evalboard.core.stats import MIN_POSITIONS
 from evalboard.core.trace import IMPOSSIBLE, NO_TOKEN, TokenTrace, TraceColumns
 
-DECIMAL_STEP = 1e-4  # a log of decimals keeps four or more: a smaller difference may be one of writing
+# A log of decimals keeps four or more: two logprobs that differ by no more may be one, written twice, and D, which is
+# made of four, may be off by two such steps.
+DECIMAL_STEP = 1e-4
 
 Numbers = NDArray[np.float64]
 Cells = NDArray[np.float32]
@@ -38,26 +40,37 @@ class Drift:
 
 
 def measure_drift(sides: Alignment | PairedRows, *, is_decimal: bool = False) -> Drift:
-    """Compare the positions that agree: bit for bit, or where a log gave decimals by more than DECIMAL_STEP."""
+    """Compare the positions that agree: bit for bit; or where a log gave decimals, to a DECIMAL_STEP."""
     baseline, candidate = sides.shared()
     with np.errstate(invalid="ignore"):  # -inf minus -inf, and NaN, which is no number and is not compared
         differs, gaps = _gaps(baseline, candidate, is_decimal)
-        shifts = _shifts(baseline, candidate)
+        shifts = _shifts(baseline, candidate, is_decimal=is_decimal)
     return Drift(sides.baseline_positions, sides.candidate_positions, differs, gaps, shifts)
 
 
 def measure_distances(
-    baseline: TraceColumns, candidate: TraceColumns, *, vocabularies: Sequence[Vocabularies | None] | None = None
-) -> Numbers:
-    """Return float64[p] in nats²: for each pair of traces the mean square of D over the positions that agree.
+    baseline: TraceColumns,
+    candidate: TraceColumns,
+    *,
+    vocabularies: Sequence[Vocabularies | None] | None = None,
+    is_decimal: bool = False,
+) -> tuple[Numbers, Bools]:
+    """Return float64[p] in nats²: for each pair of traces the mean square of D over the positions that agree; and
+    bool[p], which are equal as decimals: the same tokens, no logprob of which differs by more than DECIMAL_STEP.
 
-    NaN where D is known at fewer than MIN_POSITIONS.
+    NaN where D is known at fewer than MIN_POSITIONS. Where nothing is a decimal, none of the pairs is equal, for traces
+    that are equal to the bit need not be measured.
     """
     laid = lay_pairs(baseline, candidate, vocabularies)
     with np.errstate(invalid="ignore"):
-        shifts = find_known_shifts(_shifts(*laid.shared()), laid.starts)
+        shared = laid.shared()
+        shifts = find_known_shifts(_shifts(*shared, is_decimal=is_decimal), laid.starts)
+        are_equal = np.zeros(len(laid), np.bool_)
+        if is_decimal:
+            are_equal = (laid.parts_at[:, 0] == NEVER) & ~laid.is_approximate
+            are_equal &= find_firsts(_gaps(*shared, is_decimal)[0], laid.starts) == NEVER
     n = np.diff(shifts.starts)
-    return np.where(n >= MIN_POSITIONS, shifts.squares / np.maximum(n, 1), np.nan)
+    return np.where(n >= MIN_POSITIONS, shifts.squares / np.maximum(n, 1), np.nan), are_equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,24 +95,37 @@ def find_known_shifts(shifts: Numbers, starts: NDArray[np.int64]) -> KnownShifts
     return KnownShifts(values, rows, places, squares)
 
 
-def top_two(trace: TokenTrace) -> tuple[Ids, Cells]:
+def top_two(trace: TokenTrace, *, step: float = 0.0) -> tuple[Ids, Cells]:
     """Return int32[n, 2] and float32[n, 2]: the two most likely alternatives, equal logprobs by token id.
 
-    With two alternatives they come in the engine's order. [n, 0] where fewer are listed.
+    With two alternatives they come in the engine's order. [n, 0] where fewer are listed. step: in nats, by which equal
+    logprobs may differ.
     """
     ids, logprobs = trace.alternative_ids, trace.alternative_logprobs
     if trace.k < 2:
         return ids[:, :0], logprobs[:, :0]
     if trace.k == 2 or not len(trace):
         return ids[:, :2], logprobs[:, :2]
-    is_ranked = (logprobs[:, :2] > logprobs[:, 1:3]).all(axis=1) & ~(logprobs[:, 3:] > logprobs[:, 2:-1]).any(axis=1)
+    is_ranked = (logprobs[:, :2] - logprobs[:, 1:3] > step).all(axis=1)
+    is_ranked &= ~(logprobs[:, 3:] > logprobs[:, 2:-1]).any(axis=1)
     ids_out, logprobs_out = ids[:, :2].copy(), logprobs[:, :2].copy()
     odd = np.flatnonzero(~is_ranked)
     if len(odd):
-        order = np.lexsort((ids[odd], -logprobs[odd]), axis=1)[:, :2]
+        order = np.lexsort((ids[odd], _rank(logprobs[odd], step)), axis=1)[:, :2]
         ids_out[odd] = np.take_along_axis(ids[odd], order, axis=1)
         logprobs_out[odd] = np.take_along_axis(logprobs[odd], order, axis=1)
     return ids_out, logprobs_out
+
+
+def _rank(logprobs: Cells, step: float) -> Numbers:
+    """Return [n, k], by which alternatives are sorted: lower for a larger logprob, the same for equal ones."""
+    if not step:
+        return np.negative(logprobs, dtype=np.float64)
+    order = np.argsort(-logprobs, axis=1)
+    falls = ~(np.diff(np.take_along_axis(logprobs, order, axis=1), axis=1) >= -step)  # so NaN, which comes last, is one
+    ranks = np.zeros(logprobs.shape)
+    np.put_along_axis(ranks, order[:, 1:], np.cumsum(falls, axis=1), axis=1)
+    return ranks
 
 
 def highest(cells: NDArray[np.floating]) -> Numbers:
@@ -115,8 +141,10 @@ def _gaps(baseline: TokenTrace, candidate: TokenTrace, is_decimal: bool) -> tupl
     for ours, theirs in zip((baseline.logprobs, *listed.T), (candidate.logprobs, *listed_too.T), strict=True):
         left, right = _forbidden_alike(ours), _forbidden_alike(theirs)
         gap = np.abs(left.astype(np.float64) - right)
+        if is_decimal:
+            gap[gap <= DECIMAL_STEP] = 0.0
         are_other_bits = (left.view(np.uint32) != right.view(np.uint32)) & (gap >= 0)  # no NaN is
-        differs |= gap > DECIMAL_STEP if is_decimal else are_other_bits
+        differs |= gap > 0 if is_decimal else are_other_bits
         np.fmax(gaps, gap, out=gaps)
     return differs, gaps
 
@@ -147,9 +175,10 @@ def _both_listed(baseline: TokenTrace, candidate: TokenTrace) -> tuple[Cells, Ce
     return logprobs, in_order
 
 
-def _shifts(baseline: TokenTrace, candidate: TokenTrace) -> Numbers:
-    ids, logprobs = top_two(baseline)
-    other_ids, other_logprobs = top_two(candidate)
+def _shifts(baseline: TokenTrace, candidate: TokenTrace, *, is_decimal: bool) -> Numbers:
+    step = DECIMAL_STEP if is_decimal else 0.0
+    ids, logprobs = top_two(baseline, step=step)
+    other_ids, other_logprobs = top_two(candidate, step=step)
     if not ids.shape[1] or not other_ids.shape[1]:
         return np.full(len(baseline), np.nan)
     is_straight = (ids[:, 0] == other_ids[:, 0]) & (ids[:, 1] == other_ids[:, 1])
@@ -160,4 +189,7 @@ def _shifts(baseline: TokenTrace, candidate: TokenTrace) -> Numbers:
     margin = logprobs[:, 0].astype(np.float64) - logprobs[:, 1]
     other_margin = other_logprobs[:, 0].astype(np.float64) - other_logprobs[:, 1]
     np.negative(other_margin, where=is_crossed, out=other_margin)
-    return np.where(known, margin - other_margin, np.nan)
+    shifts: Numbers = np.where(known, margin - other_margin, np.nan)
+    if is_decimal:
+        shifts[np.abs(shifts) <= 2 * step] = 0.0
+    return shifts

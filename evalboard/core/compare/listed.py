@@ -17,11 +17,13 @@ class Listed:
     """The alternatives of p positions. ids: int32[p, k]; logprobs: float64[p, k], every forbidden token at -inf.
 
     is_listed: bool[p, k], which cells stand: those of a token with a number, the last where a token is listed twice.
+    step: in nats, by which equal logprobs may differ.
     """
 
     ids: Ids
     logprobs: Numbers
     is_listed: Bools
+    step: float = 0.0
 
     @property
     def n(self) -> Rows:
@@ -55,7 +57,7 @@ class Listed:
     @property
     def is_top_two(self) -> Bools:
         """bool[p, k]: the two most likely tokens of each position, more where logprobs are equal."""
-        return self.is_listed & (self.logprobs >= self.second[:, None])
+        return self.is_listed & (self.logprobs >= self.second[:, None] - self.step)
 
     def has(self, tokens: Ids) -> Bools:
         """Return whether each position lists a token of its own."""
@@ -74,13 +76,13 @@ class Listed:
         return self.is_listed & is_token
 
 
-def list_rows(columns: TraceColumns, rows: Rows) -> Listed:
-    """Return what some rows of the columns list."""
+def list_rows(columns: TraceColumns, rows: Rows, *, step: float = 0.0) -> Listed:
+    """Return what some rows of the columns list. step: as in Listed."""
     ids, logprobs = columns.alternative_ids[rows], columns.alternative_logprobs[rows].astype(np.float64)
     is_listed = (ids != NO_TOKEN) & ~np.isnan(logprobs)
     is_same = (ids[:, :, None] == ids[:, None, :]) & is_listed[:, None, :]
     is_listed &= ~np.triu(is_same, 1).any(axis=2)
-    return Listed(ids, np.where(logprobs > IMPOSSIBLE, logprobs, -np.inf), is_listed)
+    return Listed(ids, np.where(logprobs > IMPOSSIBLE, logprobs, -np.inf), is_listed, step)
 
 
 def are_top_two_equal(ours: Listed, theirs: Listed) -> list[bool | None]:

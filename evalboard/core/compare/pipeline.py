@@ -24,10 +24,11 @@ from evalboard.core.compare.comparison import (
     TokenBytes,
     complete_summary,
     count_by_digest,
+    count_unexplained,
     is_larger,
     kind_by_consequence,
 )
-from evalboard.core.compare.computation import judge_computation
+from evalboard.core.compare.computation import do_repeats_agree, judge_computation
 from evalboard.core.compare.groups import Groups, find_groups, match_sides
 from evalboard.core.compare.judging import AlikePairs, judge_groups
 from evalboard.core.compare.ledger import find_look
@@ -40,7 +41,7 @@ from evalboard.core.stats import LogitNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
 # What of a flip's evidence a summary rests on.
-SUMMED_FACTS = ("ratio", "threshold", "movement", "also_moved")
+SUMMED_FACTS = ("ratio", "threshold", "movement", "also_moved", "compared")
 AT_ONCE = 5000  # rows as Python's objects
 
 Json = dict[str, Any]
@@ -83,13 +84,12 @@ class Comparing:
     @cached_property
     def groups(self) -> Groups:
         """The pairs that must be looked at, each different one once."""
-        sides = self.baseline, self.candidate
-        return find_groups(*sides, self.matched, is_one_vocabulary=self._is_one_vocabulary(*sides))
+        return find_groups(self.baseline, self.candidate, self.matched, is_one_vocabulary=self.is_one_vocabulary)
 
-    def _is_one_vocabulary(self, ours: Side, theirs: Side) -> bool:
-        """Tell whether an id is one token on both sides, which logs number in the order in which they meet tokens."""
-        if not (ours.is_reported or theirs.is_reported):
-            return True
+    @cached_property
+    def is_one_vocabulary(self) -> bool:
+        """Whether an id is one token on both sides; logs number them in the order in which they meet tokens."""
+        ours, theirs = self.baseline, self.candidate
         both = (side.responses.find_vocabulary() for side in (ours, theirs))
         return self.reads.words.beside(*both, are_logged=ours.is_reported and theirs.is_reported) is None
 
@@ -119,7 +119,7 @@ class Comparing:
             "comparable": allows_comparing(blocks),
             "sides": {"baseline": _describe(ours), "candidate": _describe(theirs)},
             "outcomes": outcomes["counts"],
-            "noise_share": find_noise_share(ours, theirs, self.matched),
+            "noise_share": find_noise_share(ours, theirs, self.matched, do_agree=self._do_agree),
         }
         return ComparisonReport(summary, outcomes)
 
@@ -146,21 +146,27 @@ class Comparing:
         in_order = np.argsort(groups.pair_indexes[members])
         members, group_at = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
         table = _tabulate(find_flips(scored), len(scored))[group_at]
+        # The digests of decimals differ where the traces are equal to a step.
+        differs = (table[:, 0] != CAUSE_CODES["identical"]) | (table[:, 3] == NO_POSITION)
+        members, group_at, table = members[differs], group_at[differs], table[differs]
         differing = DifferingPairs(groups.pair_indexes[members], *table.T)
-        sides = begun["sides"]
+        sides, is_read = begun["sides"], self._has_logprobs()
         summary = complete_summary(
             begun,
             self.matched,
             differing,
-            is_read=self._has_logprobs(),
+            is_read=is_read,
             words=(self._spell(sides["baseline"]["vocabulary"]), self._spell(sides["candidate"]["vocabulary"])),
             case_indexes=ours.case_indexes,
-            noise_of=ScoreNoise(ours, theirs).measure_cases,
+            noise_of=ScoreNoise(ours, theirs, do_agree=self._do_agree).measure_cases,
         )
         is_flipped = differing.flips != NO_POSITION
         return {
             **summary,
-            "computation": judge_computation(ours, theirs, self.reads.traces, self.reads.words),
+            "computation": judge_computation(
+                ours, theirs, self.reads.traces, self.reads.words, is_one_vocabulary=self.is_one_vocabulary
+            )
+            | {"n_unexplained": count_unexplained(self.matched.pairing, differing, is_read)},
             "sample": self._sample(scored[group_at[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
         }
@@ -175,6 +181,9 @@ class Comparing:
         has_trace = side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
         logprobs: Bools = has_trace[pairs.cases, pairs.baseline_repeats]
         return logprobs
+
+    def _do_agree(self, side: Side) -> bool:
+        return do_repeats_agree(side, self.reads.traces, self.reads.words)
 
     def _spell(self, vocabulary_id: int | None) -> TokenBytes:
         def token_bytes(token: int) -> bytes:
@@ -245,8 +254,9 @@ _KINDS = {code: PAIR_KINDS.index(kind) for code in range(16) if (kind := kind_by
 
 def _row(flip: Flip) -> list[int]:
     facts = flip.evidence
+    is_alike = facts.get("compared") == "trace"
     known = (
-        is_larger(flip.cause, flip.numeric, facts.get("ratio"), facts.get("threshold")),
+        False if is_alike else is_larger(flip.cause, flip.numeric, facts.get("ratio"), facts.get("threshold")),
         flip.drift_onset,
         flip.flip_position,
         flip.token_baseline,

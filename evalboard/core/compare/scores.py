@@ -1,5 +1,6 @@
 """What the scores of two sides say: which cases broke, were fixed or are unstable, and how much of it is noise."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -17,17 +18,21 @@ from evalboard.core.stats import (
     measure_noise_share,
 )
 
+DoAgree = Callable[[Side], bool]
+
 
 class ScoreNoise:
     """What noise alone does to the difference of two runs, and to the part of it that some cases make
     (docs/divergence.md).
+
+    do_agree: tells whether the repeats of a side are the same.
     """
 
-    def __init__(self, *sides: Side) -> None:
+    def __init__(self, *sides: Side, do_agree: DoAgree) -> None:
         (ours, drawn), (theirs, drawn_too) = (side.scored_draws for side in sides)
         self._scores = (ours.scores, theirs.scores)
         self._are_one = tuple(
-            draws.is_one or _is_one_draw(side, may_sample=draws.may_sample)
+            draws.is_one or _is_one_draw(side, do_agree, may_sample=draws.may_sample)
             for side, draws in zip(sides, (drawn, drawn_too), strict=True)
         )
         self._share_seeds = have_same_seeds(drawn, drawn_too)
@@ -54,11 +59,13 @@ class ScoreNoise:
         return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)
 
 
-def find_noise_share(baseline: Side, candidate: Side, matched: MatchedRuns) -> dict[str, Any] | None:
+def find_noise_share(
+    baseline: Side, candidate: Side, matched: MatchedRuns, *, do_agree: DoAgree
+) -> dict[str, Any] | None:
     """Return the fields of NoiseShare, as a comparison's summary keeps them; None where there is no difference."""
     if matched.is_mixed or not matched.is_scored or not matched.pairing.is_paired.any():
         return None
-    return asdict(ScoreNoise(baseline, candidate).share())
+    return asdict(ScoreNoise(baseline, candidate, do_agree=do_agree).share())
 
 
 def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) -> dict[str, Any]:
@@ -99,15 +106,11 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
     return np.flatnonzero(~(np.isnan(ours).all(axis=1) | np.isnan(theirs).all(axis=1)))
 
 
-def _is_one_draw(side: Side, *, may_sample: bool) -> bool:
-    """Whether repeats cannot differ, being of a steady batch class, or do not: they are the same to the bit."""
+def _is_one_draw(side: Side, do_agree: DoAgree, *, may_sample: bool) -> bool:
+    """Whether repeats cannot differ, being of a steady batch class, or do not."""
     if len(side.repeats) < 2:
         return False
     batch_classes = [side.known[bucket].batch_class for bucket in side.bucket_ids]
     if not may_sample and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
         return True
-    is_there = side.is_there
-    first = np.argmax(is_there, axis=1)[:, None, None]
-    digests = np.concatenate([side.texts, side.traces], axis=2)
-    is_same = (digests == np.take_along_axis(digests, first, axis=1)).all(axis=2)
-    return bool((is_same | ~is_there).all())
+    return do_agree(side)

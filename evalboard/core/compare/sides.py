@@ -21,6 +21,7 @@ Bools = NDArray[np.bool_]
 Digests = NDArray[np.uint64]
 Indexes = NDArray[np.int64]
 Scores = NDArray[np.float64]
+NO_STRAYS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 AnswerKey = tuple[int, bytes]  # of an answer: its case, and the digest of the trace that was decoded
 
 
@@ -94,7 +95,8 @@ class Side:
     alike: the same by the other side's scorer, None where that is no other one. marks: uint8[n, a], as
     core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
     the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: it comes
-    from a log or an external server, whose numbers are decimals.
+    from a log or an external server, whose numbers are decimals. strays: rows and columns of the responses that another
+    computation gave than the others of their case.
     """
 
     repeats: tuple[int, ...]
@@ -113,6 +115,7 @@ class Side:
     settings: RequestSettings
     is_reported: bool
     responses: Responses
+    strays: tuple[Indexes, Indexes] = NO_STRAYS
 
     @property
     def bucket_ids(self) -> tuple[int, ...]:

@@ -159,33 +159,49 @@ def settle_spelling(
     return find_divergence(*traces, vocabularies=words, is_decimal=True)
 
 
-def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[NDArray[np.float64]]:
-    """Return of each case's k responses float64[k, k] in nats²: 0 between equal traces, NaN where a trace or positions
-    are missing.
+class CaseDistances(NamedTuple):
+    """How far the k responses of a case lie apart. nats: float64[k, k] in nats², NaN where a trace or positions are
+    missing. are_alike: bool[k, k], which are one answer: their traces are equal, of decimals to a step.
     """
-    tables = [np.zeros((len(responses), len(responses))) for responses in cases]
+
+    nats: NDArray[np.float64]
+    are_alike: NDArray[np.bool_]
+
+
+def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[CaseDistances]:
+    """Return the distances of each case's responses. Where any of them is logged, all numbers count as decimals."""
+    tables = [CaseDistances(np.zeros((k, k)), np.ones((k, k), np.bool_)) for k in map(len, cases)]
+    is_decimal = any(each.is_logged for responses in cases for each in responses)
     # Repeats that refer to one stored trace are measured once.
     alike: dict[tuple[int, bytes, bytes, int | None, int | None], list[tuple[int, int]]] = {}
     for case, responses in enumerate(cases):
         for at, other in combinations(range(len(responses)), 2):
             ours, theirs = responses[at], responses[other]
             if ours.trace is None or theirs.trace is None:
-                tables[case][at, other] = tables[case][other, at] = np.nan
+                _set(tables[case], at, other, np.nan, is_alike=False)
             elif ours.trace.digest != theirs.trace.digest or words.of(ours, theirs) is not None:
                 known = (case, ours.trace.digest, theirs.trace.digest, ours.vocabulary_id, theirs.vocabulary_id)
                 alike.setdefault(known, []).append((at, other))
     pairs = [(cases[case][at], cases[case][other]) for (case, *_), [(at, other), *_] in alike.items()]
-    for ((case, *_), places), distance in zip(alike.items(), _distances(pairs, words), strict=True):
+    measured = _measure(pairs, words, is_decimal=is_decimal)
+    for ((case, *_), places), (distance, is_alike) in zip(alike.items(), measured, strict=True):
         for at, other in places:
-            tables[case][at, other] = tables[case][other, at] = distance
+            _set(tables[case], at, other, 0.0 if is_alike else distance, is_alike=is_alike)
     return tables
 
 
-def _distances(pairs: Sequence[_Pair], words: WordsById) -> Iterator[float]:
-    """Yield how far the two responses of each pair lie apart, many pairs measured at once."""
+def _set(table: CaseDistances, at: int, other: int, distance: float, *, is_alike: bool) -> None:
+    table.nats[at, other] = table.nats[other, at] = distance
+    table.are_alike[at, other] = table.are_alike[other, at] = is_alike
+
+
+def _measure(pairs: Sequence[_Pair], words: WordsById, *, is_decimal: bool) -> Iterator[tuple[float, bool]]:
+    """Yield how far the two responses of each pair lie apart, and whether they are alike; many are measured at once."""
     for part in _parts(pairs):
         sides = (join_traces([side.trace for side in one if side.trace is not None]) for one in zip(*part, strict=True))
-        yield from measure_distances(*sides, vocabularies=[words.of(*pair) for pair in part]).tolist()
+        own = [words.of(*pair) for pair in part]
+        distances, are_alike = measure_distances(*sides, vocabularies=own, is_decimal=is_decimal)
+        yield from zip(distances.tolist(), are_alike.tolist(), strict=True)
 
 
 def _parts(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:

@@ -4,6 +4,7 @@ Each call asks one thing beside what it takes to see it, so that a refusal is of
 are each other's control; the first that asks for logprobs and is answered is the control of all.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
@@ -14,7 +15,10 @@ from evalboard.core.probes.call import ProbeExchange
 LONG, SHORT, REPEATED = 0, 1, 2
 # In this order until one is answered: the largest number of alternatives that the server gives.
 LOGPROBS = (20, 5, 2, 1)
+# What a control is sent beside what it asks, in the order in which a server may refuse them one after the other.
+AMBIENT = ("temperature", "seed")
 CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
+REFUSED = "call_refused: "  # how the error of a call begins that the server refused
 TOP_LOGPROBS = 2
 STOP_CHARS = 4
 ONE_SEED, OTHER_SEED = 20261123, 7
@@ -50,9 +54,10 @@ _SEEDS = {"same": ONE_SEED, "different": OTHER_SEED}
 
 def plan_capability_calls() -> tuple[ProbeExchange, ...]:
     """Return all calls in the order to send them; the controls come one by one, the others together."""
-    controls = [ProbeExchange(prompt=LONG, group=group, round=place) for place, group in enumerate(CONTROLS)]
+    groups = (*[CONTROLS[0]] * len(AMBIENT), *CONTROLS)
+    controls = [ProbeExchange(prompt=LONG, group=group, round=place) for place, group in enumerate(groups)]
     others = [
-        ProbeExchange(prompt=_PROMPTS.get(group, LONG), group=group, round=len(CONTROLS), seed=_SEEDS.get(group))
+        ProbeExchange(prompt=_PROMPTS.get(group, LONG), group=group, round=len(groups), seed=_SEEDS.get(group))
         for group in AFTER_CONTROLS
     ]
     return (*controls, *others)
@@ -63,11 +68,16 @@ def choose_capability_sampling(
 ) -> dict[str, Any]:
     """Return what a call of the group asks for, and nothing else: the profile's sampling says nothing here.
 
-    answered: the calls of the rounds before, of whose control the text to stop at is taken.
+    answered: the calls of the rounds before. The text to stop at is taken from their control. A temperature for which
+    they were refused is left out, and all calls have one seed in its place: where it is honoured, answers repeat.
     """
-    n_tokens = parameters["max_tokens"]
+    n_tokens, answered = parameters["max_tokens"], list(answered)
+    refused = list_refused_controls(answered)
     greedy: dict[str, Any] = {"temperature": 0.0, "max_tokens": n_tokens, "stop": []}
     warm = {**greedy, "temperature": TEMPERATURE}
+    if "temperature" in refused:
+        del greedy["temperature"], warm["temperature"]
+        greedy |= {} if "seed" in refused else {"seed": ONE_SEED}
     if group in CONTROLS and group != "plain":
         return {**greedy, "logprobs": int(group.removeprefix("logprobs_"))}
     asks: dict[str, dict[str, Any]] = {
@@ -107,16 +117,24 @@ def choose_stop(control: ProbeExchange | None) -> str:
 def select_needed_calls(calls: Iterable[ProbeExchange], answered: Iterable[ProbeExchange]) -> list[ProbeExchange]:
     """Return those of a round's calls that still tell something, after the answers of the rounds before.
 
-    One control is enough. Where no logprobs are given for any number of them, two are not asked for once more.
+    One control is enough; one that was refused is asked again where it was for something beside its question. Where no
+    logprobs are given for any number of them, two are not asked for once more.
     """
     done = list(answered)
     control = find_control(done)
+    is_asked = {call.group for call in done if not list_refused_controls([call])}
     return [
         call
         for call in calls
-        if not (call.group in CONTROLS and control is not None)
+        if not (call.group in CONTROLS and (control is not None or call.group in is_asked))
         and not (call.group == "top_logprobs" and control is not None and not control.top)
     ]
+
+
+def list_refused_controls(calls: Iterable[ProbeExchange]) -> list[str]:
+    """Return which of AMBIENT the words name that refused a control."""
+    words = " ".join(call.error.lower() for call in calls if call.group in CONTROLS and call.error.startswith(REFUSED))
+    return [name for name in AMBIENT if re.search(rf"\b{name}\b", words)]
 
 
 def find_control(calls: Iterable[ProbeExchange]) -> ProbeExchange | None:

@@ -15,14 +15,15 @@ from evalboard.core.probes.capability_calls import (
     CONTROLS,
     LOGPROBS,
     PENALTY,
+    REFUSED,
     TEMPLATE_SWITCHES,
     TOP_LOGPROBS,
     TOP_P,
     choose_stop,
     find_control,
+    list_refused_controls,
 )
 
-REFUSED = "call_refused: "  # how the error of a call begins that the server refused
 MAX_WORDS = 300
 NO_SAMPLE = frozenset({"cached", "fallback"})  # marks of an answer that the server itself did not give just now
 ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # beside the answer; the others are asked of it
@@ -49,10 +50,11 @@ Facts = tuple[str, dict[str, Any]]  # a state, and what was seen
 
 @dataclass(frozen=True, slots=True)
 class _GroupedAnswers:
-    """The calls by group, and the texts of those with an answer."""
+    """The calls by group, and the texts of those with an answer. refused: words, by what the controls went without."""
 
     calls: Mapping[str, Sequence[ProbeExchange]]
     answers: Mapping[ProbeExchange, Answer]
+    refused: Mapping[str, str]
 
     def calls_of(self, group: str) -> Sequence[ProbeExchange]:
         return self.calls.get(group, ())
@@ -94,9 +96,14 @@ def judge_capability_probe(calls: Iterable[ProbeExchange]) -> ProbeResult:
     if not answers.answered or 2 * (len(answers.answered) + n_refused) < len(calls):
         return ProbeResult("incomplete", counts)
     by_group: dict[str, list[ProbeExchange]] = {}
+    refused: dict[str, str] = {}
+    has_control = find_control(each.call for each in answers.answered) is not None
     for call in calls:
-        by_group.setdefault(call.group, []).append(call)
-    seen = _GroupedAnswers(by_group, {each.call: each.answer for each in answers.answered})
+        names = list_refused_controls([call]) if has_control else []
+        refused |= dict.fromkeys(names, call.error.removeprefix(REFUSED)[:MAX_WORDS])
+        if not names:  # asked again without what it was refused for
+            by_group.setdefault(call.group, []).append(call)
+    seen = _GroupedAnswers(by_group, {each.call: each.answer for each in answers.answered}, refused)
     rows = [_row(name, wanted, judge(seen)) for name, (wanted, judge) in PARAMETERS.items()]
     states = Counter(row["state"] for row in rows)
     numbers = {**counts, "compared": answers.unit, "states": {state: states[state] for state in STATES}, "rows": rows}
@@ -209,8 +216,10 @@ def _top_logprobs(seen: _GroupedAnswers) -> Facts:
 
 
 def _temperature(seen: _GroupedAnswers) -> Facts:
-    """0 repeats a text, 1 gives others."""
+    """0 repeats a text, 1 gives others. Two texts at 0 show that it is ignored where one seed repeats its text."""
     control, warm = seen.control, seen.answered("same", "different")
+    if "temperature" in seen.refused:
+        return "refused", {"words": seen.refused["temperature"]}
     if control is None:
         return _unanswered([call for group in CONTROLS for call in seen.calls_of(group)], "temperature")
     if not warm:
@@ -219,7 +228,14 @@ def _temperature(seen: _GroupedAnswers) -> Facts:
     facts = {"n_other": n_other, "n": len(warm)}
     if not n_other:
         return "ignored", facts
-    return ("honoured", facts) if seen.is_repeated else ("unclear", {"why": "not_repeated"})
+    if seen.is_repeated:
+        return "honoured", facts
+    again = seen.answered("stop")
+    shared = seen.shared(control, again[0]) if again else 0
+    is_apart = bool(again) and 2 * shared < min(len(seen.answers[each]) for each in (control, again[0]))
+    if is_apart and _seed(seen)[0] == "honoured":
+        return "ignored", {"shared": shared}
+    return "unclear", {"why": "not_repeated"}
 
 
 def _stop(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
@@ -248,7 +264,8 @@ def _max_tokens(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
 def _narrowed(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     """A setting that leaves the likeliest token alone makes a warm call greedy."""
     control, warm = seen.control, seen.answered("same", "different")
-    if control is None or not warm or any(seen.is_one_text(each, control) for each in warm):
+    is_likeliest = "temperature" not in seen.refused and (seen.is_repeated or not seen.answered("stop"))
+    if control is None or not warm or not is_likeliest or any(seen.is_one_text(each, control) for each in warm):
         return "unclear", {"why": "no_control"}
     own, chance = seen.shared(call, control), max(seen.shared(each, control) for each in warm)
     facts = {"shared": own, "shared_other": chance}

@@ -80,9 +80,10 @@ def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> 
     is_neutral = name != "temperature" and wanted.get(name) in (None, *UNSHAPED.get(name, ()))
     if seen is None or is_neutral:
         return _fact(name, wanted, FactSource.REQUEST)
-    if seen.n_left_out.get(name):
-        return _fact(name, wanted, FactSource.REFUSAL, state=FactState.UNKNOWN, is_sent=False)
     check = seen.checked.get(name)
+    if seen.n_left_out.get(name):
+        known = check if check is not None and check.state == "refused" else None
+        return _fact(name, wanted, FactSource.REFUSAL, state=FactState.UNKNOWN, is_sent=False, check=known)
     if check is not None and check.state == "ignored":
         return _fact(name, wanted, FactSource.CHECK, state=FactState.CONTRADICTED, check=check)
     return _fact(name, wanted, FactSource.REQUEST)

@@ -78,9 +78,9 @@ from evalboard.core.stats.numeric_noise import (
     ratio_threshold,
 )
 from evalboard.core.stats.one_computation import (
+    average_distances,
     judge_distances,
     judge_steady,
-    mean_within,
     tell_apart,
 )
 from evalboard.core.stats.paired import (
@@ -154,6 +154,7 @@ __all__ = [
     "Strata",
     "assume_logit_sd",
     "average_cases",
+    "average_distances",
     "average_points",
     "benjamini_hochberg",
     "binomial_tail",
@@ -190,7 +191,6 @@ __all__ = [
     "list_strays",
     "make_estimate",
     "make_mark",
-    "mean_within",
     "measure_agreement",
     "measure_metrics",
     "measure_noise",

@@ -4,6 +4,7 @@ The distance of two responses is the mean square of the top-2 gap shift D over t
 (docs/divergence.md). Where both sides draw from one computation with like noise, the distance across them is on
 average the mean of the distances within. Where one side is quieter, it may repeat one and the same draw of the other's
 noise; the distance across is then at most that within the noisier side. The case is the unit: its repeats count once.
+An answer that was given again is no second draw of the noise: copies among a case's repeats count once.
 """
 
 import math
@@ -16,6 +17,7 @@ from evalboard.contract.compare import OneComputation
 from evalboard.core.stats.quantiles import normal_cdf
 
 Distances = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Answer = Literal["one", "two", "apart", "unknown"]
 
 MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share is called two
@@ -69,16 +71,43 @@ def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases:
     return judged.model_copy(update=apart)
 
 
-def mean_within(distances: Distances) -> float:
-    """Return the mean distance of a side's repeats in one case; NaN where too few repeats can show it.
+def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Distances:
+    """Return float64[n, 3]: of each case the mean distance across the sides, within the baseline and within the
+    candidate; NaN where it is not known.
 
-    distances: float64[k, k] of its repeats, NaN for a pair that shares too few positions.
+    distances: float64[n, k, k] of a case's k answers, the baseline's n_ours first, NaN for a pair that shares too few
+    positions. are_alike: bool[n, k, k], which of them are one answer.
     """
-    pairs = distances[np.triu_indices(len(distances), 1)]
-    pairs = pairs[~np.isnan(pairs)]
-    if not len(pairs) or (len(distances) < MIN_REPEATS and pairs.any()):
-        return math.nan
-    return float(pairs.mean())
+    n, k, _ = distances.shape
+    counts, is_ours = find_samples(are_alike, n_ours), np.arange(k) < n_ours
+    is_known = ~np.isnan(distances) & counts[:, :, None] & counts[:, None, :]
+    means = np.full((n, 3), np.nan)
+    pairs = [is_ours[:, None] & ~is_ours, *(np.triu(side[:, None] & side, 1) for side in (is_ours, ~is_ours))]
+    for at, is_pair in enumerate(pairs):
+        known = is_known[:, is_pair]
+        sums, sizes = np.where(known, distances[:, is_pair], 0.0).sum(axis=1), known.sum(axis=1)
+        means[sizes > 0, at] = sums[sizes > 0] / sizes[sizes > 0]
+    for at, side in ((1, is_ours), (2, ~is_ours)):
+        is_rough = (counts[:, side].sum(axis=1) < MIN_REPEATS) & (means[:, at] > 0)
+        means[is_rough, at] = np.nan
+        if side.sum() > 1:
+            means[are_alike[:, side][:, :, side].all(axis=(1, 2)), at] = 0.0
+    return means
+
+
+def find_samples(are_alike: Bools, n_ours: int) -> Bools:
+    """Return bool[n, k], which answers of a case count.
+
+    A cache or one and the same batch gives an answer again, and such a copy shows no noise: an answer that one side
+    gave more than once and the other never gave counts once. One that both gave is what the case usually comes to, and
+    all its repeats count. are_alike: as in `average_distances`.
+    """
+    k = are_alike.shape[1]
+    is_ours = np.arange(k) < n_ours
+    is_other_side = is_ours[:, None] != is_ours
+    is_first = np.argmax(are_alike & ~is_other_side, axis=2) == np.arange(k)
+    counts: Bools = is_first | (are_alike & is_other_side).any(axis=2)
+    return counts
 
 
 def _judged(

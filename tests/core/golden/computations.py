@@ -73,6 +73,18 @@ SITUATIONS: Situations = {
         tell_apart(apart(24, FLOOR / 2), np.full((24, 2), 3), n_cases=60, floor=FLOOR)
     ),
     "Noise alone": lambda: read_computation(compare(noise=(0.03, 0.03))),
+    "Noise alone, and tokens that it does not explain": lambda: read_computation(
+        compare(noise=(0.03, 0.03)).model_copy(update={"n_unexplained": 235})
+    ),
+    "Noise alone, and one response of the baseline from another build": lambda: read_computation(
+        compare(noise=(0.03, 0.03)).model_copy(update={"n_strays_baseline": 1})
+    ),
+    "Noise alone, and responses of both sides from another build": lambda: read_computation(
+        compare(noise=(0.03, 0.03)).model_copy(update={"n_strays_baseline": 43, "n_strays_candidate": 12})
+    ),
+    "Noise alone, in fewer than half of the cases that differ": lambda: read_computation(
+        compare(noise=(0.03, 0.03)).model_copy(update={"n_differing": 100})
+    ),
     "Logits that are off everywhere, under one fingerprint": lambda: read_computation(
         compare(noise=(0.03, 0.03), shift=0.03)
     ),

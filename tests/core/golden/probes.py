@@ -228,6 +228,9 @@ SITUATIONS: Situations = {
             },
         )
     ),
+    "A server that ignores the temperature and samples": lambda: read_capability(
+        answer_calls(honours=EVERYTHING - {"temperature"}, samples=True)
+    ),
     "A model that takes no temperature": lambda: read_capability(
         answer_calls(refuses={"temperature": "Unsupported value: 'temperature' does not support 0 with this model."})
     ),

@@ -36,6 +36,9 @@ SITUATIONS: Situations = {
     "Two buckets served a side": lambda: read_warning(
         "several_buckets", **WHO, buckets=[[0.94, "cccccccc", "alone", 81.4], [0.06, "ffffffff", "mixed", None]]
     ),
+    "Another model answered a side": lambda: read_warning(
+        "other_model", side="baseline", asked="gpt-4-turbo", answered=["gpt-3.5-turbo-0125"], n=1000, total=1000
+    ),
     "Responses are not vouched for": lambda: read_warning("unvouched", **WHO, n=1200),
     "One response is not vouched for": lambda: read_warning("unvouched", **WHO, n=1),
     "Answers of a side were cut inside their thinking": lambda: read_warning("truncated", **WHO, n=31, is_log=False),

@@ -34,6 +34,9 @@ SITUATIONS: Situations = {
     "Answers that ended in several ways": lambda: read_run_warnings(
         endings={"cut": 7, "filtered": 1, "empty": 12}, n_decoded=800
     ),
+    "Prompts that the provider's filter refused": lambda: read_run_warnings(
+        status="finished", errors=Counter(prompt_filtered=10), n_total=4000
+    ),
     "Answers that ended with an unknown word": lambda: read_run_warnings(
         endings={"unknown": 12}, notes={"unknown_ending": unknown_ending("wrapped_up", 12, "hosted")}
     ),
