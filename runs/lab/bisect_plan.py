@@ -8,10 +8,12 @@ from django.db import transaction
 
 from evalboard.contract.lab_kinds import FieldReach
 from evalboard.core import scoring
+from evalboard.core.compare import is_steady_batch
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.lab import (
     NO_COST,
     SCORER,
+    UNSTEADY_DECODINGS,
     WORKER,
     Field,
     Setup,
@@ -25,7 +27,7 @@ from runs.compare import ComparisonInputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
-from runs.lab.steps import StepPlanner, count_decodings, price_steps, store_steps
+from runs.lab.steps import StepPlanner, price_steps, store_steps
 from runs.lab.telling import Telling, choose_telling
 from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
@@ -77,9 +79,9 @@ def plan_bisect(
     setups = _in_living_pool(ours, theirs, is_worker_settable=any(each.name == WORKER for each in settable))
     names = [each.name for each in settable]
     planner = StepPlanner((ours.run, theirs.run), setups, settable=names, kind=kind, plan=telling.to_json())
-    both = {"setups": [asdict(each) for each in setups]}
+    decodings = _choose_decodings(ours.run, theirs.run)
     ordered = planner.order(plan_steps(names)) if names and telling.cases else []
-    steps = [step for step in ordered for _ in range(count_decodings(both))]
+    steps = [step for step in ordered for _ in range(decodings)]
     costs = price_steps(planner, steps)
     refuse_if_nobody_can(ours.run.endpoint, ours.run.profile)
     refuse_if_too_many_plans()
@@ -97,7 +99,8 @@ def plan_bisect(
                 "runs": [baseline, candidate],
                 "fields": [_to_json(each) for each in moved],
                 "kind": kind,
-                **both,
+                "setups": [asdict(each) for each in setups],
+                "decodings": decodings,
                 "scores": [before, after],
                 "points": None if before is None or after is None else after - before,
                 "scorer_points": _score_again(ours, theirs),
@@ -108,6 +111,14 @@ def plan_bisect(
         )
         store_steps(experiment, planner, steps, costs)
     return experiment
+
+
+def _choose_decodings(*runs: RunRecord) -> int:
+    """Return how often each step is decoded: several times where the answers of a side may change by chance."""
+    are_greedy = not any(draws_of(run).may_sample for run in runs)
+    classes = [str(run.profile.settings["batch_class"]) for run in runs]
+    is_steady = all(is_steady_batch(each, are_batches_equal=are_greedy) for each in classes)
+    return 1 if is_steady else UNSTEADY_DECODINGS
 
 
 def _side(run_id: int) -> BisectedRun:

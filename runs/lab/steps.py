@@ -6,10 +6,9 @@ from typing import Any
 from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import STEP, FieldReach, StepAnswer
 from evalboard.core import digest
-from evalboard.core.compare import TracedText, is_steady_batch
+from evalboard.core.compare import TracedText
 from evalboard.core.errors import Conflict
 from evalboard.core.lab import (
-    UNSTEADY_DECODINGS,
     Setup,
     StepFigures,
     combine_setups,
@@ -17,7 +16,6 @@ from evalboard.core.lab import (
     is_case_alone,
     needs_engine,
 )
-from evalboard.core.profile import find_temperature, list_setting_facts
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
@@ -108,12 +106,8 @@ def _engine(step: Step) -> Step:
 
 
 def count_decodings(plan: Mapping[str, Any]) -> int:
-    """Return how often each step is decoded: several times where either side's answers may change by chance."""
-    settings = [Setup(**each).settings for each in plan["setups"]]
-    facts = [list_setting_facts(each["sampling"], is_external=False, is_logged=False, seen=None) for each in settings]
-    are_greedy = all(find_temperature(each) == 0 for each in facts)
-    is_steady = all(is_steady_batch(str(each.get("batch_class")), are_batches_equal=are_greedy) for each in settings)
-    return 1 if is_steady else UNSTEADY_DECODINGS
+    """Return how often each step is decoded; plans of an earlier Evalboard do not say it."""
+    return int(plan.get("decodings", 1))
 
 
 def price_steps(planner: StepPlanner, steps: Sequence[Step], before: Step | None = None) -> list[ArmCost]:
