@@ -235,7 +235,8 @@ def _judge(
     totals = np.cumsum(np.diff(traces[stack].starts)[apart])
     drawn = select(traces[stack], apart[: int(np.searchsorted(totals, n_tokens)) + 1])
     log_ratios = drawn.log_ratios if has_logprobs else np.full(len(drawn), np.nan)
-    known = {name: select(traces[each], bands) for name, each in _BANDS.items()}
+    known: dict[str, Any] = {name: select(traces[each], bands) for name, each in _BANDS.items()}
+    known["numerics"] = [known["numerics"]]
     endpoint = ForcedPositions(drawn.starts, log_ratios, drawn.deficits)
     return verify_endpoint(endpoint, **known, random_seed=random_seed).state
 

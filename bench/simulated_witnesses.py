@@ -46,8 +46,7 @@ def _temperature(*, noise: float, is_dropped: bool) -> Callable[[np.random.Gener
             text = next(call for call in (calls if is_dropped else greedy) if call.prompt == prompt).token_ids
             calls.append(ProbeExchange(prompt=prompt, group="greedy", token_ids=text))
         found = judge_seed_probe(calls, random_seed=index)
-        is_greedy = found.numbers["n_as_greedy"] == found.numbers["n_prompts_greedy"] > 0
-        return _found(found.state == "deterministic" and is_greedy)
+        return _found(found.state == "greedy")
 
     return finding
 

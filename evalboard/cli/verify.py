@@ -27,7 +27,9 @@ def verify(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the endpoint in question.")],
     on: Annotated[str, typer.Option("--on", metavar="ENDPOINT", help="The reference, whose engine scores them all.")],
     control: Annotated[str, typer.Option(metavar="RUN", help="A run of the reference itself.")],
-    numerics: Annotated[str, typer.Option(metavar="RUN", help="A run of the same weights in a second dtype.")],
+    numerics: Annotated[
+        list[str], typer.Option(metavar="RUN", help="A run of the same weights in a second dtype; several times.")
+    ],
     planted: Annotated[str, typer.Option(metavar="RUN", help="A run of weights that were changed a little.")] = "",
     profile: Annotated[
         str, typer.Option(help="The profile that the engine is started by, in place of the control's.")
@@ -37,19 +39,23 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print the verification as JSON.")] = False,
 ) -> None:
     """Find out whether an endpoint serves the weights of a reference, beside answers of known origin."""
-    known = {"--control": control, "--numerics": numerics, **({"--planted": planted} if planted else {})}
-    run_ids = {option: parse_id(text, option) for option, text in {"RUN": run, **known}.items()}
-    if len(set(run_ids.values())) < len(run_ids):
+    known = [("--control", control), *(("--numerics", each) for each in numerics)]
+    known += [("--planted", planted)] if planted else []
+    run_ids = [parse_id(text, option) for option, text in [("RUN", run), *known]]
+    if len(set(run_ids)) < len(run_ids):
         raise typer.BadParameter("Each of them is a run of its own.", param_hint="RUN")
     with connect() as client:
         profile = profile or client.run(control).value.profile
-        forced_ids = {name: _score(client, each, on, profile, is_new=again) for name, each in run_ids.items()}
-        options = [word for option, text in known.items() for word in (option, text)]
+        forced_ids = [_score(client, each, on, profile, is_new=again) for each in run_ids]
+        options = [word for option, text in known for word in (option, text)]
         come_back = shlex.join(["evalboard", "verify", run, "--on", on, *options, "--profile", profile])
-        for forced_id in forced_ids.values():
+        for forced_id in forced_ids:
             _follow(client, forced_id, come_back, give_up_after)
-        others = {option.removeprefix("--"): forced_ids[option] for option in known}
-        answer = client.verification(forced_ids["RUN"], others)
+        own, control_id, *others = forced_ids
+        first, *more = others[: len(numerics)]
+        sent = {"control": control_id, "numerics": first, "more_numerics": ",".join(more)}
+        sent |= {"planted": others[-1]} if planted else {}
+        answer = client.verification(own, {name: text for name, text in sent.items() if text})
     decide(is_verdict=True)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     raise typer.Exit(CODES[answer.value.state])

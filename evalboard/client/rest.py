@@ -105,7 +105,7 @@ class RestClient:
         return self._post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
 
     def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
-        """Judge a forced scoring beside those of known origin: `control`, `numerics` and perhaps `planted`."""
+        """Judge a forced scoring beside those of known origin: `control`, `numerics`, perhaps others and `planted`."""
         return self._get(Verification, f"/forced/{forced_id}/verification/", known)
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:

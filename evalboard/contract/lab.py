@@ -88,6 +88,7 @@ class LabRow(Contract):
     ]
     sd: float | None
     sd_interval: Interval | None
+    is_sd_open: Annotated[bool | None, says(description="heavy tails: `sd_interval` ends there at least")] = optional
     shift: Annotated[float | None, says(description="points from the control's score, where all have one score")]
     n_same: Annotated[Count | None, says(description="passes that are the control's first, to the bit")]
     n_responses: Annotated[int, says(minimum=0, description="that are held against the control's")]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Id, Note, PageAddress, Share, says
+from evalboard.contract.base import Contract, Count, Id, Note, PageAddress, Share, page_only, says
 from evalboard.contract.forced import Estimate
 from evalboard.contract.probe import ProbeFinding
 
@@ -31,11 +31,14 @@ class JudgedAnswers(Contract):
     endpoint: Band | None
     control: Band
     numerics: Band
+    numerics_place: int = page_only  # of the farthest among those that were given
     planted: Band | None
     change: Annotated[
         float, says(minimum=0, description="the mean of the planted change, or of twice what numerics do, in nats²")
     ]
-    boundary: Annotated[float, says(minimum=0, description="halfway from numerics to it, as a ratio, in nats²")]
+    boundary: Annotated[
+        float, says(minimum=0, description="halfway from numerics to it, as a ratio; twice numerics or more")
+    ]
     p_above_control: Share | None
     p_above_numerics: Share | None
     p_below_change: Share | None
@@ -61,7 +64,9 @@ class Verification(JudgedAnswers):
         VerificationBand | None, says(description="what is judged; null where none of its tokens has the statistic")
     ]
     control: Annotated[VerificationBand, says(description="the reference's own answers")]
-    numerics: Annotated[VerificationBand, says(description="answers of the same weights in a second dtype")]
+    numerics: Annotated[
+        VerificationBand, says(description="answers of the same weights in a second dtype; of several the farthest")
+    ]
     planted: Annotated[VerificationBand | None, says(description="answers of weights that were changed a little")]
     sentence: str
     warnings: tuple[Note, ...]

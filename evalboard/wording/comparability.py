@@ -8,7 +8,7 @@ from typing import Any
 
 from evalboard.contract.manifest import MovedField
 from evalboard.wording.manifest import render_moved, render_sides
-from evalboard.wording.numbers import listed, percent
+from evalboard.wording.numbers import counted, listed, nats_rounded, percent
 from evalboard.wording.probe_states import STATES
 
 Facts = Mapping[str, Any]
@@ -94,6 +94,15 @@ def _stack_changed(facts: Facts) -> str:
     return f"{text} difference. Run both models on one stack."
 
 
+def _computation_apart(facts: Facts) -> str:
+    cases = f"{facts['n_apart']:,} of {counted(facts['n_cases'], 'case')}"
+    how = f"repeats of either side agree to the bit, and the sides differ in {cases}"
+    if not facts["is_steady"]:
+        how = f"their logprobs lie {nats_rounded(facts['shift'])} further apart than repeats of one side do"
+    text = f"One bucket answered both sides, and they are two computations: {how}."
+    return f"{text} No fingerprint shows what changed, so the difference may not be the model's."
+
+
 def _unknown_stack(facts: Facts) -> str:
     who = " and the ".join(facts["sides"])
     text = f"What served the {who} is not known, so nobody can say that both were served alike."
@@ -155,8 +164,8 @@ def _stack_reported(facts: Facts) -> str:
 
 def _other_model(facts: Facts) -> str:
     """answers of a side name another model than was asked for: which, and how many. That name is the one that counts"""
-    wanted = f"The {facts['side']} asked for {facts['asked']}"
-    return f"{wanted}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
+    request = f"The {facts['side']} asked for {facts['asked']}"
+    return f"{request}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
 
 
 BLOCKS: dict[str, Callable[[Facts], str]] = {
@@ -169,6 +178,7 @@ BLOCKS: dict[str, Callable[[Facts], str]] = {
     "rebaseline": _rebaseline,
     "batch_class": _batch_class,
     "stack_changed": _stack_changed,
+    "computation_apart": _computation_apart,
     "unknown_stack": _unknown_stack,
     "template_changed": _template_changed,
     "stack_judged": _stack_judged,

@@ -11,7 +11,7 @@ from evalboard.wording.probe_states import describe_state
 # Of each kind: the states in which nothing is lost, those in which it is, how to say either, and what the gateway does
 # where it is lost through the gateway alone.
 _STATES = {
-    "seed": ({"honoured"}, {"ignored", "partly_honoured", "deterministic"}),
+    "seed": ({"honoured"}, {"ignored", "partly_honoured", "greedy", "deterministic"}),
     "batch": ({"invariant", "nearly"}, {"variant"}),
     "routing": ({"one"}, {"several", "rotated"}),
     "canary": ({"stable"}, {"changed", "partly_changed"}),
@@ -20,6 +20,7 @@ _WORDS = {
     "honoured": "Honoured",
     "ignored": "ignored",
     "partly_honoured": "dropped at times",
+    "greedy": "without any effect, as the temperature is dropped",
     "deterministic": "without any effect",
     "invariant": "The same text every time",
     "nearly": "The same text nearly every time",
@@ -34,6 +35,7 @@ _WORDS = {
 _BLAME = {
     ("seed", "ignored"): "the gateway drops it",
     ("seed", "partly_honoured"): "the gateway drops it at times, or sends some calls elsewhere",
+    ("seed", "greedy"): "the gateway drops the temperature",
     (
         "seed",
         "deterministic",
@@ -51,6 +53,7 @@ Loss = tuple[str, str]
 _LOSSES: dict[tuple[str, str], Loss] = {
     ("seed", "ignored"): ("drops", "seed"),
     ("seed", "partly_honoured"): ("at times drops", "seed"),
+    ("seed", "greedy"): ("drops", "temperature"),
     ("seed", "deterministic"): ("takes the effect from", "seed"),
     ("batch", "variant"): ("changes answers", ""),
     ("routing", "several"): ("spreads the calls over several backends", ""),

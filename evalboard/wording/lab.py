@@ -217,7 +217,7 @@ def _describe(rows: Sequence[SentenceRow]) -> str:
         bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
         bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
         names = listed([_subject(row) for row in quiet])
-        alone = f"{capital(names)} {'does' if len(quiet) == 1 else 'do'} not move this score{bound}"
+        alone = f"{capital(names)} {'is' if len(quiet) == 1 else 'are'} not seen to move this score{bound}"
         sentence = f"{sentence}; no movement is seen from {names}{bound}" if sentence else alone
     were = "was" if control.n_same == 1 else "were"
     end = f"With nothing let go, {control.n_same} of {control.n_runs} runs {were} equal to the bit."

@@ -174,18 +174,21 @@ def describe_range(row: "LabRow") -> str:
 
 
 def describe_sd(row: "LabRow") -> str:
-    """Return a standard deviation with its interval; a dash where nothing was sampled."""
-    return NOTHING if row.sd is None else _measured(row.sd, row.sd_interval, digits=2)
+    """Return a standard deviation with its interval, "0.82 [0.49, at least 2.30]"; a dash where nothing was sampled."""
+    return NOTHING if row.sd is None else _measured(row.sd, row.sd_interval, digits=2, is_open=bool(row.is_sd_open))
 
 
-def _measured(value: float | None, interval: tuple[float, float] | None, *, digits: int = 1) -> str:
+def _measured(
+    value: float | None, interval: tuple[float, float] | None, *, digits: int = 1, is_open: bool = False
+) -> str:
     if value is None:
         return NOTHING
     if interval is None:
         return f"{points(value, digits)} not sampled"
     if value == 0:
         return f"{points(0.0, digits)} (≤ {bound_points(interval[1])})"
-    return f"{points(value, digits)} [{points(interval[0], digits)}, {points(interval[1], digits)}]"
+    high = f"{'at least ' if is_open else ''}{points(interval[1], digits)}"
+    return f"{points(value, digits)} [{points(interval[0], digits)}, {high}]"
 
 
 def _span(write: Callable[[float], str], values: Sequence[float]) -> str:

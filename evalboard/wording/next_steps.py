@@ -119,6 +119,10 @@ STEPS: dict[str, str | Callable[[Facts], str]] = {
     "call_uncached": "Have the gateway's cache left out, which the endpoint's extra body or headers can ask for, and "
     "run both sides again.",
     "certify": _certify,
+    "find_build": "Find what changed between the two runs: the installed code, its settings, or the machine. Then run "
+    "both sides on one build.",
+    "judge_stack": "Or judge what serves the model: make the release again with --treatment stack.",
+    "judge_service": "Or judge model and stack together: make the release again with --treatment service.",
     "add_repeats": lambda facts: f"Run both sides up to {facts['repeats']} repeats.",
     "import_again": _import_again,
     "decide_by_hand": "Decide by hand: waive with a reason and an end date.",

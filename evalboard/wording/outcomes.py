@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from evalboard.contract.release import CasesChanged
 
 
+# Loads with nothing in common move the same cases in every repeat: 53 to 100 % of marks were chance (docs/verdict.md).
+UNDER_LOAD = "; where the two sides ran under unlike load, half of them or more may be"
+
+
 def count_changes(counts: "OutcomeCounts") -> str:
     """Count the cases of a comparison by outcome, and those that would be there by chance."""
     text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
@@ -36,12 +40,16 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} would be fixed."
 
 
-def explain_marks(outcome: str, by_chance: "ByChance | None") -> str:
-    """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known."""
+def explain_marks(outcome: str, by_chance: "ByChance | None", *, can_load_move: bool = False) -> str:
+    """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known.
+
+    can_load_move: what else is decoded may move a side's answers.
+    """
     if by_chance is None:
         return ""
     text = f"By chance alone {about(by_chance.n_expected)} would be {outcome}"
     if not by_chance.n_beyond:
         return f"{text}, and none of these is beyond chance."
     n = f"{by_chance.n_beyond:,} {'is' if by_chance.n_beyond == 1 else 'are'}"
-    return f"{text}; {n} marked as beyond chance. On average at most 1 in 10 of such marks is wrong."
+    text = f"{text}; {n} marked as beyond chance. On average at most 1 in 10 of such marks is wrong"
+    return f"{text}{UNDER_LOAD}." if can_load_move else f"{text}."

@@ -85,16 +85,23 @@ def _seed_ignored(numbers: Numbers) -> str:
     same, different = (fixed(numbers[name], 1) for name in ("shared_same", "shared_different"))
     parts = f"calls with one seed part after {same} {numbers['compared']}s on average, others after {different}"
     chance = f"no later than by chance ({p_value(numbers['p_value'])})"
-    return f"The seed is ignored: {parts}, {chance}. It is dropped somewhere between the client and the sampler."
+    text = f"The seed is ignored: {parts}, {chance}. It is dropped somewhere between the client and the sampler"
+    return f"{text}, unless batch noise parts more than 1 token in 10: up to there this was checked."
+
+
+def _same_texts(numbers: Numbers) -> str:
+    n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
+    return f"Different seeds give the same text ({n} of {n_pairs} pairs with different seeds are identical)"
+
+
+def _seed_greedy(numbers: Numbers) -> str:
+    texts = _same_texts(numbers)
+    return f"{texts}, and it is the one of a temperature of 0: the temperature is dropped. The seed is not tested."
 
 
 def _seed_deterministic(numbers: Numbers) -> str:
-    n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
-    texts = f"Different seeds give the same text ({n} of {n_pairs} pairs with different seeds are identical)"
-    n_prompts, n_as_greedy = numbers["n_prompts_greedy"], numbers["n_as_greedy"]
-    if n_prompts and n_as_greedy == n_prompts:
-        return f"{texts}, and it is the one of a temperature of 0: the temperature is dropped. The seed is not tested."
-    if n_prompts and not n_as_greedy:
+    texts = _same_texts(numbers)
+    if numbers["n_prompts_greedy"] and not numbers["n_as_greedy"]:
         why = "a cache answers, or one seed is put in place of all"
         return f"{texts}, and a temperature of 0 gives another: the temperature arrives, so {why}."
     why = "greedy decoding, a cache, or a temperature that is dropped"
@@ -352,6 +359,7 @@ SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
         "honoured": _seed_honoured,
         "partly_honoured": _seed_partly_honoured,
         "ignored": _seed_ignored,
+        "greedy": _seed_greedy,
         "deterministic": _seed_deterministic,
         "too_noisy": _seed_too_noisy,
     },

@@ -37,6 +37,11 @@ STATES: dict[str, dict[str, StateWords]] = {
             "bad",
             "Repeats cannot be reproduced by their seeds: look for a gateway or a server setting that drops the field.",
         ),
+        "greedy": StateWords(
+            "Temperature dropped",
+            "bad",
+            "Repeats are one answer given again: have the temperature passed on, or judge the endpoint as greedy.",
+        ),
         "deterministic": StateWords(
             "Deterministic regardless",
             "bad",

@@ -32,6 +32,7 @@ CLAIMS = {
     "regression": "worse than the {accepted}",
     "not_settled": "worse than the {accepted}, or not",
 }
+FEW_CASES = 200  # below it the sentence says what is known of other cases, too
 CLAIM_VERBS = {"not_settled": "may be"}  # of the others: is
 MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.stats.NO_DRAW_MARKS
 
@@ -77,7 +78,17 @@ def measured(facts: Facts) -> str:
 
 
 def _claimed(code: str, facts: Facts) -> str:
-    return f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {measured(facts)}."
+    text = f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {measured(facts)}"
+    return f"{text}{_elsewhere(code, facts)}."
+
+
+def _elsewhere(code: str, facts: Facts) -> str:
+    """Say what a clear change of a few cases says of others, where that is nothing clear."""
+    other = facts["change"]["reach"]
+    is_clear = code in ("better", "small_real_drop", "regression")
+    if other is None or not is_clear or facts["n_judged"] >= FEW_CASES or not other["low"] <= 0 <= other["high"]:
+        return ""
+    return f"; for other cases like these {interval(other['low'], other['high'], -facts['tolerance'])}"
 
 
 def _regression(facts: Facts) -> str:

@@ -58,6 +58,7 @@ class ReleaseWarningRow:
 
 
 WARNINGS: dict[str, ReleaseWarningRow] = {}
+PROMISED_FROM = 50  # cases; measured in docs/verdict.md
 
 
 def warns(about: About, *, must_act: ReleaseActor | None) -> Callable[[Sentence], Sentence]:
@@ -250,8 +251,11 @@ def few_groups(facts: Facts) -> str:
 
 @warns("noise", must_act="author")
 def few_cases(facts: Facts) -> str:
-    """below 200 cases: what one is worth"""
-    return f"One case is worth {points(100 / facts['n_judged'])} points here."
+    """below 200 cases: what one is worth, and below 50 that the promised error rates do not hold"""
+    text = f"One case is worth {points(100 / facts['n_judged'])} points here"
+    if facts["n_judged"] >= PROMISED_FROM:
+        return f"{text}."
+    return f"{text}, and with fewer than {PROMISED_FROM} cases verdicts err more often than is promised."
 
 
 @warns("noise", must_act="author")
@@ -344,6 +348,15 @@ def two_computations(facts: Facts) -> str:
     n, distance = facts["n"], facts["distance"]
     text = f"{_who(facts)} was answered by two computations: {counted(n, 'response')} {'lies' if n == 1 else 'lie'}"
     return f"{text} {nats_rounded(distance)} from the others of their case; its page lists them."
+
+
+@warns("noise", must_act="operator")
+def computation_apart(facts: Facts) -> str:
+    """one bucket answered both sides, and they lie further apart than repeats of one side; they did not take turns
+    (docs/verdict.md#the-rules-in-order)
+    """
+    text = f"One bucket answered both sides, and their logprobs lie {nats_rounded(facts['shift'])} further apart than"
+    return f"{text} repeats of one side do. They did not take turns, so another load may do that: run both in turn."
 
 
 @warns("noise", must_act="operator")

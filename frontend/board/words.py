@@ -31,6 +31,7 @@ NOT_COMPARABLE = {
     "rebaseline": "The stack changed since the baseline.",
     "batch_class": "The sides were batched differently.",
     "stack_changed": "Two stacks served the two sides.",
+    "computation_apart": "One bucket answered both sides, by two computations.",
     "unknown_stack": "Nobody says what stack served a side.",
 }
 VOIDED = {"void": "Its sign-off is void.", "expired": "Its waiver has expired."}

@@ -8,6 +8,7 @@ from typing import Any
 
 from evalboard.contract.compare import Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
+from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording.outcomes import explain_marks
 from frontend.compare import filters, pair_address
 from runs.compare import (
@@ -55,7 +56,11 @@ def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, 
         "look": pair_address.parse_look(active),
         "is_compact": "compact" in active,
         "compact_url": filters.list_url(report, _with_compact(active)),
-        "marks": explain_marks(active["outcome"], getattr(counts, f"{active['outcome']}_by_chance", None)),
+        "marks": explain_marks(
+            active["outcome"],
+            getattr(counts, f"{active['outcome']}_by_chance", None),
+            can_load_move=_can_load_move(report),
+        ),
         "page": {"page": listed.page, "n_pages": listed.n_pages},
         "filters": filters.list_filters(report, active, counts),
         "n_pairs": sum(count.n_pairs for count in report.causes),
@@ -67,6 +72,11 @@ def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, 
             (name, active[name]) for name in ("outcome", "look", "cause", "compact") if name in active
         ),
     }
+
+
+def _can_load_move(report: Comparison) -> bool:
+    buckets = (*report.sides.baseline.buckets, *report.sides.candidate.buckets)
+    return any(bucket.batch_class in LOADED_BATCHES for bucket in buckets)
 
 
 def find_neighbours(pair: TracePair, active: Mapping[str, str]) -> Neighbours:

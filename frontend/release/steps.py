@@ -146,15 +146,15 @@ def settle_address(release_id: str | int, cases: str) -> str:
 def _may_be_the_stack(report: Release) -> bool:
     """Tell whether one model stands on two stacks: an engine upgrade or a quantisation may be what is asked about."""
     gate = report.headline
-    is_moved = any(line.code == "rebaseline" for line in gate.reasons)
+    is_moved = bool({line.code for line in (*gate.reasons, *report.next)} & {"rebaseline", "judge_stack"})
     is_same = gate.baseline.model == gate.candidate.model
     return report.treatment == "model" and is_moved and is_same
 
 
 def _may_be_the_service(report: Release) -> bool:
     """Tell whether model and stack both differ: which of two services is better may be what is asked about."""
-    codes = {line.code for line in report.headline.reasons}
-    return report.treatment != "service" and bool(codes & {"stack_changed", "model_changed"})
+    codes = {line.code for line in (*report.headline.reasons, *report.next)}
+    return report.treatment != "service" and bool(codes & {"stack_changed", "model_changed", "judge_service"})
 
 
 def _again(report: Release, *, is_current: bool = False, **changes: str) -> str:

@@ -39,6 +39,11 @@ def number(sent: dict[str, str], name: str) -> int | None:
     return int(text)
 
 
+def numbers(sent: dict[str, str], name: str) -> list[int]:
+    """Return whole numbers above zero, which are separated by commas; none where they were not sent."""
+    return [number({name: part}, name) or 0 for part in sent[name].split(",")] if name in sent else []
+
+
 def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
     """Return one of some words; "" where it was not sent."""
     text, known = sent.get(name, ""), list(among)

@@ -15,16 +15,18 @@ from evalboard.core.errors import InvalidInput
 from runs.access import READ, RUN
 from runs.api import etags, pages, query, traces, wire
 from runs.api.access import resource
-from runs.api.describe import describe, whole
+from runs.api.describe import describe, text, whole
 from runs.api.serializers import Id, Strict, Text, Whole, read_body
 from runs.forced import read
 from runs.forced.scorings import create_forced, create_forced_pair
 from runs.forced.verification import verify_scoring
 from runs.run import show_trace
 
+_IDS = r"^\d+(,\d+)*$"
 KNOWN = {
     "control": {**whole("the forced scoring of the reference's own answers"), "required": True},
     "numerics": {**whole("that of answers of the same weights in a second dtype"), "required": True},
+    "more_numerics": text("further such scorings, of other dtypes or kernels, separated by commas", _IDS),
     "planted": whole("that of answers of weights that were changed a little"),
 }
 
@@ -152,8 +154,9 @@ def trace(request: Request, forced_id: int, repeat: int, case: str) -> Response:
 def verification(request: Request, forced_id: int) -> Response:
     """The answers beside those of known origin, which were scored on the same stack."""
     sent = query.read(request, KNOWN, is_paged=False)
-    control, numerics, planted = (query.number(sent, name) for name in KNOWN)
+    control, numerics, planted = (query.number(sent, name) for name in ("control", "numerics", "planted"))
+    more = query.numbers(sent, "more_numerics")
     if control is None or numerics is None:
         missing = {name: "Must be given." for name in ("control", "numerics") if name not in sent}
         raise InvalidInput("The query is not valid.", fields=missing)
-    return wire.answer(verify_scoring(forced_id, control=control, numerics=numerics, planted=planted), request)
+    return wire.answer(verify_scoring(forced_id, control=control, numerics=[numerics, *more], planted=planted), request)

@@ -1,6 +1,6 @@
 """Whether an endpoint serves the weights of a reference: one forced scoring beside those of known origin."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from django.urls import reverse
@@ -22,14 +22,15 @@ Scorings = Mapping[str, ForcedScoringRecord]  # by what they are in a verificati
 
 
 def verify_scoring(
-    scoring_id: int, *, control: int, numerics: int, planted: int | None = None
+    scoring_id: int, *, control: int, numerics: Sequence[int], planted: int | None = None
 ) -> contract.Verification:
     """Judge the answers of a forced scoring beside those of known origin, by the ids of their forced scorings.
 
     Raises NotFound; Conflict where one has not finished, they are of several buckets, two are of one run, some of the
     runs were decoded at temperature 0 and others were not, or a known one has no token with the statistic.
     """
-    ids = {"endpoint": scoring_id, "control": control, "numerics": numerics}
+    honest = {f"numerics {place}" if place else "numerics": each for place, each in enumerate(numerics)}
+    ids = {"endpoint": scoring_id, "control": control, **honest}
     scorings = _read(ids if planted is None else {**ids, "planted": planted})
     _refuse_unlike(scorings)
     positions = {
@@ -40,10 +41,12 @@ def verify_scoring(
     judged = verify_endpoint(
         positions["endpoint"],
         control=positions["control"],
-        numerics=positions["numerics"],
+        numerics=[positions[name] for name in honest],
         planted=positions.get("planted"),
     )
-    bands = {name: _band(scoring, getattr(judged, name)) for name, scoring in scorings.items()}
+    banded = {name: scoring for name, scoring in scorings.items() if name not in honest}
+    banded["numerics"] = scorings[list(honest)[judged.numerics_place]]
+    bands = {name: _band(scoring, getattr(judged, name)) for name, scoring in banded.items()}
     return contract.Verification(
         **dict(judged) | bands,
         bucket=str(scorings["control"].bucket_id),

@@ -257,6 +257,7 @@ def _row(experiment: ExperimentRecord, row: TableRow, rows: Sequence[TableRow]) 
         range_interval=spread.range_interval if spread else None,
         sd=spread.sd if spread else None,
         sd_interval=spread.sd_interval if spread else None,
+        is_sd_open=spread is not None and spread.is_open,
         shift=figures.shift if figures and figures.is_sampled else None,
         n_same=figures.n_same if figures else None,
         n_responses=figures.n_responses if figures else 0,

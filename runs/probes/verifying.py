@@ -39,14 +39,16 @@ def go_on_verifying(*, lease: Lease) -> None:
                 return
         ids = {role: each.scoring_id for role, each in sets.items() if each.scoring_id is not None}
         own = ids.pop(Role.ENDPOINT)
-        judged = verify_scoring(own, **{str(role): scoring for role, scoring in ids.items()})
+        judged = verify_scoring(
+            own, control=ids[Role.CONTROL], numerics=[ids[Role.NUMERICS]], planted=ids.get(Role.PLANTED)
+        )
     except LeaseLost:
         raise
     except EvalboardError as problem:
         words = " ".join([problem.detail, *problem.fields.values()])
         PROBES.finish(lease=lease, status=ProbeRecord.Status.FAILED, error=storable(words))
         return
-    numbers = judged.model_dump(mode="json", exclude={"state", "sentence"})
+    numbers = judged.model_dump(mode="json", exclude={"state", "sentence", "numerics_place"})
     finding = {"state": judged.state, "sentence": judged.sentence, "numbers": numbers}
     PROBES.finish(lease=lease, status=ProbeRecord.Status.FINISHED, finding=finding, error="")
 

@@ -15,6 +15,7 @@ from django.db.models import Count, Q
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core import digest
 from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from evalboard.core.trace import NOTABLE
@@ -172,6 +173,7 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         setup_baseline=inputs.baseline.setup,
         setup_candidate=inputs.candidate.setup,
         treatment=treatment,
+        computation=_judge_computation(inputs, treatment),
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
         noisiest=None if noisiest is None else noisiest[judged],
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
@@ -185,6 +187,15 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         candidate=_served(gate.candidate, inputs.candidate, inputs, filtered[1], filtered[0]),
         history=history,
     )
+
+
+def _judge_computation(inputs: ComparisonInputs, treatment: str) -> dict[str, Any] | None:
+    """Return what tells the sides apart where one bucket answered both; None where nothing does."""
+    buckets = {*inputs.baseline.bucket_ids, *inputs.candidate.bucket_ids}
+    if treatment != MODEL_TREATMENT or len(buckets) != 1:
+        return None
+    judged = inputs.judge_computation()
+    return judged if judged["answer"] == "two" else None
 
 
 def _served(

@@ -55,6 +55,11 @@ class RepeatColumns:
     answers: NDArray[np.uint64] | None = None
 
     @property
+    def has_scores(self) -> bool:
+        """Tell whether it has ended and was scored."""
+        return self.scores is not None and self.served_by is not None
+
+    @property
     def is_whole(self) -> bool:
         """Tell whether every case has a score and a response."""
         return self.scores is not None and self.served_by is not None and not np.isnan(self.scores).any()

@@ -156,13 +156,20 @@ def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric,
 
 
 def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumns], NDArray[np.bool_]]:
-    """The whole repeats that are draws, and of which cases of each the bucket gave a draw: bool[n_cases, k]."""
-    whole = [repeat for repeat in columns.repeats if repeat.is_whole]
+    """The whole repeats that are draws, and of which cases of each the bucket gave a draw: bool[n_cases, k].
+
+    Of a finished run all are whole: a case without a score was left without one, or a filter refused its prompt. Cases
+    that some repeat has no score of are then left out.
+    """
+    is_final = columns.run.status == RunRecord.Status.FINISHED
+    whole = [repeat for repeat in columns.repeats if repeat.is_whole or (is_final and repeat.has_scores)]
     if columns.run.is_one_draw:
         whole = whole[:1]  # the others are the same draw once more
     if not whole:
         return [], np.zeros((0, 0), np.bool_)
     mine = np.column_stack([repeat.served_by == bucket.pk for repeat in whole])
+    scores = np.column_stack([repeat.scores for repeat in whole if repeat.scores is not None])
+    mine &= ~np.isnan(scores).any(axis=1, keepdims=True)
     left_out = np.column_stack([is_left_out(repeat.marks) for repeat in whole if repeat.marks is not None])
     are_draws = is_repeat_of_draws(left_out, mine)
     return [whole[at] for at in np.flatnonzero(are_draws).tolist()], (mine & ~left_out)[:, are_draws]

@@ -48,6 +48,12 @@ def answer(address: str) -> Any:
     if kind == "probes":
         finding = {"state": "not_honoured", "sentence": LONG, "numbers": {}}
         return read["/probes/1/"] | {"kind": "seed", "status": "finished", "finding": finding}
+    if number.partition("/")[2].startswith("verification"):
+        return read["/forced/1/verification/?control=2&numerics=3"] | {"state": "other_model", "sentence": LONG}
+    if kind == "forced":
+        return read["/forced/1/"]
+    if "forced" in address:
+        return read[address.partition("?")[0]]
     if kind == "runs" and number.isdigit():
         return read["/runs/1/"] | {"status": STATUSES[int(number)], "warnings": []}
     if kind == "runs":
@@ -94,11 +100,12 @@ def test_a_report_is_written_all_the_same(board: str, tmp_path: Path, reader: st
 
 
 @pytest.mark.parametrize("reader", ["| true", "--json > /dev/full"])
-def test_what_a_probe_and_an_on_policy_check_found_keep_their_codes(board: str, tmp_path: Path, reader: str) -> None:
+def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, reader: str) -> None:
     for name, logprob in (("sampler", -0.1), ("trainer", -1.5)):
         rows = [{"token_ids": [1, 2, 3], "logprobs": [logprob, -0.2, logprob - 0.01 * n]} for n in range(20)]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for call in ("probe --show 1", "on-policy sampler.jsonl --trainer trainer.jsonl"):
+    verify = "verify 1 --on local --control 2 --numerics 6"
+    for call in ("probe --show 1", "on-policy sampler.jsonl --trainer trainer.jsonl", verify):
         code, err = shell(f"evalboard {call} {reader}", board, tmp_path)
         assert (code, "Traceback" in err) == (1, False), call
 

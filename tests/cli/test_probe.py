@@ -129,6 +129,7 @@ def test_wrong_use_is_told_before_any_server_is_asked(
         ("seed", "honoured", 0),
         ("seed", "partly_honoured", 1),
         ("seed", "ignored", 1),
+        ("seed", "greedy", 1),
         ("seed", "deterministic", 1),
         ("seed", "too_noisy", 2),
         ("seed", "incomplete", 4),

@@ -49,13 +49,13 @@ archive  sampled  batched identical | ship    5     together known    p      one
 archive  sampled  batched varying   | ship    5     together known    p      one      drawn | sampled rough_profile
 external greedy   unknown identical | copies  1     –        one_draw –      unclear  tie   | reported
 external greedy   unknown varying   | ship    5     server   known    p      one      tie   | reported
-external sampled  unknown identical | copies  1     –        one_draw –      unclear  drawn | reported (sampled)
+external sampled  unknown identical | ship    5     server   known    p      unclear  drawn | reported sampled
 external sampled  unknown varying   | ship    5     server   known    p      one      drawn | reported sampled
 external unknown  unknown identical | copies  1     –        one_draw –      unclear  open  | reported (sampled)
 external unknown  unknown varying   | ship    5     server   known    p      one      open  | reported sampled
 imported greedy   unknown identical | copies  1     –        one_draw –      unclear  tie   | imported
 imported greedy   unknown varying   | ship    5     server   known    p      one      tie   | imported
-imported sampled  unknown identical | copies  1     –        one_draw –      unclear  drawn | imported (sampled)
+imported sampled  unknown identical | ship    5     server   known    p      unclear  drawn | imported sampled
 imported sampled  unknown varying   | ship    5     server   known    p      one      drawn | imported sampled
 imported unknown  unknown identical | copies  1     –        one_draw –      unclear  open  | imported (sampled)
 imported unknown  unknown varying   | ship    5     server   known    p      one      open  | imported sampled
@@ -98,8 +98,8 @@ NOT_YET = (
     ("copies: a side of one answer", "verdict draws split chance", "imported greedy unknown identical"),
     ("copies: a side of one answer", "verdict draws split chance", "external unknown unknown identical"),
     ("copies: a side of one answer", "verdict draws split chance", "imported unknown unknown identical"),
-    ("copies: of a sampled side", "verdict draws split chance", "external sampled unknown identical"),
-    ("copies: of a sampled side", "verdict draws split chance", "imported sampled unknown identical"),
+    ("one rule for draws: noise share of equal draws", "share", "external sampled unknown identical"),
+    ("one rule for draws: noise share of equal draws", "share", "imported sampled unknown identical"),
 )
 
 

@@ -88,7 +88,7 @@ def test_a_temperature_of_0_tells_a_dropped_temperature_from_a_seed_that_is_put_
         seed_probe.judge_seed_probe(as_greedy(always, "a sea of tea")),
         seed_probe.judge_seed_probe(as_greedy(always, "a bee")),
     )
-    assert (dropped.state, dropped.numbers["n_as_greedy"], replaced.numbers["n_as_greedy"]) == ("deterministic", 5, 0)
+    assert (dropped.state, replaced.state, replaced.numbers["n_as_greedy"]) == ("greedy", "deterministic", 0)
     assert "the one of a temperature of 0: the temperature is dropped" in sentence(dropped)
     assert "the temperature arrives, so a cache answers, or one seed is put in place of all" in sentence(replaced)
     assert dropped.numbers["n_calls"] == 50

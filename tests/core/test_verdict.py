@@ -116,6 +116,53 @@ def test_two_builds_of_one_version_are_a_rebaseline() -> None:
     assert "engine code differs" not in reasons(upgraded)[0] + reasons(unknown)[0]
 
 
+APART = {"answer": "two", "is_steady": False, "n_cases": 60, "n_apart": 60, "shift": 0.02, "noise": 0.005}
+STEADY = APART | {"is_steady": True, "n_apart": 7, "shift": None, "noise": None}
+
+
+@pytest.mark.parametrize(
+    ("batch_class", "is_in_turn", "next_codes"),
+    [
+        ("alone", False, ["find_build", "judge_stack"]),
+        ("mixed", True, ["find_build", "judge_service"]),
+        ("observed", True, ["find_build", "judge_service"]),
+    ],
+)
+def test_one_bucket_of_two_computations_is_not_comparable(
+    batch_class: str, is_in_turn: bool, next_codes: list[str]
+) -> None:
+    setup = served(batch_class=batch_class)
+    same = question(
+        runs(*FIVE, n_cases=800),
+        runs(*[600] * 5, n_cases=800),
+        setup_baseline=setup,
+        setup_candidate=setup,
+        is_in_turn=is_in_turn,
+    )
+    assert judged(same, PAIRED)[:2] == ("no_ship", "regression")
+    word, code, found = judged(replace(same, computation=APART), PAIRED)
+    assert (word, code, codes(found.next)) == ("not_comparable", "computation_apart", next_codes)
+    assert "their logprobs lie 0.02 nats further apart than repeats of one side do" in reasons(found)[0]
+    for treatment in ("stack", "service"):
+        apart, told = (
+            judged(replace(same, computation=known, treatment=treatment), PAIRED)[2] for known in (APART, None)
+        )
+        assert (apart.verdict, codes(apart.reasons)) == (told.verdict, codes(told.reasons))
+
+
+def test_bits_of_a_steady_bucket_that_differ_are_counted() -> None:
+    same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), computation=STEADY)
+    assert "the sides differ in 7 of 60 cases" in reasons(judged(same)[2])[0]
+
+
+def test_load_alone_may_put_sides_apart_that_did_not_take_turns() -> None:
+    setup = served(batch_class="mixed")
+    same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=setup, setup_candidate=setup)
+    word, _, found = judged(replace(same, computation=APART), PAIRED)
+    assert (word, codes(found.warnings)[0]) == ("ship", "computation_apart")
+    assert warnings(found, "computation_apart")[0].endswith("another load may do that: run both in turn.")
+
+
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
     unknown = served(fingerprint="")
     same = runs(*FIVE, n_cases=800)
@@ -455,3 +502,19 @@ def test_runs_that_move_as_a_whole_carry_a_badge_and_their_own_noise() -> None:
     assert "overdispersed" in codes(found.warnings)
     se = math.sqrt(np.var([380, 390, 400, 410, 420], ddof=1) / 5) / 8
     assert found.p_no_ship == pytest.approx(student_cdf(1.0 / se, 8))
+
+
+def test_a_clear_change_of_a_few_cases_says_in_the_same_sentence_what_is_known_of_others() -> None:
+    [small] = reasons(verdict.judge_gate(pinned(n_fixed=1, n_cases=30), PAIRED))
+    [large] = reasons(verdict.judge_gate(pinned(n_fixed=8), PAIRED))
+    assert small == (
+        "On these 30 cases the candidate is better than the baseline: +3.3 points, in [+0.3, +6.4] (94 % interval); "
+        "for other cases like these [−6.2, +12.4]."
+    )
+    assert "other cases" not in large
+
+
+@pytest.mark.parametrize(("n_cases", "is_said"), [(49, True), (50, False)])
+def test_under_fifty_cases_it_is_said_that_the_promised_rates_do_not_hold(n_cases: int, is_said: bool) -> None:
+    [text] = warnings(verdict.judge_gate(pinned(n_cases=n_cases), PAIRED), "few_cases")
+    assert ("err more often than is promised" in text) == is_said

@@ -1,6 +1,7 @@
 """An endpoint beside answers of known origin: each of the four words, and how often an honest one is accused."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,17 +23,17 @@ def answer(scale: float, n: int, seed: int, *, has_logprobs: bool = True) -> For
     return ForcedPositions(np.arange(n + 1) * LENGTH, log_ratios if has_logprobs else unknown, deficits)
 
 
-CONTROL, NUMERICS, PLANTED = answer(0.0, 40, 1), answer(0.012, 40, 2), answer(0.02, 40, 3)
+CONTROL, NUMERICS, PLANTED = answer(0.0, 40, 1), answer(0.012, 40, 2), answer(0.025, 40, 3)
 
 
 def verify(endpoint: ForcedPositions, *, control: ForcedPositions = CONTROL, seed: int = 0) -> JudgedAnswers:
-    return verify_endpoint(endpoint, control=control, numerics=NUMERICS, planted=PLANTED, random_seed=seed)
+    return verify_endpoint(endpoint, control=control, numerics=[NUMERICS], planted=PLANTED, random_seed=seed)
 
 
 @pytest.mark.parametrize("has_logprobs", [True, False], ids=["gap", "deficit"])
 @pytest.mark.parametrize(
     ("scale", "state"),
-    [(0.0, "same_stack"), (0.012, "same_model_other_numerics"), (0.02, "other_model"), (0.4, "other_model")],
+    [(0.0, "same_stack"), (0.012, "same_model_other_numerics"), (0.025, "other_model"), (0.4, "other_model")],
 )
 def test_each_origin_has_its_word(scale: float, state: str, has_logprobs: bool) -> None:
     verification = verify(answer(scale, 60, 10, has_logprobs=has_logprobs))
@@ -57,26 +58,26 @@ def test_few_tokens_say_how_many_more_and_so_many_are_enough() -> None:
     assert few.n_more_tokens is not None
     assert not few.are_bands_short
     n = math.ceil((2 * LENGTH + few.n_more_tokens) / LENGTH)
-    states = [verify(answer(0.02, n, seed)).state for seed in range(100, 150)]
+    states = [verify(answer(0.025, n, seed)).state for seed in range(100, 150)]
     assert states.count("other_model") >= 30  # with a chance of 0.8, less three standard errors
 
 
 def test_bands_that_are_too_short_say_so() -> None:
-    known = {"control": CONTROL, "numerics": answer(0.012, 3, 4), "planted": answer(0.02, 3, 5)}
+    known: Any = {"control": CONTROL, "numerics": [answer(0.012, 3, 4)], "planted": answer(0.025, 3, 5)}
     verification = verify_endpoint(answer(0.014, 40, 13), **known)
     assert verification.state == "too_few_tokens"
     assert verification.are_bands_short
 
 
 def test_a_change_no_larger_than_numerics_is_told_by_no_number_of_tokens() -> None:
-    verification = verify_endpoint(answer(0.012, 40, 14), control=CONTROL, numerics=NUMERICS, planted=NUMERICS)
+    verification = verify_endpoint(answer(0.012, 40, 14), control=CONTROL, numerics=[NUMERICS], planted=NUMERICS)
     assert verification.state == "too_few_tokens"
     assert verification.n_more_tokens is None
 
 
 def test_without_a_planted_change_twice_the_numerics_is_told() -> None:
     words = [
-        verify_endpoint(answer(scale, 40, 15), control=CONTROL, numerics=NUMERICS).state for scale in (0.012, 0.024)
+        verify_endpoint(answer(scale, 40, 15), control=CONTROL, numerics=[NUMERICS]).state for scale in (0.012, 0.024)
     ]
     assert words == ["same_model_other_numerics", "other_model"]
 
@@ -93,6 +94,26 @@ def test_a_little_more_than_numerics_accuses_nobody_however_many_tokens() -> Non
     assert verification.p_above_numerics is not None
     assert verification.p_above_numerics <= 0.01
     assert verification.state == "same_model_other_numerics"
+
+
+def test_of_several_honest_sets_the_farthest_counts() -> None:
+    """Kernels of another vendor lie farther off than a second dtype: what lies no farther than they do is honest."""
+    endpoint, farther = answer(0.025, 60, 19), answer(0.025, 40, 20)
+    known: Any = {"control": CONTROL, "planted": answer(0.05, 40, 21)}
+    one = verify_endpoint(endpoint, numerics=[NUMERICS], **known)
+    several = verify_endpoint(endpoint, numerics=[NUMERICS, farther], **known)
+    assert (one.state, several.state) == ("other_model", "same_model_other_numerics")
+    assert (several.numerics_place, several.numerics.mean.value) > (0, one.numerics.mean.value)
+
+
+def test_nothing_nearer_than_root_two_of_the_honest_gap_is_another_model() -> None:
+    """A planted change that is hardly one leaves the boundary at twice the mean square."""
+    known: Any = {"control": CONTROL, "numerics": [NUMERICS], "planted": answer(0.0145, 400, 22)}
+    verification = verify_endpoint(answer(0.0155, 400, 23), **known)
+    assert verification.boundary == pytest.approx(2 * verification.numerics.mean.value)
+    assert verification.endpoint is not None
+    assert verification.change < verification.endpoint.mean.value < verification.boundary
+    assert verification.state == "too_few_tokens"
 
 
 def test_one_position_accuses_nobody() -> None:

@@ -11,6 +11,8 @@ from evalboard.cli import results
 from evalboard.client.answers import Answer, parse
 from evalboard.contract.release import Gate
 from evalboard.contract.response import CaseOfRun
+from evalboard.wording.outcomes import UNDER_LOAD
+from runs import models
 from runs.compare import outcomes
 from runs.models import ReleaseRecord, RunRecord
 from runs.release import create_release, release_report
@@ -146,6 +148,9 @@ def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_be
     assert "By chance alone fewer than one would be broken; 1 is marked as beyond chance." in page
     assert page.count("beyond chance p < 0.001") == 1
     assert page.count("may be chance p = ") == 2
+    assert UNDER_LOAD not in page  # pinned: no load moves a bit
+    models.BucketRecord.objects.update(batch_class="mixed")
+    assert UNDER_LOAD in " ".join(unescape(viewer.get(url).content.decode()).split())
     told = unescape(re.sub(r"<[^>]*>", "", viewer.get(f"/releases/{released.pk}/").content.decode()))
     assert "By chance alone fewer than one would break and as many would be fixed." in " ".join(told.split())
 

@@ -95,6 +95,15 @@ def test_there_is_never_more_than_one_primary_step_and_it_comes_first(kind):
     assert len({step.url for step in steps}) == len(steps)
 
 
+@pytest.mark.parametrize(("step", "treatment"), [("judge_stack", "stack"), ("judge_service", "service")])
+def test_judging_more_than_the_model_is_offered_where_no_fingerprint_shows_what_changed(step, treatment):
+    reason, next_step = staged.note("computation_apart", "Two computations."), staged.finding(step, "Judge more.", 0)
+    gate = staged.gate(interval=None, verdict="not_comparable", reasons=(reason,))
+    gate = gate.model_copy(update={"candidate": gate.baseline})  # of one model
+    blocked = staged.report(gate).model_copy(update={"next": (next_step,)})
+    assert [f"treatment={treatment}" in each.url for each in release_steps.steps(blocked, EVERYTHING)].count(True) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "is_offered"), [("stack_changed", True), ("model_changed", True), ("mixed_fingerprint", False)]
 )

@@ -1,15 +1,17 @@
 """Whether two stored runs are one computation: by every bit where repeats agree, by a test where they do not."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from evalboard.contract.compare import Computation
 from evalboard.core.trace import TokenTrace
 from runs.compare import compare, comparison_report
-from runs.models import EngineProcess, RunRecord, SuiteVersionRecord
+from runs.models import EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.suites import push_suite
 from tests import build
+from tests.runs.judged import release as judge_release
 from tests.runs.test_comparisons import Answer, cut, decode, moved, recorded, stored
 
 pytestmark = pytest.mark.django_db
@@ -33,9 +35,9 @@ def batched(db: None) -> EngineProcess:
 
 
 def computation(baseline: RunRecord, candidate: RunRecord) -> Computation:
-    judged = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).computation
-    assert judged is not None
-    return judged
+    made = comparison_report(compare(baseline=baseline.pk, candidate=candidate.pk).pk).computation
+    assert made is not None
+    return made
 
 
 def repeats(traces: Sequence[TokenTrace], n: int, *, noise: float, seed: int) -> list[list[Answer | None]]:
@@ -53,7 +55,12 @@ def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerpri
     theirs = [*ours[:7], Answer(moved(recorded(7), NOISE)), *ours[8:]]
     baseline, candidate = (stored(version, side, side, by=steady) for side in (ours, theirs))
     judged = computation(baseline, candidate)
-    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == ("two", True, N_CASES, 1)
+    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == (
+        "two",
+        True,
+        N_CASES,
+        1,
+    )
     assert judged.text == (
         "Something that no fingerprint shows has changed: repeats of either side are the same to the bit, "
         "and the sides differ in 1 of 24 cases."
@@ -97,7 +104,12 @@ def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
     shorter, _ = push_suite(document=document)
     theirs: list[Answer | None] = [Answer(cut(recorded(case), 8)) for case in range(N_CASES)]
     judged = computation(baseline, stored(shorter, theirs, theirs, by=steady))
-    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == ("one", False, N_CASES, 0)
+    assert (judged.answer, judged.is_steady, judged.n_cases, judged.n_apart) == (
+        "one",
+        False,
+        N_CASES,
+        0,
+    )
 
 
 def test_another_bucket_is_said_to_be_another_computation(
@@ -108,7 +120,10 @@ def test_another_bucket_is_said_to_be_another_computation(
     baseline = stored(version, ours, ours, by=steady)
     candidate = stored(version, *repeats(traces, 3, noise=0.02, seed=5), by=batched)
     judged = computation(baseline, candidate)
-    assert (judged.answer, judged.is_one_bucket) == ("one", False)  # no further apart than the noisier side's repeats
+    assert (judged.answer, judged.is_one_bucket) == (
+        "one",
+        False,
+    )  # no further apart than the noisier side's repeats
     far = [moved(trace, 0.2, seed=50 + case) for case, trace in enumerate(traces)]
     judged = computation(baseline, stored(version, *repeats(far, 3, noise=0.02, seed=9), by=batched))
     assert judged.text.startswith("Not the same computation: over 24 cases")
@@ -160,3 +175,29 @@ def test_copies_of_answers_are_no_sign_of_two_computations(version: SuiteVersion
             side[5 - n_copies :] = [side[4 - n_copies]] * n_copies
         judged = computation(*(stored(version, *side, by=batched) for side in sides))
         assert (judged.answer, judged.n_differing) == (answer, N_CASES)
+
+
+def test_a_release_of_two_computations_under_one_bucket_is_not_comparable(
+    version: SuiteVersionRecord, steady: EngineProcess, batched: EngineProcess
+) -> None:
+    """One bit of a pinned run says so. Of batches that did not take turns, whose load may do it, it is a warning."""
+    traces = [recorded(case) for case in range(N_CASES)]
+    ours: list[Answer | None] = [Answer(trace) for trace in traces]
+    theirs = [*ours[:7], Answer(moved(recorded(7), NOISE)), *ours[8:]]
+    pinned = judge_release(*(stored(version, *[side] * 5, by=steady) for side in (ours, theirs)))
+    assert [line["code"] for line in document(pinned)["reasons"]] == ["computation_apart"]
+    assert [line["code"] for line in document(pinned)["next"]] == ["find_build", "judge_stack"]
+    again = judge_release(*(stored(version, *[ours] * 5, by=steady) for _ in range(2)))
+    assert "computation_apart" not in {line["code"] for line in document(again)["reasons"]}
+
+    far = [moved(trace, 0.02, seed=77 + case) for case, trace in enumerate(traces)]
+    sides = (repeats(each, 5, noise=NOISE, seed=seed) for each, seed in ((traces, 1), (far, 50_000)))
+    loose = judge_release(*(stored(version, *side, by=batched) for side in sides))
+    assert "computation_apart" not in {line["code"] for line in document(loose)["reasons"]}
+    [warning] = [line for line in document(loose)["warnings"] if line["code"] == "computation_apart"]
+    assert "run both in turn" in warning["text"]
+
+
+def document(release: ReleaseRecord) -> dict[str, Any]:
+    assert release.verdict is not None
+    return release.verdict.document

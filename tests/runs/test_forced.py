@@ -258,7 +258,7 @@ def test_no_number_is_taken_over_the_answers_of_two_buckets(db: None) -> None:
     ], "of four answers, those that both gave alike count for both"
     assert all(each.figures is not None for each in selectors.forced_answers(int(row.id), limit=9))
     with pytest.raises(Conflict, match="Several buckets gave the answers"):
-        verify_scoring(int(row.id), control=int(row.id), numerics=int(row.id))
+        verify_scoring(int(row.id), control=int(row.id), numerics=[int(row.id)])
     assert selectors.forced_row(forced.scored(ask(run, repeats=[1])).pk).figures is not None
 
 

@@ -139,7 +139,7 @@ def test_a_trainer_verifies_no_endpoint_and_goes_with_its_run(tmp_path: Path) ->
     run = imported(tmp_path, rollouts.rows())
     scoring = int(scoring_of(run).id)
     with pytest.raises(Conflict, match="is what a trainer gave"):
-        verify_scoring(scoring, control=scoring, numerics=scoring)
+        verify_scoring(scoring, control=scoring, numerics=[scoring])
     delete_run(run_id=run.pk)
     assert not ForcedScoringRecord.objects.exists()
     assert not TraceBlock.objects.exists()

@@ -126,6 +126,8 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     assert report.errors.by_code == {"prompt_filtered": 2}
     assert [(repeat.score, repeat.n_missing) for repeat in report.repeats] == [(pytest.approx(100 * 6 / 7), 0)] * 2
     assert report.range == pytest.approx([100 * 6 / 7] * 2)
+    noise = report.buckets[0].noise
+    assert (noise.n_repeats, noise.sd_points, noise.range5_points) == (2, 0.0, 0.0)  # of the seven cases
     [warning] = [each.text for each in report.warnings if each.code == "prompts_filtered"]
     assert warning == "The provider's filter refused the prompt 2 of 16 times; the score is over the rest."
     gate = {"suite": "words", "candidate": runs[1].pk, "baseline": runs[0].pk}

@@ -33,6 +33,7 @@ BLOCK_ORDER = (
     "rebaseline",
     "batch_class",
     "stack_changed",
+    "computation_apart",
     "unknown_stack",
     *sorted(BLOCK_WARNINGS),
 )

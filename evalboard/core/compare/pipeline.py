@@ -163,13 +163,18 @@ class Comparing:
         is_flipped = differing.flips != NO_POSITION
         return {
             **summary,
-            "computation": judge_computation(
-                ours, theirs, self.reads.traces, self.reads.words, is_one_vocabulary=self.is_one_vocabulary
-            )
+            "computation": self.judge_computation()
             | {"n_unexplained": count_unexplained(self.matched.pairing, differing, is_read)},
             "sample": self._sample(scored[group_at[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
         }
+
+    def judge_computation(self) -> Json:
+        """Return whether both sides are one computation, as `computation` of a summary has it."""
+        reads = self.reads
+        return judge_computation(
+            self.baseline, self.candidate, reads.traces, reads.words, is_one_vocabulary=self.is_one_vocabulary
+        )
 
     def _has_logprobs(self) -> Bools:
         """Return bool[m], whether the baseline's response of a pair has a trace, and the candidate's where nothing

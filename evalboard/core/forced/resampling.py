@@ -1,8 +1,8 @@
 """Bound numbers by drawing responses again: the positions of one response hang together, so they are drawn as one.
 
 A mean is bounded by the studentised bootstrap (Efron and Tibshirani, 1993, chapter 12): KL estimates are skewed, and
-plain percentiles miss the truth more often than they say. A quantile or a share has no standard error worth dividing by
-and is bounded by the percentiles.
+plain percentiles miss the truth more often than they say. A quantile has no standard error worth dividing by and is
+bounded by the percentiles; a share has an interval of its own.
 """
 
 import math
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.contract.forced import Estimate
-from evalboard.core.stats import SEEN_IN_NONE
+from evalboard.core.stats import beta_quantile, normal_quantile, student_quantile
 
 Numbers = NDArray[np.float64]
 
@@ -58,20 +58,25 @@ class Resampler:
     def bound_share(self, hits: Numbers, counts: Numbers) -> Estimate | None:
         """Return the share of the positions that are hits, of which response i has hits[i] among counts[i].
 
-        What no position, or every one, showed is bounded by the rule of three.
+        Clopper and Pearson's interval of as many independent positions as scatter as these do: their number by the
+        design effect, less where few responses tell it (Korn and Graubard, 1998).
         """
         n = counts.sum()
         if not n:
             return None
         share = float(hits.sum() / n)
-        if np.count_nonzero(counts) < MIN_RESPONSES:
+        n_responses = int(np.count_nonzero(counts))
+        if n_responses < MIN_RESPONSES:
             return _estimate(share)
-        parts = np.stack([hits, counts], axis=1)
-        drawn = np.concatenate([chosen @ parts for chosen in self._draws()])
-        with np.errstate(invalid="ignore"):  # a drawing of responses without any position
-            low, high = _percentiles(drawn[:, 0] / drawn[:, 1])
-        unseen = min(SEEN_IN_NONE / float(n), 1.0)
-        return _estimate(share, 1 - unseen if share == 1 else low, unseen if share == 0 else high)
+        alone = share * (1 - share) / n
+        together = ((hits - share * counts) ** 2).sum() * n_responses / (n_responses - 1) / n**2
+        n_alone = n / max(together / alone, 1.0) if alone else n
+        tail = (1 - LEVEL) / 2
+        n_alone *= (normal_quantile(1 - tail) / student_quantile(1 - tail, n_responses - 1)) ** 2
+        n_hits = share * n_alone
+        low = beta_quantile(tail, n_hits, n_alone - n_hits + 1) if share > 0 else 0.0
+        high = beta_quantile(1 - tail, n_hits + 1, n_alone - n_hits) if share < 1 else 1.0
+        return _estimate(share, low, high)
 
     def bound_ess(self, weights: Numbers, squares: Numbers, counts: Numbers) -> Estimate | None:
         """Return the effective sample size of importance weights as a share of their number, by Kish: (Σw)² / n Σw².

@@ -1,13 +1,15 @@
 """Judge whether an endpoint serves the weights of a reference, by its answers scored on the reference.
 
-Three sets of answers of known origin say what to expect, all scored on the reference like the endpoint's: the
-*control*, of the reference itself; *numerics*, of the same weights in another dtype; and, where it can be had,
-*planted*, of weights that were changed a little. The statistic of a response is the mean over its positions of the
-squared gap of the chosen token's logprob where the endpoint gives logprobs, else of the squared deficit: other weights
-show in what is rare and large sooner than in what is common and small. docs/forced-reference.md says how well it tells.
+Sets of answers of known origin say what to expect, all scored on the reference like the endpoint's: the *control*, of
+the reference itself; *numerics*, of the same weights in another dtype or on other kernels, one set or several; and,
+where it can be had, *planted*, of weights that were changed a little. The statistic of a response is the mean over its
+positions of the squared gap of the chosen token's logprob where the endpoint gives logprobs, else of the squared
+deficit: other weights show in what is rare and large sooner than in what is common and small.
+docs/forced-reference.md says how well it tells.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,9 +25,11 @@ Statistic = Literal["gap", "deficit"]
 VerificationState = Literal["same_stack", "same_model_other_numerics", "other_model", "too_few_tokens"]
 Numbers = NDArray[np.float64]
 
+NO_STATISTIC = "control, numerics and planted each need a response with the statistic"
 SIGNIFICANT = 0.01  # an honest endpoint is accused at most so often
 WINSORISED, REACH = 0.999, 2.0  # what lies beyond twice this quantile of honest positions counts as so much
 DOUBLED = 2.0  # times what numerics do: the change to tell where none was planted
+BEYOND = 2.0  # times the largest honest mean square, which is √2 times its gap: nearer than that nothing is accused
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,20 +57,23 @@ def verify_endpoint(
     endpoint: ForcedPositions,
     *,
     control: ForcedPositions,
-    numerics: ForcedPositions,
+    numerics: Sequence[ForcedPositions],
     planted: ForcedPositions | None = None,
     random_seed: int = 0,
 ) -> JudgedAnswers:
-    """Judge an endpoint's answers beside those of known origin.
+    """Judge an endpoint's answers beside those of known origin; of several sets of numerics the farthest counts.
 
     Raises ValueError where control, numerics or planted have no response with the statistic.
     """
     statistic = choose_statistic(endpoint)
-    limit = REACH * max(_quantile(_values(known, statistic)) for known in (control, numerics))
-    own, same, other = (_measure(known, statistic, limit) for known in (endpoint, control, numerics))
+    limit = REACH * max(_quantile(_values(known, statistic)) for known in (control, *numerics))
+    own, same, *honest = (_measure(known, statistic, limit) for known in (endpoint, control, *numerics))
+    if not all(len(each.means) for each in honest):
+        raise ValueError(NO_STATISTIC)
+    other = max(honest, key=lambda each: each.mean)
     changed = _double(other) if planted is None else _measure(planted, statistic, limit)
     bands = [_bound(known, random_seed) for known in (same, other, changed)]
-    boundary = math.sqrt(other.mean * changed.mean)
+    boundary = max(math.sqrt(other.mean * changed.mean), BEYOND * other.mean)
     p_values = _p_values(own, same, other, changed, random_seed) if len(own.means) else None
     state: VerificationState = "too_few_tokens"
     if p_values is not None:
@@ -80,6 +87,7 @@ def verify_endpoint(
         endpoint=_bound(own, random_seed) if len(own.means) else None,
         control=bands[0],
         numerics=bands[1],
+        numerics_place=honest.index(other),
         planted=None if planted is None else bands[2],
         change=changed.mean,
         boundary=boundary,
@@ -162,5 +170,5 @@ def _double(side: _Side) -> _Side:
 def _bound(side: _Side, random_seed: int) -> Band:
     mean = Resampler(len(side.means), random_seed).bound_mean(side.means, np.ones(len(side.means)), lowest=0.0)
     if mean is None:
-        raise ValueError("control, numerics and planted each need a response with the statistic")
+        raise ValueError(NO_STATISTIC)
     return Band(mean=mean, n_responses=len(side.means), n_tokens=side.n_tokens)

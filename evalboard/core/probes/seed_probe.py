@@ -66,7 +66,7 @@ class _Hazard:
 
 
 def judge_seed_probe(calls: Iterable[ProbeExchange], *, random_seed: int = 0) -> ProbeResult:
-    """Judge the seeds: honoured, partly_honoured, ignored, deterministic, too_noisy or incomplete."""
+    """Judge the seeds: honoured, partly_honoured, ignored, greedy, deterministic, too_noisy or incomplete."""
     calls = tuple(calls)
     answers = read_answers(call for call in calls if call.group != GREEDY)
     prompts = _prompts(answers.answered)
@@ -128,7 +128,8 @@ def _numbers(prompts: Sequence[_Prompt], answers: Answers, random_seed: int) -> 
 
 def _state(numbers: dict[str, Any]) -> str:
     if numbers["n_identical_different"] >= DETERMINISTIC * numbers["n_pairs_different"]:
-        return "deterministic"
+        is_greedy = 0 < numbers["n_prompts_greedy"] == numbers["n_as_greedy"]
+        return "greedy" if is_greedy else "deterministic"
     if numbers["p_value"] <= SEED_SIGNIFICANT:
         is_dropped = min(numbers["p_early"], numbers["p_bucket"]) < SEED_SIGNIFICANT
         return "partly_honoured" if is_dropped or numbers["loyal_share"] < LOYAL else "honoured"

@@ -46,7 +46,8 @@ class GateQuestion:
     the sentence (runs.release.verdict_inputs).
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
     such repeats, where there are any. uncertified: each side that was decoded under batch-invariant kernels where no
-    determinism certificate speaks of them, as {"side", "hosts", "endpoint", "profile"}.
+    determinism certificate speaks of them, as {"side", "hosts", "endpoint", "profile"}. computation: where one bucket
+    answered both sides and they are two computations, the fields of OneComputation.
     """
 
     case_ids: Sequence[str]
@@ -67,6 +68,7 @@ class GateQuestion:
     span_hours: float | None = None
     canaries: Sequence[Mapping[str, Any]] = ()
     treatment: str = "model"
+    computation: Mapping[str, Any] | None = None
     expired: Mapping[str, Any] | None = None
     noisiest: Bools | None = None
     targeted: TargetedScores | None = None

@@ -60,6 +60,7 @@ def _change_facts(change: Change) -> Facts:
         "n_fixed": change.cases.n_fixed,
         "n_broken_by_chance": by_chance and by_chance.n_expected,
         "resolution": change.resolution_points,
+        "reach": change.reach and {"low": change.reach.low, "high": change.reach.high},
     }
 
 

@@ -41,8 +41,11 @@ DECODING = frozenset(
 )
 
 
-def make_block_step(code: str) -> VerdictLine:
-    return VerdictLine(TO_THE_BLOCKS.get(code, "rebaseline"), {"block": code})
+def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
+    """Return what undoes a block. A build that no fingerprint shows is to be found, or judged with the model."""
+    if block.code == "computation_apart":
+        return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
+    return (VerdictLine(TO_THE_BLOCKS.get(block.code, "rebaseline"), {"block": block.code}),)
 
 
 def list_ship_steps() -> tuple[VerdictLine, ...]:

@@ -8,8 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evalboard.contract.release import Outlook
-from evalboard.contract.treatments import MODEL_TREATMENT
-from evalboard.core.compare import BLOCK_ORDER, BLOCK_WARNINGS, Block, allows_comparing, find_blocks
+from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.core.compare import (
+    BLOCK_ORDER,
+    BLOCK_WARNINGS,
+    Block,
+    allows_comparing,
+    find_blocks,
+    is_steady_batch,
+)
 from evalboard.core.profile import OBSERVED
 from evalboard.core.release import next_steps, settle
 from evalboard.core.release.evidence import Change, Evidence, find_evidence
@@ -82,6 +89,9 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     blocks = find_blocks(
         question.setup_baseline, question.setup_candidate, treatment, window=_find_window(question, policy)
     )
+    apart = _find_apart(question)
+    if apart is not None and apart.facts["is_certain"]:
+        blocks = tuple(sorted((*blocks, Block(apart.code, apart.facts)), key=lambda each: BLOCK_ORDER.index(each.code)))
     # A rotation is what a release that judges the stack is about.
     expired = question.expired if treatment == MODEL_TREATMENT else None
     is_comparable = allows_comparing(blocks) and expired is None
@@ -95,6 +105,8 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     steps = next_steps.with_others(next_steps.with_load(ruling.next, evidence), are_called=are_called)
     ruling = replace(ruling, next=next_steps.with_logs(steps, logged, wanted))
     warnings = [VerdictLine(block.code, block.facts) for block in blocks if block.code in BLOCK_WARNINGS]
+    if apart is not None and not apart.facts["is_certain"]:
+        warnings.append(apart)
     if question.expired is not None and expired is None:
         warnings.append(VerdictLine("baseline_expired", question.expired))
     return make_verdict(evidence, ruling, (*warnings, *_warnings(evidence, ruling)), logged)
@@ -136,15 +148,33 @@ def _find_window(question: GateQuestion, policy: PolicySettings) -> dict[str, An
     return {"hours": hours, "canaries": list(question.canaries)}
 
 
+def _find_apart(question: GateQuestion) -> VerdictLine | None:
+    """Find whether one bucket answered both sides of a model's release, and they are two computations.
+
+    Where load moves bits, sides that did not take turns lie apart by that alone: it is not certain.
+    """
+    if question.computation is None or question.treatment != MODEL_TREATMENT:
+        return None
+    are_equal = not (question.draws_baseline.may_sample or question.draws_candidate.may_sample)
+    served = (*question.setup_baseline.served, *question.setup_candidate.served)
+    is_steady = all(is_steady_batch(each.batch_class, are_batches_equal=are_equal) for each in served)
+    measured = {name: question.computation[name] for name in ("is_steady", "n_cases", "n_apart", "shift")}
+    judge = STACK_TREATMENT if is_steady else SERVICE_TREATMENT
+    return VerdictLine(
+        "computation_apart", {**measured, "judge": judge, "is_certain": is_steady or question.is_in_turn}
+    )
+
+
 def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) -> Ruling:
     reasons = [VerdictLine(block.code, block.facts) for block in blocks if block.code not in BLOCK_WARNINGS]
     if expired is not None:
         graver = BLOCK_ORDER[: BLOCK_ORDER.index("rebaseline")]
         place = sum(line.code in graver for line in reasons)
         reasons.insert(place, VerdictLine("rebaseline", expired))
-    steps = {step.code: step for step in reversed([next_steps.make_block_step(line.code) for line in reasons])}
-    in_order = {next_steps.make_block_step(line.code).code: None for line in reasons}
-    return Ruling(verdict=NOT_COMPARABLE, reasons=tuple(reasons), next=tuple(steps[code] for code in in_order))
+    steps: dict[str, VerdictLine] = {}
+    for step in (step for line in reasons for step in next_steps.list_block_steps(line)):
+        steps.setdefault(step.code, step)
+    return Ruling(verdict=NOT_COMPARABLE, reasons=tuple(reasons), next=tuple(steps.values()))
 
 
 def _rule(evidence: Evidence) -> Ruling:

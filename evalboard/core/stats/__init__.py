@@ -100,6 +100,7 @@ from evalboard.core.stats.paired import (
     select_whole_cases,
 )
 from evalboard.core.stats.quantiles import (
+    beta_quantile,
     binomial_tail,
     hypergeometric_tail,
     normal_cdf,
@@ -157,6 +158,7 @@ __all__ = [
     "average_distances",
     "average_points",
     "benjamini_hochberg",
+    "beta_quantile",
     "binomial_tail",
     "choose_larger_noise",
     "choose_noisiest",

@@ -22,12 +22,12 @@ def waver(n_broken: int, n_wavering: int) -> list[Sentence]:
 
 
 def read_counts(
-    broken: int, fixed: int, unstable: int, *by_chance: ByChance, outcome: str = "broken"
+    broken: int, fixed: int, unstable: int, *by_chance: ByChance, outcome: str = "broken", can_load_move: bool = False
 ) -> list[Sentence]:
     """Read what a comparison says of its cases, and what the list of one outcome does."""
     by_name = dict(zip(("broken_by_chance", "fixed_by_chance"), by_chance, strict=False))
     counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
-    marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"))
+    marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"), can_load_move=can_load_move)
     return [Sentence("cases", "", text) for text in (count_changes(counts), marks) if text]
 
 
@@ -35,6 +35,9 @@ SITUATIONS: Situations = {
     "A drop among cases that waver": lambda: waver(40, 60),
     "More broke than chance breaks": lambda: read_counts(
         12, 3, 31, ByChance(n_expected=2.9, n_beyond=9), ByChance(n_expected=2.8, n_beyond=0)
+    ),
+    "The same where load may move answers": lambda: read_counts(
+        12, 3, 31, ByChance(n_expected=2.9, n_beyond=9), ByChance(n_expected=2.8, n_beyond=0), can_load_move=True
     ),
     "As many broke as by chance": lambda: read_counts(
         3, 4, 90, ByChance(n_expected=2.6, n_beyond=0), ByChance(n_expected=2.6, n_beyond=0)

@@ -243,6 +243,7 @@ SITUATIONS: Situations = {
     "The gateway answers all seeds alike": lambda: read_hop_of_states("seed", "honoured", "deterministic"),
     "The seed is honoured on both ways": lambda: read_hop_of_states("seed", "honoured", "honoured"),
     "The seed is ignored on both ways": lambda: read_hop_of_states("seed", "ignored", "ignored"),
+    "The gateway drops the temperature": lambda: read_hop_of_states("seed", "honoured", "greedy"),
     "The seed gets lost in two ways": lambda: read_hop_of_states("seed", "ignored", "deterministic"),
     "The seed is honoured through the gateway alone": lambda: read_hop_of_states("seed", "ignored", "honoured"),
     "The seed is too noisy on one way": lambda: read_hop_of_states("seed", "too_noisy", "ignored"),

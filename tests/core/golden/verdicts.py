@@ -131,6 +131,16 @@ def served_otherwise(treatment: str = "model", **changes: Any) -> GateQuestion:
     return replace(pinned(), setup_candidate=served(**changes), treatment=treatment)
 
 
+PINNED_APART = {"is_steady": True, "n_cases": 60, "n_apart": 7, "shift": None}
+
+
+def served_by_one(batch_class: str) -> GateQuestion:
+    """Two sides of one bucket that lie further apart than their repeats."""
+    setup = served(batch_class=batch_class)
+    known = {"is_steady": False, "n_cases": 60, "n_apart": 60, "shift": 0.02}
+    return replace(pinned(), setup_baseline=setup, setup_candidate=setup, computation=known)
+
+
 def logged(asked: GateQuestion, *, both: bool = True) -> GateQuestion:
     return replace(asked, setup_candidate=LOGGED, setup_baseline=LOGGED if both else ASKED)
 
@@ -283,6 +293,15 @@ SITUATIONS: Situations = {
     ),
     "The baseline has expired": lambda: read_gate(replace(pinned(), expired=EXPIRED)),
     "The baseline has expired by what a probe saw": lambda: read_gate(replace(pinned(), expired=EXPIRED_BY_PROBE)),
+    "One bucket answered both sides, and bits of a pinned run differ": lambda: read_gate(
+        replace(pinned(), computation=PINNED_APART)
+    ),
+    "One bucket answered both sides in turn, and they are two computations": lambda: read_gate(
+        replace(served_by_one("mixed"), is_in_turn=True), PAIRED
+    ),
+    "One bucket answered both sides one after the other, and they lie apart": lambda: read_gate(
+        served_by_one("mixed"), PAIRED
+    ),
     "One side was batched": lambda: read_gate(served_otherwise(batch_class="mixed")),
     "Model and engine changed at once": lambda: read_gate(
         served_otherwise(weights_digest="0" * 64, model_name="paint-2b", **NEWER)

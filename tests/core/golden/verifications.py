@@ -1,5 +1,7 @@
 """Does an endpoint serve these weights?"""
 
+from typing import Any
+
 from evalboard.contract.verification import JudgedAnswers
 from evalboard.core.forced import ForcedPositions, verify_endpoint
 from evalboard.wording.verification import describe_numbers, describe_verification, warn_of_verification
@@ -13,16 +15,16 @@ def read(verification: JudgedAnswers) -> list[Sentence]:
 
 
 def read_unplanted(endpoint: ForcedPositions, *, numerics: ForcedPositions = NUMERICS) -> list[Sentence]:
-    return read(verify_endpoint(endpoint, control=CONTROL, numerics=numerics))
+    return read(verify_endpoint(endpoint, control=CONTROL, numerics=[numerics]))
 
 
 def read_short() -> list[Sentence]:
-    known = {"numerics": answer(0.012, 3, 4), "planted": answer(0.02, 3, 5)}
+    known: Any = {"numerics": [answer(0.012, 3, 4)], "planted": answer(0.025, 3, 5)}
     return read(verify_endpoint(answer(0.014, 40, 13), control=CONTROL, **known))
 
 
 def read_alike() -> list[Sentence]:
-    return read(verify_endpoint(answer(0.012, 40, 14), control=CONTROL, numerics=NUMERICS, planted=NUMERICS))
+    return read(verify_endpoint(answer(0.012, 40, 14), control=CONTROL, numerics=[NUMERICS], planted=NUMERICS))
 
 
 def read_warnings() -> list[Sentence]:
@@ -34,7 +36,7 @@ SITUATIONS: Situations = {
     "The reference's own answers": lambda: read(verify(answer(0.0, 60, 10))),
     "The same weights in a second dtype": lambda: read(verify(answer(0.012, 60, 10))),
     "The same weights, by tokens alone": lambda: read(verify(answer(0.012, 60, 10, has_logprobs=False))),
-    "Weights that were changed a little": lambda: read(verify(answer(0.02, 60, 10))),
+    "Weights that were changed a little": lambda: read(verify(answer(0.025, 60, 10))),
     "Other weights, and nothing was planted": lambda: read_unplanted(answer(0.4, 60, 10)),
     "Two answers": lambda: read(verify(answer(0.012, 2, 12))),
     "Known answers that are too few": read_short,
