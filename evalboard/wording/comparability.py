@@ -164,8 +164,8 @@ def _stack_reported(facts: Facts) -> str:
 
 def _other_model(facts: Facts) -> str:
     """answers of a side name another model than was asked for: which, and how many. That name is the one that counts"""
-    wanted = f"The {facts['side']} asked for {facts['asked']}"
-    return f"{wanted}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
+    request = f"The {facts['side']} asked for {facts['asked']}"
+    return f"{request}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
 
 
 BLOCKS: dict[str, Callable[[Facts], str]] = {

@@ -44,11 +44,11 @@ def settle_fingerprints(run: RunRecord) -> bool:
 
 def _merge(run: RunRecord, known: Known, processes: list[EngineProcess]) -> None:
     """Let the first of these processes, of which no more is known, have all their answers."""
-    merged, *others = processes
-    merged.bucket = bucket_of(merged.bucket.model, known, run=key_of_run(run))
-    merged.manifest = {"source": {k: v for k, v in merged.manifest["source"].items() if k != "system_fingerprint"}}
-    merged.save(update_fields=["bucket", "manifest"])
-    ResponseRecord.objects.filter(repeat__run=run, engine_process__in=others).update(engine_process=merged)
+    joined, *others = processes
+    joined.bucket = bucket_of(joined.bucket.model, known, run=key_of_run(run))
+    joined.manifest = {"source": {k: v for k, v in joined.manifest["source"].items() if k != "system_fingerprint"}}
+    joined.save(update_fields=["bucket", "manifest"])
+    ResponseRecord.objects.filter(repeat__run=run, engine_process__in=others).update(engine_process=joined)
     for repeat in RepeatRecord.objects.filter(run=run, engine_processes__in=processes).distinct():
-        repeat.engine_processes.add(merged)
+        repeat.engine_processes.add(joined)
     EngineProcess.objects.filter(pk__in=[each.pk for each in others]).delete()
