@@ -14,7 +14,6 @@ READERS = {
     "runs/lab/bisect_plan.py": "plans what a step asks for",
     "runs/lab/steps.py": "makes facts of what a step asks for",
     "runs/lab/read.py": "names a condition by what it asks for",
-    "runs/lab/steps.py": "makes facts",
     "runs/pairs/pair_facts.py": "makes facts",
     "runs/replays/read.py": "sends",
     "runs/replays/read_production.py": "shows what a replay asks for",
