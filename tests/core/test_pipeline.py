@@ -56,6 +56,7 @@ class Kept:
 class Answers:
     given: Given
     scored: None = None
+    vocabulary: int = 1
 
     def read(self, cases: Indexes, repeats: Indexes, needs_text: Bools) -> list[ResponseFacts | None]:
         return [self._facts(case, at) for case, at in zip(cases.tolist(), repeats.tolist(), strict=True)]
@@ -64,13 +65,13 @@ class Answers:
         trace = self.given[repeat][case]
         if trace is None:
             return None
-        return ResponseFacts(trace, "stop", "complete", "", b"prompt", 7, None, 1, None, text_of(trace))
+        return ResponseFacts(trace, "stop", "complete", "", b"prompt", 7, None, self.vocabulary, None, text_of(trace))
 
     def find_traced(self, is_there: Bools) -> Bools:
         return is_there
 
     def find_vocabulary(self) -> int | None:
-        return 1
+        return self.vocabulary
 
 
 def text_of(trace: TokenTrace) -> str:
@@ -238,6 +239,19 @@ def fault(trace: TokenTrace, at: int) -> TokenTrace:
 def logged(given: Given) -> Side:
     """A side of a log: decimals, and nothing known of the batches."""
     return replace(side(given, bucket=1), is_reported=True)
+
+
+def test_equal_digests_are_equal_answers_only_where_the_ids_are_of_one_vocabulary() -> None:
+    """Logs number tokens in the order in which they meet them, so that equal ids may be other words."""
+    given = [[ours for ours, _ in stacks.pairs(N_CASES, seed=3)]] * 3
+    packed = {number: pack_vocabulary([b"%d %d" % (number, token) for token in range(1000)]) for number in (1, 2)}
+    words = WordsById(lambda number: Vocabulary.unpack(packed[number]))
+    baseline, candidate = logged(given), logged(given)
+    reads = Reads(Kept(), words, lambda: measured(baseline))
+    assert run(baseline, candidate, reads).summary["computation"]["answer"] == "one"
+    other = replace(candidate, responses=Answers(given, vocabulary=2))
+    judged = run(baseline, other, reads).summary["computation"]
+    assert (judged["answer"], judged["n_differing"]) == ("unknown", N_CASES)
 
 
 def jitter(given: Given, seed: int) -> list[list[TokenTrace | None]]:
