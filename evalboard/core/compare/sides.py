@@ -3,7 +3,7 @@
 The caller makes the sides and says how responses and traces are read. This module does not know where they are kept.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
-from evalboard.core.compare.comparability import SideSetup
+from evalboard.core.compare.comparability import SideSetup, is_steady_batch
 from evalboard.core.compare.known_pair import Place, RequestSettings, ResponseFacts, ServingFacts
-from evalboard.core.stats import Marks, SideDraws, read_draws
+from evalboard.core.stats import EffectiveDraws, Marks, SideAnswers, SideDraws, effective_draws, read_draws
 from evalboard.core.trace import TokenTrace, TraceColumns
 
 Bools = NDArray[np.bool_]
@@ -94,7 +94,8 @@ class Side:
     alike: the same by the other side's scorer, None where that is no other one. marks: uint8[n, a], as
     core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
     the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: it comes
-    from a log or an external server, whose numbers are decimals.
+    from a log or an external server, whose numbers are decimals. usual: uint64[n, m, 2], digests of the texts that
+    independent runs of the same side gave.
     """
 
     repeats: tuple[int, ...]
@@ -113,6 +114,28 @@ class Side:
     settings: RequestSettings
     is_reported: bool
     responses: Responses
+    usual: Digests | None = None
+
+    @cached_property
+    def effective(self) -> EffectiveDraws:
+        """Which of the answers are draws; its marks have `copied` beside those of `marks`."""
+        classes = [self.known[bucket].batch_class for bucket in self.bucket_ids]
+        return effective_draws(
+            SideAnswers(
+                texts=self.texts,
+                traces=self.traces,
+                is_there=self.is_there,
+                marks=self.marks,
+                draws=self.draws,
+                is_steady=bool(classes) and all(is_steady_batch(each, are_batches_equal=True) for each in classes),
+                find_company=None if self.is_reported else self.find_company,
+                usual=self.usual,
+            )
+        )
+
+    def find_company(self) -> Sequence[Hashable]:
+        """Return what stands for the batches that each repeat was decoded in; where it is not known, each its own."""
+        return self.repeats
 
     @property
     def bucket_ids(self) -> tuple[int, ...]:

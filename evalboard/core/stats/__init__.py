@@ -1,6 +1,7 @@
 """Measure noise, and tell changes from it (docs/verdict.md)."""
 
 from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, OutcomeIndexes, find_case_outcomes
+from evalboard.core.stats.copies import EffectiveDraws, SideAnswers, effective_draws
 from evalboard.core.stats.draw_metrics import (
     estimate,
     jackknife,
@@ -18,6 +19,7 @@ from evalboard.core.stats.fragility import (
     predict_flip_chances,
 )
 from evalboard.core.stats.live_answers import (
+    COPIED,
     MARKS,
     NO_DRAW_MARKS,
     Bools,
@@ -124,6 +126,7 @@ __all__ = [
     "CALLS",
     "CASE_OUTCOMES",
     "CONFIDENCE_LEVEL",
+    "COPIED",
     "ELSEWHERE_ALPHA",
     "FAR_FLOORS",
     "LIKELY_FLIP",
@@ -143,11 +146,13 @@ __all__ = [
     "BucketStrays",
     "DifferenceEstimate",
     "DifferenceNoise",
+    "EffectiveDraws",
     "LoadDifference",
     "LogitNoise",
     "Marks",
     "OutcomeIndexes",
     "PairedNoise",
+    "SideAnswers",
     "SideDraws",
     "SideLoad",
     "SizeCounts",
@@ -165,6 +170,7 @@ __all__ = [
     "deal_labels",
     "difference_points",
     "disagreement_rate",
+    "effective_draws",
     "estimate",
     "estimate_difference",
     "estimate_ulp",

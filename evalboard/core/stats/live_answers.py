@@ -2,7 +2,8 @@
 
 An answer out of a cache repeats an earlier one, and one after a fallback is another backend's. They are answers,
 shown and compared as such; but noise, ranges and verdicts use draws alone. An answer that is no draw is not
-missing, and a case with one draw has one, however many answers it has.
+missing, and a case with one draw has one, however many answers it has. `effective_draws` adds the mark of an answer
+that is an earlier one given again although nothing says so.
 
 Marks are uint8[n_cases, k], 0 for an answer without any and for a missing one.
 """
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 # What a log may say of an answer; the place of each is its bit in a mark. One that was tried again is a draw.
 MARKS = ("cached", "fallback", "retried")
-NO_DRAW_MARKS = ("cached", "fallback")
+COPIED = "copied"  # never stored: `effective_draws` finds it in the answers
+NO_DRAW_MARKS = ("cached", "fallback", COPIED)
 
 MIN_DRAW_SHARE = 0.99  # below this the answers of a run are not those of the model that was asked
 
@@ -25,8 +27,8 @@ Scores = NDArray[np.float64]
 
 
 def make_mark(names: Iterable[str]) -> int:
-    """Return the mark that stands for these names; raises ValueError for a name that is none of MARKS."""
-    return sum(1 << MARKS.index(name) for name in set(names))
+    """Return the mark that stands for these names; raises ValueError for a name that is no mark."""
+    return sum(1 << _EVERY.index(name) for name in set(names))
 
 
 def list_mark_names(mark: int) -> tuple[str, ...]:
@@ -65,6 +67,16 @@ def select_draws(scores: Scores, marks: Marks) -> Scores:
     return np.where(left_out, np.nan, scores) if left_out.any() else scores
 
 
+def count_draws(is_draw: Bools) -> float:
+    """Return the draws of a case, from bool[n_cases, k]: the harmonic mean over the cases that have one, else 0.
+
+    Noise falls with one over the draws of each case, so that cases with few of them weigh most.
+    """
+    by_case = np.count_nonzero(is_draw, axis=1)
+    by_case = by_case[by_case > 0]
+    return float(len(by_case) / (1 / by_case).sum()) if len(by_case) else 0.0
+
+
 def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
     """Tell which repeats are repeats of draws: bool[k], from bool[n_cases, k] both. A repeat without answers is
     none, and neither is one most of whose answers are no draws.
@@ -78,12 +90,14 @@ def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
 class SideDraws:
     """One side by repeat: the scores of its draws, NaN where there is none, and the scored answers that are none.
 
-    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are.
+    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are. has_copies:
+    some answers are an earlier one given again, where an independent run gave another.
     """
 
     scores: Scores
     is_left_out: Bools
     places: tuple[int, ...]
+    has_copies: bool = False
 
     @property
     def is_missing(self) -> Bools:
@@ -93,18 +107,19 @@ class SideDraws:
 
     @property
     def n_draws(self) -> int:
-        """The draws that this side has: with nothing left out, its repeats.
+        """The draws that this side has, rounded: with nothing left out, its repeats.
 
-        Noise falls with one over the draws of each case, so that cases with few of them weigh most: the count is the
-        harmonic mean over the cases that have one, rounded.
+        Copies hide the noise of just the cases that have some, so that the fewest of a case count.
         """
-        by_case = self.scores.shape[1] - np.count_nonzero(self.is_left_out, axis=1)
-        by_case = by_case[by_case > 0]
-        return int(len(by_case) / (1 / by_case).sum() + 0.5) if len(by_case) else 0
+        if self.has_copies:
+            return int(np.count_nonzero(~self.is_left_out, axis=1).min(initial=self.scores.shape[1]))
+        return int(count_draws(~self.is_left_out) + 0.5)
 
     def first(self, n: int | None) -> "SideDraws":
         """Return the first n repeats; all of them for None."""
-        return self if n is None else SideDraws(self.scores[:, :n], self.is_left_out[:, :n], self.places[:n])
+        if n is None:
+            return self
+        return SideDraws(self.scores[:, :n], self.is_left_out[:, :n], self.places[:n], self.has_copies)
 
     def as_one(self) -> "SideDraws":
         """Return the first draw of each case as the one repeat: of repeats that all are one draw."""
@@ -122,7 +137,10 @@ def read_draws(scores: Scores, marks: Marks | None = None) -> SideDraws:
     left_out = np.zeros(scores.shape, np.bool_) if marks is None else is_left_out(marks) & is_scored
     is_repeat = is_repeat_of_draws(left_out, is_scored)
     places = tuple(np.flatnonzero(is_repeat).tolist())
-    return SideDraws(np.where(left_out, np.nan, scores)[:, is_repeat], left_out[:, is_repeat], places)
+    left_out = left_out[:, is_repeat]
+    has_copies = marks is not None and bool((marks[:, is_repeat] & make_mark([COPIED])).any())
+    return SideDraws(np.where(left_out, np.nan, scores[:, is_repeat]), left_out, places, has_copies)
 
 
+_EVERY = (*MARKS, COPIED)
 _LEFT_OUT = make_mark(NO_DRAW_MARKS)
