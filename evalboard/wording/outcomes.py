@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from evalboard.contract.release import CasesChanged
 
 
+IN_EVERY_REPEAT = "Repeats give the same bits each time: each case that changed did so in every repeat."
+
+
 def count_changes(counts: "OutcomeCounts") -> str:
     """Count the cases of a comparison by outcome, and those that would be there by chance."""
     text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
@@ -29,6 +32,8 @@ def count_targeted(comparison: "Comparison") -> str:
 
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     """Say how many cases would change by chance, "" where that is not known."""
+    if changed.is_in_every_repeat:
+        return IN_EVERY_REPEAT
     broken, fixed = changed.broken_by_chance, changed.fixed_by_chance
     if broken is None or fixed is None:
         return ""
@@ -36,8 +41,10 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} would be fixed."
 
 
-def explain_marks(outcome: str, by_chance: "ByChance | None") -> str:
+def explain_marks(outcome: str, by_chance: "ByChance | None", *, is_in_every_repeat: bool = False) -> str:
     """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known."""
+    if is_in_every_repeat and outcome != "unstable":
+        return IN_EVERY_REPEAT
     if by_chance is None:
         return ""
     text = f"By chance alone {about(by_chance.n_expected)} would be {outcome}"

@@ -34,7 +34,7 @@ def log(*, cached_from: int = 6) -> LoggedRun:
 
 def release_of(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
-    return create_release(gates=[gate], policy="paired")
+    return create_release(gates=[gate], policy="paired", nothing_caches=True)
 
 
 def test_marks_are_stored_by_response_and_packed_by_case() -> None:
@@ -68,7 +68,10 @@ def test_a_run_with_one_draw_of_each_case_has_one_repeat_and_no_noise() -> None:
 def test_a_score_that_only_a_cached_answer_has_makes_no_case_unstable() -> None:
     cached = logs.response("sky", 3, score=0.0, flags=("cached",))
     others = [
-        logs.response(case, repeat) for case in logs.CASES for repeat in (1, 2, 3) if (case, repeat) != ("sky", 3)
+        logs.response(case, repeat, f"blue {repeat}")
+        for case in logs.CASES
+        for repeat in (1, 2, 3)
+        if (case, repeat) != ("sky", 3)
     ]
     run = logs.stored(logs.log(cached, *others))
     report = run_report(run.pk)

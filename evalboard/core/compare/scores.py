@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.comparison import MatchedRuns
 from evalboard.core.compare.sides import Indexes, Scores, Side
 from evalboard.core.profile import have_same_seeds
@@ -27,8 +26,10 @@ class ScoreNoise:
         (ours, drawn), (theirs, drawn_too) = (side.scored_draws for side in sides)
         self._scores = (ours.scores, theirs.scores)
         self._are_one = tuple(
-            draws.is_one or _is_one_draw(side, may_sample=draws.may_sample)
-            for side, draws in zip(sides, (drawn, drawn_too), strict=True)
+            draws.is_one or _is_one_draw(side) for side, draws in zip(sides, (drawn, drawn_too), strict=True)
+        )
+        self._has_copies = any(
+            not side.effective.is_one_answer and (side.effective.marks != side.marks).any() for side in sides
         )
         self._share_seeds = have_same_seeds(drawn, drawn_too)
         self._has_left_out = any((is_left_out(side.marks) & ~np.isnan(side.scores)).any() for side in sides)
@@ -49,6 +50,8 @@ class ScoreNoise:
     def _measure(self, cases: Indexes) -> DifferenceNoise:
         if self._has_left_out:
             return DifferenceNoise(None, "left_out")
+        if self._has_copies:
+            return DifferenceNoise(None, "copies")
         ours, theirs = (scores[cases] for scores in self._scores)
         one, one_too = self._are_one
         return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)
@@ -72,7 +75,8 @@ def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) 
         return {"counts": None, "cases": dict.fromkeys(CASE_OUTCOMES, ())}
     scores = [side.scored_draws[0].first(look).scores for side in (baseline, candidate)]
     has_both = _find_scored(*scores)
-    judged = find_case_outcomes(scores[0][has_both], scores[1][has_both])
+    is_steady = baseline.is_steady and candidate.is_steady
+    judged = find_case_outcomes(scores[0][has_both], scores[1][has_both], is_steady=is_steady)
     cases = {}
     for outcome in CASE_OUTCOMES:
         chosen = getattr(judged, outcome)
@@ -99,15 +103,6 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
     return np.flatnonzero(~(np.isnan(ours).all(axis=1) | np.isnan(theirs).all(axis=1)))
 
 
-def _is_one_draw(side: Side, *, may_sample: bool) -> bool:
-    """Whether repeats cannot differ, being of a steady batch class, or do not: they are the same to the bit."""
-    if len(side.repeats) < 2:
-        return False
-    batch_classes = [side.known[bucket].batch_class for bucket in side.bucket_ids]
-    if not may_sample and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
-        return True
-    is_there = side.is_there
-    first = np.argmax(is_there, axis=1)[:, None, None]
-    digests = np.concatenate([side.texts, side.traces], axis=2)
-    is_same = (digests == np.take_along_axis(digests, first, axis=1)).all(axis=2)
-    return bool((is_same | ~is_there).all())
+def _is_one_draw(side: Side) -> bool:
+    """Whether repeats cannot differ, being of a steady batch class, or all are one answer given again."""
+    return len(side.repeats) > 1 and (side.is_steady or side.effective.is_one_answer)

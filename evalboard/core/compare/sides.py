@@ -116,10 +116,16 @@ class Side:
     responses: Responses
     usual: Digests | None = None
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether the same bits come each time, of a batch class that no neighbour disturbs, with nothing drawn."""
+        classes = [self.known[bucket].batch_class for bucket in self.bucket_ids]
+        is_steady = bool(classes) and all(is_steady_batch(each, are_batches_equal=True) for each in classes)
+        return is_steady and not self.draws.may_sample
+
     @cached_property
     def effective(self) -> EffectiveDraws:
-        """Which of the answers are draws; its marks have `copied` beside those of `marks`."""
-        classes = [self.known[bucket].batch_class for bucket in self.bucket_ids]
+        """Which of the answers are draws; its marks have `copies` beside those of `marks`."""
         return effective_draws(
             SideAnswers(
                 texts=self.texts,
@@ -127,7 +133,7 @@ class Side:
                 is_there=self.is_there,
                 marks=self.marks,
                 draws=self.draws,
-                is_steady=bool(classes) and all(is_steady_batch(each, are_batches_equal=True) for each in classes),
+                is_steady=self.is_steady,
                 find_company=None if self.is_reported else self.find_company,
                 usual=self.usual,
             )
@@ -152,7 +158,7 @@ class Side:
     def scored_draws(self) -> tuple[SideDraws, Draws]:
         """The draws of the repeats that were scored, and what they are."""
         places = list(self.ended)
-        return read_side_draws(self.scores[:, places], self.marks[:, places], self.draws)
+        return read_side_draws(self.scores[:, places], self.effective.marks[:, places], self.draws)
 
 
 def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:

@@ -24,7 +24,8 @@ high].
                 "cases_needed": {look as text: cases},
                 "missing": {"n_baseline", "n_candidate", "share", "low", "high"},
                 "changed": {"n_fixed", "n_broken", "n_unstable", "fixed", "broken",
-                            "broken_by_chance", "fixed_by_chance": {"n_expected", "n_beyond"} or null} or null,
+                            "broken_by_chance", "fixed_by_chance": {"n_expected", "n_beyond"} or null,
+                            "is_in_every_repeat"} or null,
                 "tolerance_points", "guard_points", "metric", "p_no_ship", "is_worth_a_look"}]}
 """
 
@@ -45,7 +46,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.14"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.15"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has

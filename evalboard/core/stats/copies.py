@@ -16,7 +16,8 @@ from evalboard.contract.draws import Draws
 from evalboard.core.stats.live_answers import COPIED, Bools, Marks, count_draws, is_left_out, make_mark
 
 MIN_AGREEMENT = 0.995  # share of cases in which copies give one answer
-MAX_COPY_CHANCE = 0.001  # of the sides without copies, at most this share has some called so
+MAX_COPY_CHANCE = 0.01  # of the sides without copies, at most this share has some called so
+MIN_FIRST_ALONE = 2  # cases in which the first repeat alone differs, so that the others are taken for copies
 MAX_JUDGED = 1000  # cases whose repeats differ; more add nothing to the chance
 
 Digests = NDArray[np.uint64]
@@ -47,7 +48,7 @@ class SideAnswers:
 class EffectiveDraws:
     """What the answers of one side are.
 
-    marks: uint8[n, k], those given and `copied` on each answer that is an earlier one given again. is_one_answer: all
+    marks: uint8[n, k], those given and `copies` on each answer that is an earlier one given again. is_one_answer: all
     repeats are one answer given again, and no independent run shows that it is the usual one. does_first_differ:
     the later repeats are copies of each other, and the first is none of them.
     """
@@ -62,12 +63,6 @@ class EffectiveDraws:
         """The draws of a case: the harmonic mean over the cases that have one."""
         return count_draws(self.is_there & ~is_left_out(self.marks))
 
-    @property
-    def marks_without_copies(self) -> Marks:
-        """Return the marks that were given."""
-        marks: Marks = self.marks & ~np.uint8(make_mark([COPIED]))
-        return marks
-
 
 def effective_draws(side: SideAnswers) -> EffectiveDraws:
     """Tell which answers of a side are draws.
@@ -75,7 +70,8 @@ def effective_draws(side: SideAnswers) -> EffectiveDraws:
     All are where the batch class is steady, since what is served is what is judged; and where tokens are drawn, as each
     call has a seed of its own. On our own engine every repeat was computed, and counts if its batches were others.
     Elsewhere repeats are copies if they agree in nearly all cases while other pairs of repeats agree clearly less, or
-    if all of them are equal. A copy counts in the cases where an independent run gave that answer too.
+    if all of them are equal, or all but the first. Where an independent run gave every one of these answers too, the
+    repeats count. Case by case they may not: cases that it did not move would look steadier than they are.
     """
     is_fresh = side.is_there & ~is_left_out(side.marks)
     whole = np.flatnonzero(2 * np.count_nonzero(is_fresh, axis=0) > len(is_fresh))
@@ -92,7 +88,8 @@ def effective_draws(side: SideAnswers) -> EffectiveDraws:
     is_one = any(len(group) == len(whole) for group in groups)
     if side.usual is not None:
         is_usual: Bools = (side.texts[:, :, None] == side.usual[:, None]).all(axis=3).any(axis=2)
-        is_copy &= ~is_usual
+        if (is_usual | ~is_copy).all():
+            is_copy[:] = False
     marks = side.marks | np.where(is_copy, np.uint8(make_mark([COPIED])), np.uint8(0))
     return EffectiveDraws(
         marks,
@@ -135,6 +132,9 @@ def _find_groups(codes: Codes, find_company: Callable[[], Sequence[Hashable]] | 
     if not len(differing):
         return [tuple(range(k))]
     differing = differing[:: max(len(differing) // MAX_JUDGED, 1)][:MAX_JUDGED]
+    later = tuple(range(1, k))
+    if k > MIN_FIRST_ALONE and len(differing) >= MIN_FIRST_ALONE and not apart[1:, 1:].any():
+        return [later]
     steps = [group for group in _merge(apart, limit, every=True) if _chance(differing, group) < MAX_COPY_CHANCE]
     return [group for group in steps if not any(set(group) < set(other) for other in steps)]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 # What a log may say of an answer; the place of each is its bit in a mark. One that was tried again is a draw.
 MARKS = ("cached", "fallback", "retried")
-COPIED = "copied"  # never stored: `effective_draws` finds it in the answers
+COPIED = "copies"  # never stored: `effective_draws` finds it in the answers
 NO_DRAW_MARKS = ("cached", "fallback", COPIED)
 
 MIN_DRAW_SHARE = 0.99  # below this the answers of a run are not those of the model that was asked
@@ -90,14 +90,12 @@ def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
 class SideDraws:
     """One side by repeat: the scores of its draws, NaN where there is none, and the scored answers that are none.
 
-    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are. has_copies:
-    some answers are an earlier one given again, where an independent run gave another.
+    scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are.
     """
 
     scores: Scores
     is_left_out: Bools
     places: tuple[int, ...]
-    has_copies: bool = False
 
     @property
     def is_missing(self) -> Bools:
@@ -107,19 +105,12 @@ class SideDraws:
 
     @property
     def n_draws(self) -> int:
-        """The draws that this side has, rounded: with nothing left out, its repeats.
-
-        Copies hide the noise of just the cases that have some, so that the fewest of a case count.
-        """
-        if self.has_copies:
-            return int(np.count_nonzero(~self.is_left_out, axis=1).min(initial=self.scores.shape[1]))
+        """The draws that this side has, rounded: with nothing left out, its repeats."""
         return int(count_draws(~self.is_left_out) + 0.5)
 
     def first(self, n: int | None) -> "SideDraws":
         """Return the first n repeats; all of them for None."""
-        if n is None:
-            return self
-        return SideDraws(self.scores[:, :n], self.is_left_out[:, :n], self.places[:n], self.has_copies)
+        return self if n is None else SideDraws(self.scores[:, :n], self.is_left_out[:, :n], self.places[:n])
 
     def as_one(self) -> "SideDraws":
         """Return the first draw of each case as the one repeat: of repeats that all are one draw."""
@@ -137,9 +128,7 @@ def read_draws(scores: Scores, marks: Marks | None = None) -> SideDraws:
     left_out = np.zeros(scores.shape, np.bool_) if marks is None else is_left_out(marks) & is_scored
     is_repeat = is_repeat_of_draws(left_out, is_scored)
     places = tuple(np.flatnonzero(is_repeat).tolist())
-    left_out = left_out[:, is_repeat]
-    has_copies = marks is not None and bool((marks[:, is_repeat] & make_mark([COPIED])).any())
-    return SideDraws(np.where(left_out, np.nan, scores[:, is_repeat]), left_out, places, has_copies)
+    return SideDraws(np.where(left_out, np.nan, scores)[:, is_repeat], left_out[:, is_repeat], places)
 
 
 _EVERY = (*MARKS, COPIED)
