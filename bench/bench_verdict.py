@@ -2,6 +2,7 @@
 
 from bench import (
     measured_table,
+    simulated_copies,
     simulated_draws,
     simulated_load,
     simulated_outcomes,
@@ -13,6 +14,7 @@ from bench.simulated import CLAIMS, SEED
 
 PAIRS = 1000
 PAIRS_DRAWN = 500  # of sampled runs
+PAIRS_COPIED = 500  # with copies among their repeats
 PAIRS_OF_CASES = 1000  # for what is said of single cases
 PAIRS_LOADED = 1000  # of runs under unlike loads
 PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
@@ -36,6 +38,7 @@ def measure() -> list[Row]:
         simulated_settling.table(PAIRS_FOLLOWED),
         simulated_outcomes.table(PAIRS_OF_CASES),
         simulated_targeted.table(PAIRS_TARGETED),
+        simulated_copies.tables(PAIRS_COPIED),
     )
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [
