@@ -27,7 +27,8 @@ def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
     """Return run id → (id, digest of the columns) of the repeats of its independent runs, in one query.
 
     These are finished runs of the same suite version, endpoint, profile and bucket that ran at least an hour apart, and
-    logs that a person imported as a second log of the same side. What nobody knows may be the same bucket.
+    logs that a person imported as a second log of the same side. What nobody knows may be the same bucket. A
+    run that has not finished has none.
     """
     wanted = Q()
     ids = sorted({run.pk for run in runs})
@@ -40,7 +41,7 @@ def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
     rows = ended.exclude(columns=None).annotate(packed_as=F("columns__digest"))
     repeats = list(rows.select_related("run__bucket__fingerprint").order_by("run_id", "index"))
     known = {repeat.run_id: repeat.run for repeat in repeats}
-    usual = {}
+    usual: dict[int, list[tuple[int, str]]] = {pk: [] for pk in ids}
     for run in (known[pk] for pk in ids if pk in known):
         theirs = [(each.pk, each.packed_as) for each in repeats if _are_independent(run, each.run)]
         usual[run.pk] = theirs[:MAX_USUAL]

@@ -22,7 +22,7 @@ REPEATS = range(1, 6)
 def answers(case: str, *, cached_from: int = 6, score: float = 1.0) -> list[LoggedResponse]:
     """Five responses to a case, the cache's from one repeat on."""
     return [
-        logs.response(case, repeat, score=score, flags=("cached",) if repeat >= cached_from else ())
+        logs.response(case, repeat, f"blue {repeat}", score=score, flags=("cached",) if repeat >= cached_from else ())
         for repeat in REPEATS
     ]
 
@@ -34,7 +34,7 @@ def log(*, cached_from: int = 6) -> LoggedRun:
 
 def release_of(baseline: RunRecord, candidate: RunRecord) -> ReleaseRecord:
     gate = {"suite": "colours", "baseline": baseline.pk, "candidate": candidate.pk}
-    return create_release(gates=[gate], policy="paired", nothing_caches=True)
+    return create_release(gates=[gate], policy="paired")
 
 
 def test_marks_are_stored_by_response_and_packed_by_case() -> None:
