@@ -2,6 +2,7 @@
 
 from bench import (
     measured_table,
+    simulated_copies,
     simulated_draws,
     simulated_groups,
     simulated_load,
@@ -14,6 +15,7 @@ from bench.simulated import CLAIMS, SEED
 
 PAIRS = 1000
 PAIRS_DRAWN = 500  # of sampled runs
+PAIRS_COPIED = 500  # with copies among their repeats
 PAIRS_OF_CASES = 1000  # for what is said of single cases
 PAIRS_LOADED = 1000  # of runs under unlike loads
 PAIRS_WANDERING = 300  # of runs that wander as a whole
@@ -41,6 +43,7 @@ def measure() -> list[Row]:
         simulated_outcomes.table(PAIRS_OF_CASES),
         simulated_targeted.table(PAIRS_TARGETED),
         simulated_groups.table(SUITES_OF_GROUPS),
+        simulated_copies.tables(PAIRS_COPIED),
     )
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [

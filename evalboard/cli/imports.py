@@ -26,12 +26,19 @@ def import_logs(
     scale: Annotated[
         str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10; else they are kept as words.")
     ] = "",
+    second_log_of: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN", help="A run of the same side at another hour: where both agree, its repeats count."
+        ),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the import as JSON.")] = False,
 ) -> None:
     """Read another tool's log, and store its runs. The same log again finds what was stored."""
     name = files[0].name if len(files) == 1 else f"{len(files)} files"
     with connect() as client, follow_transfer(name) as transfer:
-        answer = client.import_logs(files, log_format=log_format, suite=suite, scale=scale, tell=transfer.tell)
+        given = {"suite": suite, "scale": scale, "second_of": second_log_of}
+        answer = client.import_logs(files, log_format=log_format, tell=transfer.tell, **given)
     result = _render_result(answer.value, is_new=answer.is_new)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
 

@@ -117,7 +117,7 @@ def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[Forced
         if joined is not None:
             sent = Path(folder) / f"{rollouts.stem}.jsonl"
             sent.write_text("".join(f"{json.dumps(write_row(each))}\n" for each in joined))
-        answer = client.import_logs([sent], log_format="rollouts", suite="", scale="", tell=transfer.tell)
+        answer = client.import_logs([sent], log_format="rollouts", tell=transfer.tell)
         scorings = client.forced_of_run(answer.value.runs[0].id)
         return next(each for each in scorings if each.value.is_reported)
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_comparable": NOT_COMPARABLE}
 CURRENT = "current"
+NothingCaches = Annotated[
+    bool,
+    typer.Option(
+        "--nothing-caches", help="Of a judgement: you know that equal repeats were each computed; the release says so."
+    ),
+]
 WITHOUT_SCORE = ("failed", "cancelled")  # an incomplete run is for the verdict to say
 
 
@@ -58,6 +64,7 @@ def release(
     treatment: Annotated[
         str, typer.Option(metavar="model|stack|service", help="What differs between the sides, and so is judged.")
     ] = "model",
+    nothing_caches: NothingCaches = False,
     label: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
     ] = None,
@@ -81,7 +88,8 @@ def release(
         gates = [GateRequest(suite, parse_id(candidate, "CANDIDATE"), parse_baseline(baseline), "critical")]
     else:
         _refuse_beside("--gate", is_given=bool(candidate or suite or baseline != CURRENT))
-    body = build_body(policy=policy, treatment=treatment, labelled=collect_labels(label or []))
+    labels = collect_labels(label or [])
+    body = build_body(policy=policy, treatment=treatment, labelled=labels, nothing_caches=nothing_caches)
     files = parse_report_files(junit=junit, summary=summary, comment=comment)
     with connect() as client:
         if show:
@@ -102,9 +110,10 @@ def choose_exit_code(release: "Release") -> int:
     return CODES.get(release.verdict or "", FAILED)
 
 
-def build_body(*, policy: str, treatment: str, labelled: dict[str, str]) -> dict[str, Any]:
+def build_body(*, policy: str, treatment: str, labelled: dict[str, str], nothing_caches: bool) -> dict[str, Any]:
     """Return what a release is asked for beside its gates."""
-    return {"treatment": treatment, "labels": labelled} | ({"policy": policy} if policy else {})
+    body: dict[str, Any] = {"treatment": treatment, "labels": labelled} | ({"policy": policy} if policy else {})
+    return body | ({"nothing_caches": True} if nothing_caches else {})
 
 
 def check_treatment(treatment: str) -> None:

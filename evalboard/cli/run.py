@@ -3,14 +3,15 @@
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from evalboard.cli.against import Opponent, check_policy, find_opponent, judge, render_come_back
-from evalboard.cli.arguments import collect_labels
-from evalboard.cli.errors import INTERRUPTED
-from evalboard.cli.release import build_body, check_treatment, parse_baseline
+from evalboard.cli.arguments import collect_labels, parse_id
+from evalboard.cli.errors import INTERRUPTED, CommandError
+from evalboard.cli.release import NothingCaches, build_body, check_treatment, parse_baseline
 from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_report_files
 from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from evalboard.contract.run import Run
 
 Made = TypeVar("Made")
+SECOND_RUN_AFTER = timedelta(hours=1)  # what is nearer in time is no independent run
 
 
 def run(
@@ -60,6 +62,12 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a new run: decode what this one misses, under its own settings."),
     ] = "",
+    second_run_of: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN", help="Instead of a suite: ask this run's suite once more, to tell whether its repeats count."
+        ),
+    ] = "",
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
         str, typer.Option(metavar="current|RUN", help="With --wait: judge the run against a baseline, or a run.")
@@ -77,6 +85,7 @@ def run(
     treatment: Annotated[
         str, typer.Option(metavar="model|stack|service", help="Of a judgement: what differs between the sides.")
     ] = "model",
+    nothing_caches: NothingCaches = False,
     fail_on_lean: Annotated[
         bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 5 where it leans towards no-ship.")
     ] = False,
@@ -89,15 +98,17 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
 ) -> None:
     """Start a run of a suite, or complete one. Without --wait it prints where the run is and ends."""
-    if complete and (suite or endpoint or against or in_turn_with):
-        raise typer.BadParameter("The run has its suite and endpoint already.", param_hint="--complete")
-    if not complete and not (suite and endpoint):
+    for option, run_again in (("--complete", complete), ("--second-run-of", second_run_of)):
+        if run_again and (suite or endpoint or against or in_turn_with):
+            raise typer.BadParameter("The run has its suite and endpoint already.", param_hint=option)
+    if not (complete or second_run_of) and not (suite and endpoint):
         what, hint = ("an endpoint", "--endpoint") if suite else ("a suite", "SUITE")
         raise typer.BadParameter(f"Name {what}, or a run to --complete.", param_hint=hint)
     _refuse_without(
         wait_, "--wait", {"--against": against, "--junit": junit, "--summary": summary, "--comment": comment}
     )
     release_options = {"--policy": policy, "--treatment": treatment != "model", "--fail-on-lean": fail_on_lean}
+    release_options |= {"--nothing-caches": nothing_caches}
     is_judged = bool(against) or (wait_ and bool(in_turn_with))
     _refuse_without(is_judged, "--against, or --in-turn-with and --wait", release_options)
     if against and in_turn_with:
@@ -126,6 +137,8 @@ def run(
             )
         patience = give_up_after if wait_ else 0.0
         started: list[Run]
+        if second_run_of:
+            body |= _ask_again(client.run(parse_id(second_run_of, "--second-run-of")).value)
         if complete:
             single = client.complete_run(complete)
             started, made = [single.value], single.json
@@ -155,11 +168,24 @@ def run(
             answer,
             opponent,
             files,
-            options=build_body(policy=policy, treatment=treatment, labelled=body["labels"]),
+            options=build_body(
+                policy=policy, treatment=treatment, labelled=body["labels"], nothing_caches=nothing_caches
+            ),
             fails_on_lean=fail_on_lean,
             give_up_after=give_up_after,
             as_json=as_json,
         )
+
+
+def _ask_again(run: "Run") -> dict[str, Any]:
+    """Return what to ask for once more. Raises CommandError while a cache may still hold the run's answers."""
+    if run.finished_at is None:
+        raise CommandError(f"Run {run.id} has not ended: start its second run an hour after that.")
+    if (after := run.finished_at + SECOND_RUN_AFTER) > datetime.now(UTC):
+        when = f"{after:%H:%M} UTC"
+        raise CommandError(f"A cache may still hold the answers of run {run.id}: start its second run after {when}.")
+    what = {"suite": run.suite.slug, "suite_version": run.suite.version, "endpoint": run.endpoint}
+    return {**what, "profile": run.profile, "repeats": 1}
 
 
 def _start(ask: Callable[[str], Made], *, key: str, give_up_after: float) -> Made:

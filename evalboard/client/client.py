@@ -119,14 +119,15 @@ class Client:
         return Rows(self._rest.responses(read_run_id(run), **filters))
 
     def import_logs(
-        self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = ""
+        self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = "", second_of: str = ""
     ) -> list[NotebookRun]:
         """Store the runs of another tool's log, read from its files; the same log again gives those that are there.
 
-        scale: of scores outside 0 to 1, such as 0..10.
+        scale: of scores outside 0 to 1, such as 0..10. second_of: the id of a run whose side this is a second log of.
         """
         paths = [Path(file) for file in files]
-        answer = self._rest.import_logs(paths, log_format=log_format, suite=suite, scale=scale, tell=lambda _: None)
+        given = {"suite": suite, "scale": scale, "second_of": second_of}
+        answer = self._rest.import_logs(paths, log_format=log_format, tell=lambda _: None, **given)
         return [self.run(run.id) for run in answer.value.runs]
 
     def compare(

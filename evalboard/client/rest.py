@@ -196,10 +196,13 @@ class RestClient:
         return self._post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
 
     def import_logs(
-        self, files: Sequence[Path], *, log_format: str, suite: str, scale: str, tell: Callable[[int], None]
+        self, files: Sequence[Path], *, log_format: str, tell: Callable[[int], None], **given: str
     ) -> Answer[Import]:
-        """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file."""
-        fields = {"format": log_format} | ({"suite": suite} if suite else {}) | ({"scale": scale} if scale else {})
+        """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file.
+
+        given: `suite`, `scale` and `second_of`, where not empty.
+        """
+        fields = {"format": log_format} | {name: value for name, value in given.items() if value}
         return self._read(Import, self._transport.upload("/imports/", files, fields, tell))
 
     def download(self, path: str, media_type: str, params: Mapping[str, str]) -> AbstractContextManager[Download]:

@@ -39,6 +39,10 @@ class Noise(Contract):
     """
 
     n_repeats: Count
+    n_draws: Annotated[
+        float | None,
+        says(description="samples of a case, in harmonic mean; null where all repeats are samples"),
+    ] = None  # an older server does not answer it
     disagreement_rate: float | None
     sd_points: float | None
     expected_range_points: Annotated[float | None, says(description="the range that flips within cases explain")]

@@ -25,7 +25,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.manifest import MovedField
-from evalboard.contract.parts import BucketShare, ByChance, RepeatScored, name_version
+from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, RepeatScored, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
 
@@ -94,13 +94,14 @@ class ComparedCounts(Contract):
 
 
 class OutcomeCounts(Contract):
-    """Numbers of cases. *_by_chance: null where a side has one repeat."""
+    """Numbers of cases. *_by_chance: null where a side has one repeat, or `is_in_every_repeat` holds."""
 
     broken: Count
     fixed: Count
     unstable: Count
     broken_by_chance: ByChance | None = optional
     fixed_by_chance: ByChance | None = optional
+    is_in_every_repeat: InEveryRepeat | None = optional
 
 
 class CausePoints(Contract):
@@ -142,7 +143,10 @@ class NoiseShare(Contract):
     up_to: Points | None
     beyond: float | None
     level: Share
-    reason: Annotated[str, says(enum=("left_out", "one_draw", "one_repeat"), description="why it is not known")] | None
+    reason: (
+        Annotated[str, says(enum=("left_out", "copies", "one_draw", "one_repeat"), description="why it is not known")]
+        | None
+    )
     text: str
 
 

@@ -30,6 +30,11 @@ class ByChance(Contract):
     n_beyond: Annotated[Count, says(description="at most 1 in 10 of them is chance")]
 
 
+InEveryRepeat = Annotated[
+    bool, says(description="repeats give the same bits each time, so that a case that moved did so in every repeat")
+]
+
+
 class ResponseError(Contract):
     code: str
     detail: str

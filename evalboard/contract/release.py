@@ -24,7 +24,7 @@ from evalboard.contract.base import (
 )
 from evalboard.contract.compare import Computation
 from evalboard.contract.draws import Draws
-from evalboard.contract.parts import ByChance, name_version
+from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
 from evalboard.contract.treatments import TREATMENTS
 
 Span = tuple[float, float]  # low and high, in points
@@ -259,6 +259,7 @@ class CasesChanged(Contract):
     broken: tuple[str, ...]
     broken_by_chance: ByChance | None = optional
     fixed_by_chance: ByChance | None = optional
+    is_in_every_repeat: InEveryRepeat | None = optional
 
 
 class Outlook(Contract):

@@ -96,6 +96,15 @@ def _share_seeds(facts: Facts) -> str:
     return f"{what}. What both sides draw alike then cancels out."
 
 
+def _second_run(facts: Facts) -> str:
+    """Say how to learn whether equal repeats were each computed. sides: those whose repeats are one answer."""
+    if facts.get("is_logged"):
+        how = "Import a second log of the same side from another hour (evalboard import LOG --second-log-of RUN)"
+    else:
+        how = "Run it a second time at another hour (evalboard run --second-run-of RUN)"
+    return f"{how}: if nothing moves, the repeats of the {listed(facts['sides'])} count."
+
+
 def _certify(facts: Facts) -> str:
     """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
     command = "evalboard probe {} --kind determinism --profile {}"
@@ -118,6 +127,10 @@ STEPS: dict[str, str | Callable[[Facts], str]] = {
     "again.",
     "call_uncached": "Have the gateway's cache left out, which the endpoint's extra body or headers can ask for, and "
     "run both sides again.",
+    "second_run": _second_run,
+    "nothing_caches": "If you know that nothing caches there, make the release again and say so (--nothing-caches); it "
+    "is printed with the verdict.",
+    "shuffle": "Run both sides again with --shuffle, so that each repeat is decoded in batches of its own.",
     "certify": _certify,
     "find_build": "Find what changed between the two runs: the installed code, its settings, or the machine. Then run "
     "both sides on one build.",

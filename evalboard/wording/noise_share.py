@@ -11,6 +11,7 @@ Facts = Mapping[str, Any]
 
 REASONS = {
     "left_out": "answers from a cache or after a fallback count in it, and they measure no noise",
+    "copies": "some repeats are earlier answers given again, and they count in it",
     "one_draw": "repeats only give the same answers again, so they show none of it",
     "one_repeat": "that takes two repeats of a side",
 }

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Loads with nothing in common move the same cases in every repeat: 53 to 100 % of marks were chance (docs/verdict.md).
 UNDER_LOAD = "; where the two sides ran under unlike load, half of them or more may be"
+IN_EVERY_REPEAT = "Repeats give the same bits each time: each case that changed did so in every repeat."
 
 
 def count_changes(counts: "OutcomeCounts") -> str:
@@ -33,6 +34,8 @@ def count_targeted(comparison: "Comparison") -> str:
 
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     """Say how many cases would change by chance, "" where that is not known."""
+    if changed.is_in_every_repeat:
+        return IN_EVERY_REPEAT
     broken, fixed = changed.broken_by_chance, changed.fixed_by_chance
     if broken is None or fixed is None:
         return ""
@@ -40,11 +43,15 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} would be fixed."
 
 
-def explain_marks(outcome: str, by_chance: "ByChance | None", *, can_load_move: bool = False) -> str:
+def explain_marks(
+    outcome: str, by_chance: "ByChance | None", *, can_load_move: bool = False, is_in_every_repeat: bool = False
+) -> str:
     """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known.
 
     can_load_move: what else is decoded may move a side's answers.
     """
+    if is_in_every_repeat and outcome != "unstable":
+        return IN_EVERY_REPEAT
     if by_chance is None:
         return ""
     text = f"By chance alone {about(by_chance.n_expected)} would be {outcome}"

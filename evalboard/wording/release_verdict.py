@@ -14,6 +14,7 @@ from evalboard.wording.numbers import (
     change_and_interval,
     counted,
     digits_beside,
+    fixed,
     interval,
     limit,
     listed,
@@ -34,7 +35,8 @@ CLAIMS = {
 }
 FEW_CASES = 200  # below it the sentence says what is known of other cases, too
 CLAIM_VERBS = {"not_settled": "may be"}  # of the others: is
-MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback"}  # by the marks of core.stats.NO_DRAW_MARKS
+# By the marks of core.stats.NO_DRAW_MARKS.
+MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback", "copies": "as copies of earlier ones"}
 
 
 def reason(code: str, facts: Facts) -> str:
@@ -99,6 +101,8 @@ def _regression(facts: Facts) -> str:
         return text
     n_by_chance = facts["change"]["n_broken_by_chance"]
     by_chance = "" if n_by_chance is None else f"; by chance alone {about(n_by_chance)} would break"
+    if facts["change"].get("is_in_every_repeat"):
+        by_chance = ", in every repeat"
     return f"{text} {counted(n, 'case')} broke and {fixed} fixed{by_chance}."
 
 
@@ -223,6 +227,26 @@ def _too_few_draws(facts: Facts) -> str:
     return f"{text}, {cases}, and a verdict takes 99 % of the cases."
 
 
+def _copies(facts: Facts) -> str:
+    """Say which repeats are an earlier answer given again, and how many draws there are without them."""
+    sides = facts["copies"]
+    texts = [_describe_copies(side) for side in sides]
+    if len(sides) > 1 and all(side["is_one_answer"] and not side["is_checked"] for side in sides):
+        texts = [f"{_describe_copies(sides[0])} So are those of the {sides[1]['side']}."]
+    return f"{' '.join(texts)} A verdict takes {facts['looks'][0]} samples on each side."
+
+
+def _describe_copies(side: Facts) -> str:
+    whose = f"{side['n_repeats']} repeats of the {side['side']}"
+    if side["is_one_answer"] and not side["is_checked"]:
+        equal = f"{side['n_cases']:,} of {side['n_total']:,} cases equal"
+        return f"All {whose} are one answer given again ({equal}). That is one sample."
+    if side["is_one_answer"]:
+        return f"All {whose} are one answer given again, and an independent run gave others. They hide its noise."
+    samples = fixed(side["n_draws"], 1)
+    return f"The {whose} are {samples} samples: the others agree with them as no independent repeats do."
+
+
 def _incomplete(facts: Facts) -> str:
     n, missing = facts["n_unjudged"], facts["missing"]
     if not facts["n_judged"]:
@@ -261,6 +285,7 @@ REASONS: dict[str, Callable[[Facts], str]] = {
     "one_draw": _one_draw,
     "no_metric": _no_metric,
     "cached": _too_few_draws,
+    "copies": _copies,
     "fallback": _too_few_draws,
     "incomplete": _incomplete,
     "uncertified": _uncertified,

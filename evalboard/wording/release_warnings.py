@@ -153,6 +153,29 @@ def fallback(facts: Facts) -> str:
     return _left_out(facts)
 
 
+@warns("answers", must_act="operator")
+def copies(facts: Facts) -> str:
+    """the same of answers that are an earlier one given again, although nothing says so"""
+    return _left_out(facts)
+
+
+@warns("answers", must_act="operator")
+def first_repeat_differs(facts: Facts) -> str:
+    """the later repeats are copies of each other and the first is none of them, as behind a prefix cache"""
+    later = f"2 to {facts['n_repeats']} of the {facts['side']}"
+    return f"Repeats {later} are copies of each other, and repeat 1 alone differs, as before a cache is warm."
+
+
+@warns("answers", must_act="signer")
+def nothing_caches(facts: Facts) -> str:
+    """all repeats of a side are equal, and a person said when the release was made that nothing caches there"""
+    sides = listed([f"the {name}" for name in facts["sides"]])
+    return (
+        f"All repeats of {sides} are equal. It is assumed that each was computed: the release was made with the "
+        "statement that nothing caches there."
+    )
+
+
 @warns("noise", must_act="author")
 def noisy_bucket(facts: Facts) -> str:
     """under `paired`: a range is over the guard"""

@@ -101,5 +101,7 @@ def _says(line: OutcomeLine) -> str:
 
 
 def _chance(case: CaseOutcome) -> str:
+    if case.chance is None:
+        return '<span class="under">moved in every repeat</span>'
     word = "<b>beyond chance</b>" if case.is_beyond_chance else "may be chance"
     return f'<span class="under">{word} {escape(p_value(case.chance))}</span>'

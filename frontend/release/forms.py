@@ -106,6 +106,11 @@ class ReleaseForm(PlainForm):
         widget=forms.RadioSelect,
         label="What is judged",
     )
+    nothing_caches = forms.BooleanField(
+        required=False,
+        label="Nothing caches there",
+        help_text="You know that each repeat was computed, even where all repeats are equal. The release says so.",
+    )
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),

@@ -114,6 +114,13 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "pin_batch" and not gate.candidate.profile_name.startswith("pinned"):
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
         return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
+    if code == "second_run" and gate.candidate.is_log:
+        return Step("Import a second log", reverse("imports"))
+    if code == "second_run":
+        query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.candidate.profile}
+        return Step("Run it a second time", f"{reverse('run_new')}?{urlencode(query)}")
+    if code == "nothing_caches":
+        return Step("Say that nothing caches there", _again(report, nothing_caches="on"))
     if code == "certify":
         return _certify_step(gate)
     if code == "use_paired":

@@ -210,7 +210,7 @@ def new_release(request: HttpRequest) -> HttpResponse:
     policies = read.policy_rows()
     if request.method != "POST":
         rows = _prefilled(request, runs)
-        initial = {name: request.GET[name] for name in ("policy", "treatment") if name in request.GET}
+        initial = {name: request.GET[name] for name in ("policy", "treatment", "nothing_caches") if name in request.GET}
         initial["labels"] = _labels(runs, _numbers(query, "candidate"))
         form = ReleaseForm(initial=initial, policies=policies)
         return _form_page(request, form, rows, runs)
@@ -229,6 +229,7 @@ def new_release(request: HttpRequest) -> HttpResponse:
                 gates=[gate for _, gate in chosen],
                 policy=form.cleaned_data["policy"] or None,
                 treatment=form.cleaned_data["treatment"],
+                nothing_caches=form.cleaned_data["nothing_caches"],
                 labels=form.cleaned_data["labels"],
                 user=request.user,
             )

@@ -5,7 +5,7 @@ milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
 from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
-from runs.pairs import WORDS, measure_pair_noise, pair_facts
+from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
@@ -63,7 +63,8 @@ class SideKey:
     unscored_ids: of the repeats that were cancelled or failed.
     measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
     and of its strays, which are no noise.
-    scored: bucket id → the newest forced scoring of the run's answers that has ended there.
+    scored: bucket id → the newest forced scoring of the run's answers that has ended there. usual: of a side with equal
+    repeats, repeats of its independent runs.
     """
 
     run: RunRecord
@@ -74,11 +75,15 @@ class SideKey:
     measured: tuple[str, ...]
     unscored_ids: frozenset[int]
     scored: dict[int, int]
+    usual_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredSide(Side):
     key: SideKey
+
+    def find_company(self) -> Sequence[Hashable]:
+        return copies.find_company(self.key.run, self.key.repeat_ids)
 
     @property
     def columns(self) -> list[stored_columns.Columns]:
@@ -213,6 +218,8 @@ class _StoredRepeats:
         self._scores = {(row.repeat_id, row.scorer_id): row for row in light}
         self._names = OneNames()
         self._models = self._read_models([run.pk for run in runs if run.is_reported])
+        packed = {run.pk: [self.columns_digest(row) for row in self.measured(run)] for run in runs}
+        self.usual = copies.find_usual([run for run in runs if copies.needs_usual(run, packed[run.pk])])
 
     def _read_models(self, reported: list[int]) -> dict[int, tuple[str, str]]:
         """Return bucket id → name and revision of its model, of the runs whose weights nobody knows."""
@@ -262,6 +269,9 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
     }
     if run.is_reported:  # what counts as one model there is a person's word, which may change
         digests["models"] = stored.models(known)
+    usual = stored.usual.get(run.pk, ())
+    if usual:
+        digests["usual"] = [packed for _, packed in usual]
     return SideKey(
         run=run,
         repeat_ids=tuple(row.pk for row in ended),
@@ -271,6 +281,7 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
         measured=(*packed_as.values(), *([digest.digest_json(run.strays)] if run.strays else ())),
         unscored_ids=frozenset(row.pk for row in ended if row.status in RepeatRecord.WITHOUT_SCORE),
         scored=stored.scored[run.pk],
+        usual_ids=tuple(repeat for repeat, _ in usual),
     )
 
 
@@ -338,6 +349,7 @@ def _load_side(
             shares[0][0] if shares else None,
             None if scored is None else StoredAnswers(scored),
         ),
+        usual=copies.read_usual(key.usual_ids, wanted),
     )
 
 

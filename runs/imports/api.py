@@ -27,7 +27,8 @@ from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs
 class ImportIn(Strict):
     """A log's files as multipart/form-data; `suite` is the slug of one whose cases it answers.
 
-    `scale` is that of scores beyond 0 to 1, as in 0..10.
+    `scale` is that of scores beyond 0 to 1, as in 0..10. `second_of` is the id of a run of the same side: the log shows
+    which of its equal repeats count.
     """
 
     files = serializers.ListField(
@@ -36,11 +37,12 @@ class ImportIn(Strict):
     format = serializers.ChoiceField([AUTO, *FORMATS], default=AUTO)
     suite = Text(default=None)
     scale = Text(default="")
+    second_of = Text(default="")
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, QueryDict):  # a request without a body, of whatever type
             raise serializers.ValidationError({"files": "Send the log's files as multipart/form-data."})
-        twice = [name for name in ("format", "suite", "scale") if len(data.getlist(name)) > 1]
+        twice = [name for name in ("format", "suite", "scale", "second_of") if len(data.getlist(name)) > 1]
         if twice:
             raise serializers.ValidationError(dict.fromkeys(twice, "Given more than once."))
         return super().to_internal_value(data)

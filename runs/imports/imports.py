@@ -46,20 +46,51 @@ def import_logs(
     format: str = formats.AUTO,  # noqa: A002 - the name that it has for people
     suite: str | None = None,
     scale: str = "",
+    second_of: str = "",
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[ImportRecord, list[RunRecord], bool]:
     """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
 
-    scale: of scores beyond 0 to 1, as in 0..10. suite: whose cases the log has responses of; without a name it is found
-    or made from the log. An eval that was imported before it had ended is stored anew in that run's place. `is_wanted`
-    is asked while the log is read, and ends that by saying no. Raises InvalidInput with fields, among them the names of
-    files that cannot be read, or what `import_reading` raises, NotFound, or Conflict where the same eval is stored with
-    other answers; then nothing is stored.
+    scale: of scores beyond 0 to 1, as in 0..10. second_of: the id of the run whose side this is a second log of. suite:
+    whose cases the log has responses of; without a name it is found or made from the log. An eval that was imported
+    before it had ended is stored anew in that run's place. `is_wanted` is asked while the log is read, and ends that by
+    saying no. Raises InvalidInput with fields, among them the names of files that cannot be read, or what
+    `import_reading` raises, NotFound, or Conflict where the same eval is stored with other answers; then nothing is
+    stored.
     """
     with import_reading.taken_in():
         name, logged = import_reading.read(files, format=format, scale=scale, is_wanted=is_wanted)
-        return _store(files, name, logged, suite=suite, scale=scale, user=user)
+        first = _find_first(second_of, logged)
+        with transaction.atomic():
+            source, runs, is_new = _store(files, name, logged, suite=suite, scale=scale, user=user)
+            if first is not None and is_new:
+                _tell_second(first, runs[0])
+        return source, runs, is_new
+
+
+def _find_first(second_of: str, logged: Sequence[LoggedRun]) -> RunRecord | None:
+    """Return the run that a log is the second of. Raises InvalidInput for none, or a log of several runs."""
+    if not second_of:
+        return None
+    first = RunRecord.objects.filter(pk=int(second_of)).first() if second_of.isdecimal() else None
+    if first is None or len(logged) != 1:
+        why = "Must be the id of a run." if first is None else "The log holds several runs; send one alone."
+        raise InvalidInput("The log is no second one of a run.", fields={"second_of": why})
+    return first
+
+
+def _tell_second(first: RunRecord, run: RunRecord) -> None:
+    """Store that a run is a second log of the side of another, where both ask the same of one model."""
+    names = ("suite_version_id", "endpoint_id", "profile_id")
+    if run.pk != first.pk and all(getattr(run, name) == getattr(first, name) for name in names):
+        run.second_of = first
+        run.save(update_fields=["second_of"])
+        return
+    raise InvalidInput(
+        f"The log is no second one of run {first.pk}: its suite, model or settings are others.",
+        fields={"second_of": "Must be a run of the same suite, model and settings."},
+    )
 
 
 def _store(

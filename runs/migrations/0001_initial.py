@@ -235,6 +235,7 @@ class Migration(migrations.Migration):
                 ('priority', models.CharField(choices=[('release', 'Release'), ('normal', 'Normal'), ('bulk', 'Bulk')], db_default='normal', default='normal', max_length=10)),
                 ('is_reported', models.BooleanField(db_default=False, default=False, help_text='who served it is what a log or a server of others says; nothing of it is attested')),
                 ('is_log', models.BooleanField(db_default=False, default=False, help_text="read from another tool's log, or from the export of such a run")),
+                ('second_of', models.ForeignKey(help_text="the run that this one is a second log of the same side of, by a person's word", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.runrecord')),
                 ('log_ids', models.JSONField(default=list, help_text='digests of what its eval is told by, in whatever form logged')),
                 ('log_digest', models.CharField(blank=True, help_text="of its log's answers and their scores", max_length=64)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('incomplete', 'Incomplete'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=20)),
@@ -449,6 +450,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('treatment', models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought')], default='model', max_length=20)),
+                ('nothing_caches', models.BooleanField(db_default=False, default=False, help_text="a person's word: equal repeats were each computed")),
                 ('labels', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),

@@ -17,6 +17,9 @@ class ReleaseRecord(models.Model):
 
     policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)
+    nothing_caches = models.BooleanField(
+        default=False, db_default=False, help_text="a person's word: equal repeats were each computed"
+    )
     labels = models.JSONField(default=dict)
     verdict = models.ForeignKey("runs.Verdict", on_delete=models.SET_NULL, null=True, related_name="+")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")

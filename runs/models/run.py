@@ -60,6 +60,13 @@ class RunRecord(models.Model):
     is_log = models.BooleanField(
         default=False, db_default=False, help_text="read from another tool's log, or from the export of such a run"
     )
+    second_of = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="the run that this one is a second log of the same side of, by a person's word",
+    )
     log_ids = models.JSONField(default=list, help_text="digests of what its eval is told by, in whatever form logged")
     log_digest = models.CharField(max_length=64, blank=True, help_text="of its log's answers and their scores")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)

@@ -15,7 +15,7 @@ from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe, one_of, text
-from runs.api.serializers import Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
+from runs.api.serializers import Flag, Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
 from runs.release.read_list import ReleaseFilter, release_rows
@@ -44,6 +44,7 @@ class ReleaseIn(Strict):
     gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
     policy = Text(required=False)
     treatment = serializers.ChoiceField(TREATMENTS, default=MODEL_TREATMENT)
+    nothing_caches = Flag(required=False)
     labels = Object(required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def create_release(
     gates: Sequence[Mapping[str, Any]],
     policy: str | None = None,
     treatment: str = ReleaseRecord.Treatment.MODEL,
+    nothing_caches: bool = False,
     labels: Mapping[str, Any] | None = None,
     user: Any = None,
 ) -> ReleaseRecord:
@@ -42,9 +43,9 @@ def create_release(
 
     A gate is {"suite", "candidate": run id, "baseline": run id or "current", "tier"?}. Without a policy it is the
     newest version of the one that the first critical gate's suite carries, else `strict`, or `paired` where the
-    candidate's runs are sampled. Raises InvalidInput with
-    fields such as `gates[0].candidate`, NotFound, or Conflict where a run has not ended or there is no current
-    baseline; then nothing is stored.
+    candidate's runs are sampled. nothing_caches: a person's word that equal repeats were each computed. Raises
+    InvalidInput with fields such as `gates[0].candidate`, NotFound, or Conflict where a run has not ended or there is
+    no current baseline; then nothing is stored.
     """
     fields = label_problems(labels or {}) | _shape_problems(gates)
     if treatment not in ReleaseRecord.Treatment.values:
@@ -58,7 +59,11 @@ def create_release(
         new = [_find_gate(gate, f"gates[{place}]") for place, gate in enumerate(gates)]
         _refuse_unfit(new)
         release = ReleaseRecord.objects.create(
-            policy=_policy(policy, new), treatment=treatment, labels=dict(labels or {}), created_by=user
+            policy=_policy(policy, new),
+            treatment=treatment,
+            nothing_caches=nothing_caches,
+            labels=dict(labels or {}),
+            created_by=user,
         )
         GateRecord.objects.bulk_create(
             GateRecord(

@@ -89,6 +89,7 @@ class ReleaseInputs:
                 "method": rules,
                 "policy": {"slug": policy.slug, "version": policy.version, "digest": policy.digest},
                 "treatment": self.release.treatment,
+                **({"nothing_caches": True} if self.release.nothing_caches else {}),
                 "gates": [
                     {
                         "tier": each.gate.tier,
@@ -141,9 +142,10 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
     return ReleaseInputs(release, inputs)
 
 
-def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> GateEvidence:
+def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, ...]) -> GateEvidence:
     """Return what a gate is judged by, its columns read. Raises InvalidInput if no case is shared."""
     inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key)
+    sides = (("baseline", inputs.baseline), ("candidate", inputs.candidate))
     version = gate.baseline.run.suite_version_id
     loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
     cases = list(Case.objects.filter(suite_version=version).order_by("index").values_list("case_id", "group"))
@@ -161,8 +163,11 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         candidate=inputs.candidate.scores[judged][:, gate.candidate.places],
         draws_baseline=_draws(gate.baseline),
         draws_candidate=_draws(gate.candidate),
-        marks_baseline=inputs.baseline.marks[judged][:, gate.baseline.places],
-        marks_candidate=inputs.candidate.marks[judged][:, gate.candidate.places],
+        marks_baseline=_marks(inputs.baseline, release)[judged][:, gate.baseline.places],
+        marks_candidate=_marks(inputs.candidate, release)[judged][:, gate.candidate.places],
+        assumed=[name for name, side in sides if release.nothing_caches and side.effective.is_one_answer],
+        independent=[name for name, side in sides if side.usual is not None],
+        first_differs=[name for name, side in sides if side.effective.does_first_differ],
         loads_baseline=loads.baseline,
         loads_candidate=loads.candidate,
         loads_counted=loads.counted,
@@ -172,8 +177,8 @@ def load(gate: GateInputs, treatment: str, history: tuple[VerdictLine, ...]) -> 
         canaries=gate.canaries,
         setup_baseline=inputs.baseline.setup,
         setup_candidate=inputs.candidate.setup,
-        treatment=treatment,
-        computation=_judge_computation(inputs, treatment),
+        treatment=release.treatment,
+        computation=_judge_computation(inputs, release.treatment),
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
         noisiest=None if noisiest is None else noisiest[judged],
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
@@ -196,6 +201,14 @@ def _judge_computation(inputs: ComparisonInputs, treatment: str) -> dict[str, An
         return None
     judged = inputs.judge_computation()
     return judged if judged["answer"] == "two" else None
+
+
+def _marks(side: StoredSide, release: ReleaseRecord) -> NDArray[np.uint8]:
+    """Return the marks of a side's answers. Where all repeats are equal, a person's word may stand for an independent
+    run.
+    """
+    is_assumed = release.nothing_caches and side.effective.is_one_answer
+    return side.marks if is_assumed else side.effective.marks
 
 
 def _served(

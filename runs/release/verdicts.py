@@ -83,7 +83,7 @@ def judge(inputs: ReleaseInputs) -> dict[str, Any]:
     """Return the document of docs/verdict.md on these inputs. One gate's columns are in memory at a time."""
     release = inputs.release
     gates = zip(inputs.gates, list_history_warnings(inputs), strict=True)
-    evidence = (verdict_inputs.load(gate, release.treatment, history) for gate, history in gates)
+    evidence = (verdict_inputs.load(gate, release, history) for gate, history in gates)
     return write_verdict(judge_release(evidence, parse_policy(release.policy.settings)))
 
 

@@ -19,7 +19,7 @@ from evalboard.core.digest import digest_json
 from evalboard.core.stats import run_points
 from runs import models
 from runs.models import BucketRecord, CaseColumns, CaseFrame, RepeatRecord, RepeatScore, RunRecord
-from runs.pairs import pair_facts
+from runs.pairs import copies, pair_facts
 from runs.run.case_table import CaseTable, make_table
 from runs.run.read_columns import RepeatColumns, RunColumns, read_columns, read_traces
 from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
@@ -119,7 +119,7 @@ def _digest(run: RunRecord, repeats: Sequence[Packed]) -> str:
     bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
     bucket_ids |= set() if run.bucket_id is None else {run.bucket_id}
     other = same_seeds_run(run, sorted(bucket_ids))
-    rests_on = {
+    rests_on: dict[str, Any] = {
         "rules": [FIGURES_RULES, _SHAPE],
         "status": run.status,
         "bucket": run.bucket_id,
@@ -129,6 +129,8 @@ def _digest(run: RunRecord, repeats: Sequence[Packed]) -> str:
         "answers": _read_answered(run),
         "repeats": [[each.index, each.columns, each.score] for each in repeats],
     }
+    if copies.needs_usual(run, [each.columns for each in repeats if each.columns]):
+        rests_on["usual"] = [packed for _, packed in copies.find_usual([run])[run.pk]]
     return digest_json(rests_on)
 
 

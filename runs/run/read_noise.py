@@ -1,6 +1,7 @@
 """How much a run's score moves with nothing changed, bucket by bucket, out of its columns."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,12 @@ from evalboard.core.stats import (
     ASSUMED_CHURN,
     CONFIDENCE_LEVEL,
     OVERDISPERSED_BELOW,
+    Marks,
+    SideAnswers,
+    count_draws,
     count_unstable,
     disagreement_rate,
+    effective_draws,
     expected_range_points,
     is_left_out,
     is_likely_flip,
@@ -32,8 +37,8 @@ from evalboard.core.stats import (
 )
 from evalboard.core.suite import DEFAULT_POLICIES, PolicySettings, default_policy, parse_policy
 from evalboard.wording.run import describe_split, explain_no_interval, left_out_metric
-from runs.models import BucketRecord, RunRecord
-from runs.pairs import draws_of
+from runs.models import BucketRecord, RepeatRecord, RunRecord
+from runs.pairs import copies, draws_of
 from runs.pairs.pair_facts import compared_settings
 from runs.run.read_columns import RepeatColumns, RunColumns, read_scores
 
@@ -46,7 +51,7 @@ def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_bu
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies. n_buckets:
     of the run.
     """
-    whole, served = _drawn(columns, bucket)
+    whole, served, n_draws = _drawn(columns, bucket)
     n_likely = _n_likely_to_flip(columns, bucket)
     if not whole:
         return Noise.partly_known(n_likely_to_flip=n_likely)
@@ -56,13 +61,15 @@ def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_bu
     reach = reach_interval(matrix, _groups(columns, is_ours)) if is_scored else None
     if len(whole) < 2:
         level = CONFIDENCE_LEVEL if reach else None
-        return Noise.partly_known(n_repeats=len(whole), reach=reach, level=level, n_likely_to_flip=n_likely)
+        known = {"n_repeats": len(whole), "n_draws": n_draws, "reach": reach, "level": level}
+        return Noise.partly_known(**known, n_likely_to_flip=n_likely)
     sd, chance = sd_points(matrix), overdispersion(matrix)
     always = served.all(axis=1)
     same_seeds = _same_seeds(columns.run, bucket, whole, is_ours, n_buckets)
     texts = np.stack([repeat.texts[always] for repeat in whole if repeat.texts is not None], axis=1)
     return Noise(
         n_repeats=len(whole),
+        n_draws=n_draws,
         disagreement_rate=disagreement_rate(matrix),
         sd_points=sd,
         n_unstable=count_unstable(matrix),
@@ -135,7 +142,7 @@ def same_seeds_run(run: RunRecord, bucket_ids: Sequence[int]) -> RunRecord | Non
 def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
     """Measure what a bucket's draws come to; with it, why some metrics are left out. None where nothing is drawn."""
     run = columns.run
-    whole, served = _drawn(columns, bucket)
+    whole, served, _ = _drawn(columns, bucket)
     if not draws_of(run).is_sampled or run.is_one_draw or len(whole) < 2:
         return None, None
     is_ours = np.asarray(served.any(axis=1))
@@ -155,8 +162,9 @@ def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric,
     return rows, (Note(code=code, text=left_out_metric(code)),)
 
 
-def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumns], NDArray[np.bool_]]:
-    """The whole repeats that are draws, and of which cases of each the bucket gave a draw: bool[n_cases, k].
+def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumns], NDArray[np.bool_], float | None]:
+    """The whole repeats that are draws, of which cases of each the bucket gave a draw: bool[n_cases, k], and how many
+    draws a case has; None where no answer is left out.
 
     Of a finished run all are whole: a case without a score was left without one, or a filter refused its prompt. Cases
     that some repeat has no score of are then left out.
@@ -166,13 +174,44 @@ def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumn
     if columns.run.is_one_draw:
         whole = whole[:1]  # the others are the same draw once more
     if not whole:
-        return [], np.zeros((0, 0), np.bool_)
+        return [], np.zeros((0, 0), np.bool_), None
     mine = np.column_stack([repeat.served_by == bucket.pk for repeat in whole])
     scores = np.column_stack([repeat.scores for repeat in whole if repeat.scores is not None])
     mine &= ~np.isnan(scores).any(axis=1, keepdims=True)
-    left_out = np.column_stack([is_left_out(repeat.marks) for repeat in whole if repeat.marks is not None])
+    left_out = is_left_out(_mark_copies(columns.run, bucket, whole, mine))
     are_draws = is_repeat_of_draws(left_out, mine)
-    return [whole[at] for at in np.flatnonzero(are_draws).tolist()], (mine & ~left_out)[:, are_draws]
+    n_draws = count_draws(mine & ~left_out) if (left_out & mine).any() else None
+    return [whole[at] for at in np.flatnonzero(are_draws).tolist()], (mine & ~left_out)[:, are_draws], n_draws
+
+
+def _mark_copies(
+    run: RunRecord, bucket: BucketRecord, whole: Sequence[RepeatColumns], mine: NDArray[np.bool_]
+) -> Marks:
+    """Return the marks of whole repeats, those of copies among them. mine: bool[n_cases, k], what the bucket served."""
+    drawn, indexes = draws_of(run), [repeat.index for repeat in whole]
+
+    def find_ids() -> list[int]:
+        rows = RepeatRecord.objects.filter(run=run, cases=None, index__in=indexes)
+        return list(rows.order_by("index").values_list("pk", flat=True))
+
+    columns = [(each.texts, each.traces, each.marks) for each in whole]
+    texts, traces, marks = (
+        np.stack([one for one in kind if one is not None], axis=1) for kind in zip(*columns, strict=True)
+    )
+    answers = SideAnswers(
+        texts=texts,
+        traces=traces,
+        is_there=mine,
+        marks=marks,
+        draws=drawn,
+        is_steady=is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.may_sample),
+        find_company=None if run.is_reported else lambda: copies.find_company(run, find_ids()),
+    )
+    effective = effective_draws(answers)
+    if effective.is_one_answer and run.is_reported:
+        usual = [repeat for repeat, _ in copies.find_usual([run])[run.pk]]
+        effective = effective_draws(replace(answers, usual=copies.read_usual(usual, slice(None))))
+    return effective.marks
 
 
 def _groups(columns: RunColumns, is_ours: NDArray[np.bool_]) -> list[str]:

@@ -29,7 +29,7 @@ from runs.run import same_seeds_run
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
 REPEATS_READ = 20  # of each bucket, the newest; more would not move what is shown
 CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
-NOISE_RULES = 1  # more, whenever the same scores come to another noise
+NOISE_RULES = 2  # more, whenever the same scores come to another noise
 _SHAPE = digest_json(BucketNoise.model_json_schema())
 
 
@@ -40,6 +40,7 @@ class _Score(NamedTuple):
     run: int
     repeat: int
     digest: str
+    columns: str
 
 
 def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases: int) -> dict[int, BucketNoise]:
@@ -52,7 +53,8 @@ def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases:
     scores = _scores(wanted)
     rows = {row.bucket_id: row for row in SuiteNoise.objects.filter(suite_version=version_id, bucket__in=scores)}
     noises: dict[int, BucketNoise | None] = {}
-    for bucket_id, own in scores.items():
+    for bucket_id, every in scores.items():
+        own = _without_copies(every) if drawn[bucket_id].is_external and not drawn[bucket_id].is_sampled else every
         is_sampled = drawn[bucket_id].is_sampled
         is_steady = is_steady_batch(batch_classes[bucket_id], are_batches_equal=not drawn[bucket_id].may_sample)
         same_seeds = _same_seeds(own, bucket_id) if is_sampled and not is_steady else []
@@ -108,10 +110,16 @@ def _scores(wanted: Mapping[int, int]) -> dict[int, list[_Score]]:
     own = RepeatScore.objects.filter(repeat__run__in=wanted, scorer=F("repeat__run__suite_version__scorer"))
     own = own.filter(repeat__cases=None).exclude(repeat__columns__n_left_out__gt=0)  # as the points are
     newest_first = own.order_by("-repeat__run_id", "repeat__index")
-    for known in newest_first.values_list("pk", "repeat__run_id", "repeat__index", "digest"):
+    for known in newest_first.values_list("pk", "repeat__run_id", "repeat__index", "digest", "repeat__columns__digest"):
         score = _Score(*known)
         by_bucket[wanted[score.run]].append(score)
     return by_bucket
+
+
+def _without_copies(scores: Sequence[_Score]) -> list[_Score]:
+    """Leave out the repeats of a run that gave every answer of an earlier one again, to the bit."""
+    first = {(score.run, score.columns): score for score in reversed(scores)}
+    return [score for score in scores if first[score.run, score.columns] is score]
 
 
 def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:

@@ -89,6 +89,12 @@ def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, ba
     candidate = judged.run(by=build.process(build.bucket("bfloat16")))
     done = evalboard("release", str(candidate.pk), *against(baseline, "--treatment", "stack"))
     assert (done.returncode, ReleaseRecord.objects.get().treatment) == (0, "stack")
+    assert not ReleaseRecord.objects.get().nothing_caches
+
+
+def test_a_persons_word_that_nothing_caches_is_kept_with_the_release(evalboard: Call, baseline: RunRecord) -> None:
+    evalboard("release", str(judged.run().pk), *against(baseline, "--nothing-caches"))
+    assert ReleaseRecord.objects.get().nothing_caches
 
 
 def test_json_is_the_release_and_nothing_else(evalboard: Call, baseline: RunRecord) -> None:

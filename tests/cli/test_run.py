@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from subprocess import CompletedProcess
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
 from runs.models import RunRecord
 from runs.run import cancel_run
@@ -74,6 +76,21 @@ def test_a_candidates_checkpoint_is_not_the_baselines(evalboard: Call) -> None:
     path = str(settings.MODEL_ROOTS[0] / "paint-1b-v2")
     assert evalboard(*ASKED, "--in-turn-with", "local", "--model", path).returncode == 0
     assert [run.model_override for run in RunRecord.objects.order_by("pk")] == [None, {"path": path}]
+
+
+def test_a_second_run_asks_the_same_once_more_an_hour_later(evalboard: Call) -> None:
+    evalboard(*ASKED, "--repeats", "2")
+    first = RunRecord.objects.get()
+    done = evalboard("run", "--second-run-of", str(first.pk))
+    assert "has not ended" in done.stderr
+    RunRecord.objects.filter(pk=first.pk).update(finished_at=timezone.now() - timedelta(minutes=50))
+    assert "may still hold the answers of run" in evalboard("run", "--second-run-of", str(first.pk)).stderr
+    RunRecord.objects.filter(pk=first.pk).update(finished_at=timezone.now() - timedelta(minutes=61))
+    assert evalboard("run", "--second-run-of", str(first.pk)).returncode == 0
+    second = RunRecord.objects.exclude(pk=first.pk).get()
+    names = ("suite_version", "endpoint", "profile")
+    assert [getattr(second, name) for name in names] == [getattr(first, name) for name in names]
+    assert second.repeats.count() == 1
 
 
 def test_a_run_is_completed_instead_of_a_new_one(evalboard: Call) -> None:

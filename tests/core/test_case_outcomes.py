@@ -101,3 +101,19 @@ def test_the_page_has_what_was_measured_of_cases(situation: Broken) -> None:
     [line] = [line for line in table.splitlines() if line.startswith(f"| {situation.name} | ")]
     false_share = float(line.split(" | ")[1].removesuffix(" %"))
     assert false_share <= 100 * AT_MOST
+
+
+def test_of_repeats_that_give_the_same_bits_each_time_no_chance_is_counted() -> None:
+    ours, theirs = np.ones((20, 5)), np.ones((20, 5))
+    theirs[:3] = 0
+    found = find_case_outcomes(ours, theirs, is_steady=True)
+    assert (found.counts.broken, found.counts.is_in_every_repeat) == (3, True)
+    assert (found.counts.broken_by_chance, found.is_beyond_chance.any(), np.isnan(found.chances).all()) == (
+        None,
+        False,
+        True,
+    )
+    theirs[0, 0] = 1  # where they differ all the same, chance is counted as ever
+    found = find_case_outcomes(ours, theirs, is_steady=True)
+    assert found.counts.is_in_every_repeat is None
+    assert found.counts.broken_by_chance is not None

@@ -22,7 +22,7 @@ REPEATS = range(1, 6)
 def answers(case: str, *, cached_from: int = 6, score: float = 1.0) -> list[LoggedResponse]:
     """Five responses to a case, the cache's from one repeat on."""
     return [
-        logs.response(case, repeat, score=score, flags=("cached",) if repeat >= cached_from else ())
+        logs.response(case, repeat, f"blue {repeat}", score=score, flags=("cached",) if repeat >= cached_from else ())
         for repeat in REPEATS
     ]
 
@@ -68,7 +68,10 @@ def test_a_run_with_one_draw_of_each_case_has_one_repeat_and_no_noise() -> None:
 def test_a_score_that_only_a_cached_answer_has_makes_no_case_unstable() -> None:
     cached = logs.response("sky", 3, score=0.0, flags=("cached",))
     others = [
-        logs.response(case, repeat) for case in logs.CASES for repeat in (1, 2, 3) if (case, repeat) != ("sky", 3)
+        logs.response(case, repeat, f"blue {repeat}")
+        for case in logs.CASES
+        for repeat in (1, 2, 3)
+        if (case, repeat) != ("sky", 3)
     ]
     run = logs.stored(logs.log(cached, *others))
     report = run_report(run.pk)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.comparison import MatchedRuns
 from evalboard.core.compare.sides import Indexes, Scores, Side
 from evalboard.core.profile import have_same_seeds
@@ -32,8 +31,10 @@ class ScoreNoise:
         (ours, drawn), (theirs, drawn_too) = (side.scored_draws for side in sides)
         self._scores = (ours.scores, theirs.scores)
         self._are_one = tuple(
-            draws.is_one or _is_one_draw(side, do_agree, may_sample=draws.may_sample)
-            for side, draws in zip(sides, (drawn, drawn_too), strict=True)
+            draws.is_one or _is_one_draw(side, do_agree) for side, draws in zip(sides, (drawn, drawn_too), strict=True)
+        )
+        self._has_copies = any(
+            not side.effective.is_one_answer and (side.effective.marks != side.marks).any() for side in sides
         )
         self._share_seeds = have_same_seeds(drawn, drawn_too)
         self._has_left_out = any((is_left_out(side.marks) & ~np.isnan(side.scores)).any() for side in sides)
@@ -54,6 +55,8 @@ class ScoreNoise:
     def _measure(self, cases: Indexes) -> DifferenceNoise:
         if self._has_left_out:
             return DifferenceNoise(None, "left_out")
+        if self._has_copies:
+            return DifferenceNoise(None, "copies")
         ours, theirs = (scores[cases] for scores in self._scores)
         one, one_too = self._are_one
         return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)
@@ -79,7 +82,8 @@ def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) 
         return {"counts": None, "cases": dict.fromkeys(CASE_OUTCOMES, ())}
     scores = [side.scored_draws[0].first(look).scores for side in (baseline, candidate)]
     has_both = _find_scored(*scores)
-    judged = find_case_outcomes(scores[0][has_both], scores[1][has_both])
+    is_steady = baseline.is_steady and candidate.is_steady
+    judged = find_case_outcomes(scores[0][has_both], scores[1][has_both], is_steady=is_steady)
     cases = {}
     for outcome in CASE_OUTCOMES:
         chosen = getattr(judged, outcome)
@@ -106,11 +110,11 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
     return np.flatnonzero(~(np.isnan(ours).all(axis=1) | np.isnan(theirs).all(axis=1)))
 
 
-def _is_one_draw(side: Side, do_agree: DoAgree, *, may_sample: bool) -> bool:
-    """Whether repeats cannot differ, being of a steady batch class, or do not."""
-    if len(side.repeats) < 2:
-        return False
-    batch_classes = [side.known[bucket].batch_class for bucket in side.bucket_ids]
-    if not may_sample and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes):
-        return True
-    return do_agree(side)
+def _is_one_draw(side: Side, do_agree: DoAgree) -> bool:
+    """Whether repeats cannot differ, being of a steady batch class, or all are one answer given again.
+
+    Digests of decimals differ where the traces are equal to a step.
+    """
+    if len(side.repeats) < 2 or side.is_steady or side.effective.is_one_answer:
+        return len(side.repeats) > 1
+    return side.is_reported and side.usual is None and not side.draws.may_sample and do_agree(side)

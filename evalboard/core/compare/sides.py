@@ -3,7 +3,7 @@
 The caller makes the sides and says how responses and traces are read. This module does not know where they are kept.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
-from evalboard.core.compare.comparability import SideSetup
+from evalboard.core.compare.comparability import SideSetup, is_steady_batch
 from evalboard.core.compare.known_pair import Place, RequestSettings, ResponseFacts, ServingFacts
-from evalboard.core.stats import Marks, SideDraws, read_draws
+from evalboard.core.stats import EffectiveDraws, Marks, SideAnswers, SideDraws, effective_draws, read_draws
 from evalboard.core.trace import TokenTrace, TraceColumns
 
 Bools = NDArray[np.bool_]
@@ -96,7 +96,8 @@ class Side:
     core.stats.live_answers has them. shares: (bucket id, number of responses, share of all) of each bucket that served
     the side, the largest first, in the order of setup.served. known: of these buckets at least. is_reported: it comes
     from a log or an external server, whose numbers are decimals. strays: rows and columns of the responses that another
-    computation gave than the others of their case.
+    computation gave than the others of their case. usual: uint64[n, m, 2], digests of the texts that independent runs
+    of the same side gave.
     """
 
     repeats: tuple[int, ...]
@@ -116,6 +117,34 @@ class Side:
     is_reported: bool
     responses: Responses
     strays: tuple[Indexes, Indexes] = NO_STRAYS
+    usual: Digests | None = None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the same bits come each time, of a batch class that no neighbour disturbs, with nothing drawn."""
+        classes = [self.known[bucket].batch_class for bucket in self.bucket_ids]
+        is_steady = bool(classes) and all(is_steady_batch(each, are_batches_equal=True) for each in classes)
+        return is_steady and not self.draws.may_sample
+
+    @cached_property
+    def effective(self) -> EffectiveDraws:
+        """Which of the answers are draws; its marks have `copies` beside those of `marks`."""
+        return effective_draws(
+            SideAnswers(
+                texts=self.texts,
+                traces=self.traces,
+                is_there=self.is_there,
+                marks=self.marks,
+                draws=self.draws,
+                is_steady=self.is_steady,
+                find_company=None if self.is_reported else self.find_company,
+                usual=self.usual,
+            )
+        )
+
+    def find_company(self) -> Sequence[Hashable]:
+        """Return what stands for the batches that each repeat was decoded in; where it is not known, each its own."""
+        return self.repeats
 
     @property
     def bucket_ids(self) -> tuple[int, ...]:
@@ -132,7 +161,7 @@ class Side:
     def scored_draws(self) -> tuple[SideDraws, Draws]:
         """The draws of the repeats that were scored, and what they are."""
         places = list(self.ended)
-        return read_side_draws(self.scores[:, places], self.marks[:, places], self.draws)
+        return read_side_draws(self.scores[:, places], self.effective.marks[:, places], self.draws)
 
 
 def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:

@@ -1,6 +1,6 @@
 """Read two runs of one suite before any rule applies: each side by itself, the change, what is missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from evalboard.core.release.sides import UNKNOWN_SIDE, choose_common_look, has_s
 from evalboard.core.release.targeted import choose_entering, join_targeted, make_strata, moves_as_a_whole
 from evalboard.core.scoring import MEAN, MetricSpec
 from evalboard.core.stats import (
+    COPIED,
     NO_DRAW_MARKS,
     Bools,
     DifferenceEstimate,
@@ -29,16 +30,20 @@ from evalboard.core.stats import (
     PairedNoise,
     SideDraws,
     Strata,
+    count_draws,
     count_left_out,
     difference_points,
     estimate,
     estimate_difference,
     find_case_outcomes,
     find_load_difference,
+    is_left_out,
     is_pass_fail,
     is_range5_over,
+    is_repeat_of_draws,
     jackknife,
     make_estimate,
+    make_mark,
     measure_noise,
     paired_resolution_points,
     read_draws,
@@ -77,6 +82,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedSide:
+    """The copies among the answers of one side. n_draws: of a case, the harmonic mean.
+
+    n_cases: cases with a copy, of n_total.
+    is_one_answer: all repeats are one answer given again. is_checked: there is an independent run of the side.
+    does_first_differ: the later repeats are copies of each other, and the first is none of them.
+    """
+
+    side: str
+    n_repeats: int
+    n_draws: float
+    n_cases: int
+    n_total: int
+    is_one_answer: bool
+    is_checked: bool
+    does_first_differ: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
     """Answers that are no draws (core.stats.live_answers): of each side, the number with each mark that makes them so.
 
@@ -103,7 +127,8 @@ class LeftOut:
 class Evidence:
     """look: the repeats of each side that enter, None before the first look, when all do. k_*: the draws there are.
 
-    n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws.
+    n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws. copies: of
+    each side that has some. assumed: of the question. are_reported: a log or an external server answered on a side.
     change: None where no case has a score on both sides.
     noisy: the sides whose range is over the policy's guard, which is not asked of sampled runs. is_steady: neither
     side's batching moves a bit. load: how the loads of both sides differ; None where they do not.
@@ -124,6 +149,9 @@ class Evidence:
     candidate: MeasuredSide
     missing: Missing
     left_out: LeftOut
+    copies: tuple[CopiedSide, ...]
+    assumed: tuple[str, ...]
+    are_reported: bool
     change: Change | None
     noisy: tuple[str, ...]
     is_steady: bool
@@ -188,9 +216,17 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
     has_both = has_score(jackknife(ours, metric)) & has_score(jackknife(theirs, metric))
     n_judged = int(np.count_nonzero(has_both))
     change = None
+    is_steady = all(
+        is_steady_batch(served.batch_class, are_batches_equal=not is_sampled)
+        for setup in (question.setup_baseline, question.setup_candidate)
+        for served in setup.served
+    )
     joined = entering if targeted is None else join_targeted(entering, targeted)
     if is_comparable and n_judged and not no_metric:
-        change = _change(question, has_both, joined, policy, look, targeted, share_seeds=share_seeds)
+        same_bits = is_steady and not is_sampled
+        change = _change(
+            question, has_both, joined, policy, look, targeted, share_seeds=share_seeds, is_steady=same_bits
+        )
     sides = []
     for scores, setup in ((ours, question.setup_baseline), (theirs, question.setup_candidate)):
         cases = has_both if change is not None else has_score(scores)
@@ -213,6 +249,9 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
             share_seeds=share_seeds,
         ),
         left_out=_left_out(question, entering, policy, look),
+        copies=tuple(_copies(question)),
+        assumed=tuple(question.assumed),
+        are_reported=drawn.is_external or drawn_too.is_external,
         change=change,
         noisy=tuple(
             name
@@ -221,11 +260,7 @@ def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparab
             and not is_sampled
             and is_range5_over(select_whole_cases(scores[has_both]), policy.guard_points)
         ),
-        is_steady=all(
-            is_steady_batch(served.batch_class, are_batches_equal=not is_sampled)
-            for setup in (question.setup_baseline, question.setup_candidate)
-            for served in setup.served
-        ),
+        is_steady=is_steady,
         load=_load(question, look),
         is_in_turn=question.is_in_turn,
         wanders=_wanders(question, change, sides),
@@ -263,6 +298,26 @@ def _left_out(
     )
 
 
+def _copies(question: GateQuestion) -> Iterator[CopiedSide]:
+    sides = (("baseline", question.marks_baseline), ("candidate", question.marks_candidate))
+    for (side, marks), scores in zip(sides, (question.baseline, question.candidate), strict=True):
+        is_copy = np.zeros(scores.shape, np.bool_) if marks is None else (marks & make_mark([COPIED])) != 0
+        if (n_cases := int(np.count_nonzero(is_copy.any(axis=1)))) and marks is not None:
+            is_fresh = ~np.isnan(scores) & ~is_left_out(marks)
+            repeats = is_repeat_of_draws(~is_fresh, ~np.isnan(scores))
+            is_one = 2 * n_cases > len(scores) and int(np.count_nonzero(repeats)) == 1
+            yield CopiedSide(
+                side=side,
+                n_repeats=scores.shape[1],
+                n_draws=count_draws(is_fresh),
+                n_cases=n_cases,
+                n_total=len(scores),
+                is_one_answer=is_one,
+                is_checked=side in question.independent,
+                does_first_differ=side in question.first_differs,
+            )
+
+
 def _load(question: GateQuestion, look: int | None) -> LoadDifference | None:
     """Compare the loads of the repeats that enter, where the load can move a bit on both sides."""
     if not _may_move(question):
@@ -292,6 +347,7 @@ def _change(
     targeted: TargetedScores | None,
     *,
     share_seeds: bool,
+    is_steady: bool,
 ) -> Change:
     """Measure the change over the cases with a score on both sides. Targeted repeats enter the difference and its
     interval; which cases moved is told by the repeats of all cases.
@@ -320,7 +376,7 @@ def _change(
         reach=reach.find_reach(moves, groups, is_graded=not (is_pass_fail(every) and is_pass_fail(every_too))),
         n_groups=reach.count_groups(groups),
         resolution_points=paired_resolution_points(measured, alpha),
-        cases=_changed(ids, ours, theirs),
+        cases=_changed(ids, ours, theirs, is_steady=is_steady),
     )
 
 
@@ -331,8 +387,8 @@ def _alpha(policy: PolicySettings, look: int | None, targeted: TargetedScores | 
     return TARGETED_ALPHA if is_targeted_look else policy.alpha(look)
 
 
-def _changed(ids: list[str], ours: Scores, theirs: Scores) -> CasesChanged:
-    outcomes = find_case_outcomes(ours, theirs)
+def _changed(ids: list[str], ours: Scores, theirs: Scores, *, is_steady: bool) -> CasesChanged:
+    outcomes = find_case_outcomes(ours, theirs, is_steady=is_steady)
     counts = outcomes.counts
     fixed, broken = (sorted(ids[case] for case in cases.tolist()) for cases in (outcomes.fixed, outcomes.broken))
     return CasesChanged(
@@ -343,6 +399,7 @@ def _changed(ids: list[str], ours: Scores, theirs: Scores) -> CasesChanged:
         broken=tuple(broken[:MAX_LISTED]),
         broken_by_chance=counts.broken_by_chance,
         fixed_by_chance=counts.fixed_by_chance,
+        is_in_every_repeat=counts.is_in_every_repeat,
     )
 
 

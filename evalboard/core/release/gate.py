@@ -36,8 +36,11 @@ class GateQuestion:
     """Two runs of one suite. Cases may come in any order; all arrays in that order.
 
     groups: "" for a case that stands alone. baseline, candidate: float64[n, kA] and float64[n, kB], scores in [0, 1] by
-    repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the logs say of
-    the answers, as core.stats.live_answers has marks; None where they say nothing. loads_*: the batch sizes, or
+    repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the answers
+    are that are no draws, as core.stats.EffectiveDraws has marks; None where all are. assumed: the sides of which a
+    person says that nothing caches there, so that their equal repeats count. independent: the sides of which there is
+    an independent run. first_differs: the sides whose later repeats are copies of each other and not of the first.
+    loads_*: the batch sizes, or
     calls in flight, of each repeat, by column, as loads_counted says; none where nobody knows them. is_in_turn: the
     repeats of both sides ended in turn, within span_hours, which is None where nobody knows. are_apart: it is known
     that they took no turns. canaries: the last word of
@@ -60,6 +63,9 @@ class GateQuestion:
     draws_candidate: Draws = field(default_factory=Draws)
     marks_baseline: Marks | None = None
     marks_candidate: Marks | None = None
+    assumed: Sequence[str] = ()
+    independent: Sequence[str] = ()
+    first_differs: Sequence[str] = ()
     loads_baseline: Sequence[SizeCounts] = ()
     loads_candidate: Sequence[SizeCounts] = ()
     loads_counted: str = BATCHES

@@ -14,7 +14,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
     """Return the facts of a gate, points not rounded, None where not known; `more` are those of one line.
 
     tolerance, guard: of the policy. looks: its looks at the repeats, later_looks those that
-    are left. sides: of each side the range of five repeats
+    are left. copies: of each side that has some. sides: of each side the range of five repeats
     and the repeats that entered. draws: the temperature and seed of each side. targeted: the repeats of the noisiest
     cases that entered beside them. uncertified: the sides that decoded under `invariant` without a certificate.
     """
@@ -33,6 +33,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
         "change": None if evidence.change is None else _change_facts(evidence.change),
         "missing": asdict(evidence.missing),
         "left_out": asdict(evidence.left_out),
+        "copies": [asdict(each) for each in evidence.copies],
         "noisy": list(evidence.noisy),
         "one_draw": list(evidence.one_draw),
         "sides": {"baseline": _side_facts(evidence.baseline), "candidate": _side_facts(evidence.candidate)},
@@ -59,6 +60,7 @@ def _change_facts(change: Change) -> Facts:
         "n_broken": change.cases.n_broken,
         "n_fixed": change.cases.n_fixed,
         "n_broken_by_chance": by_chance and by_chance.n_expected,
+        "is_in_every_repeat": change.cases.is_in_every_repeat,
         "resolution": change.resolution_points,
         "reach": change.reach and {"low": change.reach.low, "high": change.reach.high},
     }

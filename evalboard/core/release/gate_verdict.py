@@ -24,7 +24,8 @@ high].
                 "cases_needed": {look as text: cases},
                 "missing": {"n_baseline", "n_candidate", "share", "low", "high"},
                 "changed": {"n_fixed", "n_broken", "n_unstable", "fixed", "broken",
-                            "broken_by_chance", "fixed_by_chance": {"n_expected", "n_beyond"} or null} or null,
+                            "broken_by_chance", "fixed_by_chance": {"n_expected", "n_beyond"} or null,
+                            "is_in_every_repeat"} or null,
                 "tolerance_points", "guard_points", "metric", "p_no_ship", "is_worth_a_look"}]}
 """
 

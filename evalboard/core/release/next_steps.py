@@ -1,12 +1,13 @@
 """List what a person can do next: the steps of a verdict's page, as codes of docs/verdict.md with their facts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from evalboard.contract.release import Expected, TargetedSettling
 from evalboard.core.release.evidence import GREEDY, Evidence
 from evalboard.core.release.gate import VerdictLine
 from evalboard.core.release.settle import SettlingLook
-from evalboard.core.stats import POWER
+from evalboard.core.stats import COPIED, POWER
 
 TO_THE_BLOCKS = {
     "mixed_fingerprint": "pin_batch",
@@ -24,6 +25,7 @@ FOR_OTHERS = {
     "run_uncached": "call_uncached",
 }
 RUN_IN_TURN = "run_in_turn"
+SECOND_RUN = "second_run"
 # Steps that decode responses. Those of a log were decoded elsewhere, and only the tool that made it can do so again.
 DECODING = frozenset(
     {
@@ -36,6 +38,7 @@ DECODING = frozenset(
         "share_seeds",
         "draw_again",
         "draw",
+        "shuffle",
         RUN_IN_TURN,
     }
 )
@@ -84,9 +87,16 @@ def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:
     return (VerdictLine("draw"), *steps) if why == GREEDY else steps
 
 
-def list_few_draws_steps(code: str) -> tuple[VerdictLine, ...]:
+def list_few_draws_steps(code: str, evidence: Evidence) -> tuple[VerdictLine, ...]:
     """Return what helps where answers are no draws; code: why they are none."""
-    return (VerdictLine(TO_THE_LEFT_OUT[code]),)
+    if code != COPIED:
+        return (VerdictLine(TO_THE_LEFT_OUT[code]),)
+    if not evidence.are_reported:
+        return (VerdictLine("shuffle"),)
+    unchecked = [each.side for each in evidence.copies if each.is_one_answer and not each.is_checked]
+    if len(unchecked) < len(evidence.copies):
+        return (VerdictLine("run_uncached"),)
+    return (VerdictLine(SECOND_RUN, {"sides": unchecked}), VerdictLine("nothing_caches"))
 
 
 def list_few_repeats_steps(evidence: Evidence, needed: int) -> tuple[VerdictLine, ...]:
@@ -100,7 +110,12 @@ def with_logs(
 
     logged: which of baseline and candidate were read from a log. repeats: what each side should have, where known.
     """
-    if not logged or all(step.code not in DECODING for step in steps):
+    if not logged:
+        return tuple(steps)
+    steps = [
+        replace(step, facts={**step.facts, "is_logged": True}) if step.code == SECOND_RUN else step for step in steps
+    ]
+    if all(step.code not in DECODING for step in steps):
         return tuple(steps)
     first = next(at for at, step in enumerate(steps) if step.code in DECODING)
     others = [step for step in steps if step.code not in DECODING]

@@ -252,7 +252,7 @@ def _too_few_draws(evidence: Evidence) -> Ruling:
     return Ruling(
         verdict=INCONCLUSIVE,
         reasons=(VerdictLine(code, gate_facts(evidence)),),
-        next=next_steps.list_few_draws_steps(code),
+        next=next_steps.list_few_draws_steps(code, evidence),
         outlook=_lean(evidence),
     )
 
@@ -347,6 +347,13 @@ def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
         warnings.append(VerdictLine("missing", gate_facts(evidence, is_decided=ruling.verdict in (SHIP, NO_SHIP))))
     if evidence.left_out.n and evidence.left_out.code not in codes:
         warnings.append(VerdictLine(evidence.left_out.code, gate_facts(evidence)))
+    if evidence.assumed:
+        warnings.append(VerdictLine("nothing_caches", {"sides": list(evidence.assumed)}))
+    warnings += [
+        VerdictLine("first_repeat_differs", {"side": each.side, "n_repeats": each.n_repeats})
+        for each in evidence.copies
+        if each.does_first_differ
+    ]
     if evidence.noisy and "noisy" not in codes:
         warnings.append(VerdictLine("noisy_bucket", gate_facts(evidence)))
     sides = (("baseline", evidence.baseline), ("candidate", evidence.candidate))

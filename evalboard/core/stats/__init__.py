@@ -1,6 +1,7 @@
 """Measure noise, and tell changes from it (docs/verdict.md)."""
 
 from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, OutcomeIndexes, find_case_outcomes
+from evalboard.core.stats.copies import EffectiveDraws, SideAnswers, effective_draws
 from evalboard.core.stats.draw_metrics import (
     estimate,
     jackknife,
@@ -18,11 +19,13 @@ from evalboard.core.stats.fragility import (
     predict_flip_chances,
 )
 from evalboard.core.stats.live_answers import (
+    COPIED,
     MARKS,
     NO_DRAW_MARKS,
     Bools,
     Marks,
     SideDraws,
+    count_draws,
     count_left_out,
     has_enough_draws,
     is_left_out,
@@ -125,6 +128,7 @@ __all__ = [
     "CALLS",
     "CASE_OUTCOMES",
     "CONFIDENCE_LEVEL",
+    "COPIED",
     "ELSEWHERE_ALPHA",
     "FAR_FLOORS",
     "LIKELY_FLIP",
@@ -144,11 +148,13 @@ __all__ = [
     "BucketStrays",
     "DifferenceEstimate",
     "DifferenceNoise",
+    "EffectiveDraws",
     "LoadDifference",
     "LogitNoise",
     "Marks",
     "OutcomeIndexes",
     "PairedNoise",
+    "SideAnswers",
     "SideDraws",
     "SideLoad",
     "SizeCounts",
@@ -162,12 +168,14 @@ __all__ = [
     "binomial_tail",
     "choose_larger_noise",
     "choose_noisiest",
+    "count_draws",
     "count_in_flight",
     "count_left_out",
     "count_unstable",
     "deal_labels",
     "difference_points",
     "disagreement_rate",
+    "effective_draws",
     "estimate",
     "estimate_difference",
     "estimate_ulp",

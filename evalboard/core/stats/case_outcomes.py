@@ -40,7 +40,7 @@ class OutcomeIndexes:
     A case may be broken, or fixed, and unstable too. counts: how many there are, by this one rule.
     chances: float64[n_cases], of each that broke or was fixed: the chance that a case moves as far that way where
     nothing changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on
-    a side chance is not known: NaN, no mark, None.
+    a side chance is not known: NaN, no mark, None. Nor is there any where repeats give the same bits each time.
     """
 
     broken: Cases
@@ -51,14 +51,18 @@ class OutcomeIndexes:
     counts: OutcomeCounts
 
 
-def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
+def find_case_outcomes(baseline: Scores, candidate: Scores, *, is_steady: bool = False) -> OutcomeIndexes:
+    """Find the cases that changed. is_steady: both sides are decoded so that the same bits come each time: where their
+    repeats agree, a case that moved did so in every repeat, and no chance is counted.
+    """
     moves = noise.average_cases(candidate) - noise.average_cases(baseline)
     spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
     broken, fixed = (np.flatnonzero(sign * moves >= CHANGED - ROUNDING) for sign in (-1, 1))
     unstable = np.flatnonzero(spread > 0)
     chances, is_beyond = np.full(len(moves), np.nan), np.zeros(len(moves), dtype=np.bool_)
     by_chance: list[ByChance] = []
-    if len(moves) and min(baseline.shape[1], candidate.shape[1]) > 1:
+    moves_always = is_steady and not len(unstable)
+    if len(moves) and min(baseline.shape[1], candidate.shape[1]) > 1 and not moves_always:
         deals, both = _deal(baseline, candidate, moves), ((-1, broken), (1, fixed))
         for sign, cases in both:
             chances[cases] = _chances(sign * moves[cases], sign, deals, len(moves))
@@ -81,6 +85,7 @@ def find_case_outcomes(baseline: Scores, candidate: Scores) -> OutcomeIndexes:
             unstable=len(unstable),
             broken_by_chance=by_chance[0] if by_chance else None,
             fixed_by_chance=by_chance[1] if by_chance else None,
+            is_in_every_repeat=True if moves_always else None,
         ),
     )
 

@@ -2,7 +2,8 @@
 
 An answer out of a cache repeats an earlier one, and one after a fallback is another backend's. They are answers,
 shown and compared as such; but noise, ranges and verdicts use draws alone. An answer that is no draw is not
-missing, and a case with one draw has one, however many answers it has.
+missing, and a case with one draw has one, however many answers it has. `effective_draws` adds the mark of an answer
+that is an earlier one given again although nothing says so.
 
 Marks are uint8[n_cases, k], 0 for an answer without any and for a missing one.
 """
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 # What a log may say of an answer; the place of each is its bit in a mark. One that was tried again is a draw.
 MARKS = ("cached", "fallback", "retried")
-NO_DRAW_MARKS = ("cached", "fallback")
+COPIED = "copies"  # never stored: `effective_draws` finds it in the answers
+NO_DRAW_MARKS = ("cached", "fallback", COPIED)
 
 MIN_DRAW_SHARE = 0.99  # below this the answers of a run are not those of the model that was asked
 
@@ -25,8 +27,8 @@ Scores = NDArray[np.float64]
 
 
 def make_mark(names: Iterable[str]) -> int:
-    """Return the mark that stands for these names; raises ValueError for a name that is none of MARKS."""
-    return sum(1 << MARKS.index(name) for name in set(names))
+    """Return the mark that stands for these names; raises ValueError for a name that is no mark."""
+    return sum(1 << _EVERY.index(name) for name in set(names))
 
 
 def list_mark_names(mark: int) -> tuple[str, ...]:
@@ -65,6 +67,16 @@ def select_draws(scores: Scores, marks: Marks) -> Scores:
     return np.where(left_out, np.nan, scores) if left_out.any() else scores
 
 
+def count_draws(is_draw: Bools) -> float:
+    """Return the draws of a case, from bool[n_cases, k]: the harmonic mean over the cases that have one, else 0.
+
+    Noise falls with one over the draws of each case, so that cases with few of them weigh most.
+    """
+    by_case = np.count_nonzero(is_draw, axis=1)
+    by_case = by_case[by_case > 0]
+    return float(len(by_case) / (1 / by_case).sum()) if len(by_case) else 0.0
+
+
 def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
     """Tell which repeats are repeats of draws: bool[k], from bool[n_cases, k] both. A repeat without answers is
     none, and neither is one most of whose answers are no draws.
@@ -93,14 +105,8 @@ class SideDraws:
 
     @property
     def n_draws(self) -> int:
-        """The draws that this side has: with nothing left out, its repeats.
-
-        Noise falls with one over the draws of each case, so that cases with few of them weigh most: the count is the
-        harmonic mean over the cases that have one, rounded.
-        """
-        by_case = self.scores.shape[1] - np.count_nonzero(self.is_left_out, axis=1)
-        by_case = by_case[by_case > 0]
-        return int(len(by_case) / (1 / by_case).sum() + 0.5) if len(by_case) else 0
+        """The draws that this side has, rounded: with nothing left out, its repeats."""
+        return int(count_draws(~self.is_left_out) + 0.5)
 
     def first(self, n: int | None) -> "SideDraws":
         """Return the first n repeats; all of them for None."""
@@ -125,4 +131,5 @@ def read_draws(scores: Scores, marks: Marks | None = None) -> SideDraws:
     return SideDraws(np.where(left_out, np.nan, scores)[:, is_repeat], left_out[:, is_repeat], places)
 
 
+_EVERY = (*MARKS, COPIED)
 _LEFT_OUT = make_mark(NO_DRAW_MARKS)

@@ -21,7 +21,8 @@ class DifferenceNoise:
     """up_to: points, 0 to 100, by which noise alone moves the difference either way, at NOISE_LEVEL; None where nothing
     measured it.
 
-    reason: why, else None. `left_out`: answers that are no draws count in the difference. `one_draw`: the repeats of
+    reason: why, else None. `left_out`: answers that are no draws count in the difference. `copies`: so do answers that
+    are an earlier one given again. `one_draw`: the repeats of
     each side that has any are one draw. `one_repeat`: neither side has repeats.
     """
 

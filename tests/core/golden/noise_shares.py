@@ -46,5 +46,6 @@ SITUATIONS: Situations = {
     "Pinned runs that near ties moved": lambda: pinned(-0.4),
     "Pinned runs without near ties": lambda: pinned(None),
     "One repeat a side": lambda: read_share(DifferenceNoise(None, "one_repeat"), -1.2),
+    "Repeats that are copies": lambda: read_share(DifferenceNoise(None, "copies"), -1.0),
     "Answers out of a cache": lambda: read_share(DifferenceNoise(None, "left_out"), 0.0),
 }

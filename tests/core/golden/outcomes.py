@@ -31,6 +31,12 @@ def read_counts(
     return [Sentence("cases", "", text) for text in (count_changes(counts), marks) if text]
 
 
+def read_steady(broken: int, fixed: int) -> list[Sentence]:
+    counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=0, is_in_every_repeat=True)
+    marks = explain_marks("broken", None, is_in_every_repeat=True)
+    return [Sentence("cases", "", text) for text in (count_changes(counts), marks)]
+
+
 SITUATIONS: Situations = {
     "A drop among cases that waver": lambda: waver(40, 60),
     "More broke than chance breaks": lambda: read_counts(
@@ -44,5 +50,6 @@ SITUATIONS: Situations = {
     ),
     "One case broke where nothing wavers": lambda: read_counts(1, 0, 0, ByChance(n_expected=0.0, n_beyond=1), NO_CASE),
     "One was fixed": lambda: read_counts(0, 1, 0, NO_CASE, ByChance(n_expected=0.01, n_beyond=1), outcome="fixed"),
+    "Repeats give the same bits each time": lambda: read_steady(12, 3),
     "One run each, so that chance is not known": lambda: read_counts(12, 3, 0),
 }

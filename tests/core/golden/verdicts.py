@@ -7,7 +7,7 @@ import numpy as np
 
 from evalboard.contract.draws import Draws
 from evalboard.core.release.gate import GateQuestion, TargetedScores
-from evalboard.core.stats import CALLS, make_mark
+from evalboard.core.stats import CALLS, COPIED, make_mark
 from evalboard.core.suite import policy
 from tests.core.golden.readers import Situations, read_gate
 from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
@@ -118,6 +118,23 @@ def marked(mark: str, where: Any) -> GateQuestion:
     return replace(asked, marks_candidate=marks)
 
 
+def copied(
+    *,
+    repeats: Any = np.s_[1:],
+    sides: tuple[str, ...] = ("baseline", "candidate"),
+    k: int = 5,
+    **changes: Any,
+) -> GateQuestion:
+    """Sides some of whose answers are an earlier one given again, from an external server."""
+    marks = np.zeros((N_CASES, k), np.uint8)
+    marks[:, repeats] = make_mark([COPIED])
+    asked = pinned(3, k=k)
+    external: dict[str, Any] = {f"draws_{side}": Draws(is_external=True) for side in ("baseline", "candidate")}
+    external |= {f"setup_{side}": OBSERVED for side in ("baseline", "candidate")}
+    found = {f"marks_{side}": marks for side in sides}
+    return replace(asked, **{**external, **found, **changes})
+
+
 def grouped(n_broken: int, group_size: int, *, n_cases: int = N_CASES) -> GateQuestion:
     groups = [f"group-{case // group_size}" for case in range(n_cases)]
     return replace(pinned(n_broken, n_cases=n_cases), groups=groups)
@@ -220,6 +237,24 @@ SITUATIONS: Situations = {
     ),
     "The same after three repeats": lambda: read_gate(wandering(k=3), PAIRED),
     "A log says nothing of its batches": lambda: read_gate(logged(loaded([{}], [{64: 800}]), both=False)),
+    # Copies.
+    "All repeats of both sides are one answer given again": lambda: read_gate(copied(), PAIRED),
+    "All repeats of the candidate are one answer given again, in a log": lambda: read_gate(
+        logged(copied(sides=("candidate",))), PAIRED
+    ),
+    "The same, and an independent run gave others": lambda: read_gate(
+        copied(sides=("candidate",), independent=["candidate"]), PAIRED
+    ),
+    "All repeats are equal, and nothing caches there": lambda: read_gate(
+        copied(sides=(), assumed=["baseline", "candidate"]), PAIRED
+    ),
+    "A cold answer and four copies of the next": lambda: read_gate(
+        copied(repeats=np.s_[2:], sides=("candidate",), first_differs=["candidate"]), PAIRED
+    ),
+    "Five of ten repeats are copies": lambda: read_gate(copied(repeats=np.s_[5:], sides=("candidate",), k=10), PAIRED),
+    "Our own engine decoded the same batches again": lambda: read_gate(
+        copied(draws_baseline=Draws(), draws_candidate=Draws(), setup_baseline=MIXED, setup_candidate=MIXED), PAIRED
+    ),
     # Too few repeats.
     "One candidate run against five": lambda: read_gate(replace(pinned(4), candidate=pinned(4).candidate[:, :1])),
     "One run each": lambda: read_gate(question(runs(651, n_cases=N_CASES), runs(637, n_cases=N_CASES))),

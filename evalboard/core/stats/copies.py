@@ -1,0 +1,176 @@
+"""Tell which answers of a side are draws, and which are an earlier answer given again (docs/verdict.md, Copies).
+
+A repeat that was asked for is not always one that was drawn: a prefix cache, a response cache or the same batch every
+time gives an earlier answer again. Equal answers alone show nothing, since honest repeats of a stable case are equal.
+So whole repeats are judged. Noise, marks, verdicts and the test for one computation all use `effective_draws`.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.contract.draws import Draws
+from evalboard.core.stats.live_answers import COPIED, Bools, Marks, count_draws, is_left_out, make_mark
+
+MIN_AGREEMENT = 0.995  # share of cases in which copies give one answer
+MAX_COPY_CHANCE = 0.01  # of the sides without copies, at most this share has some called so
+MIN_FIRST_ALONE = 2  # cases in which the first repeat alone differs, so that the others are taken for copies
+MAX_JUDGED = 1000  # cases whose repeats differ; more add nothing to the chance
+
+Digests = NDArray[np.uint64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SideAnswers:
+    """The answers of one side, by case and repeat.
+
+    texts, traces: uint64[n, k, 2], digests, zeros where missing. is_there: bool[n, k]. marks: uint8[n, k], as
+    live_answers has them. is_steady: of a batch class that gives the same bits each time. find_company: of our own
+    engine, returns what stands for the batches of each repeat; None where the server is not ours. usual: uint64[n, m,
+    2], digests of the texts that independent runs of the same bucket gave; zeros where missing.
+    """
+
+    texts: Digests
+    traces: Digests
+    is_there: Bools
+    marks: Marks
+    draws: Draws
+    is_steady: bool
+    find_company: Callable[[], Sequence[Hashable]] | None = None
+    usual: Digests | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveDraws:
+    """What the answers of one side are.
+
+    marks: uint8[n, k], those given and `copies` on each answer that is an earlier one given again. is_one_answer: all
+    repeats are one answer given again, and no independent run shows that it is the usual one. does_first_differ:
+    the later repeats are copies of each other, and the first is none of them.
+    """
+
+    marks: Marks
+    is_there: Bools
+    is_one_answer: bool = False
+    does_first_differ: bool = False
+
+    @property
+    def n_draws(self) -> float:
+        """The draws of a case: the harmonic mean over the cases that have one."""
+        return count_draws(self.is_there & ~is_left_out(self.marks))
+
+
+def effective_draws(side: SideAnswers) -> EffectiveDraws:
+    """Tell which answers of a side are draws.
+
+    All are where the batch class is steady, since what is served is what is judged; and where tokens are drawn, as each
+    call has a seed of its own. On our own engine every repeat was computed, and counts if its batches were others.
+    Elsewhere repeats are copies if they agree in nearly all cases while other pairs of repeats agree clearly less, or
+    if all of them are equal, or all but the first. Where an independent run gave every one of these answers too, the
+    repeats count. Case by case they may not: cases that it did not move would look steadier than they are.
+    """
+    is_fresh = side.is_there & ~is_left_out(side.marks)
+    whole = np.flatnonzero(2 * np.count_nonzero(is_fresh, axis=0) > len(is_fresh))
+    if side.draws.is_sampled or side.is_steady or len(whole) < 2:
+        return EffectiveDraws(side.marks, side.is_there)
+    codes = _number_answers(side, is_fresh)
+    judged = codes[is_fresh[:, whole].all(axis=1)][:, whole]
+    groups = [whole[list(group)] for group in _find_groups(judged, side.find_company)]
+    is_copy = np.zeros(codes.shape, np.bool_)
+    for group in groups:
+        for place, repeat in enumerate(group[1:].tolist(), 1):
+            given = (codes[:, group[:place]] == codes[:, [repeat]]) & is_fresh[:, group[:place]]
+            is_copy[:, repeat] = given.any(axis=1) & is_fresh[:, repeat]
+    is_one = any(len(group) == len(whole) for group in groups)
+    if side.usual is not None:
+        is_usual: Bools = (side.texts[:, :, None] == side.usual[:, None]).all(axis=3).any(axis=2)
+        if (is_usual | ~is_copy).all():
+            is_copy[:] = False
+    marks = side.marks | np.where(is_copy, np.uint8(make_mark([COPIED])), np.uint8(0))
+    return EffectiveDraws(
+        marks,
+        side.is_there,
+        is_one_answer=is_one and bool(is_copy.any()),
+        does_first_differ=bool(is_copy.any()) and any(group.tolist() == whole[1:].tolist() for group in groups),
+    )
+
+
+def _number_answers(side: SideAnswers, is_fresh: Bools) -> Codes:
+    """Return int64[n, k]: for each answer the first repeat of its case that gave it.
+
+    By bits where all answers of a case have logprobs, else by texts.
+    """
+    has_bits: Bools = np.all(side.traces.any(axis=2) | ~is_fresh, axis=1)
+    keys = np.where(has_bits[:, None, None], side.traces, side.texts)
+    codes = np.broadcast_to(np.arange(keys.shape[1]), keys.shape[:2]).copy()
+    for repeat in range(keys.shape[1] - 1, 0, -1):
+        for earlier in range(repeat - 1, -1, -1):
+            is_same = (keys[:, repeat] == keys[:, earlier]).all(axis=1) & is_fresh[:, earlier]
+            codes[is_same, repeat] = earlier
+    return codes
+
+
+def _find_groups(codes: Codes, find_company: Callable[[], Sequence[Hashable]] | None) -> list[tuple[int, ...]]:
+    """Return the groups of repeats that are copies of each other, the largest that there are."""
+    n_cases, k = codes.shape
+    if not n_cases:
+        return []
+    apart = np.array([[np.count_nonzero(ours != theirs) for theirs in codes.T] for ours in codes.T])
+    limit = (1 - MIN_AGREEMENT) * n_cases
+    if find_company is not None:
+        if (apart + np.diag(np.full(k, n_cases + 1))).min() > limit:
+            return []
+        company = find_company()
+        apart = np.where([[ours == theirs for theirs in company] for ours in company], apart, n_cases + 1)
+        return [group for group in _merge(apart, limit) if len(group) > 1]
+    is_apart: Bools = np.any(codes != codes[:, :1], axis=1)
+    differing = codes[is_apart]
+    if not len(differing):
+        return [tuple(range(k))]
+    differing = differing[:: max(len(differing) // MAX_JUDGED, 1)][:MAX_JUDGED]
+    later = tuple(range(1, k))
+    if k > MIN_FIRST_ALONE and len(differing) >= MIN_FIRST_ALONE and not apart[1:, 1:].any():
+        return [later]
+    steps = [group for group in _merge(apart, limit, every=True) if _chance(differing, group) < MAX_COPY_CHANCE]
+    return [group for group in steps if not any(set(group) < set(other) for other in steps)]
+
+
+def _merge(apart: Codes, limit: float, *, every: bool = False) -> list[tuple[int, ...]]:
+    """Merge repeats of which no two differ in more than `limit` cases, the nearest first.
+
+    Return the groups at the end; `every`: those that were made on the way.
+    """
+    groups: list[tuple[int, ...]] = [(repeat,) for repeat in range(len(apart))]
+    made: list[tuple[int, ...]] = []
+    while len(groups) > 1:
+        pairs = [(ours, theirs) for at, ours in enumerate(groups) for theirs in groups[at + 1 :]]
+        ours, theirs = min(pairs, key=lambda pair: apart[np.ix_(*pair)].max())
+        if apart[np.ix_(ours, theirs)].max() > limit:
+            break
+        groups = [group for group in groups if group not in (ours, theirs)] + [tuple(sorted((*ours, *theirs)))]
+        made.append(groups[-1])
+    return made if every else groups
+
+
+def _chance(codes: Codes, group: tuple[int, ...]) -> float:
+    """Return the chance that some group of this size agrees as often, were it chance which repeat gave which answer.
+
+    codes: of the cases whose repeats differ. Each case's answers are dealt to the repeats anew, in every way there is:
+    the number of cases in which the group disagrees is then a sum of independent events. Times the number of groups.
+    """
+    k, size = codes.shape[1], len(group)
+    ways = np.array([math.comb(n, size) for n in range(k + 1)], np.float64)
+    n_alike = np.stack([np.count_nonzero(codes == repeat, axis=1) for repeat in range(k)], axis=1)
+    agrees = ways[n_alike].sum(axis=1) / ways[k]
+    chosen = codes[:, group]
+    n_apart = int(np.count_nonzero((chosen != chosen[:, :1]).any(axis=1)))
+    chances = np.zeros(n_apart + 1)
+    chances[0] = 1.0
+    for agree in agrees.tolist():
+        chances[1:] = chances[1:] * agree + chances[:-1] * (1 - agree)
+        chances[0] *= agree
+    return float(chances.sum() * ways[k])

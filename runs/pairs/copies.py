@@ -1,0 +1,84 @@
+"""What tells a copy from a draw besides the answers: independent runs, and the batches of our own engine."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from django.db.models import F, Q
+from numpy.typing import NDArray
+
+from evalboard.core.profile import is_serving_known
+from runs.models import BucketRecord, RepeatRecord, RunRecord
+from runs.store import stored_columns
+
+APART = timedelta(hours=1)  # a cache may keep an answer for minutes; an hour later another batch answers
+Status = RunRecord.Status
+MAX_USUAL = 5  # repeats, the earliest: later runs then do not change what a verdict was taken on
+
+
+def needs_usual(run: RunRecord, column_digests: Sequence[str]) -> bool:
+    """Tell whether independent runs count: some repeats of an external server or a log are equal to the bit."""
+    return run.is_reported and max(Counter(column_digests).values(), default=0) > 1
+
+
+def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
+    """Return run id → (id, digest of the columns) of the repeats of its independent runs, in one query.
+
+    These are finished runs of the same suite version, endpoint, profile and bucket that ran at least an hour apart, and
+    logs that a person imported as a second log of the same side. What nobody knows may be the same bucket. A
+    run that has not finished has none.
+    """
+    wanted = Q()
+    ids = sorted({run.pk for run in runs})
+    if not ids:
+        return {}
+    for run in runs:
+        alike = {"suite_version": run.suite_version_id, "endpoint": run.endpoint_id, "profile": run.profile_id}
+        wanted |= Q(**{f"run__{name}": value for name, value in alike.items()})
+    ended = RepeatRecord.objects.filter(wanted, cases=None, status=Status.FINISHED, run__status=Status.FINISHED)
+    rows = ended.exclude(columns=None).annotate(packed_as=F("columns__digest"))
+    repeats = list(rows.select_related("run__bucket__fingerprint").order_by("run_id", "index"))
+    known = {repeat.run_id: repeat.run for repeat in repeats}
+    usual: dict[int, list[tuple[int, str]]] = {pk: [] for pk in ids}
+    for run in (known[pk] for pk in ids if pk in known):
+        theirs = [(each.pk, each.packed_as) for each in repeats if _are_independent(run, each.run)]
+        usual[run.pk] = theirs[:MAX_USUAL]
+    return usual
+
+
+def read_usual(repeat_ids: Sequence[int], cases: Any) -> NDArray[np.uint64] | None:
+    """Return uint64[n, m, 2], the digests of the texts of these repeats of independent runs; None without any."""
+    read = [columns.take(cases).texts for columns in stored_columns.stream(repeat_ids)] if repeat_ids else []
+    return np.stack(read, axis=1) if read else None
+
+
+def find_company(run: RunRecord, repeat_ids: Sequence[int]) -> Sequence[Hashable]:
+    """Return the engine processes and the batch sizes of each repeat; of shuffled ones each its own."""
+    if run.is_shuffled:
+        return repeat_ids
+    sizes = stored_columns.batch_sizes(repeat_ids)
+    links = RepeatRecord.engine_processes.through.objects.filter(repeat__in=repeat_ids)
+    processes: dict[int, set[int]] = defaultdict(set)
+    for repeat, process in links.values_list("repeat", "engineprocess"):
+        processes[repeat].add(process)
+    return [(frozenset(processes[each]), tuple(sorted(sizes[each].items()))) for each in repeat_ids]
+
+
+def _are_independent(run: RunRecord, other: RunRecord) -> bool:
+    names = ("suite_version_id", "endpoint_id", "profile_id")
+    if run.pk == other.pk or any(getattr(run, name) != getattr(other, name) for name in names):
+        return False
+    if run.pk == other.second_of_id or other.pk == run.second_of_id:
+        return True
+    first, last = sorted((run, other), key=lambda each: each.ran_at)
+    if first.finished_at is None or first.started_at is None or last.started_at is None:
+        return False
+    return last.started_at - first.finished_at >= APART and _may_be_one_bucket(run.bucket, other.bucket)
+
+
+def _may_be_one_bucket(ours: BucketRecord | None, theirs: BucketRecord | None) -> bool:
+    if ours is None or theirs is None or ours.model_id != theirs.model_id:
+        return False
+    return ours.pk == theirs.pk or not all(is_serving_known(each.fingerprint.manifest) for each in (ours, theirs))

@@ -1,0 +1,152 @@
+"""Releases over repeats that are an earlier answer given again, and what makes equal repeats count."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from evalboard.core.errors import InvalidInput
+from evalboard.core.profile import OBSERVED
+from runs.compare import compare
+from runs.importers.files import LogFile
+from runs.imports import import_logs
+from runs.models import BucketRecord, EndpointRecord, Model, ReleaseRecord, RepeatRecord, RunRecord
+from runs.release import decide_release
+from runs.run import run_report
+from tests import build
+from tests.runs import judged, logs
+from tests.runs.judged import SAMPLE_POLICY, codes
+
+pytestmark = pytest.mark.django_db
+NOW = timezone.now()
+
+
+@pytest.fixture
+def version(db: None) -> Any:
+    return judged.suite(policy=SAMPLE_POLICY)
+
+
+def bucket(model: str) -> BucketRecord:
+    """A bucket of an external server that names its stack and says nothing of its batches."""
+    served, _ = Model.objects.get_or_create(digest=model.ljust(64, "0"), defaults={"name": model, "line": model})
+    stack = build.bucket().fingerprint
+    return BucketRecord.objects.get_or_create(model=served, fingerprint=stack, batch_class=OBSERVED)[0]
+
+
+def asked(
+    version: Any, slug: str, *, hours_ago: float = 9, wrong: Any = None, repeats: int = 5, changes: Any = None
+) -> RunRecord:
+    """A finished run of a greedy model on an external endpoint, which took an hour."""
+    named = {"base_url": "https://models.example/v1", "model_repo": slug, "line": slug, "max_model_len": None}
+    EndpointRecord.objects.get_or_create(slug=slug, defaults={"engine": EndpointRecord.Engine.OPENAI, **named})
+    made = judged.run(version, wrong, by=bucket(slug), on=slug, repeats=repeats)
+    end: datetime = NOW - timedelta(hours=hours_ago - 1)
+    times = {"started_at": end - timedelta(hours=1), "ran_at": end - timedelta(hours=1), "finished_at": end}
+    RunRecord.objects.filter(pk=made.pk).update(**times, **(changes or {}))
+    RepeatRecord.objects.filter(run=made).update(finished_at=end)
+    made.refresh_from_db()
+    return made
+
+
+def both(version: Any, **changes: Any) -> tuple[RunRecord, RunRecord]:
+    return asked(version, "mini", **changes), asked(version, "maxi", **changes)
+
+
+def document(release: ReleaseRecord) -> dict[str, Any]:
+    verdict = decide_release(release_id=release.pk)
+    assert verdict is not None
+    return verdict.document
+
+
+def test_equal_repeats_of_an_external_server_are_one_sample(version: Any) -> None:
+    found = document(judged.release(*both(version), treatment="service"))
+    assert (found["verdict"], codes(found["reasons"])) == ("inconclusive", ["copies"])
+    assert found["reasons"][0]["text"].startswith(
+        "All 5 repeats of the baseline are one answer given again (30 of 30 cases equal). That is one sample."
+    )
+    assert codes(found["next"]) == ["second_run", "nothing_caches"]
+
+
+def test_a_persons_word_that_nothing_caches_counts_and_is_printed(version: Any) -> None:
+    sides = both(version)
+    found = document(judged.release(*sides, treatment="service", nothing_caches=True))
+    assert found["verdict"] == "ship"
+    assert "nothing_caches" in codes(found["warnings"])
+    cold = asked(version, "cold", wrong={1: (1,), 2: (1,)})  # the first repeat alone differs: here its word is no use
+    found = document(judged.release(sides[0], cold, treatment="service", nothing_caches=True))
+    assert (found["verdict"], codes(found["reasons"])) == ("inconclusive", ["copies"])
+    assert "first_repeat_differs" in codes(found["warnings"])
+
+
+def test_a_second_run_an_hour_later_that_gives_the_same_answers_makes_them_count(version: Any) -> None:
+    release = judged.release(*both(version), treatment="service")
+    for slug in ("mini", "maxi"):
+        asked(version, slug, hours_ago=2, repeats=1)
+    found = document(release)
+    assert found["verdict"] == "ship"
+    assert not {"copies", "nothing_caches"} & {*codes(found["warnings"])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps"),
+    [
+        ({"hours_ago": 2, "wrong": {3: (1,)}}, ["call_uncached"]),
+        ({"hours_ago": 8.5}, ["second_run", "nothing_caches"]),
+    ],
+    ids=["it gave another answer", "it began half an hour later"],
+)
+def test_a_second_run_may_show_nothing(version: Any, changes: Any, steps: list[str]) -> None:
+    release = judged.release(*both(version), treatment="service")
+    for slug in ("mini", "maxi"):
+        asked(version, slug, repeats=1, **changes)
+    found = document(release)
+    assert (codes(found["reasons"]), codes(found["next"])) == (["copies"], steps)
+
+
+def test_a_second_log_of_the_same_side_makes_equal_repeats_of_a_log_count() -> None:
+    def log(model: str) -> Any:
+        given = [logs.response(case, repeat) for case in logs.CASES for repeat in range(1, 6)]
+        return logs.log(*given, model=model)
+
+    sides = [logs.stored(log(model), model) for model in ("lab/one", "lab/two")]
+    release = judged.release(*sides, policy="paired", treatment="service")
+    assert codes(document(release)["reasons"]) == ["copies"]
+    for first, model in zip(sides, ("lab/one", "lab/two"), strict=True):
+        second = logs.stored(log(model), f"{model} again")
+        RunRecord.objects.filter(pk=second.pk).update(second_of=first)
+    assert codes(document(release)["reasons"]) != ["copies"]
+
+
+def test_a_log_that_is_no_second_one_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "log.jsonl"
+    line = '{"custom_id": "sky", "response": {"status_code": 200, "body": {"model": "m", "choices": []}}}'
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(InvalidInput) as refused:
+        import_logs(files=[LogFile(path.name, path)], second_of="7", user=None)
+    assert refused.value.fields == {"second_of": "Must be the id of a run."}
+
+
+def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(version: Any) -> None:
+    one, other = both(version)
+    noise = compare(baseline=one.pk, candidate=other.pk).summary["noise_share"]
+    assert noise == {"up_to": None, "reason": "one_draw"}
+    cold = asked(version, "cold", wrong={1: (1,), 2: (1,)})
+    assert compare(baseline=one.pk, candidate=cold.pk).summary["noise_share"]["reason"] == "copies"
+
+
+def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -> None:
+    noise = run_report(asked(version, "mini").pk).noise
+    assert (noise.n_repeats, noise.n_draws, noise.sd_points, noise.interval) == (1, 1.0, None, None)
+    cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk).noise
+    assert (cold.n_repeats, cold.n_draws, cold.n_unstable) == (2, 2.0, 2)
+
+
+def test_our_own_engine_counts_what_it_decoded_in_other_batches(version: Any) -> None:
+    mixed = build.bucket()
+    mixed = BucketRecord.objects.get_or_create(model=mixed.model, fingerprint=mixed.fingerprint, batch_class="mixed")[0]
+    process = build.process(mixed)
+    same, shuffled = (judged.run(version, by=process) for _ in range(2))
+    assert run_report(same.pk).noise.n_draws == 1.0  # one engine process, batches of one size, in one order
+    RunRecord.objects.filter(pk=shuffled.pk).update(is_shuffled=True)
+    assert run_report(shuffled.pk).noise.n_draws is None
