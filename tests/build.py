@@ -93,8 +93,8 @@ def worker(name: str = "first", **changes: Any) -> WorkerRecord:
     return WorkerRecord.objects.create(name=name, **{**known, **changes})
 
 
-def bucket(dtype: str = "float32", *, batch_class: str = "alone") -> BucketRecord:
-    served, _ = Model.objects.get_or_create(digest="a" * 64, defaults={"name": "paint-1b", "line": "paint"})
+def bucket(dtype: str = "float32", *, batch_class: str = "alone", weights: str = "a" * 64) -> BucketRecord:
+    served, _ = Model.objects.get_or_create(digest=weights, defaults={"name": "paint-1b", "line": "paint"})
     manifest = {"engine": {"dtype": dtype}, "versions": {"vllm": "0.32.0"}}
     fingerprint, _ = FingerprintRecord.objects.get_or_create(
         digest=digest.digest_json(manifest), defaults={"label": f"vLLM 0.32.0, CPU, {dtype}", "manifest": manifest}

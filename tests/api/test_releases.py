@@ -116,7 +116,8 @@ def test_a_gate_says_what_its_comparison_says_of_the_computation(
 def test_each_word_comes_with_its_reason(
     api: Api, baseline: RunRecord, n_right: int, dtype: str, policy: str, verdict: str, reason: str
 ) -> None:
-    candidate = judged.run(n_right, by=build.process(build.bucket(dtype)))
+    weights = "a" * 64 if n_right == N_CASES else "e" * 64
+    candidate = judged.run(n_right, by=build.process(build.bucket(dtype, weights=weights)))
     body = create(api, candidate, baseline, policy=policy).json()
     assert body["verdict"] == verdict
     assert reason in [each["code"] for each in body["reasons"]]
@@ -139,10 +140,9 @@ def test_the_current_baseline_is_taken_unless_a_run_is_named(
     assert made.json()["policy"]["name"] == "strict"
 
 
-def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(
-    api: Api, baseline: RunRecord, candidate: RunRecord
-) -> None:
+def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(api: Api, baseline: RunRecord) -> None:
     shapes = judged.suite("shapes")
+    candidate = judged.run(by=build.process(build.bucket(weights="e" * 64)))
     gates = [
         {"suite": "colours", "candidate": str(candidate.pk), "baseline": str(baseline.pk)},
         {

@@ -71,7 +71,8 @@ def test_one_model_on_two_stacks_is_not_comparable_unless_the_stack_is_judged(ve
 def test_a_real_drop_is_no_ship_and_names_its_cases(version: Any) -> None:
     process = build.process()
     release = judged.release(
-        judged.run(version, by=process), judged.run(version, dict.fromkeys(range(6), ALWAYS), by=process)
+        judged.run(version, by=process),
+        judged.run(version, dict.fromkeys(range(6), ALWAYS), by=build.bucket(weights="e" * 64)),
     )
     assert release.verdict is not None
     assert release.verdict.word == "no_ship"
@@ -212,8 +213,9 @@ def test_the_candidates_tried_and_a_changed_policy_are_said(version: Any) -> Non
 def test_several_gates(version: Any) -> None:
     other = judged.suite("colours", policy={**SAMPLE_POLICY, "slug": "other"})
     process = build.process()
-    runs = {each: [judged.run(each, by=process) for _ in range(2)] for each in (version, other)}
-    bad = judged.run(other, dict.fromkeys(range(9), ALWAYS), by=process)
+    weights = build.bucket(weights="e" * 64)
+    runs = {each: [judged.run(each, by=by) for by in (process, weights)] for each in (version, other)}
+    bad = judged.run(other, dict.fromkeys(range(9), ALWAYS), by=weights)
 
     def gate(of: Any, candidate: RunRecord, tier: str) -> dict[str, Any]:
         return {"suite": of.suite.slug, "candidate": candidate.pk, "baseline": runs[of][0].pk, "tier": tier}

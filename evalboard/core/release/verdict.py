@@ -90,7 +90,7 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
         question.setup_baseline, question.setup_candidate, treatment, window=_find_window(question, policy)
     )
     apart = _find_apart(question)
-    if apart is not None and apart.facts["is_certain"]:
+    if apart is not None and apart.facts["is_certain"] and allows_comparing(blocks):
         blocks = tuple(sorted((*blocks, Block(apart.code, apart.facts)), key=lambda each: BLOCK_ORDER.index(each.code)))
     # A rotation is what a release that judges the stack is about.
     expired = question.expired if treatment == MODEL_TREATMENT else None
