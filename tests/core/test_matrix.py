@@ -28,7 +28,7 @@ from evalboard.core.compare import (
 )
 from evalboard.core.release import GateEvidence, judge_release
 from evalboard.core.release.serving import DecodedSide
-from evalboard.core.stats import split_variance
+from evalboard.core.stats import SideAnswers, effective_draws, split_variance
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_vocabulary
 from evalboard.wording.run import describe_split
 from tests.core import stacks
@@ -113,6 +113,24 @@ def decoded(cell: Cell, number: int, *, is_several: bool) -> DecodedSide:
 
 
 @cache
+def marks_of(cell: Cell, scores: bytes) -> NDArray[np.uint8]:
+    """Which of the answers to the cases are copies, of a side that answers by its scores."""
+    values = np.frombuffer(scores).reshape(N_CASES, K)
+    texts = np.stack([np.ones((N_CASES, K)), 1 + values], axis=2).astype(np.uint64)
+    is_greedy_steady = cell.decoding == "greedy" and is_steady_batch(BATCH_CLASSES[cell.batch], are_batches_equal=True)
+    side_answers = SideAnswers(
+        texts=texts,
+        traces=texts,
+        is_there=np.ones((N_CASES, K), np.bool_),
+        marks=np.zeros((N_CASES, K), np.uint8),
+        draws=draws_of(cell),
+        is_steady=is_greedy_steady,
+        find_company=None if is_reported(cell) else lambda: range(K),  # batches of another size in each repeat
+    )
+    return effective_draws(side_answers).marks
+
+
+@cache
 def release(cell: Cell, *, is_several: bool = False) -> dict[str, Any]:
     """The release of two models that were both decoded as the cell says."""
     ours, theirs = scores_of(cell)
@@ -126,6 +144,8 @@ def release(cell: Cell, *, is_several: bool = False) -> dict[str, Any]:
         draws_candidate=draws_of(cell),
         loads_baseline=loads,
         loads_candidate=loads,
+        marks_baseline=marks_of(cell, ours.tobytes()),
+        marks_candidate=marks_of(cell, theirs.tobytes()),
     )
     sides = [decoded(cell, number, is_several=is_several) for number in (1, 2)]
     gate = GateEvidence(tier="critical", suite_name="colours", question=asked, baseline=sides[0], candidate=sides[1])
@@ -137,7 +157,8 @@ def split_of(cell: Cell) -> str:
     """What the line of the variance says moves the score."""
     drawn = draws_of(cell)
     is_steady = is_steady_batch(BATCH_CLASSES[cell.batch], are_batches_equal=not drawn.may_sample)
-    counted, drawn = read_side_draws(scores_of(cell)[0], None, drawn)
+    scores = scores_of(cell)[0]
+    counted, drawn = read_side_draws(scores, marks_of(cell, scores.tobytes()), drawn)
     parts = split_variance(counted.scores, drawn, is_steady=is_steady)
     if parts is None:
         return "–"
