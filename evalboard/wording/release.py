@@ -61,7 +61,7 @@ def _summary(document: Mapping[str, Any]) -> str:
         compares = f"{release_verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
         text = f"{_moved(gate)} With a change of {release_verdict.measured(facts)}, the candidate {compares}."
     else:
-        scored = _scored(gate, "" if code == "no_metric" else _by(gate))
+        scored = _scored(gate, "" if code == "no_metric" else _by(gate), has_n=code != "copies")
         text = f"{scored}. {release_verdict.reason(code, facts)}"
     return f"{text}{_others(document)}"
 
@@ -76,9 +76,9 @@ def _moved(gate: Mapping[str, Any]) -> str:
     return f"{gate['suite']}{_by(gate)} {'rose' if after > before else 'fell'} from {ends}."
 
 
-def _scored(gate: Mapping[str, Any], by: str) -> str:
-    ends = f"{_ranged(gate, 'candidate')}{by} against {_ranged(gate, 'baseline')} {_beside(gate).note}".rstrip()
-    return f"{gate['suite']} scored {ends}"
+def _scored(gate: Mapping[str, Any], by: str, *, has_n: bool = True) -> str:
+    ours, theirs = (_ranged(gate, side, has_n=has_n) for side in ("candidate", "baseline"))
+    return f"{gate['suite']} scored {f'{ours}{by} against {theirs} {_beside(gate).note}'.rstrip()}"
 
 
 def _beside(gate: Mapping[str, Any]) -> ShownScores:
@@ -116,7 +116,7 @@ def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:
     if span is None:  # no case has a score in every repeat
         return text
     if n == 1:
-        return f"{text} (1 repeat)"
+        return f"{text} (1 repeat)" if has_n else text
     low, high = span
     if low == high:
         return f"{text} (each of {n} repeats)" if has_n else f"{text} (each)"

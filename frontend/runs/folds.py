@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from evalboard.contract.run import Run
 from evalboard.wording.numbers import capital, counted, listed
 from frontend.runs.result import BackendPart
+from frontend.runs.words import describe_few_draws
 from frontend.templatetags.numbers import points, seconds, share
 
 
@@ -42,7 +43,7 @@ def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
     if run.draws.is_one:
         return "Not known from one draw."
     if noise.sd_points is None:
-        return "Not known from fewer than two repeats."
+        return describe_few_draws(run)
     parts = [f"Noise floor {points(noise.sd_points)} points"]
     if noise.resolution is not None:
         here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)

@@ -94,7 +94,9 @@ def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -
 def _list_cases(run: Run) -> Iterator[Item]:
     noise = run.noise
     if noise.n_unstable is None and run.n_buckets == 1 and not run.draws.is_one:
-        yield Item("info", "", "Which cases are unstable is known once two repeats are complete.")
+        why = words.describe_few_draws(run)
+        when = "known once two repeats are complete." if noise.n_draws is None else f"{why[:1].lower()}{why[1:]}"
+        yield Item("info", "", f"Which cases are unstable is {when}")
     if noise.n_unstable and not run.draws.is_one:
         link = ("List", "?only=unstable#cases")
         if run.draws.is_sampled:

@@ -68,6 +68,13 @@ def _describe_left_out(run: Run) -> str:
     return f"{answers}; no range reads the {repeats}."
 
 
+def describe_few_draws(run: Run) -> str:
+    """Say why the noise of the one bucket is not known."""
+    if run.noise.n_draws is None:
+        return "Not known from fewer than two repeats."
+    return f"Not known: {counted(run.n_repeats, 'repeat')} are {fixed(run.noise.n_draws, 1)} samples."
+
+
 def describe_noise(run: Run) -> Headline:
     """Say what the repeats can tell apart; of the one bucket, for several have a column each."""
     noise, n = run.noise, f"{run.suite.n_cases:,}"
@@ -76,9 +83,7 @@ def describe_noise(run: Run) -> Headline:
     if run.draws.is_one:
         return Headline("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:
-        return Headline(
-            "Not known from fewer than two repeats.", "A whole second repeat of draws measures how much scores move."
-        )
+        return Headline(describe_few_draws(run), "A whole second repeat of draws measures how much scores move.")
     resolution = noise.resolution
     claim = f"{resolution.repeats} repeats resolve a change of {points(resolution.points)} points on these {n} cases."
     other = points(resolution.elsewhere_points)

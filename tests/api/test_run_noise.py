@@ -7,6 +7,7 @@ from tests.api.conftest import Api
 
 FIELDS = {
     "n_repeats",
+    "n_draws",
     "disagreement_rate",
     "sd_points",
     "expected_range_points",
@@ -31,6 +32,7 @@ def test_a_finished_run_says_how_much_its_score_moves(api: Api) -> None:
     assert set(found) == FIELDS
     assert found == body["buckets"][0]["noise"]
     assert (found["n_repeats"], found["n_unstable"], found["level"]) == (2, 1, 0.9)
+    assert found["n_draws"] is None  # all repeats are draws
     assert found["range5_points"] == pytest.approx(100 / 3)
     for low, high in (found["interval"], found["reach"]):
         assert 0 <= low < 50 < high <= 100
@@ -53,7 +55,7 @@ def test_a_run_of_two_buckets_has_noise_by_bucket_only(api: Api) -> None:
     build.decode(run, 2, ("blue", "red", "red"), by=[float32, float32, bfloat16])
     body = api.get(f"/runs/{run.pk}/").json()
     assert set(body["noise"]) == FIELDS
-    assert body["noise"]["n_unstable"] is None
+    assert (body["noise"]["n_unstable"], body["noise"]["n_draws"]) == (None, None)
     assert [bucket["noise"]["n_unstable"] for bucket in body["buckets"]] == [1, 0]
 
 

@@ -99,7 +99,7 @@ def waiting():
 
 
 def test_the_worst_comes_first_and_within_a_word_the_oldest():
-    by = build.process()
+    by, worse = build.process(), build.process(build.bucket(weights="e" * 64))
     for slug in ("one", "two", "three", "four"):
         release_runs.suite(slug)
     release_runs.policies()
@@ -111,7 +111,8 @@ def test_the_worst_comes_first_and_within_a_word_the_oldest():
         ("four", {"n_failed": 12}),
     ):
         of = release_runs.suite(slug)
-        gate = release_runs.gate(release_runs.run(of, by=by), release_runs.run(of, by=by, **changes))
+        candidate = release_runs.run(of, by=worse if "n_failed" in changes else by, **changes)
+        gate = release_runs.gate(release_runs.run(of, by=by), candidate)
         made.append(release_runs.release(gate).pk)
     rows = waiting()
     assert [each.row.verdict for each in rows] == ["no_ship", "no_ship", "inconclusive", "ship"]

@@ -154,7 +154,7 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
         logs.stored(
             logs.log(
                 *(
-                    logs.response(case, repeat, flags=("cached",) if repeat >= cached_from else ())
+                    logs.response(case, repeat, f"blue {repeat}", flags=("cached",) if repeat >= cached_from else ())
                     for case in logs.CASES
                     for repeat in range(1, 6)
                 )

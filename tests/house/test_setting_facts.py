@@ -12,7 +12,6 @@ READERS = {
     "evalboard/core/profile": "makes settings and facts",
     "runs/exports/manifest.py": "stores what was asked for",
     "runs/lab/bisect_plan.py": "plans what a step asks for",
-    "runs/lab/steps.py": "makes facts of what a step asks for",
     "runs/lab/read.py": "names a condition by what it asks for",
     "runs/pairs/pair_facts.py": "makes facts",
     "runs/replays/read.py": "sends",

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
@@ -150,3 +151,13 @@ def test_our_own_engine_counts_what_it_decoded_in_other_batches(version: Any) ->
     assert run_report(same.pk).noise.n_draws == 1.0  # one engine process, batches of one size, in one order
     RunRecord.objects.filter(pk=shuffled.pk).update(is_shuffled=True)
     assert run_report(shuffled.pk).noise.n_draws is None
+
+
+def test_pages_say_how_many_samples_equal_repeats_are(version: Any, client: Client) -> None:
+    sides = both(version)
+    release = judged.release(*sides, treatment="service")
+    headline = document(release)["summary"]
+    client.force_login(build.user("reader", "viewer"))
+    page = client.get(f"/runs/{sides[0].pk}/").content.decode()
+    assert "Which cases are unstable is not known: 5 repeats are 1.0 samples." in page
+    assert "sample scored 100.0 against 100.0. All 5 repeats of the baseline are one answer given again" in headline

@@ -96,7 +96,7 @@ def test_of_logs_the_hours_of_whole_runs_count(minutes: tuple[int, ...], expecte
 
 def test_whole_runs_that_move_are_not_judged_where_the_sides_took_no_turns() -> None:
     version, process = judged.suite(policy=SAMPLE_POLICY), build.process(build.bucket(batch_class="mixed"))
-    answers = [("blue",) * n + ("red",) * (judged.N_CASES - n) for n in (2, 4, 6, 4, 2)]
+    answers = [("blue",) * n + ("red",) * (judged.N_CASES - n) for n in (1, 4, 7, 5, 2)]
     pair = [build.finished_run(*answers, version=version, by=process, under="fast") for _ in range(2)]
     verdict = judged.release(*pair).verdict
     assert verdict is not None

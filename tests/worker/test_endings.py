@@ -119,7 +119,9 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     )
     runs = []
     for script in scripts:
-        server.script = lambda received, script=script: script.get(number(received), saying("stop", "blue"))
+        server.script = lambda received, script=script: script.get(
+            number(received), saying("stop", "blue" + "\n" * received.number)
+        )
         runs.append(worked(runner, new_run(8, repeats=2)))
     assert [run.status for run in runs] == [RunRecord.Status.FINISHED] * 2
     report = run_report(runs[0].pk)
