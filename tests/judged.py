@@ -11,6 +11,7 @@ from runs.models import EngineProcess, PolicyRecord, RunRecord, SuiteVersionReco
 from tests import build
 
 N_CASES, REPEATS = 8, 5
+WORSE = "e" * 64  # the weights of a model that answers otherwise: one bucket gives one answer
 LENIENT = {"rule": "paired", "tolerance_points": 15.0}
 
 
@@ -33,7 +34,7 @@ def run(
 ) -> RunRecord:
     """A finished run in which the same cases are right in every repeat; one with others wrong is of other weights."""
     if by is None and n_right < N_CASES:
-        by = build.process(build.bucket(weights="e" * 64))
+        by = build.process(build.bucket(weights=WORSE))
     return build.finished_run(*[answers(n_right)] * repeats, by=by, version=version or suite())
 
 

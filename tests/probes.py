@@ -62,10 +62,13 @@ def backend(name: str) -> BucketRecord:
     return bucket_of(model_of("paint-1b"), known)
 
 
-def served(answer: Answer, *, rounds: int | None = None) -> ProbeRecord:
-    """Answer the oldest claimable probe as a worker would, all of it or only its first `rounds`."""
+def served(answer: Answer, *, rounds: int | None = None, by: EngineProcess | None = None) -> ProbeRecord:
+    """Answer the oldest claimable probe as a worker would, all of it or only its first `rounds`.
+
+    by: its engine process; its oldest one unless given.
+    """
     worker = WorkerRecord.objects.filter(name="prober").first() or build.worker("prober")
-    process = EngineProcess.objects.filter(worker=worker).first() or build.process(worker=worker)
+    process = by or EngineProcess.objects.filter(worker=worker).first() or build.process(worker=worker)
     lease = claim_probe(worker=worker)
     assert lease is not None
     bucket = process.bucket

@@ -24,6 +24,7 @@ ASKED = ("run", "colours", "--endpoint", "local", "--wait")
 PINNED = (*ASKED, "--profile", "pinned")
 FAST = (*ASKED, "--profile", "fast", "--repeats", "1")
 RIGHT, HALF, WRONG = answers(N_CASES), answers(N_CASES // 2), answers(0)
+OTHER_WEIGHTS = {"weights": judged.WORSE}
 
 
 @pytest.fixture
@@ -47,25 +48,27 @@ def mixed(transactional_db: None) -> BucketRecord:
 
 @pytest.fixture
 def rough(mixed: BucketRecord) -> RunRecord:
-    """The current baseline of the profile that batches cases as they come."""
-    run = build.finished_run(*[RIGHT] * 5, version=judged.suite(), by=build.process(mixed), under="fast")
+    """The current baseline of the profile that batches cases as they come; shuffled, so that equal repeats count."""
+    version, by = judged.suite(), build.process(mixed)
+    run = build.finished_run(*[RIGHT] * 5, version=version, by=by, under="fast", is_shuffled=True)
     set_baseline(suite="colours", run=run.pk, reason="As shipped.", user=build.user("mara", "release manager"))
     return run
 
 
 @pytest.mark.parametrize(
-    ("texts", "dtype", "policy", "code", "word"),
+    ("texts", "served", "policy", "code", "word"),
     [
-        pytest.param(HALF, "float32", "lenient", 1, "no-ship", id="no-ship"),
-        pytest.param(RIGHT, "float32", "strict", 2, "inconclusive", id="inconclusive"),
-        pytest.param(RIGHT, "bfloat16", "lenient", 3, "not comparable", id="not comparable"),
-        pytest.param((*RIGHT[1:], None), "float32", "lenient", 2, "inconclusive", id="incomplete, and a verdict asked"),
+        pytest.param(HALF, OTHER_WEIGHTS, "lenient", 1, "no-ship", id="no-ship"),
+        pytest.param(HALF, {}, "lenient", 3, "not comparable", id="one bucket, two computations"),
+        pytest.param(RIGHT, {}, "strict", 2, "inconclusive", id="inconclusive"),
+        pytest.param(RIGHT, {"dtype": "bfloat16"}, "lenient", 3, "not comparable", id="not comparable"),
+        pytest.param((*RIGHT[1:], None), {}, "lenient", 2, "inconclusive", id="incomplete, and a verdict asked"),
     ],
 )
 def test_the_exit_code_is_the_verdict(
-    evalboard: Call, baseline: RunRecord, texts: Any, dtype: str, policy: str, code: int, word: str
+    evalboard: Call, baseline: RunRecord, texts: Any, served: Any, policy: str, code: int, word: str
 ) -> None:
-    with Decoding(texts, build.bucket(dtype)):
+    with Decoding(texts, build.bucket(**served)):
         done = evalboard(*PINNED, "--against", str(baseline.pk), "--policy", policy)
     release = ReleaseRecord.objects.get()
     gate = release.gates.get()
@@ -115,7 +118,7 @@ def test_what_the_candidate_broke_is_a_failure_with_its_reason(
     evalboard: Call, baseline: RunRecord, tmp_path: Path
 ) -> None:
     junit = tmp_path / "out.xml"
-    with Decoding(HALF):
+    with Decoding(HALF, build.bucket(**OTHER_WEIGHTS)):
         done = evalboard(*PINNED, "--against", "current", "--policy", "lenient", "--junit", str(junit), "--json")
     body = json.loads(done.stdout)
     assert (done.returncode, body["release"]["verdict"], body["run"]["status"]) == (1, "no_ship", "finished")
@@ -151,7 +154,8 @@ def test_a_rough_profile_gives_a_lean_and_never_a_verdict(
 
 def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalboard: Call, rough: RunRecord) -> None:
     with Decoding(WRONG, rough.bucket):
-        done = evalboard(*FAST, "--repeats", "5", "--against", "current", "--policy", "rough", "--json")
+        five = ("--repeats", "5", "--shuffle")
+        done = evalboard(*FAST, *five, "--against", "current", "--policy", "rough", "--json")
     body = json.loads(done.stdout)
     assert (done.returncode, body["release"]["verdict"], body["lean"]) == (0, "no_ship", "no_ship")
 

@@ -35,9 +35,10 @@ def test_a_run_by_itself_lists_what_failed_and_what_is_missing(evalboard: Call, 
 def test_a_release_has_a_testsuite_for_each_suite(evalboard: Call, transactional_db: None, tmp_path: Path) -> None:
     judged.policy()
     shapes = judged.suite("shapes")
+    by = build.process(build.bucket(weights=judged.WORSE))
     pairs = {
-        "colours": (judged.run(), judged.run()),
-        "shapes": (judged.run(version=shapes), judged.run(4, version=shapes)),
+        "colours": (judged.run(), judged.run(by=by)),
+        "shapes": (judged.run(version=shapes), judged.run(4, by=by, version=shapes)),
     }
     gates = [f"{suite}:{candidate.pk}:{baseline.pk}" for suite, (baseline, candidate) in pairs.items()]
     junit, comment = tmp_path / "out.xml", tmp_path / "comment.md"

@@ -52,7 +52,7 @@ def test_the_page_runs_from_top_to_bottom(
     monkeypatch.setenv("EVALBOARD_URL", live_server.url)
     monkeypatch.setenv("EVALBOARD_TOKEN", token)
     known: dict[str, Any] = {}
-    with Decoding(judged.answers(N_CASES // 2)):
+    with Decoding(judged.answers(N_CASES // 2), build.bucket(weights=judged.WORSE)):
         exec("\n".join(EXAMPLES), known)  # noqa: S102  our own page
     assert len(EXAMPLES) >= 5
     assert (known["low"], known["high"]) == (50.0, 50.0)

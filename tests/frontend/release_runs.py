@@ -7,6 +7,7 @@ from runs.catalogue import create_policy, store_default_policies
 from runs.models import EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.release import create_release
 from tests import build
+from tests.judged import WORSE
 
 N_CASES = 30
 REPEATS = 5
@@ -36,6 +37,11 @@ def run(
 
 def _text(is_wrong: bool) -> str:
     return "red" if is_wrong else "blue"
+
+
+def worse() -> EngineProcess:
+    """What serves a model of other weights: one bucket gives one answer."""
+    return build.process(build.bucket(weights=WORSE))
 
 
 def policies() -> None:
@@ -75,5 +81,5 @@ def of_kind(kind: str, baseline: RunRecord | None = None) -> ReleaseRecord:
     if kind == "inconclusive":
         return release(gate(baseline, run(of, by=by, unstable=[3])))
     if kind == "no_ship":
-        return release(gate(baseline, run(of, by=build.process(build.bucket(weights="e" * 64)), n_failed=10)))
+        return release(gate(baseline, run(of, by=worse(), n_failed=10)))
     return release(gate(baseline, run(of, by=by)))

@@ -53,8 +53,9 @@ def test_a_run_of_two_buckets_has_no_range(viewer: Client) -> None:
 def test_with_releases_it_is_the_verdict_of_the_newest_on_this_very_suite(viewer: Client) -> None:
     judged.policy()
     shapes = judged.suite("shapes")
-    colours, ours, theirs = judged.run(), judged.run(), judged.run(version=shapes)
-    worse = judged.run(N_CASES // 2, version=shapes)
+    by = build.process(build.bucket(weights=judged.WORSE))
+    colours, ours, theirs = judged.run(), judged.run(by=by), judged.run(version=shapes)
+    worse = judged.run(N_CASES // 2, by=by, version=shapes)
     gates = [
         {"suite": "colours", "candidate": ours.pk, "baseline": colours.pk, "tier": "critical"},
         {"suite": "shapes", "candidate": worse.pk, "baseline": theirs.pk, "tier": "advisory"},

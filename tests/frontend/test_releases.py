@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from runs.compare import compare
-from runs.models import ReleaseRecord
+from runs.models import EngineProcess, ReleaseRecord
 from runs.release import create_release, release_report, settle_plans, settle_release
 from tests import build
 from tests.casts import with_param
@@ -128,9 +128,11 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
     assert '?outcome=broken&amp;look=5#cases">10 broken</a>' in page
 
 
-@of_kind("no_ship")
-def test_a_release_says_whether_both_sides_are_one_computation(manager, made):
-    changed = page_of(manager, made)
+def test_a_release_says_whether_both_sides_are_one_computation(manager):
+    baseline, by = release_runs.baseline_run(), EngineProcess.objects.get()
+    candidate = release_runs.run(baseline.suite_version, by=by, n_failed=10)
+    changed = page_of(manager, release_runs.release(release_runs.gate(baseline, candidate)))
+    assert words_of(part(changed, r"<h1[^>]*>(.*?)</h1>")) == "Not comparable"
     assert "Something that no fingerprint shows has changed" in changed
     assert "the sides differ in 10 of 30 cases." in changed
 
@@ -171,7 +173,7 @@ def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(
 def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(manager):
     release_runs.policies()
     of, by = release_runs.suite(), build.process()
-    good, bad = release_runs.run(of, by=by), release_runs.run(of, by=by, n_failed=2)
+    good, bad = release_runs.run(of, by=by), release_runs.run(of, by=release_runs.worse(), n_failed=2)
     broke = page_of(manager, release_runs.release(release_runs.gate(good, bad)))
     assert "The 2 cases that broke" in broke
     fixed = page_of(manager, release_runs.release(release_runs.gate(bad, good)))
@@ -182,11 +184,11 @@ def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(ma
 
 def test_several_gates_share_one_scale_and_an_advisory_one_decides_nothing(manager):
     release_runs.policies()
-    by = build.process()
+    by, worse = build.process(), release_runs.worse()
     first, second = release_runs.suite(), release_runs.suite("refusals")
     gates = [
-        release_runs.gate(release_runs.run(first, by=by), release_runs.run(first, by=by)),
-        release_runs.gate(release_runs.run(second, by=by), release_runs.run(second, by=by, n_failed=12), "advisory"),
+        release_runs.gate(release_runs.run(first, by=by), release_runs.run(first, by=worse)),
+        release_runs.gate(release_runs.run(second, by=by), release_runs.run(second, by=worse, n_failed=12), "advisory"),
     ]
     page = page_of(manager, release_runs.release(*gates))
     assert words_of(part(page, r"<h1[^>]*>(.*?)</h1>")) == "Ship"

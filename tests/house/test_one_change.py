@@ -34,8 +34,10 @@ def pair(transactional_db: None) -> tuple[models.RunRecord, models.RunRecord]:
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N)])
     judged.policy()
     answers = [("blue",) * (N - n) + ("red",) * n for n in (1, 2)]
-    by = build.process()
-    baseline, candidate = (build.finished_run(*[each] * 5, version=version, by=by) for each in answers)
+    served = (build.process(), build.process(build.bucket(weights=judged.WORSE)))
+    baseline, candidate = (
+        build.finished_run(*[each] * 5, version=version, by=by) for each, by in zip(answers, served, strict=True)
+    )
     person = build.user("root", "admin")
     set_baseline(suite="colours", run=baseline.pk, reason="As shipped.", user=person)
     return baseline, candidate

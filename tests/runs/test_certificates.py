@@ -42,9 +42,9 @@ def moved(call: ProbeExchange) -> ProbeExchange:
     return replace(steady(call), trace_digest="bb" if call.round > 3 else "aa")
 
 
-def probe(answer: Answer = steady) -> ProbeRecord:
+def probe(answer: Answer = steady, *, by: EngineProcess | None = None) -> ProbeRecord:
     asked = ask("determinism", parameters=PARAMETERS)
-    done = served(answer)
+    done = served(answer, by=by)
     assert done.pk == asked.pk
     return done
 
@@ -157,7 +157,8 @@ def test_a_release_under_invariant_ships_only_with_a_certificate(process: Engine
 
 
 def test_a_regression_under_invariant_stands_without_one_and_says_so(process: EngineProcess) -> None:
-    read = released(judged.run(by=process), judged.run(0, by=process))
+    worse = build.process(build.bucket(batch_class="invariant", weights=judged.WORSE), worker=process.worker)
+    read = released(judged.run(by=process), judged.run(0, by=worse))
 
     def warned() -> list[str]:
         document = read()
@@ -167,6 +168,8 @@ def test_a_regression_under_invariant_stands_without_one_and_says_so(process: En
     assert len(warned()) == 2
     assert all(process.worker.host in each for each in warned())
     probe()
+    assert len(warned()) == 1, "a certificate speaks of one bucket"
+    probe(by=worse)
     assert warned() == []
 
 

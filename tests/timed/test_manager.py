@@ -11,6 +11,7 @@ from runs.models import ReleaseRecord, RunRecord
 from tests import build
 from tests.browser import looks
 from tests.frontend import release_runs
+from tests.judged import WORSE
 
 pytestmark = pytest.mark.browser
 MANAGER = "release manager"
@@ -38,8 +39,10 @@ def waiting() -> tuple[ReleaseRecord, ReleaseRecord]:
     """A no-ship and one that may not be compared, as another stack served its candidate."""
     release_runs.policies()
     of, by = release_runs.suite(), build.process(build.bucket(batch_class="mixed"))
-    baseline = release_runs.run(of, by=by)
-    broke = release_runs.release(release_runs.gate(baseline, release_runs.run(of, by=by, n_failed=10)))
+    baseline = release_runs.run(of, by=by, is_shuffled=True)  # in other batches each time, so that equal repeats count
+    worse = build.process(build.bucket(batch_class="mixed", weights=WORSE))
+    candidate = release_runs.run(of, by=worse, n_failed=10, is_shuffled=True)
+    broke = release_runs.release(release_runs.gate(baseline, candidate))
     other = build.process(build.bucket("bfloat16", batch_class="mixed"))
     torn = build.run(of, repeats=5)
     texts = ["blue"] * release_runs.N_CASES
