@@ -1,11 +1,9 @@
 """The program: `evalboard`, or `python -m evalboard`."""
 
 import signal
-import sys
-from typing import NoReturn
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Load the command line and run it. Ctrl-C while it loads ends the program without a traceback."""
     is_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_python:
@@ -15,7 +13,6 @@ def main() -> NoReturn:
     if is_python:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
-    sys.exit()
 
 
 if __name__ == "__main__":

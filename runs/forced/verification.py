@@ -94,8 +94,8 @@ def _refuse_unlike(scorings: Scorings) -> None:
     drawn = {name for name, scoring in scorings.items() if draws_of(scoring.run).may_sample}
     if 0 < len(drawn) < len(scorings):
         raise Conflict(
-            "Some of the runs were decoded at temperature 0 and others were not, or nobody knows: what is sampled is "
-            "farther off by itself. Give runs that all were, or none."
+            "Some of the runs were decoded at temperature 0. Others were not, or their temperature is unknown. Sampled "
+            "answers lie farther off for that reason alone. Give runs that were all decoded at 0, or none of them."
         )
 
 

@@ -154,8 +154,8 @@ def test_scorings_that_do_not_go_together_are_refused(
         elsewhere.pk: f"Forced scorings {elsewhere.pk} and {known['control']} are of two buckets.",
         scoring.pk: f"Run {scoring.run_id} is given as endpoint and as numerics.",
         twice.pk: f"Run {scoring.run_id} is given as endpoint and as numerics.",
-        unknown.pk: "Some of the runs were decoded at temperature 0 and others were not, or nobody knows",
-        drawn.pk: "Some of the runs were decoded at temperature 0 and others were not",
+        unknown.pk: "Some of the runs were decoded at temperature 0. Others were not, or their temperature is unknown.",
+        drawn.pk: "Some of the runs were decoded at temperature 0. Others were not",
     }
     for numerics, words in refusals.items():
         refused = ask(api, scoring.pk, {**known, "numerics": numerics})

@@ -113,8 +113,11 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
 def _is_one_draw(side: Side, do_agree: DoAgree) -> bool:
     """Whether repeats cannot differ, being of a steady batch class, or all are one answer given again.
 
-    Digests of decimals differ where the traces are equal to a step.
+    Digests of decimals differ where the traces are equal to a step, so do_agree reads these; not where an independent
+    run says which repeats count.
     """
-    if len(side.repeats) < 2 or side.is_steady or side.effective.is_one_answer:
-        return len(side.repeats) > 1
+    if len(side.repeats) < 2:
+        return False
+    if side.is_steady or side.effective.is_one_answer:
+        return True
     return side.is_reported and side.usual is None and not side.draws.may_sample and do_agree(side)
