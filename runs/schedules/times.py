@@ -38,7 +38,7 @@ def next_time(cron: str, time_zone: str, *, after: datetime) -> datetime:
 
 def latest_time(cron: str, time_zone: str, *, until: datetime) -> datetime:
     """Return the last due time that is not after a moment."""
-    just_after = until + timedelta(seconds=1)
+    just_after = until + timedelta(microseconds=1)
     due: datetime = next(CronSim(cron, just_after.astimezone(ZoneInfo(time_zone)), reverse=True))
     return due
 

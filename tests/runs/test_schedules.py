@@ -77,6 +77,7 @@ def test_the_latest_time_is_the_one_before_the_next(cron: str) -> None:
     latest = latest_time(cron, "Europe/Berlin", until=NOW)
     assert latest <= NOW < next_time(cron, "Europe/Berlin", after=latest)
     assert latest_time(cron, "Europe/Berlin", until=latest) == latest
+    assert latest_time(cron, "Europe/Berlin", until=latest - timedelta(microseconds=1)) < latest
 
 
 @pytest.mark.parametrize(
