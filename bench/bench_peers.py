@@ -17,7 +17,7 @@ from django.db import connection
 
 from bench.import_data import N_POSITIONS, SEED, write_inspect_log
 from bench.row import Row
-from runs.importers.files import LogFile
+from evalboard.importers.files import LogFile
 from runs.imports import import_logs
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from runs.importers.files import LogFile
+    from evalboard.importers.files import LogFile
     from runs.imports import import_logs
     from runs.models import ResponseRecord
 

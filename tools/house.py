@@ -35,7 +35,7 @@ FORMS = {
     "verdict": "verdict gates reasons next warnings difference",
 }
 GENERIC = {"baseline", "candidate", "slug", "title"}  # fields by which no two classes are alike
-WITHOUT_CONTRACTS = "runs/importers/"  # may not import pydantic
+WITHOUT_CONTRACTS = "evalboard/importers/"  # may not import pydantic
 MIN_FIELDS, ALIKE = 3, 0.85  # two classes are alike where the smaller has so many fields and shares so much of them
 OFTEN = 8  # more modules of one name say little
 DIALECT = re.compile(
@@ -47,7 +47,6 @@ DIALECT = re.compile(
 OTHER_NOUNS = {
     "compare": {"cause", "comparability", "pair"},
     "endpoint": {"catalogue"},
-    "import": {"importer"},
     "lab": {"bisect", "experiment"},
     "run": {"shard"},
 }

@@ -11,7 +11,7 @@ from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.probes import ProbeExchange, choose_sampling, select_needed_calls
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
-from runs.importers.records import LoggedPositions, LoggedResponse
+from evalboard.importers.records import LoggedPositions, LoggedResponse
 from runs.models import EndpointRecord
 from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
 from runs.served import bucket_of_answer

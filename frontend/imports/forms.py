@@ -6,9 +6,9 @@ from typing import Any
 from django import forms
 
 from evalboard.contract.suite import SuiteRow
+from evalboard.importers.formats import AUTO, FORMATS
 from frontend.shell.forms import PlainForm
 from frontend.templatetags.drawing import drawn_plain, shortened
-from runs.importers.formats import AUTO, FORMATS
 from runs.imports import MAX_FILES, LogUpload
 
 WHOSE = {

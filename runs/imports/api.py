@@ -12,13 +12,13 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.imports import Import
+from evalboard.importers.formats import AUTO, FORMATS
 from runs.access import READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import JSON, StatusAnswer, describe
 from runs.api.parsers import LogForm
 from runs.api.serializers import Strict, Text, read_body
-from runs.importers.formats import AUTO, FORMATS
 from runs.imports import read
 from runs.imports.imports import import_logs
 from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import OBSERVED
-from runs.importers.records import LoggedResponse, LoggedRun
+from evalboard.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import slug_of, stops_of
 from runs.imports.times import Times
 from runs.models import (

@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from evalboard.core.digest import digest_json, text_digest
 from evalboard.core.errors import Conflict
-from runs.importers.records import LoggedResponse, LoggedRun
+from evalboard.importers.records import LoggedResponse, LoggedRun
 from runs.imports.import_suites import lacks_prompts, tool_of
 from runs.models import ResponseRecord, RunRecord
 from runs.run import delete_run

@@ -17,10 +17,10 @@ from typing import IO, cast
 from django.conf import settings
 
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput
-from runs.importers import wire
-from runs.importers.files import LogFile
-from runs.importers.json_files import MAX_BYTES
-from runs.importers.records import LoggedRun
+from evalboard.importers import wire
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import MAX_BYTES
+from evalboard.importers.records import LoggedRun
 
 MAX_RECORD_BYTES = MAX_BYTES  # of all records that a log is read as; texts that a file holds once may stand in many
 MAX_READERS, MAX_IMPORTS = 2, 4  # in one web process: so many are read at a time, and so many are taken in
@@ -94,7 +94,7 @@ def _read(
         task.seek(0)
         process = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "runs.importers"],
+                [sys.executable, "-m", "evalboard.importers"],
                 cwd=settings.BASE_DIR,
                 env={name: os.environ[name] for name in INHERITED if name in os.environ},
                 pass_fds=opened,

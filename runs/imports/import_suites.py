@@ -13,8 +13,8 @@ from evalboard.core.digest import canonical_json
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring import MAX_SOURCE_CHARS
 from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite
+from evalboard.importers.records import LoggedCase, LoggedRun
 from evalboard.wording.numbers import counted
-from runs.importers.records import LoggedCase, LoggedRun
 from runs.models import Scorer, Suite, SuiteVersionRecord
 from runs.suites import MAX_SLUG, push_suite, store_scorer
 

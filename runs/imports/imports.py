@@ -13,11 +13,11 @@ from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
 from evalboard.core.trace import pack_selection
+from evalboard.importers import formats
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from evalboard.wording import run as wording
 from evalboard.wording.numbers import counted
-from runs.importers import formats
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
 from runs.imports.import_suites import MatchedSuite, place

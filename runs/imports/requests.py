@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from runs.imports.buckets import profile_of
 from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, fill_prompts, says_max_tokens
 from runs.models import Case, ImportRecord, ResponseRecord, RunRecord

@@ -8,8 +8,8 @@ import numpy as np
 
 from evalboard.core import scoring
 from evalboard.core.trace import TokenTrace, unpack_selection
-from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
-from runs.importers.spelling import is_measured
+from evalboard.importers.records import LoggedResponse, LoggedRun, LoggedScore
+from evalboard.importers.spelling import is_measured
 from runs.imports.buckets import LoggedServing
 from runs.imports.import_suites import recorded_scorer
 from runs.imports.times import Times, believed

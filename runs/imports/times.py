@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from runs.importers.records import LoggedRun
+from evalboard.importers.records import LoggedRun
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
 LEEWAY = timedelta(days=1)  # by how much another machine's clock may be ahead

@@ -15,8 +15,8 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 
 from evalboard.core.errors import EvalboardError, InvalidInput
+from evalboard.importers.files import LogFile
 from evalboard.wording.numbers import fixed
-from runs.importers.files import LogFile
 
 MAX_FILES = 20
 

@@ -127,7 +127,7 @@ class Migration(migrations.Migration):
             name='ImportRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('format', models.CharField(help_text='a name of `runs.importers.FORMATS`', max_length=40)),
+                ('format', models.CharField(help_text='a name of `evalboard.importers.FORMATS`', max_length=40)),
                 ('tool', models.CharField(help_text='the tool that wrote it, with its version where the log says it', max_length=100)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('files', models.JSONField()),

@@ -10,7 +10,7 @@ class ImportRecord(models.Model):
     `digest` covers the files' content, the format and the suite asked for, so that the same log is stored once.
     """
 
-    format = models.CharField(max_length=40, help_text="a name of `runs.importers.FORMATS`")
+    format = models.CharField(max_length=40, help_text="a name of `evalboard.importers.FORMATS`")
     tool = models.CharField(max_length=100, help_text="the tool that wrote it, with its version where the log says it")
     digest = models.CharField(max_length=64, unique=True)
     files = models.JSONField()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from evalboard.core.profile import OBSERVED, identify_log
-from runs.importers.records import ServedBy
+from evalboard.importers.records import ServedBy
 from runs.models import BucketRecord, FingerprintRecord, Model
 from runs.store import imported, storable
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from evalboard.core.digest import digest_json
 from evalboard.core.profile import is_serving_known
 from evalboard.core.trace import TokenTrace
-from runs.importers.records import LoggedResponse, ServedBy
+from evalboard.importers.records import LoggedResponse, ServedBy
 from runs.models import (
     BucketRecord,
     EndpointRecord,

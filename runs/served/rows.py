@@ -8,8 +8,8 @@ import numpy as np
 from evalboard.core import digest
 from evalboard.core.stats import make_mark
 from evalboard.core.trace import Ending, TokenTrace, encode_block, find_ending, is_truncated
-from runs.importers.records import LoggedResponse
-from runs.importers.spelling import is_measured
+from evalboard.importers.records import LoggedResponse
+from evalboard.importers.spelling import is_measured
 from runs.store import BlockSlot, storable
 
 

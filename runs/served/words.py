@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evalboard.core.answer import split_parts
 from evalboard.core.digest import digest_json
 from evalboard.core.trace import NO_TOKEN, TokenTrace, Vocabulary, pack_vocabulary
-from runs.importers.records import LoggedPositions, LoggedResponse
+from evalboard.importers.records import LoggedPositions, LoggedResponse
 from runs.models import ComparisonRecord, EngineProcess, Model, VocabularyRecord
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from evalboard.contract.call import CallFacts
 from evalboard.core.trace import Failed, Outcome
-from runs.importers.records import LoggedResponse
+from evalboard.importers.records import LoggedResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

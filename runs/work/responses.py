@@ -8,7 +8,7 @@ from django.db.models import F
 
 from evalboard.core import digest
 from evalboard.core.trace import Decoded, Ending, Failed, TokenTrace, find_ending, is_truncated
-from runs.importers.spelling import is_measured
+from evalboard.importers.spelling import is_measured
 from runs.models import Case, EngineProcess, Event, RepeatRecord, ResponseRecord, Shard
 from runs.served import LiveServing, answer_fields
 from runs.store import BlockSlot, Key, bulk, history, storable, traces

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from evalboard.core.profile import DEFAULT_PROFILES
+from evalboard.importers.files import LogFile
 from runs.access import create_token
 from runs.access.roles import ROLES
 from runs.baselines import set_baseline
@@ -20,7 +21,6 @@ from runs.catalogue import store_default_policies
 from runs.catalogue.rotations import note_rotation
 from runs.fingerprints import say_same_model
 from runs.forced import create_forced
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.lab import plan_experiment
 from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, RunRecord

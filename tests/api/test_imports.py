@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, RequestFactory
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
 
-from runs.importers.formats import FORMATS
+from evalboard.importers.formats import FORMATS
 from runs.imports.uploads import MAX_FILES, LogUploads, log_files
 from runs.models import ImportRecord, RunRecord
 from tests import build

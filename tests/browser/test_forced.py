@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from evalboard.importers.files import LogFile
 from runs.forced import create_forced, create_forced_pair
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from tests import forced, rollouts
 from tests.browser import looks

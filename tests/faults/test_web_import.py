@@ -27,7 +27,7 @@ def web(database_url: str, tmp_path: Path, nursery: Nursery) -> Iterator[Site]:
 
 
 def readers(web: Site) -> list[Process]:
-    return web.descendants("runs.importers")
+    return web.descendants("evalboard.importers")
 
 
 def send(web: Site, said: list[httpx.Response | httpx.TransportError], *, timeout: float) -> threading.Thread:

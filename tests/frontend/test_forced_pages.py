@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evalboard.importers.files import LogFile
 from runs.compare import trace_pair
 from runs.forced import create_forced, create_forced_pair
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import ForcedScoringRecord, ResponseRecord, RunRecord
 from tests import forced, rollouts

@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from evalboard.importers.records import LoggedRun
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_profiles
 from runs.compare import compare
-from runs.importers.records import LoggedRun
 from runs.models import BucketRecord, RunRecord
 from runs.release import create_release
 from tests import build

@@ -8,8 +8,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from evalboard.importers.formats import FORMATS
 from frontend.imports.forms import WHOSE
-from runs.importers.formats import FORMATS
 from runs.models import ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE

@@ -95,7 +95,7 @@ def test_labels_and_sides_make_no_twins_and_importers_have_none(tmp_path: Path) 
         {
             "evalboard/contract/flip.py": labelled.format("Labelled", "a") + CONTRACT,
             "runs/row.py": labelled.format("Row", "a"),
-            "runs/importers/row.py": CONTRACT,
+            "evalboard/importers/row.py": CONTRACT,
         },
     )
     assert house.list_twins(sources) == []

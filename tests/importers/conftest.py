@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.importers.files import LogFile
+from evalboard.importers.files import LogFile
 from tests.recorded import LOGS
 
 

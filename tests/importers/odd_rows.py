@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 
 NOTED = "cannot be read and are missing"
 

@@ -6,8 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from tests.recorded import LOGS
 
 _NUMBERS = count(1)  # no server gives two answers one id

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runs.importers.files import LogFile
-from runs.importers.formats import read_logs
+from evalboard.importers.files import LogFile
+from evalboard.importers.formats import read_logs
 from tests.importers import batch_log, inspect_log
 from tests.importers.test_litellm import START, payload
 from tests.importers.test_promptfoo import output, result

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runs.importers.backends import address, flags, read_headers, served_by
+from evalboard.importers.backends import address, flags, read_headers, served_by
 
 BIFROST = {
     "X-Bifrost-Routing-Info-Provider": "vllm",

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from runs.importers import batch, chat
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers import batch, chat
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from tests.importers.odd_rows import told_of
 from tests.importers.openai_logs import RAIN, body, choice, request, sample, told, written
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from evalboard.core.answer import split_parts
 from evalboard.core.errors import InvalidInput
-from runs.importers import batch, chat, litellm
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers import batch, chat, litellm
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from tests.importers.odd_rows import told_of
 from tests.importers.openai_logs import (
     RAIN,

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from evalboard.core.document import MAX_DEPTH
-from runs.importers.files import first_object_of
+from evalboard.importers.files import first_object_of
 
 
 @pytest.mark.parametrize(

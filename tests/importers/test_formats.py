@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.files import LogFile
-from runs.importers.formats import FORMATS, read_logs
+from evalboard.importers.files import LogFile
+from evalboard.importers.formats import FORMATS, read_logs
 from tests.importers import batch_log, inspect_log
 from tests.importers.zips import zip_of
 from tests.recorded import LOGS

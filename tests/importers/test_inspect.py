@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import inspect_ai
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
+from evalboard.importers import inspect_ai
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from tests.importers.inspect_log import Log, log, model_event, packed, sample
 from tests.importers.zips import zip_of
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import inspect_ai, json_files
-from runs.importers.files import LogFile
+from evalboard.importers import inspect_ai, json_files
+from evalboard.importers.files import LogFile
 from tests.importers.inspect_log import log, packed, sample
 from tests.importers.odd_rows import told_of
 from tests.importers.zips import zip_of

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import json_files
-from runs.importers.files import LogFile
+from evalboard.importers import json_files
+from evalboard.importers.files import LogFile
 
 Written = Callable[[str, bytes], LogFile]
 

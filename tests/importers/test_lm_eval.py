@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import lm_eval
-from runs.importers.files import LogFile
+from evalboard.importers import lm_eval
+from evalboard.importers.files import LogFile
 from tests.importers.odd_rows import told_of
 
 Real = Callable[[str], LogFile]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import promptfoo
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun, LoggedScore
+from evalboard.importers import promptfoo
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun, LoggedScore
 from tests.importers.odd_rows import told_of
 from tests.importers.openai_logs import sample, told, written
 

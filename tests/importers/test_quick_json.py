@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import inspect_shape, json_files, quick_json
+from evalboard.importers import inspect_shape, json_files, quick_json
 
 TEXTS = st.text(st.characters(exclude_categories=()) | st.sampled_from('[]{}"\\,:0\n'), max_size=12)
 FLOATS = st.floats() | st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("d", struct.pack("Q", bits))[0])

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import chat
-from runs.importers.completions import LoggedChoice, answers
-from runs.importers.responses_api import as_completion, is_response
+from evalboard.importers import chat
+from evalboard.importers.completions import LoggedChoice, answers
+from evalboard.importers.responses_api import as_completion, is_response
 from tests.importers.openai_logs import written
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.files import LogFile
-from runs.importers.formats import read_logs
-from runs.importers.records import LoggedRun
-from runs.importers.rollouts import ROUNDED, WITHOUT_TEXT, WITHOUT_TRAINER
+from evalboard.importers.files import LogFile
+from evalboard.importers.formats import read_logs
+from evalboard.importers.records import LoggedRun
+from evalboard.importers.rollouts import ROUNDED, WITHOUT_TEXT, WITHOUT_TRAINER
 from tests import rollouts, trainer_dumps
 from tests.core.test_rollouts import PROMPT, SAMPLED, SKYRL_OUTPUT, TOKENS, WRITTEN
 from tests.importers import openai_logs

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.formats import read_logs
-from runs.importers.records import LoggedRun, LoggedScore
-from runs.importers.scales import parse_scale, read_scores
+from evalboard.importers.formats import read_logs
+from evalboard.importers.records import LoggedRun, LoggedScore
+from evalboard.importers.scales import parse_scale, read_scores
 from tests.importers.inspect_log import log as inspect_log
 from tests.importers.inspect_log import sample
 from tests.importers.openai_logs import written

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from evalboard.core.answer import AnswerParts, join_parts
-from runs.importers.records import LoggedPosition, LoggedPositions
-from runs.importers.spelling import SpelledTokens, spell_tokens
+from evalboard.importers.records import LoggedPosition, LoggedPositions
+from evalboard.importers.spelling import SpelledTokens, spell_tokens
 
 
 def positions(*tokens: str | bytes, logprob: float = -0.5, others: tuple[float, ...] = (-2.0,)) -> LoggedPositions:

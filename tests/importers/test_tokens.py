@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import tokens
-from runs.importers.records import LoggedPosition, LoggedPositions
-from runs.importers.tokens import MAX_TOKEN_ID, positions, read_ids
+from evalboard.importers import tokens
+from evalboard.importers.records import LoggedPosition, LoggedPositions
+from evalboard.importers.tokens import MAX_TOKEN_ID, positions, read_ids
 from tests.importers.openai_logs import entry
 
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import wire
-from runs.importers.files import LogFile
-from runs.importers.formats import read_logs
-from runs.importers.records import (
+from evalboard.importers import wire
+from evalboard.importers.files import LogFile
+from evalboard.importers.formats import read_logs
+from evalboard.importers.records import (
     LoggedCase,
     LoggedPosition,
     LoggedPositions,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import zip_members
-from runs.importers.files import LogFile
-from runs.importers.zip_members import Members
+from evalboard.importers import zip_members
+from evalboard.importers.files import LogFile
+from evalboard.importers.zip_members import Members
 from tests.importers.zips import ZSTANDARD, zip_of
 
 Written = Callable[[str, bytes], LogFile]

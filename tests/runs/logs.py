@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from evalboard.core.digest import digest_json
-from runs.importers.records import (
+from evalboard.importers.records import (
     LoggedCase,
     LoggedPosition,
     LoggedPositions,

@@ -14,8 +14,8 @@ from evalboard.core.errors import InvalidInput, LeaseLost
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.stats import make_mark
 from evalboard.core.trace import Failed, TokenTrace, Vocabulary
+from evalboard.importers.records import ServedBy
 from runs.catalogue import create_profile
-from runs.importers.records import ServedBy
 from runs.models import (
     EndpointRecord,
     EngineProcess,

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import OBSERVED
+from evalboard.importers.files import LogFile
 from runs.compare import compare
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import BucketRecord, EndpointRecord, Model, ReleaseRecord, RepeatRecord, RunRecord
 from runs.release import decide_release

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
 from runs.baselines import set_baseline
 from runs.compare import compare, comparison_report
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
 from runs.imports import import_logs
 from runs.imports.identity import make_room
 from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS

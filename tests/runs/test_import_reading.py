@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
-from runs.importers import formats
-from runs.importers.files import LogFile
+from evalboard.importers import formats
+from evalboard.importers.files import LogFile
 from runs.imports import import_reading
 from tests.importers import batch_log
 from tests.processes import Process, descendants_of
@@ -48,7 +48,7 @@ def read(*files: LogFile, is_wanted: Callable[[], bool] = lambda: True) -> Any:
 
 
 def readers() -> list[Process]:
-    return descendants_of(os.getpid(), "runs.importers")
+    return descendants_of(os.getpid(), "evalboard.importers")
 
 
 def problem(*files: LogFile) -> str:
@@ -115,7 +115,7 @@ def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.Log
 STARTS_A_READER = """
 import json, os, subprocess, sys
 task = json.dumps({**json.loads(sys.argv[1]), "parent": os.getpid()})
-subprocess.run([sys.executable, "-m", "runs.importers"], input=task, text=True)
+subprocess.run([sys.executable, "-m", "evalboard.importers"], input=task, text=True)
 """
 
 

@@ -14,14 +14,14 @@ from django.db import connection
 from evalboard.core.archive import RunArchive
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Vocabulary
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedPosition, LoggedPositions, LoggedRun, LoggedScore
 from evalboard.wording.run import describe_course
 from runs import exports
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
 from runs.compare import compare, comparison_report, trace_pair
 from runs.health import metrics
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedPosition, LoggedPositions, LoggedRun, LoggedScore
 from runs.imports import import_logs
 from runs.models import (
     ComparisonRecord,

@@ -5,9 +5,9 @@ import io
 import pytest
 
 from evalboard.core.archive import RunArchive
+from evalboard.importers.records import LoggedResponse, LoggedRun
 from runs import exports
 from runs.compare import compare, trace_pair
-from runs.importers.records import LoggedResponse, LoggedRun
 from runs.models import CaseColumns, ReleaseRecord, ResponseRecord, RunRecord
 from runs.release import create_release, suite_badge
 from runs.run import case_rows, run_report

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evalboard.importers.files import LogFile
 from evalboard.wording.computation import write_computation
 from runs.compare import compare
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import RunRecord
 from runs.run import run_report

@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.importers import formats
+from evalboard.importers.files import LogFile
 from runs import compare as compare_slice
 from runs.compare import trace_pair
 from runs.fingerprints import logged_names, say_same_model, take_back_same_model
-from runs.importers import formats
-from runs.importers.files import LogFile
 from runs.models import BucketRecord, ComparisonRecord, DivergenceRecord, Model, RunRecord, SameModelRecord
 from runs.pairs import pair_facts
 from runs.release import decide_release

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.forced import check_on_policy
 from evalboard.core.rollouts import parse_rollouts
+from evalboard.importers.files import LogFile
 from runs.forced import answers_elsewhere, create_forced, read, reported_scoring, verify_scoring
-from runs.importers.files import LogFile
 from runs.imports import import_logs
 from runs.models import EndpointRecord, ForcedScoringRecord, ProfileRecord, RunRecord, TraceBlock
 from runs.run import delete_run, response_page, run_report, stored_trace

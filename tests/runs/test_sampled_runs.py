@@ -4,7 +4,7 @@ import pytest
 
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import call_seed
-from runs.importers.records import LoggedRun
+from evalboard.importers.records import LoggedRun
 from runs.models import RunRecord, Shard
 from runs.pairs import draws_of
 from runs.replays import create_replay

@@ -14,8 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.core.secret_names import variable_problem
-from runs.importers.json_files import parse_value
-from runs.importers.records import LoggedPosition, LoggedPositions, LoggedResponse
+from evalboard.importers.json_files import parse_value
+from evalboard.importers.records import LoggedPosition, LoggedPositions, LoggedResponse
 from worker.engines.base import EndpointRefused
 
 OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|DATABASE_URL|REDIS_URL).*(FILE|KEY)")

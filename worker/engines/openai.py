@@ -19,7 +19,7 @@ from typing import TypeVar
 from django.db import DatabaseError
 
 from evalboard.core.trace import Failed
-from runs.importers.backends import flags
+from evalboard.importers.backends import flags
 from runs.models import EndpointRecord
 from runs.store import DatabaseClock
 from runs.work import CallLimits

@@ -1,6 +1,6 @@
 """What a server's answer comes to: a response in the shape of logs, a failure of this case, of this try, or of the run.
 
-Answers are read by `runs.importers`, exactly as a log of the same call would be.
+Answers are read by `evalboard.importers`, exactly as a log of the same call would be.
 """
 
 import re
@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
-from runs.importers import backends, responses_api
-from runs.importers.calls import read_call
-from runs.importers.completions import broken_off, count, ending_problem, error_words, read_usage, refuses_prompt
-from runs.importers.event_streams import BROKEN_OFF, read_stream
-from runs.importers.field_values import shortened, text, whole
-from runs.importers.json_files import parse_value
-from runs.importers.records import ServedBy
+from evalboard.importers import backends, responses_api
+from evalboard.importers.calls import read_call
+from evalboard.importers.completions import broken_off, count, ending_problem, error_words, read_usage, refuses_prompt
+from evalboard.importers.event_streams import BROKEN_OFF, read_stream
+from evalboard.importers.field_values import shortened, text, whole
+from evalboard.importers.json_files import parse_value
+from evalboard.importers.records import ServedBy
 from runs.work.answered import Answered, FailedCall
 from worker.engines.base import EndpointRefused
 from worker.engines.named_secrets import Mask

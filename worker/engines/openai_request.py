@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.profile import is_unsent
-from runs.importers.completions import content_text
+from evalboard.importers.completions import content_text
 from worker.engines.base import DecodeRequest
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}

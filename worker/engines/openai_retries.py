@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from evalboard.core.trace import plain_word
-from runs.importers.field_values import http_date
+from evalboard.importers.field_values import http_date
 
 MAX_TRIES = 4
 TRIES_WITHIN_SECONDS = 600.0

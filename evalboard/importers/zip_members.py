@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import zstandard
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.files import LogFile
-from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES
 
 MAX_MEMBERS = 10_000
 MAX_RATIO = 100  # of unpacked to packed, for members larger than RATIO_FROM

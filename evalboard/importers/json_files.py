@@ -15,8 +15,8 @@ import msgspec
 
 from evalboard.core.document import MAX_DEPTH, is_too_deep
 from evalboard.core.errors import InvalidInput
-from runs.importers import quick_json
-from runs.importers.files import LogFile
+from evalboard.importers import quick_json
+from evalboard.importers.files import LogFile
 
 MAX_BYTES = 512 << 20  # of one file, and of what one file unpacks to
 MAX_DOCUMENT_BYTES = 128 << 20  # of one JSON text: a line, a member of a zip, or a whole .json; it is held in memory

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, calls
-from runs.importers.calls import LoggedCall
-from runs.importers.completions import MAX_ERROR_CHARS
-from runs.importers.field_values import mapping, moment, text
+from evalboard.importers import backends, calls
+from evalboard.importers.calls import LoggedCall
+from evalboard.importers.completions import MAX_ERROR_CHARS
+from evalboard.importers.field_values import mapping, moment, text
 
 _EVENT = "standard_logging_object"  # where the payload stands in a callback's whole event
 _MARKS = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.field_values import mapping, objects, rows, text
+from evalboard.importers.field_values import mapping, objects, rows, text
 
 MAX_MESSAGES = 10_000  # of one call
 MAX_CHARS = 16 << 20  # put back in one sample: references are short, and one text may be referred to often

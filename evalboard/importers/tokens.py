@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.field_values import mapping, rows
-from runs.importers.records import LoggedPosition, LoggedPositions
+from evalboard.importers.field_values import mapping, rows
+from evalboard.importers.records import LoggedPosition, LoggedPositions
 
 MAX_TOKEN_ID = 2**31 - 1  # a trace holds int32
 MAX_LOGPROB = 3.4e38  # a trace holds float32

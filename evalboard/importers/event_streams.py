@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.completions import REASONING_FIELDS, content_text, error_words, read_reasoning
-from runs.importers.field_values import label, mapping, objects, text, whole
-from runs.importers.files import LogFile
-from runs.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse, parse_value
+from evalboard.importers.completions import REASONING_FIELDS, content_text, error_words, read_reasoning
+from evalboard.importers.field_values import label, mapping, objects, text, whole
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse, parse_value
 
 DONE = b"[DONE]"
 BROKEN_OFF = "The stream breaks off before the answer ends."

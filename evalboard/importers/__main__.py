@@ -1,4 +1,4 @@
-"""Reads one log in a process of its own: `python -m runs.importers`, a task on stdin, lines of records on stdout.
+"""Reads one log in a process of its own: `python -m evalboard.importers`, a task on stdin, lines of records on stdout.
 
 Whatever a log does to its reader, it does here: memory, processor and time have limits that this process sets itself
 before it looks at a file, it writes no files, and it knows neither the database nor any secret. It ends with the
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
+from evalboard.importers import wire
+from evalboard.importers.files import LogFile
+from evalboard.importers.formats import read_logs
 from evalboard.local.children import end_with
-from runs.importers import wire
-from runs.importers.files import LogFile
-from runs.importers.formats import read_logs
 
 NICENESS = 10  # pages are served before logs are read
 MAX_ERROR_BYTES = 1 << 20  # of its own messages, the only file that it may write

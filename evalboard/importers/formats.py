@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
-from runs.importers.files import LogFile
-from runs.importers.records import LoggedRun
-from runs.importers.scales import parse_scale, read_scores
+from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedRun
+from evalboard.importers.scales import parse_scale, read_scores
 
 AUTO = "auto"
 

@@ -14,11 +14,11 @@ from evalboard.contract.suite_limits import MAX_ID_CHARS
 from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
+from evalboard.importers import backends, responses_api
+from evalboard.importers.completions import answers, content_text, count, read_usage
+from evalboard.importers.field_values import objects, text, whole
+from evalboard.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
 from evalboard.wording.numbers import counted
-from runs.importers import backends, responses_api
-from runs.importers.completions import answers, content_text, count, read_usage
-from runs.importers.field_values import objects, text, whole
-from runs.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
 
 # Of a request, what decides how it is decoded. Another name that means the same stands behind it.
 SAMPLING = {

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import calls
-from runs.importers.calls import LoggedCall
-from runs.importers.completions import error_words
-from runs.importers.field_values import mapping, moment, number, objects, text, whole
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, read_rows
-from runs.importers.records import LoggedRun
+from evalboard.importers import calls
+from evalboard.importers.calls import LoggedCall
+from evalboard.importers.completions import error_words
+from evalboard.importers.field_values import mapping, moment, number, objects, text, whole
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, read_rows
+from evalboard.importers.records import LoggedRun
 
 _REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
 

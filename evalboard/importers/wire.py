@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from evalboard.core.errors import InvalidInput
-from runs.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun
+from evalboard.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun
 
 # The first item of a line. A response's second item says how many positions the next line holds.
 FORMAT, RUN, CASE, RESPONSE, REFUSED, END = "format", "run", "case", "response", "refused", "end"

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, inspect_shape
-from runs.importers.calls import detail, slug
-from runs.importers.field_values import label, mapping, moment, rows, shortened, text, whole
-from runs.importers.files import LogFile
-from runs.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
-from runs.importers.json_files import MAX_DOCUMENT_BYTES, OddRows, naming, parse, read_object
-from runs.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
-from runs.importers.zip_members import Members, is_zip
+from evalboard.importers import backends, inspect_shape
+from evalboard.importers.calls import detail, slug
+from evalboard.importers.field_values import label, mapping, moment, rows, shortened, text, whole
+from evalboard.importers.files import LogFile
+from evalboard.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
+from evalboard.importers.json_files import MAX_DOCUMENT_BYTES, OddRows, naming, parse, read_object
+from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
+from evalboard.importers.zip_members import Members, is_zip
 
 MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalboard.core.trace import Ending, read_ending
-from runs.importers.field_values import objects, text
+from evalboard.importers.field_values import objects, text
 
 # Why an answer ended before its time, by the words of chat completions.
 _REASONS = {"max_output_tokens": "length", "max_tokens": "length"}

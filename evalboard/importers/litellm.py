@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import calls, chat
-from runs.importers.backends import read_headers
-from runs.importers.calls import LoggedCall
-from runs.importers.field_values import text
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, read_rows
-from runs.importers.litellm_payload import is_payload, payload_of, read_payload
-from runs.importers.records import LoggedRun
+from evalboard.importers import calls, chat
+from evalboard.importers.backends import read_headers
+from evalboard.importers.calls import LoggedCall
+from evalboard.importers.field_values import text
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, read_rows
+from evalboard.importers.litellm_payload import is_payload, payload_of, read_payload
+from evalboard.importers.records import LoggedRun
 
 TOOL = "LiteLLM"
 _VERSION = "x-litellm-version"

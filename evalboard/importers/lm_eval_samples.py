@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import calls
-from runs.importers.field_values import label, mapping, number, objects, rows, shortened, text, whole
-from runs.importers.json_files import OddRows, parse_value
-from runs.importers.records import LoggedCase, LoggedScore
+from evalboard.importers import calls
+from evalboard.importers.field_values import label, mapping, number, objects, rows, shortened, text, whole
+from evalboard.importers.json_files import OddRows, parse_value
+from evalboard.importers.records import LoggedCase, LoggedScore
 
 NO_FILTER = "none"
 MAX_REPEATS = 1000  # of one document

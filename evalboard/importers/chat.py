@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import batch, calls
-from runs.importers.backends import read_headers
-from runs.importers.calls import LoggedCall
-from runs.importers.completions import error_words
-from runs.importers.event_streams import is_chunk, is_event_stream, joined, read_events
-from runs.importers.field_values import mapping, moment, number, whole
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, read_rows
-from runs.importers.litellm_payload import is_payload
-from runs.importers.records import LoggedRun
+from evalboard.importers import batch, calls
+from evalboard.importers.backends import read_headers
+from evalboard.importers.calls import LoggedCall
+from evalboard.importers.completions import error_words
+from evalboard.importers.event_streams import is_chunk, is_event_stream, joined, read_events
+from evalboard.importers.field_values import mapping, moment, number, whole
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, read_rows
+from evalboard.importers.litellm_payload import is_payload
+from evalboard.importers.records import LoggedRun
 
 # Where a caller keeps its own name of a case. In a bare response `id` is the server's name of the response.
 _OWN_IDS = ("custom_id", "case_id", "sample_id", "question_id", "task_id", "data_index", "index")

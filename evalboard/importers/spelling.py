@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from evalboard.core.answer import split_parts
-from runs.importers.records import LoggedPositions, LoggedResponse
+from evalboard.importers.records import LoggedPositions, LoggedResponse
 
 # Why a trace is not measured. `covers_thinking`: its tokens are those of the thinking alone, and measured as thinking.
 TraceReason = Literal[

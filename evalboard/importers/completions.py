@@ -8,9 +8,9 @@ from typing import Any
 from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import Ending, plain_word, read_ending
-from runs.importers import tokens
-from runs.importers.field_values import SideFields, label, mapping, objects, rows, text, whole
-from runs.importers.spelling import SpelledTokens, spell_tokens
+from evalboard.importers import tokens
+from evalboard.importers.field_values import SideFields, label, mapping, objects, rows, text, whole
+from evalboard.importers.spelling import SpelledTokens, spell_tokens
 
 MAX_ERROR_CHARS = 2000
 MAX_COUNT = 2**31 - 1

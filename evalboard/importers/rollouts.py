@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.rollouts import Rollout, is_like_rollout, parse_row, refuse_zeros
+from evalboard.importers.calls import own_id, slug, title
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, read_rows
+from evalboard.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun, LoggedTrainer
 from evalboard.wording.numbers import counted
-from runs.importers.calls import own_id, slug, title
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, read_rows
-from runs.importers.records import LoggedCase, LoggedPositions, LoggedResponse, LoggedRun, LoggedTrainer
 
 TOOL = "rollouts"
 WITHOUT_TEXT = "The rollouts hold token ids and no text: prompts and answers are shown by their ids."

@@ -7,10 +7,10 @@ from typing import Any
 
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, calls
-from runs.importers.calls import LoggedCall
-from runs.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
-from runs.importers.field_values import (
+from evalboard.importers import backends, calls
+from evalboard.importers.calls import LoggedCall
+from evalboard.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
+from evalboard.importers.field_values import (
     SideFields,
     http_date,
     label,
@@ -22,9 +22,9 @@ from runs.importers.field_values import (
     text,
     whole,
 )
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, parse_value, read_rows
-from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, parse_value, read_rows
+from evalboard.importers.records import LoggedResponse, LoggedRun, LoggedScore
 
 PASS, SCORE = "pass", "score"  # our names of promptfoo's own two judgements; the others are named by its users
 ASSERTION_FAILED, ERROR = 1, 2  # of `failureReason`

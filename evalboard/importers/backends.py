@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from runs.importers.records import ServedBy
+from evalboard.importers.records import ServedBy
 
 MAX_PART_CHARS = 300
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from evalboard.core.errors import InvalidInput
+from evalboard.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from evalboard.wording.numbers import counted
-from runs.importers.records import LoggedResponse, LoggedRun, LoggedScore
 
 Scale = tuple[float, float]
 

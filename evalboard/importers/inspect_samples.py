@@ -9,11 +9,11 @@ from typing import Any
 
 from evalboard.core.answer import AnswerParts, as_function, join_parts
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends, tokens
-from runs.importers import calls as openai_calls
-from runs.importers.completions import ending_problem, read_reasoning
-from runs.importers.field_values import SideFields, mapping, moment, number, objects, rows, shortened, text, whole
-from runs.importers.inspect_events import (
+from evalboard.importers import backends, tokens
+from evalboard.importers import calls as openai_calls
+from evalboard.importers.completions import ending_problem, read_reasoning
+from evalboard.importers.field_values import SideFields, mapping, moment, number, objects, rows, shortened, text, whole
+from evalboard.importers.inspect_events import (
     Attachments,
     SampleCalls,
     final_output,
@@ -23,8 +23,8 @@ from runs.importers.inspect_events import (
     sent_messages,
     text_of,
 )
-from runs.importers.records import LoggedCase, LoggedResponse, LoggedScore
-from runs.importers.spelling import spell_tokens
+from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedScore
+from evalboard.importers.spelling import spell_tokens
 
 MAX_EPOCHS = 1000
 

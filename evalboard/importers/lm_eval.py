@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from runs.importers import backends
-from runs.importers.calls import read_sampling, slug
-from runs.importers.field_values import label, mapping, moment, number, shortened, text, whole
-from runs.importers.files import LogFile
-from runs.importers.json_files import OddRows, naming, read_lines, read_object
-from runs.importers.lm_eval_samples import Document, read_documents
-from runs.importers.records import LoggedResponse, LoggedRun
+from evalboard.importers import backends
+from evalboard.importers.calls import read_sampling, slug
+from evalboard.importers.field_values import label, mapping, moment, number, shortened, text, whole
+from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import OddRows, naming, read_lines, read_object
+from evalboard.importers.lm_eval_samples import Document, read_documents
+from evalboard.importers.records import LoggedResponse, LoggedRun
 
 # The request's seed where neither its settings nor the model's arguments name one; the seeds of the harness's own
 # configuration are never sent.
