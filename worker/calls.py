@@ -17,10 +17,6 @@ MAX_OPEN = 4  # endpoints that a worker goes to and fro between
 class EndpointClient(Protocol):
     """What makes the calls to one endpoint. Every method but `abort` belongs to one thread."""
 
-    @property
-    def n_failures(self) -> int:
-        """Calls that failed in a row up to now."""
-
     def open(self) -> None:
         """Read the secret and check the address. Raises EndpointRefused."""
 
@@ -76,10 +72,6 @@ class OpenClients:
         for oldest in list(self._open)[:-MAX_OPEN]:
             self._close(oldest)
         return client
-
-    def n_failures(self, endpoint: EndpointRecord) -> int:
-        """Return how many calls to an endpoint failed in a row; 0 where none of its clients is open."""
-        return max((client.n_failures for key, client in self._open.items() if key[0] == endpoint.pk), default=0)
 
     def discard(self, client: EndpointClient) -> None:
         """Close a client, so that the next piece of work has another one."""

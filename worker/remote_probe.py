@@ -43,8 +43,7 @@ class RemoteProbes:
             heartbeat.persist(partial(fail_probe, lease=lease, reason=refusal.detail))
         except EndpointRests as rest:
             self._station.check(heartbeat)
-            n_failures = self._station.calls.n_failures(endpoint)
-            step = partial(let_probe_rest, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
+            step = partial(let_probe_rest, reason=rest.detail, seconds=rest.seconds, n_failures=rest.n_failures)
             heartbeat.persist(partial(step, lease=lease))
         else:
             heartbeat.persist(partial(finish_probe, lease=lease))

@@ -61,8 +61,7 @@ class RemoteShards:
         self, lease: Lease, work: ShardWork, requests: list[DecodeRequest], rest: EndpointRests, heartbeat: Heartbeat
     ) -> None:
         """Give the shard back until the endpoint has rested; or end it, where that has brought no answer for hours."""
-        n_failures = self._station.calls.n_failures(work.serving.endpoint)
-        step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=n_failures)
+        step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=rest.n_failures)
         if heartbeat.persist(partial(step, lease=lease)):
             return
         words = f"The endpoint rested {RESTS_BEFORE_GIVING_UP} times and answered no call between. {rest.detail}"
@@ -88,8 +87,9 @@ class RemoteShards:
                     is_answered = is_answered or isinstance(outcome, Answered)
                     if self._station.must_end(heartbeat):
                         break  # where the abort came before the calls had begun
-        except EndpointRefused:
-            calls.discard(client)
+        except (EndpointRefused, EndpointRests) as problem:
+            if problem.code == "call_refused":
+                calls.discard(client)  # the next one reads the key again
             raise
         finally:
             recorder.flush()

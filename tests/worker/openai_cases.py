@@ -63,6 +63,7 @@ def opened(
     response_seconds: float = 60.0,
     first_byte_seconds: float | None = None,
     waits: list[float] | None = None,
+    learns: bool = True,
     **fields: Any,
 ) -> Iterator[OpenAIEngine]:
     """An engine at a scripted server that draws no waits; of those that a server wants, `waits` is told in place."""
@@ -71,6 +72,7 @@ def opened(
         response_seconds=response_seconds,
         first_byte_seconds=first_byte_seconds,
         concurrency=concurrency,
+        learns=learns,
         randomness=NoChance(),
         sleep=None if waits is None else waits.append,
     )

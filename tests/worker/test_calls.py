@@ -15,7 +15,7 @@ class RecordingClient:
     """A client that makes no calls and lists what was done with it."""
 
     def __init__(self, endpoint: EndpointRecord, **how: Any) -> None:
-        self.endpoint, self.how, self.n_failures = endpoint, how, 0
+        self.endpoint, self.how = endpoint, how
         self.done: list[str] = []
 
     def open(self) -> None:
@@ -101,16 +101,13 @@ def test_an_endpoint_that_is_refused_leaves_no_client(calls: OpenClients) -> Non
     for _ in range(2):
         with pytest.raises(EndpointRefused):
             opened(calls, endpoint(base_url=""))
-    assert calls.n_failures(endpoint(base_url="")) == 0
     calls.abort()  # nothing is under way
 
 
-def test_failures_in_a_row_are_those_of_the_open_client(calls: OpenClients) -> None:
+def test_a_client_that_is_discarded_is_closed_and_not_used_again(calls: OpenClients) -> None:
     client = opened(calls, endpoint())
-    client.n_failures = 3
-    assert (calls.n_failures(endpoint()), calls.n_failures(endpoint(2))) == (3, 0)
     calls.discard(client)
-    assert (calls.n_failures(endpoint()), client.done[-1]) == (0, "stop")
+    assert client.done[-1] == "stop"
     assert opened(calls, endpoint()) is not client
 
 

@@ -615,9 +615,22 @@ def test_a_refusal_that_passes_costs_no_case() -> None:
         assert len([answered(outcome) for outcome in decode(server, questions(3))]) == 3
 
 
+def test_a_server_that_refuses_all_after_it_has_answered_rests() -> None:
+    script = [ok(), ok(), status(401, words="The key has expired.")]
+    with ScriptedServer(script) as server, opened(server) as engine:
+        outcomes = []
+        with pytest.raises(EndpointRests, match="The key has expired") as rests:
+            outcomes.extend(engine.decode(questions(50)))
+        assert [answered(outcome).case_index for outcome in outcomes] == [0, 1]
+        assert (rests.value.code, rests.value.seconds, rests.value.n_failures) == ("call_refused", 30.0, 5)
+        assert len(server.requests) == 2 + 5 + 1  # five refusals, and a call that was answered before
+
+
 def test_of_work_that_has_answers_no_refusal_ends_all() -> None:
     with ScriptedServer(status(401)) as server, opened(server) as engine:
-        assert [failed(each).code for each in engine.decode(questions(2), is_answered=True)] == ["call_refused"] * 2
+        with pytest.raises(EndpointRests) as rests:
+            list(engine.decode(questions(2), is_answered=True))
+        assert (rests.value.code, len(server.requests)) == ("call_refused", 3)
 
 
 def test_parameters_that_are_refused_are_left_out_once_and_for_all() -> None:
@@ -640,6 +653,21 @@ def test_a_parameter_that_a_plan_does_not_include_is_left_out_and_no_key_is_blam
         outcomes = decode(server, questions(3))
     assert {answered(outcome).call.left_out for outcome in outcomes} == {("logprobs",)}
     assert len(server.requests) <= 4
+
+
+def test_a_check_takes_a_403_that_names_a_parameter_for_its_answer() -> None:
+    """It asks for one thing at a time, so that this call alone is refused, also where nothing was answered yet."""
+
+    def script(received: Received) -> Reply:
+        return status(403, words="You are not allowed to request logprobs.") if "logprobs" in received.body else ok()
+
+    with ScriptedServer(script) as server, opened(server, learns=False) as engine:
+        (outcome,) = engine.decode(questions(1))
+        assert (failed(outcome).code, len(server.requests)) == ("call_refused", 1)
+        assert "not allowed to request logprobs" in failed(outcome).detail
+    with ScriptedServer(status(403, words="No access.")) as server, opened(server, learns=False) as engine:
+        with pytest.raises(EndpointRefused, match="No access"):
+            list(engine.decode(questions(1)))
 
 
 def test_parameters_that_are_refused_to_many_calls_at_once_are_learnt_by_all() -> None:

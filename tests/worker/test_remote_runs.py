@@ -214,11 +214,34 @@ def test_a_refusal_ends_the_run_at_once_with_the_providers_words(
 def test_a_refusal_after_the_first_answer_costs_its_case_and_not_the_run(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
-    server.script = lambda received: by("a") if received.number <= 30 else status(401, words="The key has expired.")
+    server.script = lambda received: status(402, words="Too few credits.") if "3" in received.prompt else by("a")
     run = worked(runner, new_run(40, under="pinned"))
     assert (run.status, run.failure) == (RunRecord.Status.INCOMPLETE, "")
     codes = ResponseRecord.objects.filter(repeat__run=run).order_by().values_list("error_code").annotate(n=Count("pk"))
-    assert dict(codes) == {"": 30, "call_refused": 10}
+    assert dict(codes) == {"": 27, "call_refused": 13}
+
+
+def test_a_key_that_expires_in_mid_run_pauses_it_and_costs_no_case(
+    server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, endpoint: EndpointRecord
+) -> None:
+    is_valid = False
+    server.script = lambda received: (
+        by("a") if is_valid or received.number <= 30 else status(401, words="The key has expired.")
+    )
+    run = new_run(40, under="pinned")
+    while runner.claim_and_run():
+        pass
+    run.refresh_from_db()
+    endpoint.refresh_from_db()
+    assert run.status == RunRecord.Status.RUNNING
+    assert endpoint.rests_until is not None
+    assert "The key has expired." in endpoint.rest_reason
+    assert len(server.requests) < 30 + 10
+    assert not ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").exists()
+    is_valid = True
+    _end_rest(endpoint)
+    assert worked(runner, run).status == RunRecord.Status.FINISHED
+    assert ResponseRecord.objects.filter(repeat__run=run, error_code="").count() == 40
 
 
 def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(

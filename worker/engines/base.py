@@ -98,11 +98,16 @@ class EndpointRefused(EngineFailure):
 
 
 class EndpointRests(EngineFailure):
-    """A server of others failed too often in a row, or wants to be left alone; no call is made to it for `seconds`."""
+    """A server of others failed too often in a row, or wants to be left alone; no call is made to it for `seconds`.
 
-    def __init__(self, detail: str, *, seconds: float) -> None:
-        super().__init__("call_failed", detail)
+    code: `call_refused` where it refused calls after it had answered some, as one whose key has expired does.
+    n_failures: failed tries in a row.
+    """
+
+    def __init__(self, detail: str, *, seconds: float, n_failures: int, code: str = "call_failed") -> None:
+        super().__init__(code, detail)
         self.seconds = seconds
+        self.n_failures = n_failures
 
 
 class Engine(Protocol):

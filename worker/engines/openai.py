@@ -132,7 +132,7 @@ class OpenAIEngine:
         """Yield each outcome as its call ends; after `abort` it ends early.
 
         is_answered: what these requests belong to has answers already. Then, and after the first answer, a refusal by
-        401, 402, 403 or 404 concerns its case alone, which is asked again after all others.
+        401, 402, 403 or 404 is a failed call like others: one case's own, or the endpoint's where it refuses all.
 
         A call that failed is made again after all others. If it fails again, a call that was answered before is
         repeated: the failure is the case's own only if that is answered. Raises EndpointRefused or EndpointRests; what
@@ -236,12 +236,13 @@ class OpenAIEngine:
                 if self._learn(dialect, call.built, refusal.words):
                     call.n_tries -= 1
                     continue
+                if not self._learns and learn(Dialect(), call.built, refusal.words):
+                    self._circuit.succeed()
+                    return self._failed(call, refusal.code, refusal.detail)
                 if not self._is_answered:
                     raise
-                self._circuit.succeed()
-                if request.case_index in decoding.asked_again:
-                    return self._failed(call, "call_refused", refusal.detail)
-                return Doubtful(request)
+                decoding.check()
+                return self._give_up(decoding, call, refusal, begun, counts=True)
             except CallFailed as failure:
                 decoding.check()
                 if failure.code != "timeout":  # the endpoint did answer
@@ -367,7 +368,13 @@ class OpenAIEngine:
             return learnt is not None or self._dialect != dialect
 
     def _give_up(
-        self, decoding: Decoding, call: CaseCall, failure: TryFailed | CallFailed, begun: int, *, counts: bool
+        self,
+        decoding: Decoding,
+        call: CaseCall,
+        failure: TryFailed | CallFailed | CallRefused,
+        begun: int,
+        *,
+        counts: bool,
     ) -> FailedCall | Doubtful:
         """Return a call of which every try failed: as the case's own failure, or as one that may be the endpoint's.
 
@@ -376,7 +383,7 @@ class OpenAIEngine:
         """
         if counts:
             self._count(decoding, call, failure, begun)
-        times = "" if isinstance(failure, CallFailed) else f"{_times(call.n_tries)} "
+        times = f"{_times(call.n_tries)} " if isinstance(failure, TryFailed) else ""
         outcome = self._failed(call, failure.code, f"{times}{failure}")
         is_again = call.request.case_index in decoding.asked_again
         is_own = self._is_own(call)
@@ -384,21 +391,26 @@ class OpenAIEngine:
         if may_be_own and (self._answers_others(decoding) or (is_own and self._good is None)):
             return outcome
         if is_again:
-            words = self._mask.text(str(failure))
-            raise EndpointRests(
-                words, seconds=rest_seconds(self._circuit.n_failures)
-            ) from None  # whose words may hold a secret
+            raise self._rests(failure) from None  # whose words may hold a secret
         return Doubtful(call.request)
 
-    def _count(self, decoding: Decoding, call: CaseCall, failure: Exception, begun: int) -> None:
+    def _rests(self, failure: TryFailed | CallFailed | CallRefused, *, seconds: float | None = None) -> EndpointRests:
+        """Return why the endpoint is let rest, for so long or as long as its failures in a row ask for."""
+        n = self._circuit.n_failures
+        wish = "" if seconds is None else f"It asks to be left alone for {seconds:,.0f} seconds. "
+        code = failure.code if isinstance(failure, CallRefused) else "call_failed"
+        words = self._mask.text(f"{wish}{failure}")
+        return EndpointRests(words, seconds=seconds or rest_seconds(n), n_failures=n, code=code)
+
+    def _count(
+        self, decoding: Decoding, call: CaseCall, failure: TryFailed | CallFailed | CallRefused, begun: int
+    ) -> None:
         """Count a failed try, but of a case that fails though others are answered. Raises EndpointRests where due."""
         if call.request.case_index in decoding.asked_again and self._is_own(call):
             return
         self._circuit.fail(begun)
-        n = self._circuit.n_failures
         if self._circuit.is_open and not self._answers_others(decoding):
-            words = self._mask.text(str(failure))
-            raise EndpointRests(words, seconds=rest_seconds(n)) from None  # whose words may hold a secret
+            raise self._rests(failure) from None  # whose words may hold a secret
 
     def _answers_others(self, decoding: Decoding) -> bool:
         """Whether the endpoint answers what it has answered before: then it is the cases that fail, and not it."""
@@ -423,8 +435,7 @@ class OpenAIEngine:
     def _rest_as_wished(self, failure: TryFailed) -> None:
         """Raise EndpointRests where the server wants to be left alone for longer than a call may wait."""
         if failure.seconds is not None and failure.seconds > LONGEST_WAIT_SECONDS:
-            words = self._mask.text(f"It asks to be left alone for {failure.seconds:,.0f} seconds. {failure}")
-            raise EndpointRests(words, seconds=failure.seconds) from None  # whose words may hold a secret
+            raise self._rests(failure, seconds=failure.seconds) from None  # whose words may hold a secret
 
     def _wait_out(self, decoding: Decoding, seconds: float) -> None:
         """Wait, unless nobody waits for the call any more. Raises CalledOff."""
