@@ -63,6 +63,7 @@ urlpatterns = [
     path("forced/<int:forced_id>/", forced.forced, name="forced"),
     path("imports/", imports.imports, name="imports"),
     path("endpoints/", endpoints.endpoints, name="endpoints"),
+    path("endpoints/<text:endpoint>/fingerprint/", settings.set_fingerprint, name="endpoint_fingerprint"),
     path("endpoints/<text:endpoint>/", endpoints.endpoint, name="endpoint"),
     path("fingerprints/", fingerprints.fingerprints, name="fingerprints"),
     path("fingerprints/<int:fingerprint_id>/", fingerprints.fingerprint, name="fingerprint"),

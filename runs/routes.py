@@ -38,6 +38,7 @@ urlpatterns = [
     path("uploads/<int:upload_id>/close/", uploads.close, name="upload_close"),
     path("endpoints/", catalogue.endpoint_list, name="endpoints"),
     path("endpoints/<text:endpoint>/endings/", suites.endings, name="endpoint_endings"),
+    path("endpoints/<text:endpoint>/fingerprint/", catalogue.fingerprint, name="endpoint_fingerprint"),
     path("endpoints/<text:endpoint>/", fingerprints.endpoint_detail, name="endpoint"),
     path("profiles/", catalogue.profile_list, name="profiles"),
     path("policies/", catalogue.policy_list, name="policies"),

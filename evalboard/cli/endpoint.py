@@ -98,16 +98,31 @@ def add(
 def set_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")],
     ending: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(metavar="WORD=complete", help="What a word means that ends answers; also cut, filtered, refused."),
-    ],
+    ] = None,
+    ignore_fingerprint: Annotated[
+        bool | None,
+        typer.Option(
+            "--ignore-fingerprint/--read-fingerprint", help="Whether system_fingerprint names calls, so no server."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what words mean that end an endpoint's answers; what ended with them is scored again."""
+    """Say what an external endpoint's answers mean: the words that end them, and whether fingerprints name servers."""
+    answer = None
     with connect() as client:
-        answer = client.set_endings(name, dict(parse_pair(text, "WORD=ENDING", "--ending") for text in ending))
-    meanings = ", ".join(f"{word} means {meaning}" for word, meaning in answer.value.endings.items())
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(f"Endpoint {name}: {meanings}."))
+        if ending:
+            answer = client.set_endings(name, dict(parse_pair(text, "WORD=ENDING", "--ending") for text in ending))
+        if ignore_fingerprint is not None:
+            answer = client.ignore_fingerprint(name, ignores=ignore_fingerprint)
+    if answer is None:
+        raise typer.BadParameter("Give what to set: --ending or --ignore-fingerprint.", param_hint="--ending")
+    set_ = [f"{word} means {meaning}" for word, meaning in answer.value.endings.items()]
+    if answer.value.ignores_fingerprint is not None:
+        set_.append(f"fingerprints are {'ignored' if answer.value.ignores_fingerprint else 'read'}")
+    text = f"Endpoint {name}: {', '.join(set_)}."
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(text))
 
 
 @app.command("list")

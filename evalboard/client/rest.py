@@ -127,6 +127,9 @@ class RestClient:
     def set_endings(self, endpoint: str, endings: Mapping[str, str]) -> Answer[Endpoint]:
         return self._post(Endpoint, f"/endpoints/{endpoint}/endings/", {"endings": endings})
 
+    def ignore_fingerprint(self, endpoint: str, *, ignores: bool) -> Answer[Endpoint]:
+        return self._post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
+
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self._post(Run, f"/runs/{run_id}/complete/", {})
 

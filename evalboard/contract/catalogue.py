@@ -71,6 +71,9 @@ class Endpoint(Contract):
     endings: Annotated[
         dict[str, str], says(description="what words that are in no list mean at the end of an answer")
     ] = {}  # an older server does not answer it
+    ignores_fingerprint: Annotated[
+        bool | None, says(description="no server is told by its system_fingerprint, which names none")
+    ] = optional
     rests_until: Annotated[Instant | None, says(description="no call is made before, after failures in a row")]
     rest_reason: str | None
     n_failures: Annotated[Count | None, says(description="failed calls in a row, while it is paused")] = optional

@@ -68,7 +68,16 @@ _MODELS = (
     "x-ms-served-model",
 )
 
-_CACHE_HITS = ("HIT", "SEMANTIC HIT")
+# Headers by which gateways and proxies say whether their cache answered, and how such a value begins.
+_CACHE_HEADERS = (
+    "x-portkey-cache-status",
+    "cf-aig-cache-status",
+    "cf-cache-status",
+    "helicone-cache",
+    "x-cache-status",
+    "x-cache",
+)
+_CACHE_HITS = ("HIT", "SEMANTIC HIT", "TCP_HIT")
 
 
 def served_by(*, headers: Mapping[str, str], body: Mapping[str, Any], base_url: str = "") -> ServedBy:
@@ -93,7 +102,7 @@ def flags(headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, ...
     # LiteLLM names the cache's key when the cache answered, and at no other time.
     is_cached = (
         bool(lower.get("x-litellm-cache-key"))
-        or lower.get("x-portkey-cache-status", "").upper() in _CACHE_HITS
+        or any(lower.get(name, "").upper().startswith(_CACHE_HITS) for name in _CACHE_HEADERS)
         or _object(extra.get("cache_debug")).get("cache_hit") is True
     )
     is_fallback = (

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evalboard.core.profile import names_calls
 from evalboard.wording.numbers import counted
 
 Facts = Mapping[str, Any]
@@ -77,10 +78,11 @@ UNCLEAR: dict[str, Callable[[Facts], str]] = {
     "refused_for_another": lambda detail: f"Its call was refused for {detail['another']}: {detail['words']}",
     "one_text": _unclear("Another seed gave the same text, so that these calls do not test it."),
     "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
-    "not_repeated": _unclear("Two answers at a temperature of 0 differ, so that no difference can be laid to it."),
+    "not_repeated": _unclear("Two answers to one call differ already, so these calls do not test it."),
     "no_effect": _unclear(
         "It is accepted, but the text is the same as without it: these calls do not show whether it has an effect."
     ),
+    "no_variety": _unclear("Calls at 1 gave the text of a temperature of 0, so these calls do not test it."),
     "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
     "ended_early": _unclear("The answer ended, but not by this limit."),
     "ended_late": _unclear("The answer is longer than without it, and ended by itself all the same."),
@@ -98,6 +100,8 @@ def _fingerprint(state: str, detail: Facts) -> str:
     some = "Every answer has" if state == "honoured" else f"{detail['n']} of {detail['n_answers']} answers have"
     if detail["n_distinct"] == 1:
         return f"{some} a system_fingerprint, and it stays the same: {detail['value']}."
+    if names_calls(detail["n_distinct"], detail["n"]):
+        return f"{some} a system_fingerprint, each another one: they name calls, not servers."
     return f"{some} a system_fingerprint, and there are {detail['n_distinct']} of them: several servers answer."
 
 

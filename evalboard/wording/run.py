@@ -216,12 +216,15 @@ def _describe_calls(run: "Run") -> str:
     return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
 
 
-def fingerprints_of_calls(n_different: int, n: int) -> str:
+def fingerprints_of_calls(n_different: int, n: int, *, endpoint: str) -> str:
     """Say that fingerprints name calls, of n answers with n_different ones; only where all differ that is sure."""
     text = f"{n:,} answers came with {n_different:,} different fingerprints"
     if n_different == n:
         return f"{text}, so a fingerprint names a call and no server. Who answered is unknown."
-    return f"{text}, so a fingerprint may name a call. Each counts as a server of its own."
+    return (
+        f"{text}, so a fingerprint may name a call. Each counts as a server of its own. "
+        f"If they name none: evalboard endpoint set {endpoint} --ignore-fingerprint"
+    )
 
 
 def _is_logged(run: "Run") -> bool:

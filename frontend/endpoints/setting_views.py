@@ -22,7 +22,7 @@ from frontend.shell.forms import PlainForm, blame
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
-from runs.catalogue import create_endpoint, create_policy, create_profile, read
+from runs.catalogue import create_endpoint, create_policy, create_profile, ignore_fingerprint, read
 from runs.fingerprints import logged_names, same_model_rows, say_same_model
 from runs.models import EndpointRecord
 
@@ -45,6 +45,17 @@ def settings(request: HttpRequest) -> HttpResponse:
         "has_logged_models": len(logged_names()) > 1,
     }
     return render(request, "endpoints/settings.html", page)
+
+
+@requires(ADMIN)
+@require_POST
+def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Ignore the fingerprints of an external endpoint's answers, or read them again."""
+    try:
+        ignore_fingerprint(endpoint=endpoint, ignores=request.POST.get("ignores") == "yes")
+    except EvalboardError as problem:
+        messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
+    return redirect("endpoint", endpoint)
 
 
 @requires(ADMIN)

@@ -1,12 +1,13 @@
 """What runs are set up with: endpoints, profiles, policies, and the rotation of an endpoint's fingerprint."""
 
 from runs.catalogue import expiry, policies, read, rotations
-from runs.catalogue.checks import read_newest_check
+from runs.catalogue.checks import finds_call_names, read_newest_check
 from runs.catalogue.endpoints import (
     ENGINES,
     SLUG,
     create_endpoint,
     create_profile,
+    ignore_fingerprint,
     model_problems,
     store_default_profiles,
 )
@@ -23,6 +24,8 @@ __all__ = [
     "create_policy",
     "create_profile",
     "expiry",
+    "finds_call_names",
+    "ignore_fingerprint",
     "is_all_that_is_known",
     "model_problems",
     "newer_stack",

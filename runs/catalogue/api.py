@@ -11,7 +11,7 @@ from runs.api.access import resource
 from runs.api.describe import JSON, StatusAnswer, describe
 from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.catalogue import read
-from runs.catalogue.endpoints import create_endpoint, create_profile
+from runs.catalogue.endpoints import create_endpoint, create_profile, ignore_fingerprint
 from runs.catalogue.policies import create_policy
 
 
@@ -38,6 +38,10 @@ class EndpointIn(Strict):
     reference = Text(required=False, allow_null=True)
     bypass = Text(required=False, allow_null=True)
     rescores = Flag(required=False)
+
+
+class FingerprintIn(Strict):
+    ignores_fingerprint = Flag()
 
 
 class ProfileIn(Strict):
@@ -70,6 +74,15 @@ def endpoint_list(request: Request) -> Response:
         return wire.answer(read.endpoint_row(create_endpoint(**fields, **model)), request, status=201)
     query.read(request)
     return pages.answer_with(request, read.endpoint_rows())
+
+
+@resource(POST=ADMIN)
+@describe(
+    "POST", "Say whether fingerprints name servers", name="set_fingerprint", body=FingerprintIn, answer=Endpoint
+)
+def fingerprint(request: Request, endpoint: str) -> Response:
+    ignores = read_body(FingerprintIn, request)["ignores_fingerprint"]
+    return wire.answer(read.endpoint_row(ignore_fingerprint(endpoint=endpoint, ignores=ignores)), request)
 
 
 @resource(GET=READ, POST=ADMIN)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from evalboard.core import digest
-from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import DEFAULT_PROFILES, DTYPES, parse_profile
 from runs.catalogue.remote import read_remote
 from runs.models import EndpointRecord, ProfileRecord
@@ -81,6 +81,21 @@ def create_endpoint(
             return EndpointRecord.objects.create(slug=slug, engine=engine, pool=pool, **chosen)
     except IntegrityError as taken:
         raise Conflict(f"There is an endpoint named {slug} already; choose another slug.") from taken
+
+
+def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
+    """Say whether the fingerprints of an external endpoint's answers name no server; answers that came stay as they are.
+
+    Raises NotFound or InvalidInput.
+    """
+    known = EndpointRecord.objects.filter(slug=endpoint).first()
+    if known is None:
+        raise NotFound(f"There is no endpoint {endpoint}; the settings page lists them.")
+    if not known.is_remote:
+        raise InvalidInput("The endpoint is not valid.", fields={"ignores_fingerprint": ONLY_REMOTE})
+    known.ignores_fingerprint = ignores
+    known.save(update_fields=["ignores_fingerprint"])
+    return known
 
 
 def _own_problems(dtype: str | None, line: str, max_model_len: int) -> dict[str, str]:

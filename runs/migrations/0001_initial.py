@@ -106,6 +106,7 @@ class Migration(migrations.Migration):
                 ('calls_per_minute', models.PositiveIntegerField(help_text='by all workers together; null: no limit', null=True)),
                 ('next_call_at', models.DateTimeField(help_text='no worker makes a call before; null: at any time', null=True)),
                 ('endings', models.JSONField(default=dict, help_text='what a person says that words at the end of answers mean')),
+                ('ignores_fingerprint', models.BooleanField(db_default=False, default=False, help_text='a system_fingerprint names no server, so none is told by it')),
                 ('rescores', models.BooleanField(default=False, help_text='runs the reference set by itself after a rotation')),
                 ('has_daily_check', models.BooleanField(db_default=False, default=False, help_text='a schedule that checks it was made once, at its first use')),
                 ('n_failures', models.PositiveIntegerField(default=0, help_text='failed calls in a row, as workers told last')),

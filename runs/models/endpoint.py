@@ -43,6 +43,9 @@ class EndpointRecord(models.Model):
         "self", on_delete=models.PROTECT, null=True, related_name="+", help_text="the same model without the gateway"
     )
     endings = models.JSONField(default=dict, help_text="what a person says that words at the end of answers mean")
+    ignores_fingerprint = models.BooleanField(
+        default=False, db_default=False, help_text="a system_fingerprint names no server, so none is told by it"
+    )
     rescores = models.BooleanField(default=False, help_text="runs the reference set by itself after a rotation")
     has_daily_check = models.BooleanField(
         default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"

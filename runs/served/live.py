@@ -5,7 +5,7 @@ model's row for that alone, before any shard is locked and never while one is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -38,10 +38,18 @@ class PlacedAnswer:
 
 def bucket_of_answer(endpoint: EndpointRecord, served: ServedBy) -> BucketRecord | None:
     """Return the bucket of whoever gave an answer to a call outside any run; None where nothing names that."""
-    known = known_parts(served)
+    known = known_parts(heard_of(endpoint, served))
     if not is_serving_known({"source": dict(known)}):
         return None
     return bucket_of(_model_served(endpoint), known)
+
+
+def heard_of(endpoint: EndpointRecord, served: ServedBy) -> ServedBy:
+    """Return what an answer says of who gave it, without the fingerprint where the endpoint ignores that."""
+    if not endpoint.ignores_fingerprint:
+        return served
+    parts = {name: value for name, value in served.parts.items() if name != "system_fingerprint"}
+    return replace(served, system_fingerprint="", parts=parts)
 
 
 class LiveServing:
@@ -65,6 +73,7 @@ class LiveServing:
         No answer may be an error. May not be called with a shard's row locked.
         """
         by_backend: dict[Known, list[LoggedResponse]] = {}
+        answers = [replace(each, served_by=heard_of(self._run.endpoint, each.served_by)) for each in answers]
         for answer in answers:
             by_backend.setdefault(known_parts(answer.served_by), []).append(answer)
         words = self._words

@@ -4,18 +4,18 @@ from collections import Counter, defaultdict
 
 from django.db.models import Count
 
+from evalboard.core.profile import MIN_NAMED, names_calls
 from evalboard.wording import run as wording
+from runs.catalogue import finds_call_names
 from runs.models import EngineProcess, Event, RepeatRecord, ResponseRecord, RunRecord
 from runs.served import Known, bucket_of, key_of_run
 from runs.store import history, imported
-
-MIN_NAMED = 10  # answers that have a fingerprint; fewer may all differ because as many servers answered
 
 
 def settle_fingerprints(run: RunRecord) -> bool:
     """Merge the buckets of a run on an external server that gives each answer a fingerprint of its own.
 
-    Return whether it did; columns and scores are then for the caller to make again. The run's history says so, and
+    Of fewer answers than tell it, the newest check of the endpoint does. Return whether it did; columns and scores are then for the caller to make again. The run's history says so, and
     where more than half of the answers have one of their own.
     """
     answers = ResponseRecord.objects.filter(repeat__run=run, error_code="", engine_process__isnull=False).order_by()
@@ -26,11 +26,12 @@ def settle_fingerprints(run: RunRecord) -> bool:
     for process in processes:
         if name := process.bucket.fingerprint.manifest.get("source", {}).get("system_fingerprint"):
             prints[name] += n_each[process.pk]
-    if prints.total() < MIN_NAMED or 2 * len(prints) <= prints.total():
+    is_checked = len(prints) == prints.total() > 1 and finds_call_names(run.endpoint_id)
+    if not is_checked and (prints.total() < MIN_NAMED or 2 * len(prints) <= prints.total()):
         return False
-    text = wording.fingerprints_of_calls(len(prints), prints.total())
+    text = wording.fingerprints_of_calls(len(prints), prints.total(), endpoint=run.endpoint.slug)
     history.note_once(run.pk, imported.CALL_FINGERPRINTS, text, level=Event.Level.WARNING)
-    if len(prints) < prints.total():
+    if not is_checked and not names_calls(len(prints), prints.total()):
         return False
     alike: dict[Known, list[EngineProcess]] = defaultdict(list)
     for process in processes:

@@ -38,7 +38,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "rest_reason": None,
         "n_failures": None,
     }
-    known |= {"endings": {}}
+    known |= {"endings": {}, "ignores_fingerprint": False}
     assert made.json() == known
     assert api.get("/endpoints/").json()["results"] == [known]
 
@@ -159,6 +159,17 @@ def test_an_endpoint_of_ours_has_no_fields_of_others(api: Api, field: str) -> No
 def test_a_server_of_others_has_no_fields_of_ours(api: Api, changes: dict[str, Any], field: str) -> None:
     refused = api.post("/endpoints/", remote(**changes))
     assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
+
+
+def test_an_endpoint_is_told_that_fingerprints_name_no_server(api: Api) -> None:
+    assert api.post("/endpoints/", remote()).status_code == 201
+    for ignores in (True, False):
+        said = api.post(f"/endpoints/{remote()['slug']}/fingerprint/", {"ignores_fingerprint": ignores})
+        assert (said.status_code, said.json()["ignores_fingerprint"]) == (200, ignores)
+    build.endpoint("ours")
+    refused = api.post("/endpoints/ours/fingerprint/", {"ignores_fingerprint": True})
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["ignores_fingerprint"])
+    assert api.post("/endpoints/none/fingerprint/", {"ignores_fingerprint": True}).status_code == 404
 
 
 def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> None:

@@ -201,6 +201,12 @@ def test_several_fingerprints_are_given_and_counted() -> None:
     assert "there are 2 of them: several servers answer" in describe_parameter(row)
 
 
+def test_another_fingerprint_with_each_answer_names_calls() -> None:
+    calls = [replace(call, system_fingerprint=f"fp_{index}") for index, call in enumerate(answer_calls())]
+    row = row_of(judge_capability_probe(calls), "system_fingerprint")
+    assert describe_parameter(row).endswith("each another one: they name calls, not servers.")
+
+
 def test_answers_of_a_cache_are_left_out_and_retried_ones_count() -> None:
     retried = judge_capability_probe([replace(call, marks=("retried",)) for call in answer_calls()])
     assert (retried.state, "n_marked" in retried.numbers) == ("checked", False)

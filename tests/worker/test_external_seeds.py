@@ -119,7 +119,7 @@ def temperature_of(run: RunRecord) -> SettingFact:
     return next(fact for fact in run_report(run.pk).settings if fact.name == "temperature")
 
 
-def checked(*rows: tuple[str, str]) -> ProbeRecord:
+def checked(*rows: tuple[str, str], **details: dict[str, Any]) -> ProbeRecord:
     """A capability check of the endpoint that ended with these parameters and states."""
     return ProbeRecord.objects.create(
         endpoint=EndpointRecord.objects.get(),
@@ -128,7 +128,13 @@ def checked(*rows: tuple[str, str]) -> ProbeRecord:
         parameters={},
         status=ProbeRecord.Status.FINISHED,
         finished_at=Now(),
-        finding={"numbers": {"rows": [{"parameter": name, "state": state, "detail": {}} for name, state in rows]}},
+        finding={
+            "numbers": {
+                "rows": [
+                    {"parameter": name, "state": state, "detail": details.get(name, {})} for name, state in rows
+                ]
+            }
+        },
     )
 
 

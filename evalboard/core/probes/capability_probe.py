@@ -265,8 +265,10 @@ def _narrowed(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
     """A setting that leaves the likeliest token alone makes a warm call greedy."""
     control, warm = seen.control, seen.answered("same", "different")
     is_likeliest = "temperature" not in seen.refused and (seen.is_repeated or not seen.answered("stop"))
-    if control is None or not warm or not is_likeliest or any(seen.is_one_text(each, control) for each in warm):
+    if control is None or not warm:
         return "unclear", {"why": "no_control"}
+    if not is_likeliest or any(seen.is_one_text(each, control) for each in warm):
+        return "unclear", {"why": "no_variety" if is_likeliest else "not_repeated"}
     own, chance = seen.shared(call, control), max(seen.shared(each, control) for each in warm)
     facts = {"shared": own, "shared_other": chance}
     if seen.is_one_text(call, control):

@@ -15,6 +15,7 @@ from evalboard.core.profile.facts import (
     select_compared,
 )
 from evalboard.core.profile.fingerprint import (
+    MIN_NAMED,
     NAMELESS,
     compare_manifests,
     digest_model,
@@ -26,6 +27,7 @@ from evalboard.core.profile.fingerprint import (
     is_serving_known,
     list_fields,
     name_stack,
+    names_calls,
     select_stack,
 )
 from evalboard.core.profile.order import order_key
@@ -63,6 +65,7 @@ __all__ = [
     "MAX_GROUP_SIZE",
     "MAX_SEED",
     "MAX_TESTED_BATCH",
+    "MIN_NAMED",
     "NAMELESS",
     "NO_ENGINE",
     "OBSERVED",
@@ -96,6 +99,7 @@ __all__ = [
     "list_reshaping",
     "list_setting_facts",
     "name_stack",
+    "names_calls",
     "order_key",
     "parse_profile",
     "plan_engine",

@@ -90,6 +90,14 @@ def identify_manifest(manifest: Mapping[str, Any]) -> Identity:
     return Identity(manifest=covered, digest=digest.digest_json(covered), label=make_label(covered))
 
 
+MIN_NAMED = 10  # answers that have a name; fewer may all differ because as many servers answered
+
+
+def names_calls(n_distinct: int, n: int) -> bool:
+    """Tell whether the names that n answers have are names of calls, not of servers: each has another one."""
+    return n_distinct == n >= MIN_NAMED
+
+
 def identify_log(source: Mapping[str, str], *, log: str = "", run: str = "") -> Identity:
     """Return the identity of what answered according to a log, or to a server that others run.
 
