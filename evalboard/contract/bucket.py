@@ -42,7 +42,7 @@ class Noise(Contract):
     n_draws: Annotated[
         float | None,
         says(description="samples of a case, in harmonic mean; null where all repeats are samples"),
-    ] = None  # an older server does not answer it
+    ]
     disagreement_rate: float | None
     sd_points: float | None
     expected_range_points: Annotated[float | None, says(description="the range that flips within cases explain")]
@@ -102,7 +102,7 @@ class Strays(Contract):
     """
 
     n_cases: Annotated[int, says(minimum=0, description="that were read")]
-    n_unread: Annotated[Count | None, says(description="cases that differ and were not read, or are yet to be")] = None
+    n_unread: Annotated[Count | None, says(description="cases that differ and were not read, or are yet to be")]
     distance: Annotated[float, says(description="root mean square in nats, of these responses to the others")]
     noise: Annotated[float, says(description="the same, of the others of those cases among themselves")]
     is_steady: Annotated[bool, says(description="whether repeats of the batch class must be the same to the bit")]
@@ -119,7 +119,7 @@ class Strays(Contract):
     n_agreeing: Annotated[Count | None, says(description="of these, those that agree with most of their case")]
     n_identical: Annotated[
         Count | None, says(description="of these, those that agree to the bit with another of their case")
-    ] = None  # an older server does not answer it
+    ]
 
 
 class Bucket(BucketShare):

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, optional, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, says
 
 Api = Annotated[str, says(enum=("chat", "completions", "responses"))]
 
@@ -64,19 +64,17 @@ class Endpoint(Contract):
     headers: dict[str, str | HeaderFromVariable] | None
     extra_body: dict[str, Any] | None
     concurrency: Annotated[Number | None, says(description="calls in flight, of all workers together")]
-    calls_per_minute: Annotated[Number | None, says(description="of all workers together; null: no limit")] = None
+    calls_per_minute: Annotated[Number | None, says(description="of all workers together; null: no limit")]
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
     rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]
-    endings: Annotated[
-        dict[str, str], says(description="what words that are in no list mean at the end of an answer")
-    ] = {}  # an older server does not answer it
+    endings: Annotated[dict[str, str], says(description="what words that are in no list mean at the end of an answer")]
     ignores_fingerprint: Annotated[
         bool | None, says(description="no server is told by its system_fingerprint, which names none")
-    ] = optional
+    ]
     rests_until: Annotated[Instant | None, says(description="no call is made before, after failures in a row")]
     rest_reason: str | None
-    n_failures: Annotated[Count | None, says(description="failed calls in a row, while it is paused")] = optional
+    n_failures: Annotated[Count | None, says(description="failed calls in a row, while it is paused")]
 
     @property
     def model_name(self) -> str:

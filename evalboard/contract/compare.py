@@ -256,7 +256,7 @@ class ComparedSide(Contract):
     range: Range | None
     scorer: ScorerOfSide
     buckets: tuple[BucketOfSide, ...]
-    targeted: TargetedBeside | None = None  # an older server does not answer it
+    targeted: TargetedBeside | None
     n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
 
     @property

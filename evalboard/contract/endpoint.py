@@ -35,7 +35,7 @@ class LastResponses(Contract):
     until: Annotated[Instant | None, says(description="when the last of them ended")]
     median_seconds: Annotated[Seconds | None, says(description="of a call, or of decoding where workers decode")]
     p95_seconds: Seconds | None
-    clock_ahead: ServerClock = None
+    clock_ahead: ServerClock
     backends: Annotated[tuple[BackendSeen, ...], says(description="the largest first; missing responses have none")]
     errors: Annotated[tuple[ErrorSeen, ...], says(description="the most frequent first")]
 

@@ -14,7 +14,7 @@ class AnswerExcerpt(Contract):
     is_cut: bool  # whether more stands before
     token: str
     after: str
-    is_hit: bool = False
+    is_hit: bool
 
 
 class PairExcerpt(Contract):

@@ -109,7 +109,7 @@ class ForcedScoring(Contract):
     is_reported: Annotated[
         bool,
         says(description="a trainer gave these logprobs, as the run's log has them; no engine here scored anything"),
-    ] = False
+    ]
     endpoint: Annotated[
         str | None, says(description="whose engine scores them, its slug; null where they are reported")
     ]
@@ -132,13 +132,13 @@ class ForcedScoring(Contract):
             description="settings by which they were drawn from another distribution than their logprobs are of, such "
             "as a temperature other than 1; with any, k1 and k3 are no KL"
         ),
-    ] = None
+    ]
     figures: Annotated[
         ForcedFigures | None, says(description="once it has ended; null of answers that several buckets gave")
     ]
     by_bucket: Annotated[
         tuple[ForcedOfBucket, ...], says(description="in their place, where several buckets gave the answers")
-    ] = ()
+    ]
     reading: Annotated[tuple[str, ...], says(description="sentences on what was scored; none until it has ended")]
     error: Annotated[str | None, says(description="why it failed, or was given back last")]
     created_by: str | None
@@ -187,5 +187,5 @@ class ForcedPair(Contract):
     candidate: Annotated[ForcedScoring | None, says(description="the candidate's answers on the baseline's stack")]
     baseline_own: Annotated[
         ForcedScoring | None, says(description="the baseline's answers on its own stack: the control")
-    ] = None
-    candidate_own: Annotated[ForcedScoring | None, says(description="the candidate's answers on its own stack")] = None
+    ]
+    candidate_own: Annotated[ForcedScoring | None, says(description="the candidate's answers on its own stack")]

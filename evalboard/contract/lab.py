@@ -11,7 +11,6 @@ from evalboard.contract.base import (
     PageAddress,
     Points,
     Range,
-    optional,
     page_only,
     says,
 )
@@ -55,8 +54,8 @@ class LabArm(Contract):
     cost: Annotated[LabCost, says(description="as it was planned")]
     spent_minutes: float
     problem: str | None
-    profile: Annotated[str | None, says(description="of its run, with its version")] = optional
-    bucket: Annotated[BucketNamed | None, says(description="that served its run, or most of it")] = optional
+    profile: Annotated[str | None, says(description="of its run, with its version")]
+    bucket: Annotated[BucketNamed | None, says(description="that served its run, or most of it")]
 
 
 class LabPoint(Contract):
@@ -88,7 +87,7 @@ class LabRow(Contract):
     ]
     sd: float | None
     sd_interval: Interval | None
-    is_sd_open: Annotated[bool | None, says(description="heavy tails: `sd_interval` ends there at least")] = optional
+    is_sd_open: Annotated[bool | None, says(description="heavy tails: `sd_interval` ends there at least")]
     shift: Annotated[float | None, says(description="points from the control's score, where all have one score")]
     n_same: Annotated[Count | None, says(description="passes that are the control's first, to the bit")]
     n_responses: Annotated[int, says(minimum=0, description="that are held against the control's")]
@@ -140,14 +139,14 @@ class BisectCase(Contract):
     position: Annotated[int, says(minimum=0, description="the first that differs, in tokens or characters")]
     token_baseline: Annotated[
         str | None, says(description="what stands there, as pages draw a token; null where the answer had ended")
-    ] = optional
-    token_candidate: Annotated[str | None, says(description="likewise, of the candidate's answer")] = optional
+    ]
+    token_candidate: Annotated[str | None, says(description="likewise, of the candidate's answer")]
     movement: Annotated[float | None, says(description="of the logits there, in nats")]
     score_baseline: Points | None
     score_candidate: Points | None
     is_chance: Annotated[
         bool, says(description="decodings of one side as it was disagree, so that it is left out of every step")
-    ] = False
+    ]
     is_reproduced: Annotated[bool | None, says(description="both sides as they were gave their answers again")]
     url: PageAddress
 
@@ -204,7 +203,7 @@ class Bisect(Contract):
     n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]
     n_decodings: Annotated[
         int, says(minimum=1, description="of each step; several where a side's answers may change by chance")
-    ] = 1
+    ]
     n_unexplained: Annotated[int, says(minimum=0, description="of these, those that no set of fields explains")]
     n_beside: Annotated[int, says(minimum=0, description="cases that did not differ and are decoded beside them")]
     blamed: tuple[BisectBlamed, ...]
@@ -248,8 +247,8 @@ class Experiment(ExperimentRow):
     """An experiment with its plan, and its table as far as it is."""
 
     problem: Annotated[str | None, says(description="why it does not go on, or ended early")]
-    settings: Annotated[dict[str, Any] | None, says(description="of the profile that all else is pinned by")] = optional
-    temperature: Annotated[float | None, says(description="at which the sampler is let go")] = optional
+    settings: Annotated[dict[str, Any] | None, says(description="of the profile that all else is pinned by")]
+    temperature: Annotated[float | None, says(description="at which the sampler is let go")]
     cost: Annotated[LabCost, says(description="of all arms, as planned")]
     spent_minutes: float
     arms: Annotated[tuple[LabArm, ...], says(description="in the order in which they are run, the control first")]
@@ -258,9 +257,9 @@ class Experiment(ExperimentRow):
     ]
     not_measured: tuple[NotMeasured, ...]
     control: Annotated[Points | None, says(description="the control's score, in points")]
-    bisect: Annotated[Bisect | None, says(description="of the kind `bisect`, whose `rows` are empty")] = optional
-    pause: Annotated[Pause | None, says(description="while the endpoint of its runs is paused")] = optional
-    case_points: Annotated[float | None, says(description="what one case of the suite is worth, in points")] = optional
+    bisect: Annotated[Bisect | None, says(description="of the kind `bisect`, whose `rows` are empty")]
+    pause: Annotated[Pause | None, says(description="while the endpoint of its runs is paused")]
+    case_points: Annotated[float | None, says(description="what one case of the suite is worth, in points")]
 
     @property
     def n_done(self) -> int:

@@ -110,11 +110,9 @@ class TracePair(PartedPair):
     provenance: tuple[Moved, ...]
     moved: tuple[Moved, ...]
     url: PageAddress
-    leak: Leak | None = None  # where the cause is one; an older server does not answer it
-    at_flip: Annotated[
-        tuple[ForcedFlip, ...], says(description="where answers were scored on the other side's stack")
-    ] = ()
-    at_flip_text: Annotated[str, says(description='the same in a sentence, "" without any')] = ""
+    leak: Annotated[Leak | None, says(description="where the cause is one")]
+    at_flip: Annotated[tuple[ForcedFlip, ...], says(description="where answers were scored on the other side's stack")]
+    at_flip_text: Annotated[str, says(description='the same in a sentence, "" without any')]
     comparison: int | None = page_only  # the id of one that lists this pair
     has_forced: bool = page_only  # whether anything was scored of either run
     messages: tuple[dict[str, Any], ...] = page_only

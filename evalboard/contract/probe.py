@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, optional, page_only, says
+from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, page_only, says
 from evalboard.contract.parts import Done, Pause, name_version
 from evalboard.contract.probe_kinds import ProbeKind
 
@@ -92,9 +92,9 @@ class Probe(ProbeAsked):
     waits_for: Annotated[tuple[str, ...], says(description="those that a probe of each worker still has to ask")]
     rests_until: Annotated[
         Instant | None, says(description="while its endpoint rests after failed calls: the probe waits as long")
-    ] = None
-    pause: Annotated[Pause | None, says(description="while its endpoint is paused")] = optional
-    sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")] = ()
+    ]
+    pause: Annotated[Pause | None, says(description="while its endpoint is paused")]
+    sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")]
     prompts: tuple[str, ...] = page_only  # the last message of each
 
 
@@ -125,5 +125,5 @@ class ProbeCall(Contract):
     backend: Annotated[str | None, says(description="what a server of others says of who answered")]
     marks: Annotated[
         tuple[str, ...], says(description="`cached`, `fallback`, `retried`: why it is no clean sample, and left out")
-    ] = ()
+    ]
     error: Annotated[str | None, says(description="the engine's; then there is no answer")]

@@ -374,7 +374,7 @@ class SettlePlan(Contract):
     """What settling would cost; POST `look`, `n_responses` and, as `cases`, `chosen` back to agree to it."""
 
     look: Annotated[Number, says(description="repeats of all cases on each side at which it is decided")]
-    chosen: Cases = ALL_CASES  # what an older server means, which knows no others
+    chosen: Cases
     chance: Annotated[Share | None, says(description="that it settles every suite that is open; null if not known")]
     n_responses: Count
     runs: tuple[RepeatsToAdd, ...]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from evalboard.contract.base import Contract, Id, Instant, Number, PageAddress, optional, says
+from evalboard.contract.base import Contract, Id, Instant, Number, PageAddress, says
 from evalboard.contract.trace import Trace
 
 
@@ -43,7 +43,7 @@ class Replay(Contract):
     production: Annotated[
         Production | None,
         says(description="null: under the run's own settings. What is not null enters no score and no comparison"),
-    ] = optional
+    ]
     created_by: str | None
     created_at: Instant
     finished_at: Instant | None

@@ -26,7 +26,7 @@ class ResponseContent(Contract):
     finish_reason: str | None
     ending: Annotated[
         str | None, says(enum=ENDINGS, description="null where it is missing, and where nothing says how it ended")
-    ] = None  # an older server does not answer it
+    ]
     error: ResponseError | None
     reason: str | None
     trace_digest: Digest | None

@@ -308,15 +308,15 @@ class Run(RunHead):
     progress: Progress
     ahead: Annotated[Ahead | None, says(description="null unless it has shards in the queue and none at work")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
-    targeted: tuple[TargetedRepeat, ...] = ()  # an older server does not answer it, nor the next two
-    pause: Annotated[Pause | None, says(description="while its endpoint is paused")] = optional
-    is_shuffled: Annotated[bool, says(description="each repeat has its cases in an order of its own")] = False
-    is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")] = False
+    targeted: tuple[TargetedRepeat, ...]
+    pause: Annotated[Pause | None, says(description="while its endpoint is paused")]
+    is_shuffled: Annotated[bool, says(description="each repeat has its cases in an order of its own")]
+    is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")]
     buckets: tuple[Bucket, ...]
     noise: Noise
     settings: Annotated[
         tuple[SettingFact, ...], says(description="what is known of each setting; of a running run, what was asked for")
-    ] = ()
+    ]
     pins: Pins
     seats: tuple[SeatsOfProcess, ...]
     warnings: tuple[RunWarning, ...]
@@ -326,7 +326,7 @@ class Run(RunHead):
         says(
             description="answers by how they ended: `cut`, `filtered`, `refused`, `empty`, `unknown`; none is complete"
         ),
-    ] = {}  # an older server does not answer it
+    ]
     scores: tuple[ScoresUnderScorer, ...]
     twin: Twin | None
     stored_bytes: Annotated[int, says(minimum=0, description="traces and packed columns, without texts")]

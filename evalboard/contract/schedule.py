@@ -38,8 +38,8 @@ class ScheduleStart(Contract):
     run: Id | None
     probe: Id | None
     problem: str
-    status: Annotated[str | None, says(description="where the run or the probe is; null where there is none")] = None
-    state: Annotated[str | None, says(description="what the probe found; null of a run, and until it has")] = None
+    status: Annotated[str | None, says(description="where the run or the probe is; null where there is none")]
+    state: Annotated[str | None, says(description="what the probe found; null of a run, and until it has")]
 
 
 class Schedule(Contract):

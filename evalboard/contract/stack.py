@@ -140,7 +140,7 @@ class Worker(Contract):
     self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/self-test.md")]
     certificates: Annotated[
         tuple[Certificate, ...], says(description="of its node, the newest of each endpoint and profile")
-    ] = ()
+    ]
     seen_at: Instant
     started_at: Instant
     process: ProcessOfWorker | None = page_only

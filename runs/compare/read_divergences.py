@@ -6,7 +6,8 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Subquery
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BooleanField, Count, Func, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTransform
 
 from evalboard.contract.compare import SIDES, CaseOutcome, ComparedCase
@@ -29,6 +30,12 @@ LOADED = (
     *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported")),
 )
 OWN = {"buckets"}  # in a row's evidence, for this list alone
+
+
+class _IsAnyOf(Func):
+    """Whether a column has a value of an array: the index is searched for them, where IN (SELECT …) reads every row."""
+
+    template, arg_joiner, output_field = "%(expressions)s)", " = ANY(", BooleanField()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +250,8 @@ def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[Diverg
             Q(consequence__lt=SCORE_MISSING) if wanted.is_changed else Q(consequence__gt=SCORE_MISSING)
         )
     if wanted.tag:
-        tagged = stored.cases.filter(tags__contains=[wanted.tag], index__in=matches.order_by().values("case_index"))
+        differing = ArraySubquery(matches.order_by().values("case_index").distinct())
+        tagged = stored.cases.filter(_IsAnyOf("index", differing), tags__contains=[wanted.tag])
         matches = matches.filter(case_index__in=list(tagged.values_list("index", flat=True)))  # read once for a page
     if wanted.query:
         plain = wanted.query.replace("\0", "")

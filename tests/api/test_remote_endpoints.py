@@ -180,12 +180,3 @@ def test_an_endpoint_of_ours_is_answered_as_ever_with_nulls_beside(api: Api) -> 
     assert nulls == Endpoint.model_fields.keys() - {
         *("slug", "engine", "model", "dtype", "quantization", "line", "max_model_len", "pool", "endings")
     }
-
-
-def test_a_client_reads_what_an_older_server_answers() -> None:
-    from evalboard.client.answers import parse
-
-    older = {"slug": "local", "engine": "vllm", "model": {"path": "/models/a"}, "dtype": "float32", "line": "paint"}
-    older |= {"quantization": "", "max_model_len": 2048, "pool": "default"}
-    read = parse(Endpoint, older, url="https://board.example/api/v1/endpoints/")
-    assert (read.model_name, read.base_url, read.headers, read.rests_until) == ("a", None, None, None)

@@ -546,5 +546,6 @@ def compared_side(run_id: str) -> contract.ComparedSide:
         range=(80.4, 81.3),
         scorer=contract.ScorerOfSide(digest="c0b7" + "0" * 60),
         buckets=(served,),
+        targeted=None,
         n_repeats=5,
     )

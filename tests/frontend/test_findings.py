@@ -56,6 +56,7 @@ def member(state: str, **changes: Any) -> Worker:
         n_engine_failures=0,
         n_fenced=0,
         self_test=None,
+        certificates=(),
         seen_at=now,
         started_at=now,
     )

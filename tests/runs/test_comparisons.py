@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from evalboard.contract.compare import Flip
@@ -595,7 +596,10 @@ def test_the_list_is_sorted_filtered_and_paged(version: SuiteVersionRecord, proc
     assert ids() == [1, 3, 5, 0, 2, 4, 7]  # lost, gained, unchanged
     assert ids(is_changed=True) == [1, 3, 5, 0, 2, 4]
     assert ids(is_changed=False) == ids(cause="drift_only") == [7]
-    assert ids(tag="tag-3") == ids(query="case-03") == [3]
+    with CaptureQueriesContext(connection) as statements:
+        assert ids(tag="tag-3") == ids(query="case-03") == [3]
+    [tagged] = [each["sql"] for each in statements.captured_queries if "@>" in each["sql"]]
+    assert "= ANY(ARRAY(" in tagged  # the index is searched for cases that differ; of 100,000, others are not read
     cluster = comparison_report(found.pk).clusters[0]
     assert set(ids(cluster=cluster.key)) >= {version.cases.get(case_id=case).index for case in cluster.cases}
     assert ids(cluster="near_tie-none") == []
