@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def import_logs(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="The files of one log, or of several.")],
     log_format: Annotated[
-        str, typer.Option("--format", help="inspect, lm_eval, promptfoo, batch, litellm, chat or rollouts.")
+        str, typer.Option("--format", help="inspect, lm_eval, promptfoo, batch, litellm, scores, chat or rollouts.")
     ] = "auto",
     suite: Annotated[
         str, typer.Option(help="The slug of a suite whose cases the log answers; else a suite is made of the log.")

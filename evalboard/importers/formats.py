@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
+from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts, scored_lines
 from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import naming
 from evalboard.importers.records import LoggedRun
 from evalboard.importers.scales import parse_scale, read_scores
 
@@ -35,6 +36,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "promptfoo": promptfoo,
         "batch": batch,
         "litellm": litellm,
+        "scores": scored_lines,
         "chat": chat,
         "rollouts": rollouts,
     }
@@ -52,6 +54,9 @@ def read_logs(
     scale: of scores beyond 0 to 1, as in 0..10; "" where nobody names one. Raises InvalidInput: at `scale`; at `format`
     where it is unknown, or is to be found out and none fits; else as its reader does.
     """
+    for file in files:
+        with naming(file):
+            _ = file.content_size  # whether it unpacks at all, before anything is made of it
     name = _recognised(files) if format == AUTO else format
     if name not in FORMATS:
         raise InvalidInput("The log cannot be read.", fields={"format": f"Must be {AUTO} or one of: {_known()}."})
