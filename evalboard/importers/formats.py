@@ -64,10 +64,14 @@ def read_logs(
     return name, [read_scores(run, on_scale) for run in FORMATS[name].read(files)]
 
 
+def recognise(files: Sequence[LogFile]) -> str:
+    """Return the name of the format that all these files are in, "" where none fits. Never raises."""
+    return next((name for name, reader in FORMATS.items() if reader.recognises(files)), "")
+
+
 def _recognised(files: Sequence[LogFile]) -> str:
-    for name, reader in FORMATS.items():
-        if reader.recognises(files):
-            return name
+    if name := recognise(files):
+        return name
     names = ", ".join(file.name for file in files)
     wrong = f"No known format fits {names}. Name it, if it is one of: {_known()}."
     raise InvalidInput("The log is of no known format.", fields={"format": wrong})
