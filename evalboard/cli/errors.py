@@ -1,7 +1,7 @@
 """Exit codes of docs/cli.md, and which of them an error ends a command with."""
 
 from evalboard.client.errors import WrongUse
-from evalboard.core.errors import EvalboardError
+from evalboard.core.errors import EvalboardError, InvalidInput
 
 NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = 1, 2, 3  # ship is 0
 FAILED = 4  # the run failed or is incomplete, or the server could not be reached
@@ -20,4 +20,4 @@ class CommandError(EvalboardError):
 
 
 def exit_code(problem: EvalboardError) -> int:
-    return WRONG_USE if isinstance(problem, WrongUse) else FAILED
+    return WRONG_USE if isinstance(problem, WrongUse | InvalidInput) else FAILED

@@ -8,6 +8,7 @@ import typer
 
 from evalboard.client.access import connect
 from evalboard.client.waiting import follow_transfer
+from evalboard.importers.paths import open_logs
 from evalboard.wording.numbers import counted
 from evalboard.wording.results import describe_end
 
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 
 def import_logs(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="The files of one log, or of several.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES...", help="The files of one log, or of several; folders of logs; - for standard input."
+        ),
+    ],
     log_format: Annotated[
-        str, typer.Option("--format", help="inspect, lm_eval, promptfoo, batch, litellm, chat or rollouts.")
+        str, typer.Option("--format", help="inspect, lm_eval, promptfoo, batch, litellm, scores, chat or rollouts.")
     ] = "auto",
     suite: Annotated[
         str, typer.Option(help="The slug of a suite whose cases the log answers; else a suite is made of the log.")
@@ -35,10 +41,13 @@ def import_logs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the import as JSON.")] = False,
 ) -> None:
     """Read another tool's log, and store its runs. The same log again finds what was stored."""
-    name = files[0].name if len(files) == 1 else f"{len(files)} files"
-    with connect() as client, follow_transfer(name) as transfer:
+    with connect() as client, open_logs(files) as logs:
+        if logs.left_out:
+            typer.echo(f"No known format fits {', '.join(logs.left_out)}: left out.", err=True)
+        name = logs.files[0].name if len(logs.files) == 1 else f"{len(logs.files)} files"
         given = {"suite": suite, "scale": scale, "second_of": second_log_of}
-        answer = client.import_logs(files, log_format=log_format, tell=transfer.tell, **given)
+        with follow_transfer(name) as transfer:
+            answer = client.import_logs(logs.files, log_format=log_format, tell=transfer.tell, **given)
     result = _render_result(answer.value, is_new=answer.is_new)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
 

@@ -18,6 +18,7 @@ from evalboard.client.errors import WrongUse
 from evalboard.client.progress import forced_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer
 from evalboard.core.errors import InvalidInput
+from evalboard.importers.files import LogFile
 from evalboard.wording.on_policy import describe_figures, describe_on_policy, describe_worst, explain_no_kl
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[Forced
         if joined is not None:
             sent = Path(folder) / f"{rollouts.stem}.jsonl"
             sent.write_text("".join(f"{json.dumps(write_row(each))}\n" for each in joined))
-        answer = client.import_logs([sent], log_format="rollouts", tell=transfer.tell)
+        answer = client.import_logs([LogFile(sent.name, sent)], log_format="rollouts", tell=transfer.tell)
         scorings = client.forced_of_run(answer.value.runs[0].id)
         return next(each for each in scorings if each.value.is_reported)
 

@@ -13,6 +13,7 @@ from evalboard.client.notebook import NotebookComparison, NotebookRelease, Noteb
 from evalboard.client.progress import comparison_progress, run_progress
 from evalboard.client.rest import RestClient
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow, make_follower
+from evalboard.importers.paths import open_logs
 
 Named = NotebookRun | int | str  # a run, by itself or by its id
 
@@ -121,13 +122,15 @@ class Client:
     def import_logs(
         self, *files: str | Path, log_format: str = "auto", suite: str = "", scale: str = "", second_of: str = ""
     ) -> list[NotebookRun]:
-        """Store the runs of another tool's log, read from its files; the same log again gives those that are there.
+        """Store the runs of another tool's log, read from its files, or from the logs in folders.
+
+        The same log again gives the runs that are there.
 
         scale: of scores outside 0 to 1, such as 0..10. second_of: the id of a run whose side this is a second log of.
         """
-        paths = [Path(file) for file in files]
         given = {"suite": suite, "scale": scale, "second_of": second_of}
-        answer = self._rest.import_logs(paths, log_format=log_format, tell=lambda _: None, **given)
+        with open_logs([Path(file) for file in files]) as logs:
+            answer = self._rest.import_logs(logs.files, log_format=log_format, tell=lambda _: None, **given)
         return [self.run(run.id) for run in answer.value.runs]
 
     def compare(

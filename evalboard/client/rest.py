@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from http import HTTPStatus
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import parse_qs, quote, urlsplit
@@ -28,6 +27,7 @@ from evalboard.contract.run import Run, RunPair, RunRow
 from evalboard.contract.suite import SuiteRow, SuiteVersion
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.verification import Verification
+from evalboard.importers.files import LogFile
 
 PAGE_SIZE = 200  # rows; the most that the server gives at a time
 
@@ -199,7 +199,7 @@ class RestClient:
         return self._post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
 
     def import_logs(
-        self, files: Sequence[Path], *, log_format: str, tell: Callable[[int], None], **given: str
+        self, files: Sequence[LogFile], *, log_format: str, tell: Callable[[int], None], **given: str
     ) -> Answer[Import]:
         """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file.
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from evalboard.client.answers import Download
 from evalboard.client.errors import Unreachable, WrongUse
 from evalboard.contract.base import Problem
+from evalboard.importers.files import LogFile
 
 TIMEOUT_SECONDS = 30.0
 UPLOAD_SECONDS = 600.0  # a log is read and stored before the answer
@@ -61,7 +62,7 @@ class Transport:
         return answer
 
     def upload(
-        self, path: str, files: Sequence[Path], fields: Mapping[str, str], tell: Callable[[int], None]
+        self, path: str, files: Sequence[LogFile], fields: Mapping[str, str], tell: Callable[[int], None]
     ) -> httpx.Response:
         """Send files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file."""
         n_sent = 0
@@ -72,7 +73,8 @@ class Transport:
             tell(n_sent)
 
         with ExitStack() as opened:
-            parts = [("files", (file.name, Outgoing(opened.enter_context(_open(file)), count))) for file in files]
+            sent = [(file.name, opened.enter_context(_open(file.path))) for file in files]
+            parts = [("files", (name, Outgoing(content, count))) for name, content in sent]
             timeout = httpx.Timeout(TIMEOUT_SECONDS, read=UPLOAD_SECONDS)
             answer = self._send("POST", path, files=parts, data=fields, timeout=timeout)
         self._refuse(answer, "application/json")

@@ -1,16 +1,16 @@
-"""OpenAI's Batch API and `vllm run-batch`: a file of requests and a file of results, which need not be in its order.
+"""Batches of OpenAI, Anthropic and `vllm run-batch`: a file of requests and one of results, which may be in any order.
 
 OpenAI puts failed lines into a third file, vLLM leaves them among the results. The files are told apart by their
 lines, so they may be given in any order and number.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import calls
+from evalboard.importers import anthropic, calls
 from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import error_words
 from evalboard.importers.field_values import mapping, moment, number, objects, text, whole
@@ -18,6 +18,7 @@ from evalboard.importers.files import LogFile
 from evalboard.importers.json_files import OddRows, naming, read_rows
 from evalboard.importers.records import LoggedRun
 
+OPENAI, VLLM, ANTHROPIC = "OpenAI Batch API", "vllm run-batch", "Anthropic Message Batches"
 _REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
 
 
@@ -34,7 +35,7 @@ def is_line(line: Mapping[str, Any]) -> bool:
 
 def recognises(files: Sequence[LogFile]) -> bool:
     """Whether every file holds lines of a batch."""
-    return bool(files) and all(is_line(file.first_object) for file in files)
+    return bool(files) and all(is_line(_first_line(file)) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
@@ -44,13 +45,14 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 
     Repeats are told by the end of their ids, as in `case-7#2` and `case-7:2`. Raises InvalidInput naming file and line.
     """
-    asking = [file for file in files if _is_request(file.first_object)]
+    asking = [file for file in files if _is_request(_first_line(file))]
+    is_anthropic = all(map(_is_anthropic, map(_first_line, files)))
     odd = [OddRows(file) for file in files]
     requests = _read_requests([each for each in odd if each.file in asking])
     answered: list[LoggedCall] = []
     is_vllm = False
     for each in odd:
-        for place, row in () if each.file in asking else read_rows(each.file, each):
+        for place, row in () if each.file in asking else _lines(each):
             call = each.read(place, _call, row, place, requests)
             if call is None:
                 source = requests.get(text(row.get("custom_id")))
@@ -60,19 +62,48 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
             is_vllm = is_vllm or text(row.get("id")).startswith("vllm-")
     odd_notes = [note for each in odd for note in each.settle()]
     if asking and len(asking) == len(files):
-        return [_requests_alone(asking, requests, odd_notes)]
+        return [_requests_alone(asking, requests, odd_notes, tool=ANTHROPIC if is_anthropic else OPENAI)]
     with naming(files[0]):
         answered_calls, notes = _joined(requests, answered)
         title = calls.title([file.name for file in files if file not in asking])
-        tool = "vllm run-batch" if is_vllm else "OpenAI Batch API"
+        tool = ANTHROPIC if is_anthropic else VLLM if is_vllm else OPENAI
         return calls.logged_runs(answered_calls, tool=tool, title=title, notes=[*odd_notes, *notes])
 
 
+def _first_line(file: LogFile) -> Mapping[str, Any]:
+    """Return the first line, or the first request of the one object that Anthropic takes requests in."""
+    first = file.first_object
+    listed = first.get("requests")
+    return listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else first
+
+
+def _is_anthropic(line: Mapping[str, Any]) -> bool:
+    return anthropic.is_request(line) or anthropic.is_result(line)
+
+
+def _lines(odd: OddRows) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the lines with their places, or the requests of one object."""
+    for place, row in read_rows(odd.file, odd):
+        listed = row.get("requests")
+        if "custom_id" in row or not isinstance(listed, list):
+            yield place, row
+            continue
+        odd.n_rows = len(listed)
+        for n, request in enumerate(listed):
+            each = odd.read(f"requests[{n}]", mapping, request, "it")
+            if each is not None:
+                yield f"requests[{n}]", each
+
+
 def _is_request(line: Mapping[str, Any]) -> bool:
-    return "custom_id" in line and isinstance(line.get("body"), Mapping) and "response" not in line
+    if "response" in line or "result" in line:
+        return False
+    return anthropic.is_request(line) or ("custom_id" in line and isinstance(line.get("body"), Mapping))
 
 
 def _is_result(line: Mapping[str, Any]) -> bool:
+    if anthropic.is_result(line):
+        return True
     if "custom_id" not in line or "response" not in line or "request" in line:
         return False
     response = line["response"]
@@ -84,7 +115,7 @@ def _is_result(line: Mapping[str, Any]) -> bool:
 def _read_requests(odd: Sequence[OddRows]) -> dict[str, _Request]:
     requests: dict[str, _Request] = {}
     for each in odd:
-        for place, row in read_rows(each.file, each):
+        for place, row in _lines(each):
             each.read(place, _add_request, requests, row, f"{each.file.name}, {place}")
     return requests
 
@@ -95,7 +126,8 @@ def _add_request(requests: dict[str, _Request], row: Mapping[str, Any], place: s
     custom_id = _custom_id(row)
     if custom_id in requests:
         raise InvalidInput(f"custom_id {custom_id!r} is that of {requests[custom_id].place} too")
-    requests[custom_id] = _Request(place, row["body"])
+    body = anthropic.as_request(row["params"]) if anthropic.is_request(row) else row["body"]
+    requests[custom_id] = _Request(place, body)
 
 
 def _joined(requests: Mapping[str, _Request], answered: Sequence[LoggedCall]) -> tuple[list[LoggedCall], list[str]]:
@@ -126,6 +158,7 @@ def _call(row: Mapping[str, Any], place: str, requests: Mapping[str, _Request]) 
     if not _is_result(row):
         raise InvalidInput("is no result of a batch")
     custom_id = _custom_id(row)
+    row = anthropic.as_result(row) if anthropic.is_result(row) else row
     response = mapping(row.get("response"), "response")
     body = mapping(response.get("body"), "response.body")
     created = moment(number(body.get("created", body.get("created_at"))))
@@ -159,7 +192,9 @@ def _unanswered(custom_id: str, request: _Request) -> LoggedCall:
     )
 
 
-def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request], notes: Sequence[str]) -> LoggedRun:
+def _requests_alone(
+    files: Sequence[LogFile], requests: Mapping[str, _Request], notes: Sequence[str], *, tool: str
+) -> LoggedRun:
     """Return requests as cases, by the ids that their results have when they are read alone."""
     with naming(files[0]):
         if not requests:
@@ -169,9 +204,8 @@ def _requests_alone(files: Sequence[LogFile], requests: Mapping[str, _Request], 
         stems = {call.case_id for call in numbered}
         if any(f"{stem}:" in call.case_id for stem in stems for call in asked_calls if stem not in requests):
             numbered = asked_calls
-        [run] = calls.logged_runs(
-            numbered, tool="OpenAI Batch API", title=calls.title([file.name for file in files]), notes=notes
-        )
+        title = calls.title([file.name for file in files])
+        [run] = calls.logged_runs(numbered, tool=tool, title=title, notes=notes)
         return replace(run, status="incomplete")
 
 

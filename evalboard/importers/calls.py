@@ -14,7 +14,7 @@ from evalboard.contract.suite_limits import MAX_ID_CHARS
 from evalboard.core.digest import digest_json
 from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import backends, responses_api
+from evalboard.importers import anthropic, backends, responses_api
 from evalboard.importers.completions import answers, content_text, count, read_usage
 from evalboard.importers.field_values import objects, text, whole
 from evalboard.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
@@ -51,6 +51,7 @@ SAMPLING = {
 _VENDOR = re.compile(
     r"\A(?:anthropic/(?=claude)|openai/(?=gpt-(?!oss)|chatgpt-|o[1-9])|(?:google|gemini|vertex_ai)/(?=gemini-))"
 )
+MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
 COPIES = "{n} came again with the id of an earlier response: copies of one answer, kept once and counted as no repeat."
 
 
@@ -59,8 +60,9 @@ class LoggedCall:
     """One request with its answers, as a reader found it.
 
     `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
-    `index` is the tool's number of the case. `responses` carry no case and repeat yet. `place` is the file and line,
-    for messages. `is_completion` says that the prompt was sent as it is, to `/v1/completions`.
+    `index` is the tool's number of the case, `target` what its answer is compared with. `responses` carry no case and
+    repeat yet. `place` is the file and line, for messages. `is_completion` says that the prompt was sent as it is, to
+    `/v1/completions`.
     """
 
     place: str
@@ -76,6 +78,7 @@ class LoggedCall:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     is_completion: bool = False
+    target: Any = None
 
     @property
     def is_answered(self) -> bool:
@@ -104,6 +107,8 @@ def read_call(
     headers, base_url = headers or {}, backends.address(url)
     if responses_api.is_response(body):
         body = responses_api.as_completion(body)
+    if anthropic.is_message(body):
+        body, request = anthropic.as_completion(body), anthropic.as_request(request) if request else {}
     messages, tools = prompt(request), tuple(objects(request.get("tools"), "tools"))
     served_by = backends.served_by(headers=headers, body=body, base_url=base_url)
     usage = read_usage(body)
@@ -224,7 +229,7 @@ def slug(name: str) -> str:
 
 def title(names: Iterable[str]) -> str:
     """Return what a run out of files of these names is called."""
-    stems = [PurePath(name).stem for name in names]
+    stems = [PurePath(re.sub(r"\.(gz|zst)\Z", "", name)).stem for name in names]
     more = f" and {len(stems) - 1} more" if len(stems) > 1 else ""
     return f"{stems[0][:150]}{more}"
 
@@ -249,7 +254,6 @@ def logged_run(
     title: str,
     slug: str = "",
     model: str = "",
-    scorers: Sequence[str] = (),
     own_ids: Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
@@ -291,7 +295,7 @@ def logged_run(
         responses=responses,
         base_url=urls.pop() if len(urls) == 1 else "",
         sampling=sampling,
-        scorers=tuple(scorers),
+        scorers=score_names(responses),
         own_ids=tuple(own_ids),
         labels=labels or {},
         failure=errors[0] if is_failed and errors else "",
@@ -300,6 +304,14 @@ def logged_run(
         notes=(*notes, *remarks),
         n_repeats=max(response.repeat for response in responses) if has_numbers and responses else None,
     )
+
+
+def score_names(responses: Iterable[LoggedResponse]) -> tuple[str, ...]:
+    """Return what the scores of a log are called, in the order in which they come. Raises InvalidInput for too many."""
+    names = tuple(dict.fromkeys(name for response in responses for name in response.scores))
+    if len(names) > MAX_SCORERS:
+        raise InvalidInput(f"holds {len(names):,} kinds of scores; the most is {MAX_SCORERS}")
+    return names
 
 
 def _without_copies(calls: Sequence[LoggedCall]) -> tuple[list[LoggedCall], int]:
@@ -356,7 +368,10 @@ def _cases(calls: Sequence[LoggedCall]) -> tuple[LoggedCase, ...]:
         case = cases.get(call.case_id)
         if case is None or not case.messages:
             index = call.index if case is None else case.index
-            cases[call.case_id] = LoggedCase(id=call.case_id, messages=call.messages, index=index, tools=call.tools)
+            target = call.target if case is None or case.target is None else case.target
+            cases[call.case_id] = LoggedCase(
+                id=call.case_id, messages=call.messages, target=target, index=index, tools=call.tools
+            )
         elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
             raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")
     return tuple(cases.values())

@@ -1,4 +1,4 @@
-"""Raw answers of OpenAI-compatible servers: chat completions, old ones or the Responses API in lines; event streams.
+"""Raw answers in lines: chat completions, old ones, the Responses API or Anthropic's messages; event streams.
 
 A line is a response as it came, or an object with `request`, `response` and what else the caller kept of the call.
 """
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import batch, calls
+from evalboard.importers import anthropic, batch, calls
 from evalboard.importers.backends import read_headers
 from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import error_words
@@ -52,14 +52,17 @@ def _is_chat(file: LogFile) -> bool:
 
 
 def _is_body(line: Mapping[str, Any]) -> bool:
-    return isinstance(line.get("choices"), list) or line.get("object") == "response" or is_chunk(line)
+    is_known = line.get("object") == "response" or anthropic.is_message(line)
+    return isinstance(line.get("choices"), list) or is_known or is_chunk(line)
 
 
 def _is_wrapped(line: Mapping[str, Any]) -> bool:
     """Whether a caller put the response beside the request and its own facts."""
     request, response = line.get("request"), line.get("response")
     has_request = isinstance(request, Mapping) and bool({"messages", "prompt", "input"} & set(request))
-    return has_request or (isinstance(response, Mapping) and ("choices" in response or "error" in response))
+    if not isinstance(response, Mapping):
+        return has_request
+    return has_request or "choices" in response or "error" in response or anthropic.is_message(response)
 
 
 def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:

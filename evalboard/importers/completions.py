@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evalboard.core.answer import AnswerParts, as_function, join_parts
+from evalboard.core.digest import canonical_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import Ending, plain_word, read_ending
 from evalboard.importers import tokens
@@ -146,6 +147,22 @@ def message_text(message: Mapping[str, Any], *, dropped: list[str] | None = None
         calls = [old]
     functions = tuple(map(as_function, calls))
     return join_parts(AnswerParts(content_text(message.get("content")), text(message.get("refusal")), functions))
+
+
+def output_text(output: Any) -> str:
+    """Return what a tool keeps of an answer as one text: a text, any other JSON, or a message with its calls.
+
+    The calls may stand alone, as a list, or as one old call.
+    """
+    if output is None or isinstance(output, str):
+        return output or ""
+    if isinstance(output, Mapping) and (output.get("tool_calls") or output.get("function_call")):
+        return message_text(output)
+    if isinstance(output, list) and output and all(isinstance(one, Mapping) and "function" in one for one in output):
+        return message_text({"tool_calls": output})
+    if isinstance(output, Mapping) and output.keys() == {"name", "arguments"}:
+        return message_text({"function_call": output})
+    return canonical_json(output).decode("utf-8", "surrogatepass")
 
 
 def ending_problem(word: str, *, native: str = "", error: str = "") -> str:

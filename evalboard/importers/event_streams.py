@@ -8,8 +8,8 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from evalboard.importers.completions import REASONING_FIELDS, content_text, error_words, read_reasoning
 from evalboard.importers.field_values import label, mapping, objects, text, whole
-from evalboard.importers.files import LogFile
-from evalboard.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES, naming, parse, parse_value
+from evalboard.importers.files import MAX_BYTES, LogFile
+from evalboard.importers.json_files import MAX_DOCUMENT_BYTES, naming, parse, parse_value
 
 DONE = b"[DONE]"
 BROKEN_OFF = "The stream breaks off before the answer ends."
@@ -45,10 +45,10 @@ def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
     Raises InvalidInput naming file and line.
     """
-    if file.size > MAX_BYTES:
+    if file.content_size > MAX_BYTES:
         with naming(file):
             raise InvalidInput(f"is a file of more than {MAX_BYTES >> 20} MiB, the most that is read")
-    with file.path.open("rb") as stream, naming(file):
+    with file.open() as stream, naming(file):
         for number, value in _data(iter(partial(stream.readline, MAX_DOCUMENT_BYTES), b"")):
             yield number, None if value == DONE else parse(value, where=f"line {number}")
 

@@ -1,24 +1,39 @@
-"""The files of a log as they were uploaded, and their beginnings, by which formats are recognised."""
+"""The files of a log as they were given, compressed or not, and their beginnings, by which formats are recognised."""
 
 import hashlib
+import io
 import json
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import zstandard
 
 from evalboard.core.document import MAX_DEPTH
+from evalboard.core.errors import InvalidInput
 
 HEAD_BYTES = 64 << 10
+MAX_BYTES = 512 << 20  # of one file, and of what one file unpacks to
+MAX_WINDOW = 1 << 27  # the largest that Zstandard's own command line writes
+# How a compressed file begins, what its name ends in, and what unpacks it.
+_PACKED = (
+    (b"\x1f\x8b", ".gz", partial(zlib.decompressobj, 16 + zlib.MAX_WBITS)),
+    (b"\x28\xb5\x2f\xfd", ".zst", lambda: zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()),
+)
+_PART_BYTES = 1 << 10  # read at a time: it unpacks to 32 MiB at most, whatever it holds
 
 _OPENING = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """One uploaded file: the name that its sender gave, which is never used as a path, and where it lies for now.
+    """One file: the name that its sender gave, which is never used as a path, and where it lies for now.
 
-    Its beginning is read and parsed once, however many formats look at it.
+    `size` and `sha256` are the file's own; everything else is about its content, which is unpacked where the file is
+    compressed. Its beginning is read and parsed once, however many formats look at it.
     """
 
     name: str
@@ -34,6 +49,30 @@ class LogFile:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @cached_property
+    def content_size(self) -> int:
+        """Return how many bytes the content has. Raises InvalidInput, without the file's name, as `open` does."""
+        if self._packing is None:
+            return self.size
+        with self.open() as content:
+            return sum(map(len, iter(partial(content.read, 1 << 20), b"")))
+
+    @property
+    def plain_name(self) -> str:
+        """Return the name of the content: without the ending of what compressed it."""
+        return self.name if self._packing is None else self.name.removesuffix(self._packing[0])
+
+    @property
+    def is_packed(self) -> bool:
+        return self._packing is not None
+
+    @cached_property
+    def _packing(self) -> tuple[str, Any] | None:
+        """What the name of a compressed file ends in, and what unpacks it."""
+        with self.path.open("rb") as file:
+            head = file.read(4)
+        return next(((ending, make) for magic, ending, make in _PACKED if head.startswith(magic)), None)
+
+    @cached_property
     def start(self) -> str:
         """Return the first characters, without the white space before them."""
         return start_of(self.head(HEAD_BYTES))
@@ -44,15 +83,73 @@ class LogFile:
         return first_object_of(self.start)
 
     def head(self, n: int = 4096) -> bytes:
-        """Return the first bytes, by which a format is recognised."""
-        with self.path.open("rb") as file:
-            return file.read(n)
+        """Return the first bytes, by which a format is recognised; of a damaged file what comes before the damage."""
+        parts: list[bytes] = []
+        with self.open() as content, suppress(InvalidInput):
+            while n and (part := content.read1(n)):
+                parts.append(part)
+                n -= len(part)
+        return b"".join(parts)
 
     def tail(self, n: int = 4096) -> bytes:
         """Return the last bytes, where a zip lists its members."""
+        if self._packing is not None:
+            with suppress(InvalidInput):
+                return self.read()[-n:]
+            return b""
         with self.path.open("rb") as file:
             file.seek(max(self.size - n, 0))
             return file.read(n)
+
+    def open(self) -> io.BufferedReader:
+        """Open the content, which can be sought in where the file is not compressed.
+
+        Reading raises InvalidInput, without the file's name, where it is damaged or unpacks to more than MAX_BYTES.
+        """
+        file = self.path.open("rb")
+        return file if self._packing is None else io.BufferedReader(_Unpacked(file, self._packing[1]), 1 << 16)
+
+    def read(self) -> bytes:
+        """Return the whole content; raises what reading does."""
+        with self.open() as content:
+            return content.read()
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a compressed file, which may be of several parts, one after another."""
+
+    def __init__(self, file: BinaryIO, make: Any) -> None:
+        self._file, self._make, self._unpacker = file, make, make()
+        self._rest, self._n_bytes = memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest and (part := self._file.read(_PART_BYTES)):
+            self._rest = memoryview(b"".join(self._unpack(part)))
+            self._n_bytes += len(self._rest)
+            if self._n_bytes > MAX_BYTES:
+                raise InvalidInput(f"unpacks to more than {MAX_BYTES >> 20} MiB, the most that is read")
+        if not self._rest and not self._unpacker.eof:
+            raise InvalidInput("is compressed, and its end is missing. Was it cut short on its way?")
+        n = min(len(buffer), len(self._rest))
+        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
+        return n
+
+    def _unpack(self, packed: bytes) -> Any:
+        try:
+            while packed:
+                if self._unpacker.eof:
+                    self._unpacker = self._make()
+                yield self._unpacker.decompress(packed)
+                packed = self._unpacker.unused_data
+        except (zlib.error, zstandard.ZstdError) as error:
+            raise InvalidInput(f"is compressed, and damaged: {error}") from error
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def start_of(head: bytes) -> str:

@@ -5,8 +5,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts
+from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts, scored_lines
 from evalboard.importers.files import LogFile
+from evalboard.importers.json_files import naming
 from evalboard.importers.records import LoggedRun
 from evalboard.importers.scales import parse_scale, read_scores
 
@@ -35,6 +36,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "promptfoo": promptfoo,
         "batch": batch,
         "litellm": litellm,
+        "scores": scored_lines,
         "chat": chat,
         "rollouts": rollouts,
     }
@@ -52,6 +54,9 @@ def read_logs(
     scale: of scores beyond 0 to 1, as in 0..10; "" where nobody names one. Raises InvalidInput: at `scale`; at `format`
     where it is unknown, or is to be found out and none fits; else as its reader does.
     """
+    for file in files:
+        with naming(file):
+            _ = file.content_size  # whether it unpacks at all, before anything is made of it
     name = _recognised(files) if format == AUTO else format
     if name not in FORMATS:
         raise InvalidInput("The log cannot be read.", fields={"format": f"Must be {AUTO} or one of: {_known()}."})
@@ -59,10 +64,14 @@ def read_logs(
     return name, [read_scores(run, on_scale) for run in FORMATS[name].read(files)]
 
 
+def recognise(files: Sequence[LogFile]) -> str:
+    """Return the name of the format that all these files are in, "" where none fits. Never raises."""
+    return next((name for name, reader in FORMATS.items() if reader.recognises(files)), "")
+
+
 def _recognised(files: Sequence[LogFile]) -> str:
-    for name, reader in FORMATS.items():
-        if reader.recognises(files):
-            return name
+    if name := recognise(files):
+        return name
     names = ", ".join(file.name for file in files)
     wrong = f"No known format fits {names}. Name it, if it is one of: {_known()}."
     raise InvalidInput("The log is of no known format.", fields={"format": wrong})

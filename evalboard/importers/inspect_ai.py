@@ -7,15 +7,13 @@ from typing import Any
 
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import backends, inspect_shape
-from evalboard.importers.calls import detail, slug
+from evalboard.importers.calls import detail, score_names, slug
 from evalboard.importers.field_values import label, mapping, moment, rows, shortened, text, whole
 from evalboard.importers.files import LogFile
 from evalboard.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
 from evalboard.importers.json_files import MAX_DOCUMENT_BYTES, OddRows, naming, parse, read_object
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
 from evalboard.importers.zip_members import Members, is_zip
-
-MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
@@ -35,7 +33,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
 def _is_log(file: LogFile) -> bool:
     if is_zip(file):
         # The first member is of a log's start, the last one its header. No other format is a zip.
-        return b"_journal/" in file.head() or b"header.json" in file.tail() or file.name.endswith(".eval")
+        return b"_journal/" in file.head() or b"header.json" in file.tail() or file.plain_name.endswith(".eval")
     about = file.first_object.get("eval")
     return isinstance(about, dict) and "task" in about
 
@@ -57,7 +55,7 @@ def _member(members: Members, name: str) -> dict[str, Any]:
 
 
 def _read_json(file: LogFile) -> LoggedRun:
-    if file.size > MAX_DOCUMENT_BYTES:
+    if file.content_size > MAX_DOCUMENT_BYTES:
         most = f"{MAX_DOCUMENT_BYTES >> 20} MiB"
         raise InvalidInput(f"is one JSON text of more than {most}; `inspect log convert --to eval` makes a .eval of it")
     log = read_object(file, inspect_shape.LOG)
@@ -100,7 +98,7 @@ def _read_log(
         responses=responses,
         base_url=base_url,
         sampling=agreed,
-        scorers=_scorers(responses, results),
+        scorers=in_order(score_names(responses), results),
         own_ids=tuple(_own_ids(about)),
         labels=_labels(about),
         failure=_failure(header, status),
@@ -162,13 +160,6 @@ def _agreed_sampling(samples: Sequence[ReadSample]) -> tuple[dict[str, Any], lis
     differing = [name for name in names if any(sampling.get(name) != given[0].get(name) for sampling in given)]
     agreed = {name: given[0][name] for name in names if name not in differing}
     return agreed, [f"{name} differs between samples, and is not among the run's settings." for name in differing]
-
-
-def _scorers(responses: Iterable[LoggedResponse], results: Mapping[str, Any]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name for response in responses for name in response.scores))
-    if len(names) > MAX_SCORERS:
-        raise InvalidInput(f"holds {len(names):,} kinds of scores; the most is {MAX_SCORERS}")
-    return in_order(names, results)
 
 
 def _status(

@@ -16,9 +16,8 @@ import msgspec
 from evalboard.core.document import MAX_DEPTH, is_too_deep
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import quick_json
-from evalboard.importers.files import LogFile
+from evalboard.importers.files import MAX_BYTES, LogFile
 
-MAX_BYTES = 512 << 20  # of one file, and of what one file unpacks to
 MAX_DOCUMENT_BYTES = 128 << 20  # of one JSON text: a line, a member of a zip, or a whole .json; it is held in memory
 MAX_INTEGER_DIGITS = quick_json.DIGITS_AT_MOST  # beyond it neither float64 nor other JSON readers follow
 
@@ -65,9 +64,9 @@ class OddRows:
 def read_object(file: LogFile, shape: Shape | None = None) -> dict[str, Any]:
     """Return the one JSON object that a file holds; `shape` as of `parse`. Raises InvalidInput naming the file."""
     with naming(file):
-        if file.size > MAX_DOCUMENT_BYTES:
+        if file.content_size > MAX_DOCUMENT_BYTES:
             raise InvalidInput(_too_large("is one JSON text", MAX_DOCUMENT_BYTES))
-        return parse(file.path.read_bytes(), where="", shape=shape)
+        return parse(file.read(), where="", shape=shape)
 
 
 def read_lines(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -75,11 +74,11 @@ def read_lines(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[int,
 
     odd: counts the lines, and takes those that hold no object.
     """
-    if file.size > MAX_BYTES:
+    if file.content_size > MAX_BYTES:
         with naming(file):
             raise InvalidInput(_too_large("is a file", MAX_BYTES))
     number = 0
-    with file.path.open("rb") as stream:
+    with file.open() as stream:
         while line := stream.readline(MAX_DOCUMENT_BYTES + 1):
             number += 1
             with naming(file):
@@ -111,11 +110,11 @@ def read_rows(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[str, 
 
 def _list_items(file: LogFile, odd: OddRows) -> Iterator[tuple[str, dict[str, Any]]]:
     with naming(file):
-        if file.size > MAX_DOCUMENT_BYTES:
+        if file.content_size > MAX_DOCUMENT_BYTES:
             raise InvalidInput(
                 f"is one list of more than {MAX_DOCUMENT_BYTES >> 20} MiB; one object a line can be more"
             )
-        values = parse_value(file.path.read_bytes(), where="")
+        values = parse_value(file.read(), where="")
         odd.n_rows = len(values)
     for n, value in enumerate(values, start=1):
         if isinstance(value, dict):

@@ -104,7 +104,7 @@ def _is_results(file: LogFile) -> bool:
 
 
 def _base(file: LogFile) -> str:
-    return file.name.replace("\\", "/").rpartition("/")[2]
+    return file.plain_name.replace("\\", "/").rpartition("/")[2]
 
 
 def _named(file: LogFile) -> _Samples:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from evalboard.core.digest import canonical_json, digest_json
+from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import backends, calls
 from evalboard.importers.calls import LoggedCall
-from evalboard.importers.completions import MAX_ERROR_CHARS, count, ending_problem, message_text
+from evalboard.importers.completions import MAX_ERROR_CHARS, count, ending_problem, output_text
 from evalboard.importers.field_values import (
     SideFields,
     http_date,
@@ -132,7 +132,6 @@ def _run(
     results = [result for result, call in zip(results, calls_read, strict=True) if call is not None]
     if not made:
         return None
-    scorers = list(dict.fromkeys(name for call in made for one in call.responses for name in one.scores))
     prompt_name = text(mapping(results[0][1].get("prompt"), "prompt").get("label")) if n_prompts > 1 else ""
     name = text(mapping(evaluation.config.get("tags"), "config.tags").get("suite"))
     name = name or text(evaluation.config.get("description"))
@@ -144,7 +143,6 @@ def _run(
         title=title or calls.title([evaluation.file.name]),
         slug=slug,
         model=text(config.get("model")) or _model(provider_id),
-        scorers=scorers,
         own_ids=tuple(_own_ids(evaluation, [result for _, result in results])),
         labels=_labels(evaluation),
         notes=_notes(results),
@@ -181,7 +179,7 @@ def _response(
     return LoggedResponse(
         case_id="",
         repeat=1,
-        text="" if error else _output(response),
+        text="" if error else output_text(response.get("output")),
         error=error,
         finish_reason=text(response.get("finishReason")),
         dropped=tuple(beside.dropped),
@@ -205,20 +203,6 @@ def _error(result: Mapping[str, Any], response: Mapping[str, Any]) -> str:
     if not is_error:
         return ending_problem(text(response.get("finishReason")))
     return (words or "promptfoo holds no output of this call.")[:MAX_ERROR_CHARS]
-
-
-def _output(response: Mapping[str, Any]) -> str:
-    """Return an output as one text. Where the model made calls, it is a message, its calls, or its one old call."""
-    output = response.get("output")
-    if output is None or isinstance(output, str):
-        return output or ""
-    if isinstance(output, Mapping) and (output.get("tool_calls") or output.get("function_call")):
-        return message_text(output)
-    if isinstance(output, list) and output and all(isinstance(one, Mapping) and "function" in one for one in output):
-        return message_text({"tool_calls": output})
-    if isinstance(output, Mapping) and output.keys() == {"name", "arguments"}:
-        return message_text({"function_call": output})
-    return canonical_json(output).decode("utf-8", "surrogatepass")
 
 
 def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:

@@ -8,20 +8,21 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import BinaryIO
 
 import zstandard
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers.files import LogFile
-from evalboard.importers.json_files import MAX_BYTES, MAX_DOCUMENT_BYTES
+from evalboard.importers.files import MAX_BYTES, MAX_WINDOW, LogFile
+from evalboard.importers.json_files import MAX_DOCUMENT_BYTES
 
 MAX_MEMBERS = 10_000
 MAX_RATIO = 100  # of unpacked to packed, for members larger than RATIO_FROM
 RATIO_FROM = 1 << 20
 ZSTANDARD = 93
 
-_MAX_WINDOW = 1 << 27  # the largest that Zstandard's own command line writes
 _CHUNK = 1 << 16
 _ENTRY = b"PK\x01\x02"  # begins each entry of the directory
 _LOCAL = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
@@ -43,14 +44,16 @@ class Members:
     """
 
     def __init__(self, file: LogFile) -> None:
-        if file.size > MAX_BYTES:
+        if file.content_size > MAX_BYTES:
             raise InvalidInput(f"is a file of more than {MAX_BYTES >> 20} MiB, the most that is read")
+        self._open: Callable[[], BinaryIO] = file.open
+        if file.is_packed:  # once more, as a whole
+            self._open = partial(io.BytesIO, file.read())
         if _n_entries(file) > MAX_MEMBERS:
             raise InvalidInput(f"is a zip of more than {MAX_MEMBERS:,} members")
-        self._file = file
         self._left = MAX_BYTES
         try:
-            with zipfile.ZipFile(file.path) as archive:
+            with self._open() as content, zipfile.ZipFile(content) as archive:
                 listed = archive.infolist()
         except _UNREADABLE as error:
             raise InvalidInput(f"is a zip that cannot be read: {error}. Was it cut short on its way?") from error
@@ -81,7 +84,7 @@ class Members:
         return content
 
     def _packed(self, entry: zipfile.ZipInfo) -> bytes:
-        with self._file.path.open("rb") as stream:
+        with self._open() as stream:
             stream.seek(entry.header_offset)
             signature, name, extra = _LOCAL.unpack(stream.read(_LOCAL.size))
             if signature != b"PK\x03\x04":
@@ -99,7 +102,7 @@ def _unpacked(packed: bytes, method: int, size: int) -> bytes:
     if method != ZSTANDARD:
         raise InvalidInput(f"holds a member compressed by method {method}; stored, deflate and Zstandard are read")
     # Writers split large members into frames, one after another.
-    reader = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).stream_reader(packed, read_across_frames=True)
+    reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(packed, read_across_frames=True)
     return b"".join(_parts(reader, size + 1))
 
 
@@ -112,7 +115,7 @@ def _parts(reader: zstandard.ZstdDecompressionReader, most: int) -> Iterator[byt
 def _n_entries(file: LogFile) -> int:
     """Count what looks like an entry of a directory, before anything keeps them all."""
     n, tail = 0, b""
-    with file.path.open("rb") as stream:
+    with file.open() as stream:
         while part := stream.read(1 << 20):
             n += (tail + part).count(_ENTRY)
             tail = part[-len(_ENTRY) + 1 :]

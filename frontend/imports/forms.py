@@ -15,9 +15,10 @@ WHOSE = {
     "inspect": "Inspect AI: .eval or .json",
     "lm_eval": "lm-evaluation-harness: results and samples",
     "promptfoo": "promptfoo: its JSON output",
-    "batch": "OpenAI Batch API, vllm run-batch: input and output",
+    "batch": "batches of OpenAI, Anthropic, vllm run-batch: input and output",
     "litellm": "LiteLLM: the gateway's log",
-    "chat": "chat completions, one a line",
+    "scores": "lines with answers and scores, from any tool",
+    "chat": "chat completions or Anthropic’s messages, one a line",
     "rollouts": "rollouts with the sampler’s and the trainer’s logprobs",
 }
 

@@ -18,8 +18,7 @@ from django.conf import settings
 
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput
 from evalboard.importers import wire
-from evalboard.importers.files import LogFile
-from evalboard.importers.json_files import MAX_BYTES
+from evalboard.importers.files import MAX_BYTES, LogFile
 from evalboard.importers.records import LoggedRun
 
 MAX_RECORD_BYTES = MAX_BYTES  # of all records that a log is read as; texts that a file holds once may stand in many

@@ -1,10 +1,12 @@
 """POST /imports/: a log is read once, what is wrong with it is named, and nothing of it stays behind."""
 
+import gzip
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client, RequestFactory
 from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
@@ -44,6 +46,22 @@ def test_a_log_is_read_once(api: Api, spool: Path) -> None:
     assert (file["name"], file["size"], len(file["sha256"])) == ("output-0.jsonl", len(LOG), 64)
     assert found["runs"] == api.get("/runs/").json()["results"]
     assert list(spool.iterdir()) == []
+
+
+def test_a_compressed_log_is_read_and_kept_as_what_it_was_sent_as(api: Api) -> None:
+    packed = gzip.compress(LOG)
+    answer = send(api, packed)
+    assert (answer.status_code, answer.json()["runs"][0]["status"]) == (201, "finished")
+    assert answer.json()["files"][0]["size"] == len(packed)
+    assert send(api, LOG).json()["runs"][0]["id"] == answer.json()["runs"][0]["id"]
+
+
+def test_a_bomb_ends_as_one_sentence(api: Api, settings: Any) -> None:
+    settings.IMPORT_MEMORY_BYTES = 400 << 20
+    bomb = zstandard.compress(bytes(600 << 20), 1)
+    answer = send(api, bomb)
+    assert answer.status_code == 400
+    assert answer.json()["fields"] == {"output-0.jsonl": "unpacks to more than 512 MiB, the most that is read"}
 
 
 def test_a_log_answers_the_cases_of_a_suite_that_is_named(api: Api) -> None:

@@ -1,11 +1,15 @@
 """`evalboard import`."""
 
+import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+import zstandard
 
 from runs.models import ImportRecord
 from tests import build
@@ -39,10 +43,12 @@ def test_suite_and_format_are_sent_and_json_is_the_whole_answer(evalboard: Call,
 
 
 def test_what_is_wrong_is_one_sentence_and_64(evalboard: Call, log: str, tmp_path: Path) -> None:
+    (tmp_path / "diaries").mkdir()
+    (tmp_path / "diaries" / "monday.txt").write_text("Dear diary")
     (tmp_path / "notes.txt").write_text("Dear diary")
     for arguments, words in (
         (["no/such.eval"], "no/such.eval cannot be read: No such file"),
-        ([str(tmp_path)], "cannot be read: Is a directory"),
+        ([str(tmp_path / "diaries")], "diaries holds no log: no known format fits any of its 1 files."),
         ([str(tmp_path / "notes.txt")], "No known format fits notes.txt"),
         ([log, "--format", "inspect"], "output.jsonl"),
     ):
@@ -55,3 +61,26 @@ def test_what_is_wrong_is_one_sentence_and_64(evalboard: Call, log: str, tmp_pat
 def test_a_server_that_is_not_there_is_4(evalboard: Call, log: str) -> None:
     done = evalboard("import", log, EVALBOARD_URL="http://127.0.0.1:9")
     assert (done.returncode, "does not answer" in done.stderr) == (4, True)
+
+
+def test_a_folder_gives_its_logs_compressed_ones_too_and_says_what_it_left_out(evalboard: Call, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "monday").mkdir(parents=True)
+    (tmp_path / "logs" / ".cache").mkdir()
+    line = b'{"suite": "%s", "case": "sky", "answer": "blue", "score": 1}\n'
+    (tmp_path / "logs" / "a.jsonl").write_bytes(line % b"one")
+    (tmp_path / "logs" / "monday" / "b.jsonl.gz").write_bytes(gzip.compress(line % b"two"))
+    (tmp_path / "logs" / "monday" / "c.jsonl.zst").write_bytes(zstandard.compress(line % b"three"))
+    (tmp_path / "logs" / ".cache" / "d.jsonl").write_bytes(line % b"four")
+    (tmp_path / "logs" / "run.log").write_text("started")
+    done = evalboard("import", str(tmp_path / "logs"))
+    assert (done.returncode, done.stderr) == (0, "No known format fits run.log: left out.\n")
+    assert "read as scores: 3 runs imported." in done.stdout
+    assert [each["name"] for each in ImportRecord.objects.get().files] == ["a.jsonl", "b.jsonl.gz", "c.jsonl.zst"]
+
+
+def test_a_log_comes_by_standard_input(variables: dict[str, str], environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "evalboard", "import", "-"]
+    log = gzip.compress(b'{"case": "sky", "answer": "blue"}\n')
+    done = subprocess.run(command, input=log, capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [each["name"] for each in ImportRecord.objects.get().files] == ["stdin"]

@@ -33,6 +33,7 @@ REAL = {
     "promptfoo": (12, ["promptfoo/out_fp32.json"]),
     "batch": (5, ["vllm_run_batch/batch_input.jsonl", "vllm_run_batch/batch_output.jsonl"]),
     "litellm": (5, ["litellm/proxy.jsonl"]),
+    "scores": (4, ["scored_lines/sentences.jsonl"]),
     "chat": (4, ["openai_chat/chat_fp32.jsonl"]),
     "rollouts": (4, ["rollouts/plain_fp32.jsonl"]),
 }
@@ -86,11 +87,20 @@ SHAPES = {
     "batch": [
         batch_log.output({"sky": "Blue."}),
         json.dumps({"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": BATCH_BODY}),
+        json.dumps({"custom_id": "a", "params": {"model": "m", "max_tokens": 9, "messages": []}}),
+        json.dumps({"requests": [{"custom_id": "a", "params": {"model": "m", "max_tokens": 9, "messages": []}}]}),
+        json.dumps({"custom_id": "a", "result": {"type": "expired"}}),
+    ],
+    "scores": [
+        json.dumps({"answer": "Blue."}),
+        json.dumps({"prompt": "Which colour has the sky?", "answer": "Blue."}),
+        json.dumps({"id": 1, "question": "Which colour has the sky?", "answer": None, "scores": {"right": True}}),
     ],
     "litellm": [json.dumps(PAYLOAD), json.dumps({"response": {"choices": [CHOICE]}, "response_headers": HEADERS})],
     "chat": [
         json.dumps({"id": "a", "choices": [CHOICE]}),
         json.dumps({"doc_id": "a", "request": BATCH_BODY, "response": {"choices": [CHOICE]}}),
+        json.dumps({"id": "a", "type": "message", "role": "assistant", "content": [{"type": "text", "text": "Blue."}]}),
         json.dumps({"object": "response", "status": "completed", "output": []}),
         'data: {"id": "a", "choices": [{"index": 0, "delta": {"content": "Blue."}}]}\n\n',
     ],
@@ -102,6 +112,7 @@ NAMES = {
     "promptfoo": ["results.json", "output.json", "out.jsonl"],
     "batch": ["batch_input.jsonl", "batch_output.jsonl", "batch_abc_output.jsonl"],
     "litellm": ["proxy.jsonl"],
+    "scores": ["scores.jsonl"],
     "chat": ["chat.jsonl", "answer.sse", "responses.json"],
     "rollouts": ["rollouts.jsonl", "1.jsonl"],
 }

@@ -1,0 +1,64 @@
+"""The files of a log as a person names them: files, folders, and `-` for standard input."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from evalboard.core.errors import InvalidInput
+from evalboard.importers.files import LogFile
+
+STDIN = "-"
+MAX_LOOKED_AT = 10_000  # files in a folder
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLogs:
+    """The files to read, and the names of those in folders that no known format fits."""
+
+    files: list[LogFile] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def open_logs(paths: Sequence[Path]) -> Iterator[OpenedLogs]:
+    """Yield the files that paths name; what came by standard input is gone afterwards.
+
+    Of a folder these are the files in it, and in folders in it, that a known format fits; hidden ones are left out
+    without a word. Raises InvalidInput for a folder without such a file.
+    """
+    opened = OpenedLogs()
+    with ExitStack() as stack:
+        for path in paths:
+            if str(path) == STDIN:
+                spool = stack.enter_context(TemporaryFile())
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+                spool.flush()
+                opened.files.append(LogFile("stdin", Path(f"/dev/fd/{spool.fileno()}")))
+            elif path.is_dir():
+                _look_into(path, opened)
+            else:
+                opened.files.append(LogFile(path.name, path))
+        yield opened
+
+
+def _look_into(folder: Path, opened: OpenedLogs) -> None:
+    # Here, as it brings numpy, which a file that is only sent on does not need.
+    from evalboard.importers.formats import recognise
+
+    n_before = len(opened.files)
+    inside = (path for path in folder.rglob("*") if not any(part[0] == "." for part in path.relative_to(folder).parts))
+    paths = sorted(path for path in inside if path.is_file())
+    if len(paths) > MAX_LOOKED_AT:
+        raise InvalidInput(f"{folder} holds {len(paths):,} files; the most that is looked at is {MAX_LOOKED_AT:,}.")
+    for path in paths:
+        file = LogFile(path.name, path)
+        if recognise([file]):
+            opened.files.append(file)
+        else:
+            opened.left_out.append(path.relative_to(folder).as_posix())
+    if len(opened.files) == n_before:
+        raise InvalidInput(f"{folder} holds no log: no known format fits any of its {len(paths):,} files.")
