@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, promptfoo, rollouts, scored_lines
+from evalboard.importers import batch, chat, inspect_ai, litellm, lm_eval, looks, promptfoo, rollouts, scored_lines
 from evalboard.importers.files import LogFile
 from evalboard.importers.json_files import naming
 from evalboard.importers.records import LoggedRun
@@ -72,9 +72,8 @@ def recognise(files: Sequence[LogFile]) -> str:
 def _recognised(files: Sequence[LogFile]) -> str:
     if name := recognise(files):
         return name
-    names = ", ".join(file.name for file in files)
-    wrong = f"No known format fits {names}. Name it, if it is one of: {_known()}."
-    raise InvalidInput("The log is of no known format.", fields={"format": wrong})
+    fitting = {file.name: name for file in files if (name := recognise([file]))}
+    raise InvalidInput("The log is of no known format.", fields={"format": looks.explain(files, fitting)})
 
 
 def _known() -> str:
