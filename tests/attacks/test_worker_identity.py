@@ -72,6 +72,7 @@ def test_a_second_container_leaves_the_first_ones_worker_alone(run: RunRecord, s
     assert not run.events.filter(code="worker_lost").exists()
 
 
+@pytest.mark.nightly
 def test_a_worker_of_the_host_itself_and_one_in_a_container_leave_each_other_alone(
     run: RunRecord, start: Start
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_worker_of_the_host_itself_and_one_in_a_container_leave_each_other_alo
     assert Shard.objects.filter(status="running").count() == 3
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_gone_is_noticed_at_once_by_the_next_one_of_its_place(run: RunRecord, start: Start) -> None:
     process, gone, shard_id = start()
     process.send_signal(signal.SIGKILL)

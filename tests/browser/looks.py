@@ -1,4 +1,6 @@
-"""The looks of a page: theme and width. The gate takes one look at a page, `make nightly` all four."""
+"""The looks of a page: theme and width. The gate takes one look at every address (test_every_page.py), `make nightly`
+all four at every situation.
+"""
 
 from typing import Any
 

@@ -46,6 +46,7 @@ def test_a_token_is_made_copied_and_revoked(admin):
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_pages_are_quiet_fit_and_have_no_barrier(admin, theme, width):
     watched, person = admin(theme=theme, width=width)

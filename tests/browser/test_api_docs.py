@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ITS_OWN_MARK = "cdn.redoc.ly/redoc/logo-mini.svg"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_the_documentation_is_drawn_from_this_server_alone(live_server: Any, browser: Any, width: int) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900})

@@ -7,6 +7,7 @@ from frontend.compare import pair_address
 from tests.browser import looks
 from tests.frontend import two_runs
 from tests.frontend.two_runs import said, sure, tie
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 
@@ -27,6 +28,7 @@ def diff_of(runs, case: str = "case-005") -> str:
     return pair_address.pair_url(runs[0].pk, runs[1].pk, case, repeats=(1, 1))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
@@ -45,6 +47,7 @@ def test_two_clicks_lead_from_the_runs_comparison_to_the_outlined_flip(runs, wat
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_both_pages_are_quiet_fit_and_have_no_barrier(runs, watch, theme, width):
     watched = watch(theme=theme, width=width)
@@ -101,6 +104,7 @@ def test_x_opens_a_row_to_its_whole_answers_and_closes_it_again(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_on_a_phone_a_button_opens_a_row_to_its_whole_answers(runs, watch):
     watched = watch(width=390)
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"outcome": "all"}))
@@ -131,6 +135,7 @@ def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
     watched = watch()
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"show": "pairs"}))
@@ -158,6 +163,7 @@ def test_plotly_is_asked_for_when_a_chart_comes_into_view(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_the_flips_numbers_come_into_the_page_when_they_are_opened(runs, watch):
     watched = watch()
     watched.page.set_viewport_size({"width": 1280, "height": 300})
@@ -169,7 +175,7 @@ def test_the_flips_numbers_come_into_the_page_when_they_are_opened(runs, watch):
     watched.check()
 
 
-@pytest.mark.parametrize("address", ["compare", "pair"])
+@pytest.mark.parametrize("address", ["compare", *nightly(["pair"])])
 def test_printing_from_the_keyboard_draws_every_chart_first(runs, watch, address):
     watched = watch()
     watched.page.set_viewport_size({"width": 1280, "height": 200})
@@ -182,6 +188,7 @@ def test_printing_from_the_keyboard_draws_every_chart_first(runs, watch, address
     watched.check()
 
 
+@pytest.mark.nightly
 def test_printing_from_the_menu_opens_the_numbers_of_what_is_not_drawn(runs, watch):
     watched = watch()
     watched.page.set_viewport_size({"width": 1280, "height": 200})
@@ -191,6 +198,7 @@ def test_printing_from_the_menu_opens_the_numbers_of_what_is_not_drawn(runs, wat
     watched.check()
 
 
+@pytest.mark.nightly
 def test_without_scripts_every_position_and_number_can_be_reached(runs, watch):
     watched = watch(java_script_enabled=False)
     page = watched.page
@@ -206,6 +214,7 @@ def test_without_scripts_every_position_and_number_can_be_reached(runs, watch):
     expect(page.get_by_role("region", name="Margins and gaps by position")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_phone_shows_shared_lines_once_and_both_sides_of_the_others(runs, watch):
     page = watch(width=390).open(diff_of(runs))
     expect(page.locator(".pair-line:not(.same) .candidate").first).to_be_visible()

@@ -131,6 +131,7 @@ ADDRESSES = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_endpoints_is_quiet_fits_and_has_no_barrier(stage, watch, settings, theme, width):
     settings.ENDPOINT_HOSTS = frozenset(("*",))

@@ -107,6 +107,7 @@ def test_a_pasted_request_id_and_address_open_at_once(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_nothing_found_says_where_it_looked_and_offers_the_answers(stage, watch):
     stage.run_in("finished")
     watched = watch()
@@ -123,6 +124,7 @@ def test_nothing_found_says_where_it_looked_and_offers_the_answers(stage, watch)
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_without_scripts_the_field_leads_to_a_page_with_the_same_list(stage, watch, width):
     run = stage.run_in("finished")

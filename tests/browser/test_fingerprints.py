@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import looks
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 
@@ -20,6 +21,7 @@ def rotated(stage) -> tuple[int, int]:
     return found[0], found[1]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_fingerprint_page_is_quiet_fits_and_has_no_barrier(rotated, watch, theme, width):
     one, other = rotated
@@ -35,7 +37,7 @@ def test_every_fingerprint_page_is_quiet_fits_and_has_no_barrier(rotated, watch,
     assert barriers == []
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, *nightly([False])])
 def test_the_way_from_the_list_to_what_moved(rotated, watch, has_scripts):
     watched = watch(java_script_enabled=has_scripts)
     page = watched.page

@@ -28,6 +28,7 @@ def runs(stage):
     return baseline, candidate, ended, create_forced(run_id=baseline.pk, endpoint="local")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_fits_and_can_be_read_by_everybody(runs, watch, theme, width):
     baseline, candidate, ended, waiting = runs
@@ -72,6 +73,7 @@ def test_a_planted_mismatch_is_two_clicks_from_its_run(planted, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_pages_of_rollouts_fit_and_can_be_read_by_everybody(planted, watch, theme, width):
     watched = watch(theme=theme, width=width)

@@ -29,6 +29,7 @@ def test_a_list_of_runs_follows_and_keeps_ticks_focus_and_place(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_lists_of_runs_and_probes_show_what_ended(stage, watch):
     run = stage.start()
     watched = watch()
@@ -47,6 +48,7 @@ def test_lists_of_runs_and_probes_show_what_ended(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_the_tab_of_a_probe_says_when_it_has_ended(stage, watch):
     probe = probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})
     watched = watch()

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from runs.work import bind_bucket, claim_shard, finish_shard
 from tests.browser import looks
 from tests.frontend.stage import SLUG
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +35,7 @@ def addresses(run_id: int) -> list[str]:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.DESK)
 def test_the_way_from_the_board_to_a_token(stage, watch, theme, width):
     run = stage.run_in("finished")
@@ -53,6 +55,7 @@ def test_the_way_from_the_board_to_a_token(stage, watch, theme, width):
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_is_quiet_fits_and_has_no_barrier(stage, watch, theme, width):
     run = stage.run_in("finished")
@@ -188,6 +191,7 @@ def test_the_pages_can_be_read_with_scripts_off(stage, watch):
     expect(page.locator("[data-theme-switch]")).not_to_be_visible()
 
 
+@pytest.mark.nightly
 def test_a_page_on_paper_is_light_and_without_what_only_a_screen_can_use(stage, watch):
     run = stage.run_in("finished")
     watched = watch(theme="dark")
@@ -217,7 +221,7 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched.check()
 
 
-@pytest.mark.parametrize("name", ["Board", "Lab", "Settings"])
+@pytest.mark.parametrize("name", ["Lab", *nightly(["Board", "Settings"])])
 def test_on_a_phone_the_section_of_the_page_is_in_view(stage, watch, name):
     watched = watch(width=390)
     page = watched.open("/")
@@ -228,6 +232,7 @@ def test_on_a_phone_the_section_of_the_page_is_in_view(stage, watch, name):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_fingerprints_and_probes_are_reached_from_endpoints(stage, watch):
     watched = watch()
     page = watched.open("/endpoints/")

@@ -32,6 +32,7 @@ def ask_others() -> list[ProbeRecord]:
     return [through, *ProbeRecord.objects.filter(bypass_of=through), routing]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_probes_is_quiet_fits_and_has_no_barrier(stage, watch, theme, width):
     asked = [probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})]

@@ -11,6 +11,7 @@ from runs.release import decide_release
 from tests import build
 from tests.browser import looks
 from tests.frontend import release_runs
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 MANAGER = "release manager"
@@ -54,7 +55,7 @@ def test_the_way_from_the_board_to_a_signed_release(transactional_db: Any, watch
     watched.check()
 
 
-@pytest.mark.parametrize("kind", ["ship", "no_ship", "inconclusive", "suite_too_small", "not_comparable"])
+@pytest.mark.parametrize("kind", ["not_comparable", *nightly(["ship", "no_ship", "inconclusive", "suite_too_small"])])
 def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transactional_db: Any, watch, kind):
     made = release_runs.of_kind(kind)
     watched = watch(theme="dark", role=MANAGER)
@@ -69,6 +70,7 @@ def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transac
     assert "dark" not in ground
 
 
+@pytest.mark.nightly
 def test_a_release_of_four_gates_prints_to_one_page_too(transactional_db: Any, watch):
     made = several()
     page = watch(role=MANAGER).open(f"/releases/{made.pk}/")
@@ -76,6 +78,7 @@ def test_a_release_of_four_gates_prints_to_one_page_too(transactional_db: Any, w
     assert n_pages(page) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_every_page_of_releases_is_quiet_fits_and_has_no_barrier(transactional_db: Any, watch, theme, width):
     watched = watch(theme=theme, width=width, role=MANAGER)
@@ -93,6 +96,7 @@ def test_every_page_of_releases_is_quiet_fits_and_has_no_barrier(transactional_d
     assert barriers == []
 
 
+@pytest.mark.nightly
 def test_a_release_is_asked_for_and_signed_without_scripts(transactional_db: Any, watch):
     release_runs.policies()
     of, by = release_runs.suite(), build.process()

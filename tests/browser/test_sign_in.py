@@ -11,6 +11,7 @@ from sesame.utils import get_query_string
 from runs.access import grant_role
 from tests.browser import looks
 from tests.browser.conftest import Watched
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +36,7 @@ def stranger(browser: Browser, live_server: Any) -> Iterator[Any]:
         context.close()
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
+@pytest.mark.parametrize("has_scripts", [True, *nightly([False])])
 def test_a_link_signs_in_by_one_click(person: Any, stranger: Any, has_scripts: bool) -> None:
     watched = stranger(java_script_enabled=has_scripts)
     page = watched.open(f"/signin/{get_query_string(person)}")
@@ -46,6 +47,7 @@ def test_a_link_signs_in_by_one_click(person: Any, stranger: Any, has_scripts: b
     assert watched.complaints == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_page_of_a_link_fits_and_has_no_barrier(person: Any, stranger: Any, theme: str, width: int) -> None:
     watched = stranger(color_scheme=theme, viewport={"width": width, "height": 800})
@@ -55,6 +57,7 @@ def test_the_page_of_a_link_fits_and_has_no_barrier(person: Any, stranger: Any, 
     watched.check()
 
 
+@pytest.mark.nightly
 def test_signing_out_everywhere_ends_the_other_browser_too(person: Any, watch: Any) -> None:
     here, there = watch(role="release manager"), watch(role="release manager")
     page = here.open("/")

@@ -70,6 +70,7 @@ def test_the_table_has_the_numbers_that_are_drawn(made, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_where_the_system_sets_the_colours_bands_have_borders(made, watch):
     watched = watch(forced_colors="active")
     page = watched.open(PAGE)
@@ -81,6 +82,7 @@ def test_where_the_system_sets_the_colours_bands_have_borders(made, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_with_scripts_off_the_table_stands_for_the_chart(made, watch):
     watched = watch(java_script_enabled=False)
     page = watched.page
@@ -107,6 +109,7 @@ def test_a_mark_leads_to_its_run(made, watch):
     page.wait_for_url(f"**{at['url']}")
 
 
+@pytest.mark.nightly
 def test_a_release_manager_sets_the_baseline_from_the_head_of_the_page(made, watch_as):
     watched = watch_as("release manager")
     page = watched.open(PAGE)
@@ -121,6 +124,7 @@ def test_a_release_manager_sets_the_baseline_from_the_head_of_the_page(made, wat
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_run_is_set_as_the_baseline_from_its_own_page(made, watch_as):
     watched = watch_as("release manager", width=390)
     page = watched.open(f"/runs/{made.candidate.pk}/")

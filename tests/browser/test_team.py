@@ -40,6 +40,7 @@ def troubled_team(stage):
     return run, by, process
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_a_troubled_team_fits_and_has_no_barrier(stage, watch, theme, width):
     run, _, _ = troubled_team(stage)
@@ -76,6 +77,7 @@ def test_the_workers_page_follows_its_workers_and_keeps_what_is_open(stage, watc
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_command_that_came_later_can_be_copied(stage, watch):
     stage.worker()
     watched = watch(permissions=["clipboard-read", "clipboard-write"])
@@ -91,6 +93,7 @@ def test_a_command_that_came_later_can_be_copied(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_run_tells_of_its_lost_worker_while_it_goes_on(stage, watch):
     run, by = stage.start(), stage.worker("node-1")
     process = stage.engine(by)

@@ -81,6 +81,7 @@ def decoded(new_run: Callable[..., RunRecord], start_worker: Start, wait_until: 
     return create_release(gates=[gate], policy="paired")
 
 
+@pytest.mark.nightly
 def test_from_the_board_to_the_token_to_a_replay_and_back(
     decoded: ReleaseRecord, watch: Callable[..., Any], record_property: Callable[[str, object], None]
 ) -> None:
@@ -121,6 +122,7 @@ def test_from_the_board_to_the_token_to_a_replay_and_back(
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_ledger_with_its_noise_fits_and_has_no_barrier(
     release: ReleaseRecord, watch: Callable[..., Any], width: int

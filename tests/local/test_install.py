@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import nightly
 from tools import install
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def pip_that_fails(venv: Path, monkeypatch: pytest.MonkeyPatch, **environment: s
     return str(failed.value)
 
 
-@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("status", [401, *nightly([403])])
 def test_an_index_that_refuses_is_named_with_what_it_wants(tmp_path, monkeypatch, status):
     with answering(status) as host:
         sentence = pip_that_fails(tmp_path, monkeypatch, PIP_INDEX_URL=f"http://{host}/simple")
@@ -99,7 +100,7 @@ def test_an_index_that_refuses_is_named_with_what_it_wants(tmp_path, monkeypatch
     assert "PIP_INDEX_URL=https://NAME:TOKEN@HOST/simple" in sentence
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("scheme", ["https", *nightly(["http"])])
 def test_a_proxy_that_wants_a_password_is_named(tmp_path, monkeypatch, scheme):
     with answering(407) as host:
         proxies = {"HTTP_PROXY": f"http://{host}", "HTTPS_PROXY": f"http://{host}"}
@@ -130,6 +131,7 @@ def test_an_index_over_plain_http_is_named_with_both_remedies(tmp_path, monkeypa
     assert "PIP_TRUSTED_HOST=index.invalid" in sentence
 
 
+@pytest.mark.nightly
 def test_an_index_without_the_package_is_named_as_the_reason(checkout):
     empty = checkout / "index"
     empty.mkdir()

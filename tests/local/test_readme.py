@@ -1,22 +1,30 @@
-"""The README's way with nothing but an API key, played as it stands there: the commands are cut out of the page."""
+"""A machine without an engine: what `make up ENGINE=none` brings, and the README's way with nothing but an API key.
+
+The README's commands are cut out of the page. All tests share one installation, in any order.
+"""
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
+from evalboard.local.children import wait_until
 from tests.core.test_suite_sample import written_target
+from tests.importers import batch_log
 from tests.local.test_lifecycle import Machine
 from tests.local.test_up import free_port
+from tests.processes import is_gone
 from tests.scripted import Received, Reply, ScriptedServer, ok, status
 from tests.scripted_answers import Answerer
 
@@ -78,6 +86,12 @@ class Reader:
             browser.post(self.link, data=form, headers={"Referer": self.link}).raise_for_status()
             return browser.get(address).raise_for_status().text
 
+    def reads(self, path: str) -> list[dict[str, Any]]:
+        """Return the rows of a list of REST."""
+        headers = {"Authorization": f"Bearer {(self.machine.data_dir / 'token').read_text().strip()}"}
+        answer = httpx.get(f"{self.machine.url}/api/v1/{path}/", headers=headers, timeout=60)
+        return list(answer.raise_for_status().json()["results"])
+
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
@@ -88,12 +102,62 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     command.chmod(0o755)
     settings = dict(each.split("=", 1) for each in SETTINGS.split())
     up = Machine(tmp_path / "data", port=free_port(), engine={**settings, KEY_NAME: KEY})
-    yield Reader(up, up.wait_for(lambda said: "url" in said)["url"], tmp_path)
-    if up.process.poll() is None:
-        up.process.terminate()
-        up.process.wait(60)
-    if up.process.stdout:
-        up.process.stdout.close()
+    try:
+        reader = Reader(up, up.wait_for(lambda said: "url" in said)["url"], tmp_path)
+        up.wait_for(
+            lambda said: "No engine is started here (ENGINE=none)" in str(said) and "no sample run" in str(said)
+        )
+        yield reader
+        family = up.family()
+        up.process.send_signal(signal.SIGINT)
+        assert up.process.wait(60) == 0
+        assert wait_until(lambda: all(map(is_gone, family)), 60), "Ctrl-C leaves nothing"
+    finally:
+        if up.process.poll() is None:
+            up.process.terminate()
+            up.process.wait(60)
+        if up.process.stdout:
+            up.process.stdout.close()
+
+
+def of_the_tour(reader: Reader) -> tuple[list[Any], ...]:
+    """Return what there is of the tour: names of endpoints and suites, runs, verdicts."""
+    endpoints, suites = ([row["slug"] for row in reader.reads(path)] for path in ("endpoints", "suites"))
+    runs = [row["id"] for row in reader.reads("runs") if row["labels"] == {"sample": "tour"}]
+    verdicts = [row["verdict"] for row in reader.reads("releases") if row["suites"] == ["sample-tour"]]
+    return [name for name in endpoints if name == "sample-tour"], suites, runs, verdicts
+
+
+def test_a_machine_without_an_engine_is_useful_with_endpoints_and_imports(reader: Reader) -> None:
+    steps = {row["step"] for row in reader.machine.said if "step" in row}
+    assert steps > {"database tables", "static files", "page", "sample suite and profiles", "sample tour"}
+    endpoints, suites, runs, verdicts = of_the_tour(reader)
+    assert (endpoints, bool(runs)) == (["sample-tour"], True)
+    assert {"sample", "sample-tour"} <= set(suites)
+    assert verdicts == ["not_comparable", "ship", "no_ship", "inconclusive"]
+    assert reader.types(".venv/bin/evalboard tour --remove").stdout == "The sample of the tour is gone.\n"
+    endpoints, _, runs, verdicts = of_the_tour(reader)
+    assert (endpoints, runs, verdicts) == ([], [], [])
+    assert wait_until(lambda: bool(reader.reads("workers")), PATIENCE)
+    where = "--base-url https://api.example.com/v1 --model gpt-mini --key-env EXAMPLE_KEY"
+    added = reader.types(f".venv/bin/evalboard endpoint add mini {where}")
+    assert (added.returncode, added.stderr) == (0, "")
+    assert "mini" in [row["slug"] for row in reader.reads("endpoints")]
+    (reader.folder / "output.jsonl").write_bytes(batch_log.output({"sea": "green"}))
+    n_runs = len(reader.reads("runs"))
+    read = reader.types(".venv/bin/evalboard import output.jsonl")
+    assert read.returncode == 0, read.stderr
+    assert len(reader.reads("runs")) == n_runs + 1
+    assert_private(reader.machine.data_dir)
+
+
+def assert_private(folder: Path) -> None:
+    """Check that other accounts may not read what a folder keeps, and that no file of it has a sign-in link."""
+    paths = [folder, *folder.rglob("*")]
+    assert [path for path in paths if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
+    files = [path for path in paths if path.is_file()]
+    assert {folder / "logs" / "web.log", folder / "secret"} <= set(files)
+    assert [path for path in files if b"sesame=" in path.read_bytes()] == []
 
 
 def judge(small: ScriptedServer, large: ScriptedServer) -> str:

@@ -36,10 +36,8 @@ Wait = Callable[[Callable[[], object], str], None]
 Join = Callable[..., "WorkerHere"]
 Step = Callable[["WorkerHere"], object]
 
+
 # What a worker does is the same in both set-ups; how it hears of work is what tests/faults/test_redis.py is about.
-in_both_setups = pytest.mark.parametrize("setup", ["one machine", "team"], indirect=True)
-
-
 @pytest.fixture(params=["one machine", pytest.param("team", marks=pytest.mark.nightly)])
 def setup(request: pytest.FixtureRequest, settings: Any) -> dict[str, str]:
     """What a worker is told of the set-up it works in: on one machine nothing, in a team where the doorbell is."""

@@ -7,6 +7,7 @@ import pytest
 from evalboard.core.errors import Conflict
 from runs.models import ResponseRecord, RunRecord
 from runs.run import add_repeats, cancel_run, complete_run, run_report
+from tests.nightly import nightly
 from tests.scripted import ScriptedServer, ok, status
 from tests.worker.test_remote_runs import endpoint, new_run, new_runner, number, runner, server, worked  # noqa: F401
 from worker.runner import Runner
@@ -46,7 +47,7 @@ def test_of_an_incomplete_run_the_missing_cases_alone_are_called_by_their_own_se
         complete_run(run_id=run.pk)
 
 
-@pytest.mark.parametrize("ending", [RunRecord.Status.FAILED, RunRecord.Status.CANCELLED])
+@pytest.mark.parametrize("ending", [RunRecord.Status.CANCELLED, *nightly([RunRecord.Status.FAILED])])
 def test_a_run_that_failed_or_was_cancelled_goes_on(
     server: ScriptedServer,  # noqa: F811
     new_run: Callable[..., RunRecord],  # noqa: F811

@@ -62,6 +62,7 @@ def verdict(baseline: RunRecord, candidate: RunRecord) -> Any:
     return json.loads(text)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [3, 4])
 def test_two_archives_judge_as_the_runs_did(runner: Runner, version: int) -> None:
     one, other = ran(runner), ran(runner, seed=7)

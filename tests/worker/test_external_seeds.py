@@ -18,12 +18,13 @@ from runs.release import create_release, release_report
 from runs.run import create_run, run_report
 from runs.suites import push_suite
 from tests import build
+from tests.nightly import nightly
 from tests.scripted import Received, Reply, ScriptedServer, ok, status, unknown_parameter
 from tests.worker.test_remote_runs import no_engine, worked
 from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
-N_CASES, N_REPEATS = 20, 5
+N_CASES, N_REPEATS = 10, 5
 GREEDY = DEFAULT_PROFILES["fast"]["settings"]
 
 
@@ -92,17 +93,17 @@ def seeds(run: RunRecord) -> dict[tuple[int, int], int | None]:
     }
 
 
-@pytest.mark.parametrize("profile", ["fast", "sampled"])
+@pytest.mark.parametrize("profile", ["sampled", *nightly(["fast"])])
 def test_every_call_has_a_seed_of_its_own_at_any_temperature(
     server: ScriptedServer, runner: Runner, profile: str
 ) -> None:
-    first = seeds(ran(runner, profile=profile))
+    first = seeds(ran(runner, profile=profile, repeats=2))
     sent = {received.body["seed"] for received in server.requests}
-    assert len(first) == len(set(first.values())) == N_CASES * N_REPEATS
+    assert len(first) == len(set(first.values())) == N_CASES * 2
     assert set(first.values()) == sent
     assert all(0 <= seed < 2**31 for seed in sent)
-    assert seeds(ran(runner, profile=profile)) == first
-    assert not sent & set(seeds(ran(runner, profile=profile, seed=7)).values())
+    assert seeds(ran(runner, profile=profile, repeats=2)) == first
+    assert not sent & set(seeds(ran(runner, profile=profile, repeats=2, seed=7)).values())
 
 
 def test_repeats_of_a_server_that_refuses_the_temperature_are_samples(runner: Runner) -> None:
@@ -268,7 +269,7 @@ def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
     assert report.policy.name == "paired"
     [shown] = report.gates
     assert report.verdict == "inconclusive"
-    assert shown.high - shown.low > 10  # a fair coin, 20 cases and 5 draws a side
+    assert shown.high - shown.low > 10  # a fair coin, 10 cases and 5 draws a side
     assert "temperature of either side is not known" in " ".join(note.text for note in report.warnings)
 
 

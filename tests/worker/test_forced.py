@@ -153,6 +153,7 @@ def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker
     assert scored(create_forced(run_id=run.pk, endpoint="other", cases=["case-0"])).status == "failed"
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
     decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored
@@ -171,6 +172,7 @@ def test_a_worker_killed_in_the_middle_is_followed_by_one_that_goes_on(
     assert ForcedScoringRecord.objects.get(pk=scoring.pk).attempt == 2
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, scored: Scored

@@ -6,6 +6,7 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from runs.models import EngineProcess, ResponseRecord, RunRecord
+from tests.nightly import nightly
 from tests.worker.conftest import Join, Wait, ended
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +46,7 @@ def test_cases_come_in_the_order_of_the_suite_otherwise(
     assert orders(run) == [list(range(30))]
 
 
-@pytest.mark.parametrize(("is_restarted", "n_engines"), [(True, 4), (False, 2)])
+@pytest.mark.parametrize(("is_restarted", "n_engines"), [(True, 4), *nightly([(False, 2)])])
 def test_a_restarted_run_has_an_engine_for_each_repeat(
     new_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, is_restarted: bool, n_engines: int
 ) -> None:

@@ -21,6 +21,7 @@ from runs.probes import create_probe
 from runs.run import run_report
 from runs.work import RESTS_BEFORE_GIVING_UP, CallLimits
 from tests import build
+from tests.nightly import nightly
 from tests.scripted import Received, Reply, ScriptedServer, flood, ok, status, trickle
 from tests.waiting import wait_until
 from tests.worker.test_remote_runs import (  # noqa: F401
@@ -63,7 +64,7 @@ def awake(of: EndpointRecord) -> None:
     Shard.objects.update(next_at=Now() - timedelta(seconds=1))
 
 
-@pytest.mark.parametrize("under", ["pinned", "fast"])
+@pytest.mark.parametrize("under", ["fast", *nightly(["pinned"])])
 def test_an_outage_leaves_no_case_missing(
     server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord, under: str
 ) -> None:
@@ -154,7 +155,7 @@ def test_an_answer_without_length_that_floods_is_cut_off_and_the_rest_is_there(
     assert ResponseRecord.objects.get(case_index=5).call["status"] == 200
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize("hours", [1, *nightly([-1])])
 def test_a_worker_whose_clock_is_off_calls_as_ever(
     server: ScriptedServer, new_run: NewRun, runner: Runner, hours: int
 ) -> None:
@@ -230,7 +231,7 @@ def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_th
     assert abs((probe.created_at - datetime.now(UTC)).total_seconds()) < 60
 
 
-@pytest.mark.parametrize("days", [-1, 1])
+@pytest.mark.parametrize("days", [1, *nightly([-1])])
 def test_a_server_whose_clock_is_off_is_waited_for_by_its_own(
     server: ScriptedServer, new_run: NewRun, runner: Runner, days: int
 ) -> None:
@@ -289,7 +290,7 @@ def at_once(*runners: Runner, until: RunRecord) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize(("under", "limit"), [("fast", 3), ("pinned", 1)])
+@pytest.mark.parametrize(("under", "limit"), [("fast", 3), *nightly([("pinned", 1)])])
 def test_two_workers_keep_to_one_limit_of_calls_in_flight(
     server: ScriptedServer,
     new_run: NewRun,
@@ -375,7 +376,7 @@ def test_slots_of_a_worker_that_is_gone_are_free(endpoint: EndpointRecord) -> No
     ours.close()
 
 
-@pytest.mark.parametrize("how", ["refused", "failed", "answered"])
+@pytest.mark.parametrize("how", ["failed", *nightly(["refused", "answered"])])
 def test_no_log_row_or_event_holds_the_key_that_a_server_repeats(
     server: ScriptedServer,
     new_run: NewRun,

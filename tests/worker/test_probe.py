@@ -92,6 +92,7 @@ def test_routing_asks_two_workers_and_finds_that_they_are_two(
     assert {worker.pk for worker in WorkerRecord.objects.all()} == set(one.waits_for)
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_killed_between_rounds_is_followed_by_one_that_goes_on(
     new_probe: NewProbe, found: Found, start_worker: Start, wait_until: Wait, join_worker: Join

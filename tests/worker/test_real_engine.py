@@ -131,6 +131,7 @@ def test_twenty_alternatives_give_the_same_bits_as_two(pinned: Running, answers:
         assert wide.alternative_logprobs[:, :2].tobytes() == narrow.alternative_logprobs.tobytes()
 
 
+@pytest.mark.nightly
 def test_torch_has_the_same_logprobs(
     pinned: Running, answers: dict[int, Outcome], vllm_python: Path, sample_model: Path
 ) -> None:
@@ -254,6 +255,7 @@ def test_a_worker_repeats_a_run_replays_a_case_and_prefers_its_own_tokens(
     assert as_it_was.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
 
 
+@pytest.mark.nightly
 def test_a_second_start_gives_the_same_bits_and_then_dies_and_says_so(
     pinned: Running, answers: dict[int, Outcome], vllm_python: Path, sample_model: Path
 ) -> None:

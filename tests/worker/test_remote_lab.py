@@ -13,6 +13,7 @@ from runs.models import ExperimentRecord
 from runs.suites import push_suite
 from runs.sweep import reconcile
 from tests import build
+from tests.nightly import nightly
 from tests.scripted import Received, Reply, ScriptedServer, ok
 from tests.scripted_answers import Answerer
 from tests.waiting import wait_until
@@ -67,9 +68,9 @@ def routed(shows: str) -> Callable[[Received], Reply]:
 @pytest.mark.parametrize(
     ("script", "state", "n_scored", "n_flipped"),
     [
-        (ok(headers={BACKEND: "a"}), "none_seen", N_RUNS, 0),
+        *nightly([(ok(headers={BACKEND: "a"}), "none_seen", N_RUNS, 0)]),
         (routed(shows="a"), "source", N_RUNS, 13),
-        (routed(shows="b"), "not_scored", 0, 13),
+        *nightly([(routed(shows="b"), "not_scored", 0, 13)]),
     ],
     ids=["one build", "another build that nobody names", "another build by its name"],
 )

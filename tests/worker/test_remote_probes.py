@@ -19,6 +19,7 @@ from runs.probes.read import probe_calls, probe_detail
 from runs.work import RESTS_BEFORE_GIVING_UP
 from tests import build
 from tests.frontend.test_fingerprints import words
+from tests.nightly import nightly
 from tests.scripted import Received, Reply, Script, ScriptedServer, ok, refusing, status
 from tests.scripted_answers import EVERYTHING, Answerer
 from tests.waiting import wait_until
@@ -141,7 +142,7 @@ def test_a_server_that_honours_everything_has_nothing_in_its_table_but_that(star
     assert sum("presence_penalty" in request.body for request in server.requests) == 2  # none out of the profile
 
 
-@pytest.mark.parametrize("name", sorted(EVERYTHING))
+@pytest.mark.parametrize("name", ["seed", *nightly(sorted(EVERYTHING - {"seed"}))])
 def test_what_a_server_ignores_is_seen(start: Start, runner: Runner, name: str) -> None:
     start(answerer=Heeding(honours=EVERYTHING - {name}))
     probe = worked(runner, ask("capability"))
@@ -156,7 +157,7 @@ def test_what_a_server_of_openais_parameters_ignores_of_vllms_is_seen(start: Sta
     assert (found_states["system_fingerprint"], found_states["token_ids"]) == ("ignored", "ignored")
 
 
-@pytest.mark.parametrize("name", ["seed", "stop", "logprobs", *EXTRAS, *USUAL, *MAY_SHOW_NOTHING])
+@pytest.mark.parametrize("name", ["seed", *nightly(["stop", "logprobs", *EXTRAS, *USUAL, *MAY_SHOW_NOTHING])])
 def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner, name: str) -> None:
     start(refusing(name))
     probe = worked(runner, ask("capability"))
@@ -216,6 +217,7 @@ def test_a_gateway_that_changes_every_third_call_is_the_hop_that_makes_other_tex
         )
 
 
+@pytest.mark.nightly
 def test_a_gateway_that_begins_to_change_calls_is_the_hop_that_a_canary_names(start: Start, runner: Runner) -> None:
     server = start(slug="vllm-a")
     direct = EndpointRecord.objects.get(slug="vllm-a")
@@ -247,6 +249,7 @@ def test_routing_counts_who_answered_among_sixty_calls(start: Start, runner: Run
     assert probe_detail(probe.pk).progress.n_done == 60
 
 
+@pytest.mark.nightly
 def test_routing_of_one_backend_has_its_certificate(start: Start, runner: Runner) -> None:
     start(lambda received: ok(headers={BACKEND: "a"}))
     sentence = worked(runner, ask("routing")).finding["sentence"]

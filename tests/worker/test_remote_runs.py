@@ -370,11 +370,11 @@ def test_the_warm_engine_is_let_be(new_run: Callable[..., RunRecord], new_runner
 def test_further_repeats_are_called_like_the_first_ones(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
-    run = worked(runner, new_run(20))
+    run = worked(runner, new_run(6))
     add_repeats(run_id=run.pk, n=2)
     assert worked(runner, run).status == RunRecord.Status.FINISHED
     assert run.repeats.count() == 3
-    assert ResponseRecord.objects.filter(repeat__run=run).count() == 60
+    assert ResponseRecord.objects.filter(repeat__run=run).count() == 18
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
 
 

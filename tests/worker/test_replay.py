@@ -217,6 +217,7 @@ def test_a_replay_comes_before_the_shards_that_wait(
     assert ResponseRecord.objects.count() < 48
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     decoded_run: Callable[..., RunRecord],
@@ -241,6 +242,7 @@ def test_a_worker_killed_in_a_replay_is_followed_by_one_that_goes_on(
     assert ReplayRecord.objects.get(pk=replay.pk).attempt == 2
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     decoded_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, join_worker: Join, work_until: Wait

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from runs.models import BucketRecord, EngineProcess, ResponseRecord, RunRecord, Shard, WorkerRecord
 from runs.run import cancel_run
 from tests.processes import wait_for_end
-from tests.worker.conftest import Join, Start, Wait, WorkerHere, ended, engines, in_both_setups
+from tests.worker.conftest import Join, Start, Wait, WorkerHere, ended, engines
 from worker import runner
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,6 @@ as_processes = pytest.mark.django_db(transaction=True)
 
 
 @as_processes
-@in_both_setups
 def test_a_worker_killed_mid_run_loses_nothing_and_doubles_nothing(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
@@ -126,7 +125,6 @@ def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
 
 
 @as_processes
-@in_both_setups
 def test_a_worker_that_is_told_to_stop_while_it_starts_stops(start_worker: Start, wait_until: Wait) -> None:
     """At any moment once it is registered, while Celery still starts as well; at first the signal itself ends it."""
     workers = []

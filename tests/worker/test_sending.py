@@ -20,7 +20,7 @@ from runs.work import rollup
 from tests import build
 from tests.receiver import Receiver, receiver, status
 from tests.servers import free_port
-from tests.worker.conftest import Start, Wait, in_both_setups
+from tests.worker.conftest import Start, Wait
 from tests.worker.conftest import ended as has_ended
 from worker.sending import send_next, sending
 
@@ -340,7 +340,6 @@ def test_a_deleted_webhook_is_told_nothing(there: Receiver) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@in_both_setups
 def test_a_run_that_a_worker_finished_is_told_in_both_set_ups(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, setup: dict[str, str], there: Receiver
 ) -> None:

@@ -87,6 +87,7 @@ def sweep_and_work(runner: Runner) -> None:
         reconcile()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n_days", "rotates_on"), [(3, 2), pytest.param(7, 5, marks=pytest.mark.nightly)])
 def test_a_week_of_schedules_finds_a_rotation_and_re_scores_it(
     server: ScriptedServer, runner: Runner, person: Any, client: Client, n_days: int, rotates_on: int
