@@ -93,6 +93,7 @@ urlpatterns = [
     path("compare/cases/<text_path:case>/", compare.case_detail, name="compared_case"),
     path("releases/", release.release_list, name="releases"),
     path("releases/<int:release_id>/", release.release_detail, name="release"),
+    path("releases/<int:release_id>/export/", exports.release, name="release_export"),
     path("releases/<int:release_id>/signoffs/", release.sign, name="release_sign_offs"),
     path("releases/<int:release_id>/settle/", release.settle, name="release_settle"),
     path("signoffs/", exports.sign_offs, name="sign_offs"),

@@ -2,20 +2,26 @@
 
 The service that writes one and the export that proves them read the same functions, so that a row changed or taken
 out past the database's trigger shows in the next row. A sign-off of version 2 also covers the verdict that was signed,
-word, reasons, numbers and policy, and what it was made with; those of version 1 were written before that.
+word, reasons, numbers and policy, and what it was made with; one of version 3 the evidence that it was judged by.
 """
 
 from datetime import UTC, datetime
 from typing import Any
 
 from evalboard.core.digest import digest_json
+from evalboard.core.release import digest_verdict
 from runs.models import SignOffRecord, Verdict
 
-VERSION = 2
+VERSION = 3
 
 
 def digest_of(row: SignOffRecord) -> str:
-    """What `row.digest` must be; `row` may not be saved yet, and `previous_digest` is "" for the very first."""
+    """Return what `row.digest` must be."""
+    return digest_json(covered_by(row))
+
+
+def covered_by(row: SignOffRecord) -> dict[str, Any]:
+    """Return what a sign-off covers; `row` may not be saved yet, and `previous_digest` is "" for the very first."""
     covered: dict[str, Any] = {
         "previous": row.previous_digest,
         "release": row.release_id,
@@ -30,19 +36,16 @@ def digest_of(row: SignOffRecord) -> str:
     }
     if row.version >= 2:
         covered |= {"version": row.version, "verdict_digest": row.verdict_digest, "made_with": row.made_with}
-    return digest_json(covered)
+    if row.version >= 3:
+        covered["evidence_digest"] = row.evidence_digest
+    return covered
 
 
 def verdict_digest(verdict: Verdict) -> str:
-    """The digest of what a verdict says, and of the policy that it says it under."""
+    """Return the digest of what a verdict says, and of the policy that it says it under."""
     policy = verdict.policy
-    return digest_json(
-        {
-            "word": verdict.word,
-            "document": verdict.document,
-            "policy": {"slug": policy.slug, "version": policy.version, "settings": policy.settings},
-        }
-    )
+    named = {"slug": policy.slug, "version": policy.version, "settings": policy.settings}
+    return digest_verdict(verdict.word, verdict.document, named)
 
 
 def _instant(at: datetime | None) -> str | None:

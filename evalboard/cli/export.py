@@ -1,4 +1,4 @@
-"""`evalboard export`: a run, its cases or the pairs of a comparison, as a file that is whole or not there."""
+"""`evalboard export`: a run, its cases, a comparison's pairs or a release, as a file that is whole or not there."""
 
 import csv
 import hashlib
@@ -58,10 +58,13 @@ def export(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="With --cases: a filter, such as only=failed; several times."),
     ] = None,
+    release: Annotated[
+        str, typer.Option(metavar="ID", help="In place of RUN: a release with all that its verdict rests on.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a run to a file: with its traces, or its cases as a table. The file is there once it is whole."""
-    request = _parse_request(run, cases, compare, where or [])
+    request = _parse_request(run, cases, compare, where or [], release)
     target = to or Path(request.file_name)
     with connect() as client, _open_temporary(target) as file:
         received = _receive(client, request, file)
@@ -74,7 +77,14 @@ def export(
     typer.echo(f"{target}: {request.about}, {rows}{render_size(received.n_bytes)}, sha256 {received.sha256}")
 
 
-def _parse_request(run: str, cases: str, compare: tuple[str, str] | None, where: list[str]) -> FileRequest:
+def _parse_request(
+    run: str, cases: str, compare: tuple[str, str] | None, where: list[str], release: str
+) -> FileRequest:
+    if release:
+        if run or cases or compare is not None or where:
+            raise typer.BadParameter("It goes without RUN and the options of cases.", param_hint="--release")
+        release = parse_id(release, "--release")
+        return FileRequest(ZIP, f"/releases/{release}/export/", {}, f"release {release}", f"release-{release}.zip")
     filters = dict(parse_pair(text, "NAME=VALUE", "--where") for text in where)
     if cases and cases not in (table.CSV, table.JSONL):
         raise typer.BadParameter("Must be csv or jsonl.", param_hint="--cases")
@@ -143,10 +153,10 @@ def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> i
     file.seek(0)
     if request.form == ZIP:
         # Here, as it brings numpy, which no other command waits for.
-        from evalboard.core.archive import RunArchive
+        from evalboard.core.archive import ReleaseBundle, RunArchive
 
         try:
-            RunArchive(file).check_members()
+            (RunArchive if request.path.startswith("/runs/") else ReleaseBundle)(file).check_members()
         except EvalboardError as problem:
             raise CommandError(f"What came is not whole, so nothing was kept. {problem.detail}") from problem
         return None

@@ -24,6 +24,7 @@ from evalboard.cli import (
     run,
     suite,
     verify,
+    verify_release,
     wait,
 )
 from evalboard.cli.errors import FAILED, FAULT, INTERRUPTED, OUTPUT_CLOSED, WRONG_USE, exit_code
@@ -80,6 +81,7 @@ app.command()(forced.force)
 app.command()(probe.probe)
 app.command("on-policy")(on_policy.on_policy)
 app.command()(verify.verify)
+app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, worker, scheduler):

@@ -110,6 +110,7 @@ class SignOffLine(SignedOff):
     policy: PolicyNamed
     version: Number
     verdict_digest: Digest | None
+    evidence_digest: Annotated[Digest | None, says(description="of what the gates were judged by, as in the bundle")]
     previous_digest: Digest
     is_intact: bool
     problem: str | None

@@ -1,12 +1,13 @@
-"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison, the sign-offs.
+"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison, a release, the sign-offs.
 
-All but the sign-offs is read in parts while it is sent, within one snapshot of the database, so that an export of any
+All but the last two is read in parts while it is sent, within one snapshot of the database, so that an export of any
 size takes the same memory and tells of one moment. docs/export-format.md says what is in them.
 """
 
 from runs.exports.archive import run_archive
 from runs.exports.cases import CASE_NAMES, CaseExport, case_table
 from runs.exports.pairs import PairTable, pair_table
+from runs.exports.releases import release_bundle
 from runs.exports.runs import EndedRun, ended_run
 from runs.exports.sign_offs import sign_off_lines
 
@@ -18,6 +19,7 @@ __all__ = [
     "case_table",
     "ended_run",
     "pair_table",
+    "release_bundle",
     "run_archive",
     "sign_off_lines",
 ]

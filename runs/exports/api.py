@@ -1,4 +1,4 @@
-"""Files: a run with its traces, its cases, the pairs of a comparison. docs/export-format.md says what is in them."""
+"""Files: a run with its traces, its cases, the pairs of a comparison, a release (docs/export-format.md)."""
 
 from django.http import StreamingHttpResponse
 from rest_framework.decorators import renderer_classes
@@ -51,6 +51,22 @@ def run(request: Request, run_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
     exports.ended_run(run_id)  # refused now, and read again in the snapshot
     return streams.answer(streams.Zip, exports.run_archive(run_id), name=f"run-{run_id}.zip")
+
+
+@resource(GET=READ)
+@describe(
+    "GET",
+    "A release with what its verdict rests on, as one file",
+    name="export_release",
+    gives_headers=streams.NAMED,
+    refuses=[409],
+    **streams.described(streams.Zip),
+)
+@renderer_classes([streams.Zip])
+def release(request: Request, release_id: int) -> StreamingHttpResponse:
+    """`evalboard verify-release` judges it again without a server."""
+    query.read(request, is_paged=False)
+    return streams.answer(streams.Zip, exports.release_bundle(release_id), name=f"release-{release_id}.zip")
 
 
 @resource(GET=READ)

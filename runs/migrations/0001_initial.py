@@ -1099,6 +1099,7 @@ class Migration(migrations.Migration):
                 ('made_with', models.CharField(db_default='', default='', help_text='"token evb_… (its name)" or "session …"; "" before version 2', max_length=200)),
                 ('version', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='of what `digest` covers: runs.sign_off_chain')),
                 ('verdict_digest', models.CharField(db_default='', default='', help_text='"" before version 2', max_length=64)),
+                ('evidence_digest', models.CharField(db_default='', default='', help_text='"" before version 3, and where it was not judged again', max_length=64)),
                 ('previous_digest', models.CharField(blank=True, max_length=64)),
                 ('digest', models.CharField(max_length=64, unique=True)),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='sign_offs', to=settings.AUTH_USER_MODEL)),

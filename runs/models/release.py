@@ -117,6 +117,9 @@ class SignOffRecord(models.Model):
         default=1, db_default=1, help_text="of what `digest` covers: runs.sign_off_chain"
     )
     verdict_digest = models.CharField(max_length=64, default="", db_default="", help_text='"" before version 2')
+    evidence_digest = models.CharField(
+        max_length=64, default="", db_default="", help_text='"" before version 3, and where it was not judged again'
+    )
     previous_digest = models.CharField(max_length=64, blank=True)
     digest = models.CharField(max_length=64, unique=True)
 

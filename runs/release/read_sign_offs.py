@@ -28,6 +28,7 @@ def sign_off_lines(change: Callable[[int], str]) -> Iterator[SignOffLine]:
             person=row.person_name,
             made_with=row.made_with or None,
             verdict_digest=row.verdict_digest or None,
+            evidence_digest=row.evidence_digest or None,
             is_intact=not problem,
             problem=problem or None,
         )

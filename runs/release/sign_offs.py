@@ -12,7 +12,7 @@ from runs import sign_off_chain
 from runs.access import roles
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdicts
-from runs.release.verdict_check import verdict_change
+from runs.release.verdict_check import judge_again
 
 MAX_NOTE = 2000
 MAX_WAIVER = timedelta(days=366)
@@ -41,7 +41,8 @@ def sign_release(
     if not roles.may(user, roles.SIGN):
         raise Refused("This needs the right to sign.")
     seen = verdicts.decide_release(release_id=release_id)
-    if change := verdict_change(seen):
+    change, evidence_digest = judge_again(seen)
+    if change:
         raise Conflict(f"Nothing was signed. {change}")
     with transaction.atomic():
         locked = ReleaseRecord.objects.select_for_update(no_key=True, of=("self",)).select_related(
@@ -72,6 +73,7 @@ def sign_release(
             made_with=made_with,
             version=sign_off_chain.VERSION,
             verdict_digest=verdict_digest,
+            evidence_digest=evidence_digest,
             previous_digest=last or "",
         )
         row.digest = sign_off_chain.digest_of(row)

@@ -5,7 +5,7 @@ what was. Deciding where nothing has changed costs a few small queries and write
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
-from evalboard.core.release import FIRST_VERDICT_RULES, judge_release
+from evalboard.core.release import FIRST_VERDICT_RULES, GateEvidence, judge_release
 from evalboard.core.suite import parse_policy
 from evalboard.wording.release import write_verdict
 from runs.compare import comparisons
@@ -79,12 +79,21 @@ def decide(*, release_id: int) -> Decided:
     raise Conflict(f"What release {release_id} rests on keeps changing; look again in a moment.")
 
 
-def judge(inputs: ReleaseInputs) -> dict[str, Any]:
-    """Return the document of docs/verdict.md on these inputs. One gate's columns are in memory at a time."""
+def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = None) -> dict[str, Any]:
+    """Return the document of docs/verdict.md on these inputs. One gate's columns are in memory at a time.
+
+    note: is called with what each gate is judged by.
+    """
     release = inputs.release
-    gates = zip(inputs.gates, list_history_warnings(inputs), strict=True)
-    evidence = (verdict_inputs.load(gate, release, history) for gate, history in gates)
-    return write_verdict(judge_release(evidence, parse_policy(release.policy.settings)))
+
+    def evidence() -> Iterator[GateEvidence]:
+        for gate, history in zip(inputs.gates, list_history_warnings(inputs), strict=True):
+            loaded = verdict_inputs.load(gate, release, history)
+            if note is not None:
+                note(loaded)
+            yield loaded
+
+    return write_verdict(judge_release(evidence(), parse_policy(release.policy.settings)))
 
 
 def undecided() -> list[int]:

@@ -131,9 +131,7 @@ def checked(*rows: tuple[str, str], **details: dict[str, Any]) -> ProbeRecord:
         finished_at=Now(),
         finding={
             "numbers": {
-                "rows": [
-                    {"parameter": name, "state": state, "detail": details.get(name, {})} for name, state in rows
-                ]
+                "rows": [{"parameter": name, "state": state, "detail": details.get(name, {})} for name, state in rows]
             }
         },
     )

@@ -1,5 +1,6 @@
-"""Write and read a run as one file (docs/export-format.md)."""
+"""Write and read a run, or a release, as one file (docs/export-format.md)."""
 
+from evalboard.core.archive.release_bundle import ReleaseBundle, digest_evidence, dump_evidence, write_bundle
 from evalboard.core.archive.run_archive import (
     RESPONSES_NAME,
     SUITE_NAME,
@@ -8,7 +9,7 @@ from evalboard.core.archive.run_archive import (
     vocabulary_name,
     write_archive,
 )
-from evalboard.core.archive.run_archive_reader import ArchivedResponse, RunArchive
+from evalboard.core.archive.run_archive_reader import ArchivedResponse, RunArchive, reading
 
 __all__ = [
     "RESPONSES_NAME",
@@ -16,7 +17,12 @@ __all__ = [
     "TRACES_NAME",
     "ArchiveMember",
     "ArchivedResponse",
+    "ReleaseBundle",
     "RunArchive",
+    "digest_evidence",
+    "dump_evidence",
+    "reading",
     "vocabulary_name",
     "write_archive",
+    "write_bundle",
 ]

@@ -34,9 +34,15 @@ def vocabulary_name(digest: str) -> str:
     return f"vocabularies/{digest}.evv"
 
 
-def write_archive(members: Iterable[ArchiveMember], manifest: Callable[[], dict[str, Any]]) -> Iterator[bytes]:
+def write_archive(
+    members: Iterable[ArchiveMember],
+    manifest: Callable[[], dict[str, Any]],
+    *,
+    kind: tuple[str, int] = (ARCHIVE_FORMAT, ARCHIVE_VERSION),
+) -> Iterator[bytes]:
     """Yield the archive's bytes in parts. The manifest is made after the members are written, and gets their digests.
 
+    kind: the name and the version of the format.
     An error in the members ends this too: what was yielded until then is no archive.
     """
     pipe = _Pipe()
@@ -46,7 +52,7 @@ def write_archive(members: Iterable[ArchiveMember], manifest: Callable[[], dict[
             entry = _Listed(member.name)
             yield from _write_one(archive, pipe, entry.noting(member.parts), member.name, is_packed=member.is_packed)
             listed.append({"name": entry.name, "size": entry.size, "sha256": entry.hash.hexdigest()})
-        document = {"format": ARCHIVE_FORMAT, "version": ARCHIVE_VERSION, **manifest(), "members": listed}
+        document = {"format": kind[0], "version": kind[1], **manifest(), "members": listed}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode()
         yield from _write_one(archive, pipe, [text], MANIFEST_NAME, is_packed=False)
     yield pipe.take()

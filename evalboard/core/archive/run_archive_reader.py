@@ -28,6 +28,7 @@ from evalboard.core.suite import SuiteDocument, parse_suite, read_suite_jsonl
 from evalboard.core.trace import TokenTrace, Vocabulary, VocabularyDamaged, read_block
 
 MAX_MANIFEST_BYTES = 1 << 28
+MAX_MEMBER_BYTES = 1 << 30  # of what is read at once
 MAX_LINE_BYTES = 1 << 26  # of one response: the longest answer has about a megabyte
 MAX_CACHED_BLOCKS = 8  # decoded, a few megabytes each at most times
 # What a zip or JSON that was not written so makes of its reading.
@@ -48,7 +49,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip: signature, lengths of the
 
 
 class ArchiveDamaged(EvalboardError):
-    """A file is no run's archive, or is not what was written."""
+    """A file is no archive, or is not what was written."""
 
     code = "archive_damaged"
     title = "The export cannot be read"
@@ -81,14 +82,61 @@ class ArchivedResponse:
     row: dict[str, Any]
 
 
-class RunArchive:
-    """An archive in an open file that can seek. Each method raises ArchiveDamaged where it is not what was written."""
+class Archive:
+    """A zip with a manifest that names every member. kind, versions: of the format that is read; what: it holds."""
+
+    kind = run_archive.ARCHIVE_FORMAT
+    what = "run"
+    versions: tuple[int, ...] = run_archive.READABLE_VERSIONS
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        with _reading("it is no zip"):
+        with reading("it is no zip"):
             self._zip = zipfile.ZipFile(file)
         self.manifest = self._manifest()
+
+    def read_member(self, name: str) -> bytes:
+        """Return a member, which fits into memory."""
+        with reading(f"{name} cannot be read"):
+            if self._zip.getinfo(name).file_size > MAX_MEMBER_BYTES:
+                raise _damaged(f"{name} is larger than any")
+            return self._zip.read(name)
+
+    def check_members(self) -> None:
+        """Check the size and SHA-256 of every member against the manifest."""
+        stated = {each["name"]: each for each in self.manifest["members"]}
+        names = [name for name in self._zip.namelist() if name != run_archive.MANIFEST_NAME]
+        if sorted(names) != sorted(stated):
+            raise _damaged(f"it holds {_named(names)} where its manifest lists {_named(list(stated))}")
+        for name, each in stated.items():
+            size, hashed = 0, hashlib.sha256()
+            with reading(f"{name} cannot be read"), self._zip.open(name) as member:
+                while part := member.read(_PART_BYTES):
+                    size += len(part)
+                    hashed.update(part)
+            if (size, hashed.hexdigest()) != (each["size"], each["sha256"]):
+                raise _damaged(f"{name} is not what was written")
+
+    def _manifest(self) -> dict[str, Any]:
+        with reading("it has no manifest"):
+            if self._zip.getinfo(run_archive.MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
+                raise _damaged("its manifest is larger than any")
+            manifest = json.loads(self._zip.read(run_archive.MANIFEST_NAME))
+        if not isinstance(manifest, dict) or manifest.get("format") != self.kind:
+            raise _damaged(f"it is no {self.what} of Evalboard's")
+        if manifest["version"] not in self.versions:
+            raise ArchiveDamaged(
+                f"The export has format version {manifest['version']}, and this program reads versions up to "
+                f"{max(self.versions)}: update Evalboard."
+            )
+        return manifest
+
+
+class RunArchive(Archive):
+    """An archive of a run. Each method raises ArchiveDamaged where it is not what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
         self._block = functools.lru_cache(maxsize=MAX_CACHED_BLOCKS)(self._read_block)
 
     @property
@@ -99,7 +147,7 @@ class RunArchive:
     def suite(self) -> SuiteDocument:
         """Return the suite version with its cases; the same digest as when it was stored."""
         stated = self.manifest["suite"]
-        with _reading("its suite cannot be read"), self._zip.open(run_archive.SUITE_NAME) as member:
+        with reading("its suite cannot be read"), self._zip.open(run_archive.SUITE_NAME) as member:
             text = member.read().decode()
             document = parse_suite(read_suite_jsonl(text, slug=stated["slug"]))
         if document.digest != stated["digest"]:
@@ -108,7 +156,7 @@ class RunArchive:
 
     def responses(self) -> Iterator[ArchivedResponse]:
         """Yield the responses by repeat and case, each read when it is asked for."""
-        with _reading("its responses cannot be read"), self._zip.open(run_archive.RESPONSES_NAME) as member:
+        with reading("its responses cannot be read"), self._zip.open(run_archive.RESPONSES_NAME) as member:
             while line := member.readline(MAX_LINE_BYTES):
                 yield _response(json.loads(line))
 
@@ -147,21 +195,6 @@ class RunArchive:
                 self._vocabulary(process["vocabulary"])
         self._check_responses(case_ids)
 
-    def check_members(self) -> None:
-        """Check the size and SHA-256 of every member against the manifest."""
-        stated = {each["name"]: each for each in self.manifest["members"]}
-        names = [name for name in self._zip.namelist() if name != run_archive.MANIFEST_NAME]
-        if sorted(names) != sorted(stated):
-            raise _damaged(f"it holds {_named(names)} where its manifest lists {_named(list(stated))}")
-        for name, each in stated.items():
-            size, hashed = 0, hashlib.sha256()
-            with _reading(f"{name} cannot be read"), self._zip.open(name) as member:
-                while part := member.read(_PART_BYTES):
-                    size += len(part)
-                    hashed.update(part)
-            if (size, hashed.hexdigest()) != (each["size"], each["sha256"]):
-                raise _damaged(f"{name} is not what was written")
-
     def _check_responses(self, case_ids: Sequence[str]) -> None:
         seen: Counter[int] = Counter()
         last = (0, -1)
@@ -180,22 +213,8 @@ class RunArchive:
         if dict(seen) != stated:
             raise _damaged(f"it has {dict(seen)} responses by repeat where its manifest says {stated}")
 
-    def _manifest(self) -> dict[str, Any]:
-        with _reading("it has no manifest"):
-            if self._zip.getinfo(run_archive.MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
-                raise _damaged("its manifest is larger than any")
-            manifest = json.loads(self._zip.read(run_archive.MANIFEST_NAME))
-        if not isinstance(manifest, dict) or manifest.get("format") != run_archive.ARCHIVE_FORMAT:
-            raise _damaged("it is no run of Evalboard's")
-        if manifest["version"] not in run_archive.READABLE_VERSIONS:
-            raise ArchiveDamaged(
-                f"The export has format version {manifest['version']}, and this program reads versions up to "
-                f"{run_archive.ARCHIVE_VERSION}: update Evalboard."
-            )
-        return manifest
-
     def _vocabulary(self, named: str) -> Vocabulary:
-        with _reading("a vocabulary cannot be read"):
+        with reading("a vocabulary cannot be read"):
             return Vocabulary.unpack(self._zip.read(run_archive.vocabulary_name(named)))
 
     def _read_block(self, offset: int, size: int) -> list[TokenTrace]:
@@ -203,13 +222,13 @@ class RunArchive:
         if offset < 0 or size < 0 or start + offset + size > end:
             raise _damaged("a response names a place that its traces do not have")
         self._file.seek(start + offset)
-        with _reading("a block of traces cannot be read"):
+        with reading("a block of traces cannot be read"):
             return read_block(self._file.read(size))
 
     @functools.cached_property
     def _traces(self) -> tuple[int, int]:
         """Return the first and last byte of the traces in the file; they are not deflated, so any block reads alone."""
-        with _reading("it has no traces"):
+        with reading("it has no traces"):
             info = self._zip.getinfo(run_archive.TRACES_NAME)
             if info.compress_type != zipfile.ZIP_STORED:
                 raise _damaged("its traces are compressed once more")
@@ -220,7 +239,7 @@ class RunArchive:
 
 
 @contextmanager
-def _reading(wrong: str) -> Iterator[None]:
+def reading(wrong: str) -> Iterator[None]:
     """Turn every error that a foreign or broken file causes into ArchiveDamaged."""
     try:
         yield
@@ -252,7 +271,7 @@ def _text_digest(response: ArchivedResponse) -> str:
 
 
 def _damaged(fact: str) -> ArchiveDamaged:
-    return ArchiveDamaged(f"The export is damaged: {fact}. Export the run again.")
+    return ArchiveDamaged(f"The export is damaged: {fact}. Export it again.")
 
 
 def _named(names: list[str]) -> str:

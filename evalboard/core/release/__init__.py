@@ -3,6 +3,7 @@
 from evalboard.core.release.gate import GateQuestion, TargetedScores, VerdictLine
 from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.core.release.serving import DecodedSide
+from evalboard.core.release.taken_again import digest_verdict, find_change
 from evalboard.core.release.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "GateQuestion",
     "TargetedScores",
     "VerdictLine",
+    "digest_verdict",
+    "find_change",
     "has_enough_cases",
     "judge_gate",
     "judge_release",
