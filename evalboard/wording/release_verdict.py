@@ -314,8 +314,8 @@ def describe_draws(facts: Facts) -> str:
         return f"Sampled at T = {temperature(facts)}: each repeat is a draw"
     whose = "either side" if len(unknown) == 2 else f"the {unknown[0]}"
     return (
-        f"The temperature of {whose} is not known (a server refused or dropped it, a log does not say it, or the "
-        "answers contradict it): each repeat is judged as a draw"
+        f"The temperature of {whose} is not known (the profile leaves it to the server, the server refused or dropped "
+        "it, a log does not say it, or the answers contradict it): each repeat is judged as a draw"
     )
 
 

@@ -77,9 +77,7 @@ def endpoint_list(request: Request) -> Response:
 
 
 @resource(POST=ADMIN)
-@describe(
-    "POST", "Say whether fingerprints name servers", name="set_fingerprint", body=FingerprintIn, answer=Endpoint
-)
+@describe("POST", "Say whether fingerprints name servers", name="set_fingerprint", body=FingerprintIn, answer=Endpoint)
 def fingerprint(request: Request, endpoint: str) -> Response:
     ignores = read_body(FingerprintIn, request)["ignores_fingerprint"]
     return wire.answer(read.endpoint_row(ignore_fingerprint(endpoint=endpoint, ignores=ignores)), request)

@@ -84,7 +84,8 @@ def judge(inputs: ReleaseInputs) -> dict[str, Any]:
     release = inputs.release
     gates = zip(inputs.gates, list_history_warnings(inputs), strict=True)
     evidence = (verdict_inputs.load(gate, release, history) for gate, history in gates)
-    return write_verdict(judge_release(evidence, parse_policy(release.policy.settings)))
+    runs = [{"baseline": gate.baseline.run.pk, "candidate": gate.candidate.run.pk} for gate in inputs.gates]
+    return write_verdict(judge_release(evidence, parse_policy(release.policy.settings)), runs)
 
 
 def undecided() -> list[int]:

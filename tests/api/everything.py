@@ -228,7 +228,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
-        Good("set_fingerprint", {"endpoint": "hosted"}, body={"ignores_fingerprint": True}),
+        Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),

@@ -52,9 +52,7 @@ def test_where_most_answers_have_their_own_it_is_said_and_nothing_is_merged(
     )
 
 
-def test_a_check_that_saw_another_one_each_time_tells_it_of_few_answers(
-    server: ScriptedServer, runner: Runner
-) -> None:
+def test_a_check_that_saw_another_one_each_time_tells_it_of_few_answers(server: ScriptedServer, runner: Runner) -> None:
     numbers = count()
     server.script = lambda _: ok(system_fingerprint=f"fp-{next(numbers)}")
     cases = [{"id": f"case-{n}", "prompt": f"Say {n}.", "target": "blue"} for n in range(4)]

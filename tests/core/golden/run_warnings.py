@@ -60,7 +60,9 @@ SITUATIONS: Situations = {
     ),
     "A log": lambda: read_run_warnings(is_reported=True, is_logged=True, tool="lm-evaluation-harness"),
     "Fingerprints that name calls": lambda: read_run_warnings(
-        is_reported=True, is_stack_unknown=True, notes={"call_fingerprints": fingerprints_of_calls(1000, 1000, endpoint="hosted")}
+        is_reported=True,
+        is_stack_unknown=True,
+        notes={"call_fingerprints": fingerprints_of_calls(1000, 1000, endpoint="hosted")},
     ),
     "Fingerprints of which most come once": lambda: read_run_warnings(
         is_reported=True, notes={"call_fingerprints": fingerprints_of_calls(812, 1000, endpoint="hosted")}
