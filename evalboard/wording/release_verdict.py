@@ -193,10 +193,21 @@ def _too_few_repeats(facts: Facts) -> str:
         return text
     text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        return (
+        text = (
             f"{text} Noise cannot be measured with one repeat on each side, so every case that moved counts as noise."
         )
-    return text
+    return f"{text}{_early_lean(facts)}"
+
+
+def _early_lean(facts: Facts) -> str:
+    """Say where the change lies by the noise of earlier runs; "" where that is not known."""
+    lean = facts["early_lean"]
+    if lean is None:
+        return ""
+    span = interval(lean["low"], lean["high"], -facts["tolerance"])
+    way = "neither way" if lean["leaning"] == "none" else verdict_name(lean["leaning"])
+    known = f"with the noise that earlier runs showed it is in {span} ({percent(lean['level'])} interval)"
+    return f" Experimental lean, no verdict: {known}, which leans {way}."
 
 
 def _one_draw(facts: Facts) -> str:
