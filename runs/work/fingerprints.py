@@ -4,9 +4,10 @@ from collections import Counter, defaultdict
 
 from django.db.models import Count
 
+from evalboard.logged.backends import Known
 from evalboard.wording import run as wording
 from runs.models import EngineProcess, Event, RepeatRecord, ResponseRecord, RunRecord
-from runs.served import Known, bucket_of, key_of_run
+from runs.served import bucket_of, key_of_run
 from runs.store import history, imported
 
 MIN_NAMED = 10  # answers that have a fingerprint; fewer may all differ because as many servers answered
