@@ -5,10 +5,11 @@ from collections import Counter, defaultdict
 from django.db.models import Count
 
 from evalboard.core.profile import MIN_NAMED, names_calls
+from evalboard.logged.backends import Known
 from evalboard.wording import run as wording
 from runs.catalogue import finds_call_names
 from runs.models import EngineProcess, Event, RepeatRecord, ResponseRecord, RunRecord
-from runs.served import Known, bucket_of, key_of_run
+from runs.served import bucket_of, key_of_run
 from runs.store import history, imported
 
 

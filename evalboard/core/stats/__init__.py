@@ -57,6 +57,7 @@ from evalboard.core.stats.noise import (
     average_cases,
     count_unstable,
     disagreement_rate,
+    drawn_points,
     expected_range_points,
     is_pass_fail,
     is_range5_over,
@@ -70,6 +71,7 @@ from evalboard.core.stats.noise import (
     resolution_points,
     run_points,
     sd_points,
+    span,
 )
 from evalboard.core.stats.noise_share import NOISE_LEVEL, DifferenceNoise, find_beyond, measure_noise_share
 from evalboard.core.stats.numeric_noise import (
@@ -179,6 +181,7 @@ __all__ = [
     "deal_labels",
     "difference_points",
     "disagreement_rate",
+    "drawn_points",
     "effective_draws",
     "estimate",
     "estimate_difference",
@@ -238,6 +241,7 @@ __all__ = [
     "se_seen",
     "select_draws",
     "select_whole_cases",
+    "span",
     "split_variance",
     "student_quantile",
     "tell_apart",
