@@ -4,6 +4,7 @@ from bench import (
     measured_table,
     simulated_copies,
     simulated_draws,
+    simulated_early,
     simulated_groups,
     simulated_load,
     simulated_outcomes,
@@ -21,6 +22,7 @@ PAIRS_LOADED = 1000  # of runs under unlike loads
 PAIRS_WANDERING = 300  # of runs that wander as a whole
 SUITES_OF_GROUPS = 1000
 PAIRS_TARGETED = 200  # with further repeats of the noisiest cases
+PAIRS_EARLY = 1000
 PAIRS_FOLLOWED = 150  # of each true change, to the last look
 
 
@@ -45,6 +47,7 @@ def measure() -> list[Row]:
         simulated_groups.table(SUITES_OF_GROUPS),
         simulated_copies.tables(PAIRS_COPIED),
     )
+    measured_table.write("verdict.md", simulated_early.table(PAIRS_EARLY), name="measured early")
     measured_table.write("verdict.md", [*lines, *(line for table in others for line in ("", *table))])
     return [
         Row(f"{claim.situation}: {claim.says} (seed {SEED})", 100 * share, "%", f"of {PAIRS:,} pairs", claim.aim)

@@ -175,7 +175,10 @@ def render_check(probe: "Probe") -> str:
         (LABELS.get(row["parameter"], row["parameter"]), describe_state_of_parameter(row), describe_parameter(row))
         for row in probe.finding.numbers.get("rows", [])
     ]
-    return "\n".join([title, probe.finding.sentence, *(_columns(rows) if rows else [])])
+    states = {row["parameter"]: row["state"] for row in probe.finding.numbers.get("rows", [])}
+    refused = [name for name in ("temperature", "logprobs") if states.get(name) == "refused"]
+    advice = [f"It refuses {' and '.join(refused)}: run it under --profile hosted, which does not ask for them."]
+    return "\n".join([title, probe.finding.sentence, *(_columns(rows) if rows else []), *(advice if refused else [])])
 
 
 def _render_added(endpoint: "Endpoint") -> str:

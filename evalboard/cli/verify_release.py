@@ -69,7 +69,9 @@ def _judge_again(bundle: "ReleaseBundle") -> str:
         return f"it was taken by rules {rules}, and this program knows {VERDICT_RULES}; use the version that wrote it."
     with reading("its evidence cannot be judged"):
         policy = parse_policy(bundle.release["policy"]["settings"])
-        return find_change(stored["word"], stored["document"], write_verdict(judge_release(bundle.evidence(), policy)))
+        runs = [{side: int(gate[side]) for side in ("baseline", "candidate")} for gate in bundle.release["gates"]]
+        given = write_verdict(judge_release(bundle.evidence(), policy), runs)
+        return find_change(stored["word"], stored["document"], given)
 
 
 def _render(checked: dict[str, Any]) -> str:

@@ -200,6 +200,15 @@ class Expected(Contract):
         return self.low, self.high
 
 
+class EarlyLean(Contract):
+    """An experiment: where a change lies by the noise that earlier runs and margins foretell. It decides nothing."""
+
+    low: float
+    high: float
+    level: Share
+    leaning: Annotated[str, says(description="`ship`, `no_ship` or `none`")]
+
+
 class TargetedRepeats(Contract):
     """Repeats of the cases most likely to flip alone, on each side."""
 
@@ -273,6 +282,9 @@ class Outlook(Contract):
     ]
     expected: Expected | None
     leaning: str | None
+    early_lean: Annotated[
+        EarlyLean | None, says(description="before the first look, where enough earlier runs measured the noise")
+    ]
 
 
 class Gate(Outlook):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ MAX_PROBLEMS = 20  # one answer names this many; the rest would only bury them
 MAX_DEPTH = 64  # of nested lists and objects; deeper is no document a person wrote
 MAX_PATH_CHARS = 300  # of a path or a problem as shown: keys of a document may be of any length
 MAX_INTEGER = 10**300  # beyond it neither float64 nor other JSON readers follow
+_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 class Problems:
@@ -51,6 +53,11 @@ def read_strict_json(text: str) -> Any:
         )
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def storable(text: str) -> str:
+    """Return the text with a mark in place of each NUL and lone surrogate; engines and models may say anything."""
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def storage_problems(value: Any, path: str) -> Iterator[tuple[str, str]]:

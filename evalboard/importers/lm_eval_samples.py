@@ -109,7 +109,7 @@ def _generated(resps: list[Any]) -> tuple[str | None, ...]:
     answers = rows(resps[0], "resps[0]")
     if len(answers) > MAX_REPEATS:
         raise InvalidInput(f"resps holds {len(answers):,} answers; the most is {MAX_REPEATS:,}")
-    return tuple(answer if isinstance(answer, str) else None for answer in answers)
+    return tuple(answer if isinstance(answer, str) else None for answer in answers) or (None,)
 
 
 def _ranked(requests: list[tuple[Any, Any]], resps: list[Any], line: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -75,9 +75,12 @@ def _rollouts(file: LogFile, odd: OddRows) -> Iterator[tuple[int, Rollout]]:
 
 def _read_row(row: Mapping[str, Any]) -> list[Rollout]:
     try:
-        return parse_row(row)
+        parsed = parse_row(row)
     except ValueError as problem:
         raise InvalidInput(str(problem)) from problem
+    for rollout in parsed:
+        own_id({"id": rollout.name}, ("id",))  # a name that no case can have is the row's problem alone
+    return parsed
 
 
 def _names(by_place: Mapping[int, Rollout]) -> list[str]:

@@ -127,7 +127,7 @@ def _stack_unchanged(_: Facts) -> str:
 def _service_judged(facts: Facts) -> str:
     """the release judges model and stack together: what differs"""
     text = f"What is judged is what answers under each name, model and stack together: {_moved(facts)}."
-    return f"{text} Which of them makes a difference nobody can say."
+    return f"{text} Which of the two makes a difference cannot be told."
 
 
 def _service_unchanged(_: Facts) -> str:
@@ -153,7 +153,7 @@ def _identity_assumed(facts: Facts) -> str:
 
 
 def _hours(hours: float) -> str:
-    return f"{max(round(hours * 60), 1)} minutes" if hours < 2 else f"{hours:.0f} hours"
+    return counted(max(round(hours * 60), 1), "minute") if hours < 2 else f"{hours:.0f} hours"
 
 
 def _stack_reported(facts: Facts) -> str:

@@ -41,7 +41,14 @@ def _sign(facts: Facts) -> str:
 def _rerun_missing(facts: Facts) -> str:
     n = facts["n_missing"]
     what = f"the {n:,} missing responses" if n > 1 else "the missing response" if n else "both sides"
-    return f"Run {what} again."
+    return f"Run {what} again{_commands('run --complete {}', facts)}."
+
+
+def _commands(command: str, facts: Facts) -> str:
+    """Write the command with the run of each side that the step is about; "" where the runs are not known."""
+    runs = facts.get("runs", {})
+    named = [f"evalboard {command.format(runs[side])}" for side in facts.get("sides", ()) if side in runs]
+    return f": {listed(named)}" if named else ""
 
 
 def _import_again(facts: Facts) -> str:
@@ -99,10 +106,11 @@ def _share_seeds(facts: Facts) -> str:
 def _second_run(facts: Facts) -> str:
     """Say how to learn whether equal repeats were each computed. sides: those whose repeats are one answer."""
     if facts.get("is_logged"):
-        how = "Import a second log of the same side from another hour (evalboard import LOG --second-log-of RUN)"
+        how, command = "Import a second log of the same side, from another hour", "import LOG --second-log-of {}"
     else:
-        how = "Run it a second time at another hour (evalboard run --second-run-of RUN)"
-    return f"{how}: if nothing moves, the repeats of the {listed(facts['sides'])} count."
+        how, command = "Run the same once more, an hour later", "run --second-run-of {}"
+    whose = f"the repeats of the {listed(facts['sides'])} count"
+    return f"{how}{_commands(command, facts)}. If nothing moves, {whose}."
 
 
 def _certify(facts: Facts) -> str:

@@ -1,6 +1,6 @@
 """The verdict of a release as it is kept and signed: the document of the core, with a sentence for every line of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.wording import release_verdict
@@ -12,11 +12,14 @@ from evalboard.wording.release_warnings import warning
 Json = dict[str, Any]
 Sentence = Callable[[str, Mapping[str, Any]], str]
 
+NO_RUNS: Mapping[str, int] = {}
 KINDS: dict[str, Sentence] = {"reasons": release_verdict.reason, "warnings": warning, "next": next_step}
 
 
-def write_verdict(document: Mapping[str, Any]) -> Json:
+def write_verdict(document: Mapping[str, Any], runs: Sequence[Mapping[str, int]] = ()) -> Json:
     """Return the document of `core.release.judge_release` with its summary, and a text in place of a line's facts.
+
+    runs: of each gate, the ids of both runs by side, which the commands of steps name.
 
     A line of the release names its suite where there are several. One that is about a single run, `run` in its facts,
     has its facts beside its text, so that pages know of which other runs the same holds.
@@ -24,7 +27,9 @@ def write_verdict(document: Mapping[str, Any]) -> Json:
     gates = document["gates"]
     names = [f"{gate['suite']}: " if len(gates) > 1 else "" for gate in gates]
     lines = {
-        kind: [_line(line, sentence, names[line["gate"]]) for line in document[kind]]
+        kind: [
+            _line(line, sentence, names[line["gate"]], runs[line["gate"]] if runs else {}) for line in document[kind]
+        ]
         for kind, sentence in KINDS.items()
     }
     return {
@@ -32,15 +37,19 @@ def write_verdict(document: Mapping[str, Any]) -> Json:
         **lines,
         "summary": _summary(document),
         "gates": [
-            gate | {kind: [_line(line, sentence) for line in gate[kind]] for kind, sentence in KINDS.items()}
-            for gate in gates
+            gate
+            | {
+                kind: [_line(line, sentence, runs=runs[place] if runs else {}) for line in gate[kind]]
+                for kind, sentence in KINDS.items()
+            }
+            for place, gate in enumerate(gates)
         ],
     }
 
 
-def _line(line: Mapping[str, Any], sentence: Sentence, name: str = "") -> Json:
+def _line(line: Mapping[str, Any], sentence: Sentence, name: str = "", runs: Mapping[str, int] = NO_RUNS) -> Json:
     code, facts = line["code"], line["facts"]
-    written = {"code": code, "text": f"{name}{sentence(code, facts)}"}
+    written = {"code": code, "text": f"{name}{sentence(code, {**facts, 'runs': runs})}"}
     if "gate" not in line:
         return written
     return {**written, "gate": line["gate"], **({"facts": facts} if "run" in facts else {})}

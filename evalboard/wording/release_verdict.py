@@ -193,10 +193,21 @@ def _too_few_repeats(facts: Facts) -> str:
         return text
     text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        return (
+        text = (
             f"{text} Noise cannot be measured with one repeat on each side, so every case that moved counts as noise."
         )
-    return text
+    return f"{text}{_early_lean(facts)}"
+
+
+def _early_lean(facts: Facts) -> str:
+    """Say where the change lies by the noise of earlier runs; "" where that is not known."""
+    lean = facts["early_lean"]
+    if lean is None:
+        return ""
+    span = interval(lean["low"], lean["high"], -facts["tolerance"])
+    way = "neither way" if lean["leaning"] == "none" else verdict_name(lean["leaning"])
+    known = f"with the noise that earlier runs showed it is in {span} ({percent(lean['level'])} interval)"
+    return f" Experimental lean, no verdict: {known}, which leans {way}."
 
 
 def _one_draw(facts: Facts) -> str:
@@ -314,8 +325,8 @@ def describe_draws(facts: Facts) -> str:
         return f"Sampled at T = {temperature(facts)}: each repeat is a draw"
     whose = "either side" if len(unknown) == 2 else f"the {unknown[0]}"
     return (
-        f"The temperature of {whose} is not known (a server refused or dropped it, a log does not say it, or the "
-        "answers contradict it): each repeat is judged as a draw"
+        f"The temperature of {whose} is not known (the profile leaves it to the server, the server refused or dropped "
+        "it, a log does not say it, or the answers contradict it): each repeat is judged as a draw"
     )
 
 

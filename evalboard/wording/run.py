@@ -186,7 +186,11 @@ def _describe_asked(run: "Run") -> str:
     seed = "a seed for each call from {}" if run.draws.has_call_seeds else "seed {}"
     given = {name: run.sampling.get(name) for name in ("temperature", "top_p", "max_tokens", "seed")}
     numbers = {name: f"{value:g}" for name, value in given.items() if isinstance(value, int | float)}
-    words = [seed.format(number) if name == "seed" else f"{name} {number}" for name, number in numbers.items()]
+    is_default = given["temperature"] == "default"
+    if is_default and given["top_p"] == 1:
+        del numbers["top_p"]  # it is not sent then
+    words = ["the server's own temperature"] if is_default else []
+    words += [seed.format(number) if name == "seed" else f"{name} {number}" for name, number in numbers.items()]
     return ", ".join([run.asked_model, *words])
 
 

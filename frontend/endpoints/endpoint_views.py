@@ -98,7 +98,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "may_be_checked": report.base_url is not None,
         "may_be_called": report.engine in ENGINES,
         "check_command": f"evalboard endpoint check {endpoint} --wait",
-        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile pinned --wait",
+        "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {_choose_profile(check)} --wait",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
         "n_missing": sum(seen.n for seen in report.last.errors),
         "clock": describe_clock(report.last.clock_ahead) if report.last.clock_ahead else "",
@@ -129,6 +129,13 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "may_run_reference": report.engine in ENGINES and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
+
+
+def _choose_profile(check: Probe | None) -> str:
+    """Return the profile to suggest: the one that asks for little where a check saw that more is refused."""
+    rows = check.finding.numbers.get("rows", ()) if check is not None and check.finding is not None else ()
+    is_refused = any(row["state"] == "refused" and row["parameter"] in ("temperature", "logprobs") for row in rows)
+    return "hosted" if is_refused else "pinned"
 
 
 def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:

@@ -118,6 +118,7 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return Step("Import a second log", reverse("imports"))
     if code == "second_run":
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.candidate.profile}
+        query |= {"repeats": "1"}
         return Step("Run it a second time", f"{reverse('run_new')}?{urlencode(query)}")
     if code == "nothing_caches":
         return Step("Say that nothing caches there", _again(report, nothing_caches="on"))

@@ -53,7 +53,9 @@ def new_run(request: HttpRequest) -> HttpResponse:
         "profiles": tuple(row for row in read.profile_rows() if row.slug != imported.PROFILE),
     }
     if request.method != "POST":
-        initial = {name: request.GET[name] for name in ("suite", "endpoint", "profile") if name in request.GET}
+        initial = {
+            name: request.GET[name] for name in ("suite", "endpoint", "profile", "repeats") if name in request.GET
+        }
         form = StartRunForm(initial={"profile": "pinned", "key": uuid4()} | initial, **choices)
         return render(request, "runs/new.html", {"form": form, **choices})
     form = StartRunForm(request.POST, **choices)

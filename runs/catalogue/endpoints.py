@@ -84,9 +84,9 @@ def create_endpoint(
 
 
 def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
-    """Say whether the fingerprints of an external endpoint's answers name no server; answers that came stay as they are.
+    """Say whether the fingerprints of an external endpoint's answers name no server.
 
-    Raises NotFound or InvalidInput.
+    Answers that came stay as they are. Raises NotFound or InvalidInput.
     """
     known = EndpointRecord.objects.filter(slug=endpoint).first()
     if known is None:

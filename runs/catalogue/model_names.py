@@ -2,13 +2,10 @@
 
 from functools import cached_property
 
-from runs.models import Model, SameModelRecord
-from runs.store import imported
+from evalboard.core.compare import is_all_that_is_known
+from runs.models import SameModelRecord
 
-
-def is_all_that_is_known(model: Model) -> bool:
-    """Tell whether a model is known by its name, and perhaps a declared revision, and not by content."""
-    return model.digest == imported.model_digest(model.name, model.revision)
+__all__ = ["OneNames", "is_all_that_is_known"]
 
 
 class OneNames:

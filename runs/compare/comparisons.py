@@ -18,10 +18,10 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from evalboard.compared.report import write_blocks
 from evalboard.contract.compare import Flip
 from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
 from evalboard.core.errors import EvalboardError
-from evalboard.wording.comparability import explain_block
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
 from runs.compare.inputs import ComparisonInputs, SideKey
@@ -192,11 +192,8 @@ def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input
     )
     with _failing(row):
         begun = inputs.begin()
-        blocks = [
-            {"code": block["code"], "text": explain_block(block["code"], block["facts"])}
-            for block in begun.summary["blocks"]
-        ]
-        row.summary, row.outcomes = begun.summary | {"blocks": blocks}, outcomes.keep_all(begun.cases)
+        row.summary = begun.summary | {"blocks": write_blocks(begun.summary["blocks"])}
+        row.outcomes = outcomes.keep_all(begun.cases)
         row.save(update_fields=["outcomes"])
         if len(inputs.groups) <= INLINE:
             _advance(row, inputs, INLINE)

@@ -4,7 +4,7 @@ Nothing here reads a response or a trace. `find` costs a few small queries, so t
 milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,24 +20,22 @@ from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
     NO_STRAYS,
-    BucketFacts,
     Comparing,
     PairNoise,
     Reads,
-    ServedShare,
     ServingFacts,
     Side,
-    SideSetup,
+    lay,
+    lay_columns,
 )
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.profile import select_stack
 from evalboard.core.trace import unpack_scores
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
 from runs.models import BucketRecord, ForcedScoringRecord, RepeatRecord, RepeatScore, RunRecord, Stray
 from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
-from runs.store import NO_BUCKET, Indexes, bulk, stored_columns, stored_traces
+from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
 METHOD = f"comparison {COMPARISON_VERSION}.24"
@@ -52,8 +50,6 @@ SELECT ours.index, theirs.index
  ORDER BY ours.index
 """
 SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
-
-Shares = Sequence[tuple[int, int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +169,7 @@ def scored_on_both(key: SideKey, ours: SideKey, theirs: SideKey) -> tuple[int, i
 
 def load(ours: SideKey, theirs: SideKey) -> ComparisonInputs:
     """Read the columns of both sides and lay them on the cases that both have."""
-    case_indexes = _shared_cases(ours.run, theirs.run)
+    case_indexes = shared_cases(ours.run, theirs.run)
     rows = BucketRecord.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related(
         "model", "fingerprint"
     )
@@ -285,7 +281,7 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
     )
 
 
-def _shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
+def shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
     """Return the suite's indexes of the cases that both runs have, in the baseline's order."""
     if ours.suite_version_id == theirs.suite_version_id:
         every = np.arange(ours.suite_version.n_cases)
@@ -300,6 +296,17 @@ def _shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]
             fields={"candidate": "Must be a run of a suite version that shares cases with the baseline's."},
         )
     return rows[:, 0], rows[:, 1]
+
+
+def find_others(runs: tuple[int, int], case_indexes: Iterable[int]) -> dict[int, int]:
+    """Return the candidate's index of cases that are known by the baseline's; another version may number them anew.
+
+    runs: ids of the baseline and the candidate.
+    """
+    ours, theirs = (RunRecord.objects.select_related("suite_version__suite").in_bulk(runs)[run] for run in runs)
+    if ours.suite_version_id == theirs.suite_version_id:
+        return {index: index for index in case_indexes}
+    return dict(zip(*(column.tolist() for column in shared_cases(ours, theirs)), strict=True))
 
 
 def _load_side(
@@ -319,30 +326,29 @@ def _load_side(
         taken = columns.take(wanted)
         for at in places[columns.repeat_id]:
             by_place[at] = taken
-    served_by = _lay([columns.buckets for columns in by_place])
-    shares = _count_shares(served_by)
     ended = tuple(at for at, repeat in enumerate(key.repeat_ids) if repeat not in key.unscored_ids)
-    return StoredSide(
-        key=key,
+    version = run.suite_version
+    fields = lay_columns(
+        by_place,
+        run,
         repeats=key.repeats,
         ended=ended,
-        draws=pair_facts.draws_of(run, (key.repeats[at] for at in ended)),
+        suite_version=f"{version.suite.slug} v{version.number}",
+        suite_digest=version.digest,
+        buckets=buckets,
+        served=served,
+        names=OneNames(),
+        unknown_prompts=str(run.source_id) if run.is_log and lacks_prompts(version) else "",
+        is_logged=run.source_id is not None,
+    )
+    shares = fields["shares"]
+    return StoredSide(
+        **fields,
+        key=key,
         case_indexes=case_indexes,
-        texts=_lay([columns.texts for columns in by_place]),
-        traces=_lay([columns.traces for columns in by_place]),
-        buckets=served_by,
-        scores=_scores(key, run.suite_version.scorer_id, wanted, len(case_indexes)),
+        scores=_scores(key, version.scorer_id, wanted, len(case_indexes)),
         alike=None if scorer is None else _scores(key, scorer, wanted, len(case_indexes)),
-        marks=_lay([columns.marks for columns in by_place]),
         strays=_find_strays(key, case_indexes),
-        setup=_setup(key, shares, buckets, served),
-        shares=shares,
-        known={
-            pk: BucketFacts(buckets[pk].batch_class, pair_facts.logits_of(buckets[pk]), served[pk])
-            for pk in key.bucket_ids
-        },
-        settings=pair_facts.request_settings(run),
-        is_reported=run.is_reported,
         responses=StoredResponses(
             key.repeat_ids,
             case_indexes,
@@ -379,18 +385,7 @@ def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int) -> NDArray[np.flo
         scores = unpack_scores(packed, key.run.suite_version.n_cases)[wanted]
         for at in places[repeat_id]:
             by_place[at] = scores
-    return _lay(by_place)
-
-
-def _lay(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return [n, a, …], the columns of a repeats side by side.
-
-    Of repeats that are the same to the bit, as pinned ones are, it is a view of the one column that was read.
-    """
-    first = columns[0]
-    if all(column is first for column in columns):
-        return np.broadcast_to(first[:, None], (len(first), len(columns), *first.shape[1:]))
-    return np.stack(columns, axis=1)
+    return lay(by_place)
 
 
 def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[int]]:
@@ -400,50 +395,3 @@ def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[i
     for at, (repeat_id, index) in enumerate(zip(key.repeat_ids, key.repeats, strict=True)):
         places[firsts.setdefault(digests[index], repeat_id)].append(at)
     return places
-
-
-def _setup(
-    key: SideKey, shares: Shares, buckets: Mapping[int, BucketRecord], known: Mapping[int, ServingFacts]
-) -> SideSetup:
-    version = key.run.suite_version
-    limits = pair_facts.limits_of(key.run)
-    sampling = pair_facts.compared_settings(key.run)
-    return SideSetup(
-        suite_version=f"{version.suite.slug} v{version.number}",
-        suite_digest=version.digest,
-        scorer_digest=version.scorer.digest,
-        max_tokens=limits["max_tokens"],
-        stop=tuple(limits["stop"]),
-        sampling={name: value for name, value in sampling.items() if name not in limits},
-        served=[_served(buckets[bucket], known[bucket], n, share) for bucket, n, share in shares],
-        unknown_prompts=str(key.run.source_id) if key.run.is_log and lacks_prompts(version) else "",
-        is_logged=key.run.source_id is not None,
-    )
-
-
-def _count_shares(served: Indexes) -> Shares:
-    """Return `Side.shares`. served: int64[n, a], NO_BUCKET where there is no response."""
-    counts: Counter[int] = Counter()
-    for column in served.T:  # one after the other, so that little memory is taken
-        ids, n = np.unique(column, return_counts=True)
-        counts.update(dict(zip(ids.tolist(), n.tolist(), strict=True)))
-    counts.pop(NO_BUCKET, None)
-    largest_first = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return [(bucket, n, n / counts.total()) for bucket, n in largest_first]
-
-
-def _served(bucket: BucketRecord, known: ServingFacts, n: int, share: float) -> ServedShare:
-    other = pair_facts.find_other_model(bucket, OneNames())
-    return ServedShare(
-        model_name=other or bucket.model.name,
-        asked_name=bucket.model.name if other else "",
-        n_answers=n,
-        weights_digest=known.weights_digest or "",
-        template_digest=known.template_digest or "",
-        fingerprint=known.fingerprint or "",
-        shown=bucket.fingerprint.digest if known.fingerprint else "",
-        manifest=select_stack(bucket.fingerprint.manifest) if known.fingerprint else {},
-        named=" ".join(filter(None, (known.model_name, known.model_revision))),
-        batch_class=bucket.batch_class,
-        share=share,
-    )

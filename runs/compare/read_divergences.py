@@ -10,26 +10,26 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import BooleanField, Count, Func, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTransform
 
+from evalboard.compared.pairs import ORDER, WIDTHS, ListedCase, write_pair
+from evalboard.compared.report import NO_SIDES, letters, to_points
 from evalboard.contract.compare import SIDES, CaseOutcome, ComparedCase
-from evalboard.core.compare import SCORE_MISSING, Cause
+from evalboard.core.compare import SCORE_MISSING
 from evalboard.core.errors import NotFound
-from evalboard.wording.cause import explain_cause
+from evalboard.core.trace import Vocabulary
 from evalboard.wording.replay import replay_command
 from runs.compare.outcomes import CaseScores, JudgedCase
-from runs.compare.read import NO_SIDES, drawn, letters, pair_path, to_points
+from runs.compare.read import pair_path
 from runs.models import Case, ComparisonRecord, DivergenceRecord
+from runs.pairs import stored_words
 from runs.run import prompt_of
 
 PAGE_ROWS = 150  # pairs; where five repeats are alike, 30 lines
 COUNTED = 10_000  # rows; beyond, "more than 10,000" is all that is said of how many match
 
-ORDER = ("consequence", "case_index", "repeat_baseline", "repeat_candidate")
-WIDTHS = (10**2, 10**8, 10**4, 10**4)  # of the parts of a place
 LOADED = (
     *("baseline_repeat", "candidate_repeat", "status"),
     *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported")),
 )
-OWN = {"buckets"}  # in a row's evidence, for this list alone
 
 
 class _IsAnyOf(Func):
@@ -215,8 +215,9 @@ class _ListedPairs:
         return Case.objects.filter(suite_version=self.suite_version_id).order_by()
 
     @property
-    def vocabularies(self) -> tuple[int | None, int | None]:
-        return self.sides["baseline"]["vocabulary"], self.sides["candidate"]["vocabulary"]
+    def words(self) -> list[Vocabulary | None]:
+        ids = (self.sides[name]["vocabulary"] for name in SIDES)
+        return [None if pk is None else stored_words(pk) for pk in ids]
 
 
 def _load(comparison_id: int) -> _ListedPairs:
@@ -311,14 +312,6 @@ def _beside(place: Sequence[int], side: str) -> Q:
     return Q(**{f"{ORDER[0]}__{side}e": place[0]}) & beyond
 
 
-def _place(row: DivergenceRecord) -> int:
-    """Return the row's place in the list as one number, as cursors have it: at most 18 digits."""
-    place: int = 0
-    for name, width in zip(ORDER, WIDTHS, strict=True):
-        place = place * width + min(int(getattr(row, name)), width - 1)
-    return place
-
-
 def _unplaced(place: int) -> list[int]:
     parts = []
     for width in reversed(WIDTHS):
@@ -350,29 +343,12 @@ def _replay(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> str
 
 
 def _row(stored: _ListedPairs, row: DivergenceRecord, case: Case) -> ComparedCase:
-    evidence = {name: value for name, value in row.evidence.items() if name not in OWN}
-    served = [stored.letters.get(bucket, "") for bucket in row.evidence["buckets"]]
     repeats = row.repeat_baseline, row.repeat_candidate
     at = row.drift_onset if row.flip_position is None else row.flip_position
-    return ComparedCase.from_record(
-        row,
+    listed = ListedCase(
         case=case.case_id,
-        numeric=row.numeric or None,
-        text=explain_cause(
-            Cause(row.cause, row.numeric or None, row.evidence),
-            replay=_replay(stored, case.case_id, (row.repeat_baseline, row.repeat_candidate)),
-        ),
-        evidence=evidence,
-        score_baseline=to_points(row.score_baseline),
-        score_candidate=to_points(row.score_candidate),
-        backend_baseline=served[0] or None,
-        backend_candidate=served[1] or None,
-        url=pair_path(stored.runs, case.case_id, repeats, at),
-        place=_place(row),
         tags=tuple(case.tags),
-        text_position=row.evidence["text_position"],
-        n_tokens_baseline=row.evidence["n_tokens_baseline"],
-        n_tokens_candidate=row.evidence["n_tokens_candidate"],
-        token_baseline=drawn(row.token_baseline, stored.vocabularies[0]),
-        token_candidate=drawn(row.token_candidate, stored.vocabularies[1]),
+        url=pair_path(stored.runs, case.case_id, repeats, at),
+        replay=_replay(stored, case.case_id, repeats),
     )
+    return write_pair(row, listed, stored.letters, stored.words)

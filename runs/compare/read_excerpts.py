@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from evalboard.contract.compare import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
-from evalboard.core.compare import cut_hit, cut_text, cut_tokens, find_text_divergence
-from evalboard.core.trace import TokenTrace
+from evalboard.core.compare import cut_hit, cut_pair, cut_texts, find_text_divergence
+from runs.compare.inputs import find_others
 from runs.pairs import stored_words
 from runs.run import words_of_query
 from runs.store import TracePlace, bulk, stored_traces
@@ -50,8 +48,7 @@ def pair_excerpts(
     untold = {at: pair for at, pair in both.items() if at not in cuts}
     unread = [at for at, pair in untold.items() if None in (pair[0].text, pair[1].text)]
     for at, (ours, theirs) in (untold | _read_pairs(runs, pairs, only=unread)).items():
-        place = find_text_divergence(ours.text or "", theirs.text or "").text_position
-        cuts[at] = cut_text(ours.text or "", place), cut_text(theirs.text or "", place)
+        cuts[at] = cut_texts(ours.text or "", theirs.text or "")
     if query:
         cuts |= _cut_by_hits(_read_pairs(runs, pairs, only=sorted(cuts)), cuts, words_of_query(query))
     return tuple(
@@ -68,7 +65,8 @@ def _read_pairs(
     if not places:
         return {}
     wanted = [(runs[0], pairs[at].repeat_baseline, pairs[at].case_index) for at in places]
-    wanted += [(runs[1], pairs[at].repeat_candidate, pairs[at].case_index) for at in places]
+    others = find_others(runs, {pairs[at].case_index for at in places})
+    wanted += [(runs[1], pairs[at].repeat_candidate, others[pairs[at].case_index]) for at in places]
     columns = [list(column) for column in zip(*wanted, strict=True)]
     answers = {
         place - 1: _Answer(None if block is None else (block, slot), vocabulary, text)
@@ -105,20 +103,9 @@ def _cut_by_tokens(both: dict[int, _Pair]) -> dict[int, _Cut]:
         if ours.place and theirs.place and ours.vocabulary_id and ours.vocabulary_id == theirs.vocabulary_id
     }
     traces = stored_traces.read([place for ours, theirs, _ in traced.values() for place in (ours, theirs)])
-    cuts = {}
+    cuts: dict[int, _Cut] = {}
     for n, (at, (_, _, vocabulary_id)) in enumerate(traced.items()):
         ours, theirs = traces[2 * n : 2 * n + 2]
-        place = _parting(ours, theirs)
-        if place is not None:
-            words = stored_words(vocabulary_id)
-            cuts[at] = cut_tokens(ours, words, place), cut_tokens(theirs, words, place)
+        if cut := cut_pair(ours, theirs, stored_words(vocabulary_id)):
+            cuts[at] = cut
     return cuts
-
-
-def _parting(ours: TokenTrace, theirs: TokenTrace) -> int | None:
-    """Return the first position whose tokens differ, or at which one answer alone ended; None of the same tokens."""
-    n = min(len(ours), len(theirs))
-    apart = np.flatnonzero(ours.token_ids[:n] != theirs.token_ids[:n])
-    if len(apart):
-        return int(apart[0])
-    return None if len(ours) == len(theirs) else n

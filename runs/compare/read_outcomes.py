@@ -18,6 +18,7 @@ from evalboard.core.compare import ChosenPair, count_looks
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
 from runs.compare.case_lists import CaseList, read_list
+from runs.compare.inputs import find_others
 from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
@@ -109,9 +110,12 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     if judged.n > MAX_TOLD:
         chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
     targeted = _read_targeted(wanted.runs)
+    others = find_others(wanted.runs, [each.case_index for each in cases]) if targeted[1] else {}
     shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query)
     rows = tuple(
-        OutcomeRow(row, (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], each.case_index)))
+        OutcomeRow(
+            row, (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], others.get(each.case_index)))
+        )
         for each, row in zip(cases, shown, strict=True)
     )
     return OutcomePage(rows, n, page, n_pages, looks, judged.counts)
@@ -248,8 +252,8 @@ def _read_targeted(runs: tuple[int, int]) -> tuple[Scores, Scores]:
     return ours, theirs
 
 
-def _pick_case(scores: Scores, case_index: int) -> CaseScores:
-    values = [float(each[case_index]) for each in scores]
+def _pick_case(scores: Scores, case_index: int | None) -> CaseScores:
+    values = [] if case_index is None else [float(each[case_index]) for each in scores]
     return tuple(100 * value for value in values if not math.isnan(value))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from evalboard.compared.report import to_points
 from evalboard.contract import pair as contract
 from evalboard.contract.compare import Moved
 from evalboard.contract.trace import TokenAtPosition
@@ -22,7 +23,7 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
-from runs.compare.read import pair_path, to_points
+from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
 from runs.compare.read_pair_records import Half, load_halves, trace_of

@@ -23,6 +23,7 @@ from evalboard.core.compare import (
 )
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_reasons
+from runs.compare.inputs import find_others
 from runs.compare.outcomes import CaseOutcomes, JsonPart, case_outcomes, keep, kept_at, kept_cases, unpack_cases
 from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
@@ -141,14 +142,12 @@ def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str,
 
 def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
     """Return what the candidate's own scorer said of pairs, by the keys of their rows."""
-    places = {
-        key: (run, repeat, case)
-        for key, run, repeat, case in DivergenceRecord.objects.filter(pk__in=rows).values_list(
-            "pk", "comparison__candidate", "repeat_candidate", "case_index"
-        )
-    }
-    runs = {run for run, _, _ in places.values()}
-    repeats = sorted({repeat for _, repeat, _ in places.values()})
-    packed = bulk.stream_binary(REASONS, [runs.pop(), repeats]) if runs else ()
-    known = {repeat: unpack_reasons(reasons) for repeat, reasons in packed}
-    return {key: known[repeat][case] or "" for key, (_, repeat, case) in places.items() if repeat in known}
+    names = ("pk", "comparison__baseline", "comparison__candidate", "repeat_candidate", "case_index")
+    places = {key: part for key, *part in DivergenceRecord.objects.filter(pk__in=rows).values_list(*names)}
+    if not places:
+        return {}
+    [runs] = {(baseline, candidate) for baseline, candidate, _, _ in places.values()}
+    others = find_others(runs, {case for *_, case in places.values()})
+    repeats = sorted({repeat for _, _, repeat, _ in places.values()})
+    known = {repeat: unpack_reasons(packed) for repeat, packed in bulk.stream_binary(REASONS, [runs[1], repeats])}
+    return {key: known[repeat][others[case]] or "" for key, (_, _, repeat, case) in places.items() if repeat in known}

@@ -1,17 +1,17 @@
 """Who answered according to a log: endpoint, profile, buckets, and an engine process for each bucket of a run."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.profile import OBSERVED
+from evalboard.core.digest import digest_json
 from evalboard.importers.records import LoggedResponse, LoggedRun
-from runs.imports.import_suites import slug_of, stops_of
-from runs.imports.times import Times
+from evalboard.logged.backends import Known, known_parts, read_backend
+from evalboard.logged.runs import make_profile, name_endpoints
+from evalboard.logged.suites import slug_of
+from evalboard.logged.times import Times
 from runs.models import (
     EndpointRecord,
     EngineProcess,
@@ -21,20 +21,16 @@ from runs.models import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.served import Known, bucket_of, known_parts, read_backend
-from runs.store import imported, storable
-
-REALS = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
-MAX_SETTINGS, MAX_SETTING_CHARS = 40, 200
+from runs.served import bucket_of
+from runs.store import imported
 
 
 def endpoint_of(model: Model) -> EndpointRecord:
     """Return where the model answers, according to logs: one endpoint a model. No engine is behind it."""
-    slug = slug_of(f"imported {model.name}")
     named = {"model_repo": model.name, "line": model.line}
     about = {"engine": EndpointRecord.Engine.IMPORTED, "pool": imported.POOL, **named}
     # The second where another model's name has come to the same, or a person has an endpoint of that name.
-    for name in (slug, f"{slug[:71]}-{model.digest[:8]}"):
+    for name in name_endpoints(model.name, model.digest):
         endpoint, _ = EndpointRecord.objects.get_or_create(slug=name, defaults=about)
         if (endpoint.engine, endpoint.model_repo) == (EndpointRecord.Engine.IMPORTED, model.name):
             break
@@ -61,8 +57,7 @@ def archived_profile(stated: Mapping[str, Any]) -> ProfileRecord:
 
 def profile_of(logged: LoggedRun) -> ProfileRecord:
     """Return a version of the profile `imported` with the log's sampling; the one that has it already, if any."""
-    settings = {"batch_class": OBSERVED, "sampling": _sampling(logged.sampling)}
-    return _imported_profile(settings, "Imported: decoded elsewhere, sampled as the log says")
+    return _imported_profile(make_profile(logged), "Imported: decoded elsewhere, sampled as the log says")
 
 
 def _imported_profile(settings: dict[str, Any], title: str) -> ProfileRecord:
@@ -119,23 +114,3 @@ def imports_worker() -> WorkerRecord:
     """Return the worker that stands for those of logs and archives."""
     stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
     return WorkerRecord.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]
-
-
-def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """What a profile can hold of it: plain values, a real number always written as one."""
-    plain: dict[str, Any] = {}
-    for name, value in sorted(sent.items())[:MAX_SETTINGS]:
-        if isinstance(value, dict | list) and name != "stop":  # as of a schema
-            written = canonical_json(value).decode()
-            value = written if len(written) <= MAX_SETTING_CHARS else digest_json(value)
-        if isinstance(value, str | bool) or _is_finite(value):
-            plain[storable(name)[:80]] = storable(value)[:MAX_SETTING_CHARS] if isinstance(value, str) else value
-    plain |= {name: float(plain[name]) for name in REALS if _is_finite(plain.get(name))}
-    plain.pop("stop", None)
-    stops = [storable(text) for text in stops_of(sent)]
-    return plain | ({"stop": stops} if stops else {})
-
-
-def _is_finite(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < 2**63 and math.isfinite(value)

@@ -16,7 +16,8 @@ from django.db.models import Q
 from evalboard.core.digest import digest_json, text_digest
 from evalboard.core.errors import Conflict
 from evalboard.importers.records import LoggedResponse, LoggedRun
-from runs.imports.import_suites import lacks_prompts, tool_of
+from evalboard.logged.suites import tool_of
+from runs.imports.import_suites import lacks_prompts
 from runs.models import ResponseRecord, RunRecord
 from runs.run import delete_run
 from runs.store import NOT_IN_LOG

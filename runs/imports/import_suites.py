@@ -1,65 +1,56 @@
-"""Which suite version the responses of a log belong to: one that is there, or one made from the log."""
+"""Suite versions as logs find and make them (`evalboard.logged.suites`), read from and stored in the database."""
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from evalboard.contract.suite_limits import MAX_STOP_CHARS, MAX_STOPS, MAX_TITLE_CHARS, MAX_TOKENS
 from evalboard.core import scoring
-from evalboard.core.digest import canonical_json
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
-from evalboard.core.scoring import MAX_SOURCE_CHARS
-from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite
-from evalboard.importers.records import LoggedCase, LoggedRun
-from evalboard.wording.numbers import counted
+from evalboard.importers.records import LoggedRun
+from evalboard.logged.suites import Message, made_of, make_document, own_slug, recorded_plan, slug_of, unknown_prompt
 from runs.models import Scorer, Suite, SuiteVersionRecord
-from runs.suites import MAX_SLUG, push_suite, store_scorer
-
-UNKNOWN_PROMPT = "(The imported log does not hold this prompt.)"
-NO_PROMPTS, NO_LIMIT = "The log does not hold the prompts of", "The log does not say how long answers may be"
-MAX_BESIDE = 40  # of the tool's name behind a suite's, where that name is people's or another tool's
-NAMESAKES = range(2, 10)
-NAMED = 5
-NUMBERS = re.compile(r"([0-9]+)")
-VERSION = re.compile(r"\s+v?\d\S*\Z")
-# What a suite's messages may hold; a log has more, such as who wrote a message and when.
-MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
-
-Message = dict[str, Any]
+from runs.suites import push_suite, store_scorer
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedSuite:
-    """The version, where each case of the log stands in it, and what people should know of the choice."""
+class StoredShelf:
+    """The suites of this installation; a `logged.suites.Shelf`."""
 
-    version: SuiteVersionRecord
-    indexes: Mapping[str, int]
-    notes: tuple[str, ...]
+    def newest(self, slug: str) -> SuiteVersionRecord | None:
+        suite = Suite.objects.filter(slug=slug).first()
+        return None if suite is None else suite.versions.select_related("suite", "scorer").order_by("-number").first()
+
+    def with_digest(self, digest: str) -> Iterable[SuiteVersionRecord]:
+        return SuiteVersionRecord.objects.filter(digest=digest).select_related("suite", "scorer").order_by("pk")
+
+    def newest_with(self, case_id: str, n_cases: int) -> Iterable[SuiteVersionRecord]:
+        newest = SuiteVersionRecord.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
+        versions = SuiteVersionRecord.objects.filter(number=Subquery(newest), n_cases=n_cases)
+        return versions.filter(cases__case_id=case_id).select_related("suite", "scorer").order_by("-pk")
+
+    def scored_by(self, slug: str, plan: Mapping[str, Any]) -> Iterable[SuiteVersionRecord]:
+        versions = SuiteVersionRecord.objects.filter(suite__slug=slug, scorer__digest=scoring.plan_digest(plan))
+        return versions.select_related("suite", "scorer").order_by("-number")
+
+    def push(self, document: Mapping[str, Any]) -> SuiteVersionRecord:
+        return push_suite(document=document)[0]
+
+    def messages(self, version: SuiteVersionRecord) -> Mapping[str, Sequence[Message]]:
+        return dict(version.cases.values_list("case_id", "content__messages"))
+
+    def indexes(self, version: SuiteVersionRecord) -> Mapping[str, int]:
+        return dict(version.cases.values_list("case_id", "index"))
+
+    def has_all(self, version: SuiteVersionRecord, digests: set[str]) -> bool:
+        return version.cases.filter(digest__in=digests).count() == len(digests)
 
 
-def place(logged: LoggedRun, suite: str | None, *, source: str) -> MatchedSuite:
-    """Find the suite version of a log, or make it.
-
-    source: the digest of its import. Cases without prompts belong to it alone: equal ids are not equal questions.
-
-    Raises NotFound for a named suite that is not there, and InvalidInput where the log's cases or prompts are not
-    the suite's, or make no suite.
-    """
-    if suite is not None:
-        version = _newest(suite)
-        if version is None:
-            raise NotFound(f"There is no suite {suite}; push it, or leave the name out to make one from the log.")
-        _refuse_other_cases(version, logged)
-        return _placed(version, logged, [])
-    return _place_alone(logged, source)
+SHELF = StoredShelf()
 
 
 def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
     """Return the scorer that stands for the scores which a tool gave under a name, or for none where it gave none."""
-    return store_scorer(scoring.plan(_recorded(logged, name), {}))
+    return store_scorer(recorded_plan(logged, name))
 
 
 def fill_prompts(version: SuiteVersionRecord, logged: LoggedRun, *, tool: str) -> SuiteVersionRecord:
@@ -67,201 +58,11 @@ def fill_prompts(version: SuiteVersionRecord, logged: LoggedRun, *, tool: str) -
     by_id = {case.id: case for case in logged.cases}
     ordered = version.cases.order_by("index").values_list("case_id", flat=True)
     whole = replace(logged, tool=tool, cases=tuple(by_id[case_id] for case_id in ordered))
-    document = _document(_own_slug(slug_of(logged.slug), whole), whole)
-    return _made_of(document) or push_suite(document=document)[0]
-
-
-def slug_of(text: str) -> str:
-    """Return a name of a suite or an endpoint, made of any text."""
-    slug = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")
-    return slug[:MAX_SLUG] or "unnamed"
-
-
-def tool_of(logged: LoggedRun) -> str:
-    """Return the tool that wrote a log, without its version."""
-    return VERSION.sub("", logged.tool)
-
-
-def _place_alone(logged: LoggedRun, source: str) -> MatchedSuite:
-    """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
-    slug = slug_of(logged.slug)
-    if not all(case.messages for case in logged.cases):
-        own = f"{slug[: MAX_SLUG - 9]}-{source[:8]}"
-        return _placed(push_suite(document=_document(_own_slug(own, logged), logged))[0], logged, _notes(logged))
-    pushed = _newest(slug) if logged.has_texts else None  # whose scorer would read them
-    if pushed is not None and not scoring.is_recorded(pushed.scorer.spec) and _is_of(pushed, logged):
-        return _placed(pushed, logged, [])
-    slug = _own_slug(slug, logged)
-    document = _document(slug, logged)
-    is_whole = logged.status == "finished" or logged.n_cases == len(logged.cases)
-    if is_whole and (made := _made_of(document)) is not None:
-        return _placed(made, logged, _notes(logged))
-    if is_whole and logged.has_texts and (pushed := _pushed_of(logged)) is not None:
-        return _placed(pushed, logged, [])
-    broken_off = None if is_whole else _that_holds(slug, document, logged)
-    version = broken_off or push_suite(document=document)[0]
-    return _placed(version, logged, _notes(logged))
-
-
-def _made_of(document: Mapping[str, Any]) -> SuiteVersionRecord | None:
-    """The version that a log of these very cases made, under this name or another."""
-    alike = SuiteVersionRecord.objects.filter(digest=parse_suite(document).digest).select_related("suite", "scorer")
-    return max(alike, key=lambda version: (version.suite.slug == document["slug"], version.pk), default=None)
-
-
-def _pushed_of(logged: LoggedRun) -> SuiteVersionRecord | None:
-    """The newest version of a suite that people pushed, if it has these very cases: ids and prompts."""
-    newest = SuiteVersionRecord.objects.filter(suite=OuterRef("suite")).order_by("-number").values("number")[:1]
-    versions = SuiteVersionRecord.objects.filter(number=Subquery(newest), n_cases=len(logged.cases))
-    alike = versions.filter(cases__case_id=logged.cases[0].id).select_related("suite", "scorer").order_by("-pk")
-    fit = (version for version in alike if not scoring.is_recorded(version.scorer.spec) and _is_of(version, logged))
-    return next(fit, None)
-
-
-def _own_slug(slug: str, logged: LoggedRun) -> str:
-    """The name under which a log of this tool makes versions: what people pushed, or another tool's, is left alone."""
-    beside = f"-{slug_of(tool_of(logged))[:MAX_BESIDE]}"
-    names = (
-        slug,
-        *(f"{slug[: MAX_SLUG - len(more)]}{more}" for more in (beside, *(f"{beside}-{n}" for n in NAMESAKES))),
-    )
-    for name in names:
-        version = _newest(name)
-        if version is None or _is_of_tool(version, logged):
-            return name
-    raise Conflict(f"Suites named {slug}, {slug}{beside} and so on are all of other tools. Name a suite for this log.")
-
-
-def _is_of_tool(version: SuiteVersionRecord, logged: LoggedRun) -> bool:
-    spec, tool = version.scorer.spec, tool_of(logged)
-    return scoring.is_recorded(spec) and f"{spec['default']['source']} ".startswith(f"{tool[:MAX_SOURCE_CHARS]} ")
-
-
-def _newest(slug: str) -> SuiteVersionRecord | None:
-    suite = Suite.objects.filter(slug=slug).first()
-    return None if suite is None else suite.versions.select_related("suite", "scorer").order_by("-number").first()
-
-
-def _placed(version: SuiteVersionRecord, logged: LoggedRun, notes: Sequence[str]) -> MatchedSuite:
-    known = dict(version.cases.values_list("case_id", "index"))
-    return MatchedSuite(version, {case.id: known[case.id] for case in logged.cases}, tuple(notes))
-
-
-def _refuse_other_cases(version: SuiteVersionRecord, logged: LoggedRun) -> None:
-    known = _messages(version)
-    lacking = [case.id for case in logged.cases if case.id not in known]
-    if lacking:
-        more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-        text = f"{version} has no case {', '.join(lacking[:NAMED])}{more}, of which the log has responses."
-        raise InvalidInput("The log is not one of this suite.", fields={"suite": text})
-    other = [case.id for case in logged.cases if not _may_be_same(case, known[case.id])]
-    if other:
-        more = f"; so has {len(other) - 1} more" if len(other) > 1 else ""
-        text = f"Case {other[0]} has another prompt in the log than in {version}{more}."
-        raise InvalidInput("The log is not one of this suite.", fields={"suite": text})
-
-
-def _is_of(version: SuiteVersionRecord, logged: LoggedRun) -> bool:
-    """Whether a log has the version's cases; one that broke off has some of them."""
-    known = _messages(version)
-    if any(case.id not in known or not _may_be_same(case, known[case.id]) for case in logged.cases):
-        return False
-    return logged.status != "finished" or len(known) == len(logged.cases)
-
-
-def _messages(version: SuiteVersionRecord) -> dict[str, list[Message]]:
-    return dict(version.cases.values_list("case_id", "content__messages"))
-
-
-def _may_be_same(case: LoggedCase, stored: Sequence[Message]) -> bool:
-    """Whether the prompts are the same as far as both are known."""
-    if not case.messages or list(stored) == _unknown_prompt():
-        return True
-    return canonical_json(list(map(_message, case.messages))) == canonical_json(list(map(_message, stored)))
-
-
-def _that_holds(slug: str, document: Mapping[str, Any], logged: LoggedRun) -> SuiteVersionRecord | None:
-    """The newest version made from a whole log of which this one, that broke off, has a part."""
-    digests = {case.digest for case in parse_suite(document).cases}
-    versions = SuiteVersionRecord.objects.filter(suite__slug=slug, scorer=recorded_scorer(logged, _main(logged)))
-    for version in versions.select_related("suite", "scorer").order_by("-number"):
-        if version.cases.filter(digest__in=digests).count() == len(digests):
-            return version
-    return None
-
-
-def _document(slug: str, logged: LoggedRun) -> dict[str, Any]:
-    sent = logged.sampling
-    return {
-        "slug": slug,
-        "title": (logged.title or slug)[:MAX_TITLE_CHARS],
-        "max_tokens": sent["max_tokens"] if says_max_tokens(logged) else DEFAULT_MAX_TOKENS,
-        "stop": [text for text in stops_of(sent) if 1 <= len(text) <= MAX_STOP_CHARS][:MAX_STOPS],
-        "scorer": _recorded(logged, _main(logged)),
-        "cases": [_case(case) for case in sorted(logged.cases, key=_place_of)],
-    }
-
-
-def _place_of(case: LoggedCase) -> list[Any]:
-    """Order the cases of a log by what they are: the tool's numbers, else the ids, a number in them as a number."""
-    parts = [(not part.isdigit(), int(part) if part.isdigit() else part) for part in NUMBERS.split(case.id) if part]
-    return [case.index is None, case.index or 0, parts, case.id]
-
-
-def stops_of(sampling: Mapping[str, Any]) -> list[str]:
-    """Return the texts at which an answer was to end: a log has one text, or a list."""
-    given = sampling.get("stop")
-    listed = [given] if isinstance(given, str) else given if isinstance(given, list | tuple) else []
-    return [text for text in listed if isinstance(text, str) and text]
-
-
-def _case(case: LoggedCase) -> dict[str, Any]:
-    messages = list(map(_message, case.messages)) or _unknown_prompt()
-    row: dict[str, Any] = {"id": case.id, "messages": messages, "target": case.target}
-    return row | ({"tools": list(case.tools)} if case.tools else {})
-
-
-def _message(given: Mapping[str, Any]) -> Message:
-    """A message as suites hold it: content in parts, as some tools log it, is its text."""
-    message = {name: given[name] for name in MESSAGE_FIELDS if given.get(name) not in (None, "", [])}
-    content = given.get("content")
-    if isinstance(content, list):
-        parts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
-        content = "".join(part for part in parts if isinstance(part, str))
-    return message | {"role": given.get("role", "user"), "content": content or ""}
-
-
-def _unknown_prompt() -> list[Message]:
-    return [{"role": "user", "content": UNKNOWN_PROMPT}]
-
-
-def _main(logged: LoggedRun) -> str:
-    return logged.scorers[0] if logged.scorers else ""
-
-
-def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
-    """Without the tool's version: logs of two versions would never be comparable, and their scores rarely differ."""
-    return {"kind": "recorded", "source": f"{tool_of(logged)} {name}".strip()[:MAX_SOURCE_CHARS]}
-
-
-def says_max_tokens(logged: LoggedRun) -> bool:
-    """Tell whether a log says how long answers may be."""
-    most = logged.sampling.get("max_tokens")
-    return type(most) is int and 1 <= most <= MAX_TOKENS
+    document = make_document(own_slug(slug_of(logged.slug), whole, SHELF), whole)
+    known: SuiteVersionRecord | None = made_of(document, SHELF)
+    return known or SHELF.push(document)
 
 
 def lacks_prompts(version: SuiteVersionRecord) -> bool:
     """Tell whether a version has a case whose prompt its log did not hold."""
-    return version.cases.filter(content__messages=_unknown_prompt()).exists()
-
-
-def _notes(logged: LoggedRun) -> list[str]:
-    notes = []
-    if n := sum(not case.messages for case in logged.cases):
-        notes.append(f"{NO_PROMPTS} {counted(n, 'case')}; in the suite a sentence says so.")
-    if not says_max_tokens(logged):
-        notes.append(f"{NO_LIMIT}; the suite says {DEFAULT_MAX_TOKENS} tokens.")
-    if not logged.scorers:
-        until = "until it is scored with a scorer" if logged.has_texts else "and no scorer can give it any"
-        notes.append(f"The log holds no scores; the run has none {until}.")
-    return notes
+    return version.cases.filter(content__messages=unknown_prompt()).exists()

@@ -6,28 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from django.db import connection, transaction
 
-from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
 from evalboard.core.trace import pack_selection
 from evalboard.importers import formats
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
+from evalboard.logged.runs import choose_cases, digest_of_files, end_repeat, end_run, list_sent, refuse_unfit
+from evalboard.logged.suites import MatchedSuite, place
+from evalboard.logged.times import Times, times_of
+from evalboard.logged.words import trace_by_ids
 from evalboard.wording import run as wording
 from evalboard.wording.numbers import counted
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
-from runs.imports.import_suites import MatchedSuite, place
+from runs.imports.import_suites import SHELF
 from runs.imports.requests import complete_run, is_of_requests
 from runs.imports.responses import Responses
-from runs.imports.times import Times, times_of
 from runs.imports.trainers import store_trainer
 from runs.models import CaseColumns, Event, ImportRecord, RepeatRecord, RunRecord, Shard
-from runs.run import MAX_LABELS, MAX_REPEATS, label_problems
-from runs.served import Words, model_of, trace_by_ids
+from runs.run import MAX_LABELS, label_problems
+from runs.served import Words, model_of
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
 from runs.work import look_through, rollup
@@ -109,9 +110,7 @@ def _store(
             take_as_long_as_it_takes()
             _take_turns()
             return complete_run(files, logged[0], suite=suite)
-    content = {"files": sorted(file.sha256 for file in files), "format": name, "suite": suite}
-    content |= {"scale": scale} if scale else {}
-    digest = digest_json(content)
+    digest = digest_of_files(files, name, suite=suite, scale=scale)
     with transaction.atomic():
         take_as_long_as_it_takes()
         _take_turns()
@@ -150,8 +149,8 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
 
     Belongs in the transaction that made the import. Raises InvalidInput or NotFound.
     """
-    _refuse_unfit(logged, suite)
-    placed = place(logged, suite, source=source.digest)
+    refuse_unfit(logged, suite)
+    placed = place(logged, suite, SHELF, source=source.digest)
     model, times = model_of(logged.model, logged.revision), times_of(logged, imported_at=source.created_at)
     run = RunRecord.objects.create(
         suite_version=placed.version,
@@ -161,7 +160,7 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
         source=source,
         is_reported=True,
         is_log=True,
-        is_one_draw=is_one_draw(logged.sampling, _sent(logged)),
+        is_one_draw=is_one_draw(logged.sampling, list_sent(logged)),
         log_ids=identity.ids_of(logged),
         log_digest=identity.content_of(logged),
         is_cancel_wanted=logged.status == "cancelled",
@@ -187,36 +186,10 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
     return run
 
 
-def _sent(logged: LoggedRun) -> Iterator[tuple[str, int | None, str]]:
-    """(case, seed sent or None, call or "") of each answer."""
-    return ((each.case_id, each.seed, each.request_id) for each in logged.responses if not each.error)
-
-
 def _take_turns() -> None:
     """Imports wait for each other until their transaction ends: two of one log store it once."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TURN])
-
-
-def _refuse_unfit(logged: LoggedRun, suite: str | None) -> None:
-    fields: dict[str, str] = {}
-    if suite is not None and not logged.has_texts:
-        fields["suite"] = "The log has token ids and no text, which no suite’s scorer can read. Leave the suite out."
-    twice = [case_id for case_id, n in Counter(case.id for case in logged.cases).items() if n > 1]
-    if twice:
-        fields[f"cases.{twice[0]}"] = "Stands in the log as two cases."
-    seen = Counter((each.case_id, each.repeat) for each in logged.responses)
-    if again := [key for key, n in seen.items() if n > 1]:
-        fields[f"cases.{again[0][0]}"] = f"Has more than one response in repeat {again[0][1]}."
-    known = {case.id for case in logged.cases}
-    if strangers := [case_id for case_id, _ in seen if case_id not in known]:
-        fields[f"cases.{strangers[0]}"] = "Has a response and is no case of the log."
-    if any(not 1 <= repeat <= MAX_REPEATS for _, repeat in seen):
-        fields["repeats"] = f"A run has the repeats 1 to {MAX_REPEATS}, and the log has others."
-    if not logged.cases:
-        fields["cases"] = "The log holds none."
-    if fields:
-        raise InvalidInput("The log cannot be stored.", fields=fields)
 
 
 def _labels(logged: LoggedRun) -> dict[str, str]:
@@ -233,16 +206,10 @@ def _store_repeats(run: RunRecord, logged: LoggedRun, placed: MatchedSuite) -> l
 
     A repeat that not all cases were to have is one of chosen cases.
     """
-    n_cases, answers = run.suite_version.n_cases, logged.count_answers()
-    n_wanted = np.ones(n_cases, np.int64)
-    n_wanted[[placed.indexes[case_id] for case_id in answers]] = list(answers.values())
-    if logged.n_repeats:
-        n_wanted[:] = n_wanted.max()
+    n_cases = run.suite_version.n_cases
     repeats = RepeatRecord.objects.bulk_create(
-        RepeatRecord(
-            run=run, index=index, cases=None if (chosen := n_wanted >= index).all() else pack_selection(chosen)
-        )
-        for index in range(1, int(n_wanted.max()) + 1)
+        RepeatRecord(run=run, index=index, cases=None if chosen.all() else pack_selection(chosen))
+        for index, chosen in enumerate(choose_cases(logged, placed.indexes, n_cases), start=1)
     )
     n_logged = Counter(each.repeat for each in logged.responses)
     status = SHARD_STATUS.get(RunRecord.Status(logged.status), Shard.Status.FINISHED)
@@ -260,16 +227,14 @@ def _end_repeat(
     repeat.engine_processes.set(process_ids)
     n_missing = rollup.store_columns(repeat)
     responses.store_scores(run, repeat, logged, answers)
-    ended = RunRecord.Status.INCOMPLETE if n_missing else RunRecord.Status.FINISHED
-    repeat.status = logged.status if logged.status in SHARD_STATUS else ended
+    repeat.status = end_repeat(logged, n_missing)
     repeat.finished_at = times.ended_at
     repeat.save(update_fields=["status", "finished_at"])
 
 
 def _end_run(run: RunRecord, repeats: Sequence[RepeatRecord], logged: LoggedRun) -> None:
     """A run that its tool ended well is incomplete all the same where responses are missing."""
-    is_whole = all(repeat.status == RunRecord.Status.FINISHED for repeat in repeats)
-    run.status = logged.status if logged.status != "finished" or is_whole else RunRecord.Status.INCOMPLETE
+    run.status = end_run(logged, [repeat.status for repeat in repeats])
     run.finished_at = repeats[0].finished_at
     run.bucket = rollup.largest_bucket(run)
     run.settings_seen = see_settings(run).to_json()

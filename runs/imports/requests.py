@@ -6,8 +6,9 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
+from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, says_max_tokens
 from runs.imports.buckets import profile_of
-from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, fill_prompts, says_max_tokens
+from runs.imports.import_suites import fill_prompts
 from runs.models import Case, ImportRecord, ResponseRecord, RunRecord
 from runs.run import refuse_if_relied_on
 from runs.store import changes, history, storable

@@ -10,12 +10,13 @@ from evalboard.core import scoring
 from evalboard.core.trace import TokenTrace, unpack_selection
 from evalboard.importers.records import LoggedResponse, LoggedRun, LoggedScore
 from evalboard.importers.spelling import is_measured
+from evalboard.logged.answers import answer_fields, pack_unmeasured
+from evalboard.logged.runs import why_missing
+from evalboard.logged.times import Times, believed
 from runs.imports.buckets import LoggedServing
 from runs.imports.import_suites import recorded_scorer
-from runs.imports.times import Times, believed
 from runs.models import EngineProcess, RepeatRecord, ResponseRecord, RunRecord, Scorer
-from runs.served import answer_fields
-from runs.store import NOT_IN_LOG, PROMPT_FILTERED, BlockSlot, Key, bulk, storable, traces
+from runs.store import BlockSlot, Key, bulk, traces
 from runs.work import rollup
 
 ROWS_AT_ONCE = 2000
@@ -47,7 +48,7 @@ def store_responses(
             process = served.by(response)
             links[repeat.pk].add(process.pk)
             trace = decoded.get((repeat.index, index))
-            place = None if trace is None else places.get((index, trace.digest))
+            place = None if trace is None or not is_measured(response) else places.get((index, trace.digest))
             rows.append(_row(repeat, index, response, process, trace, place, times))
             if len(rows) >= ROWS_AT_ONCE:
                 bulk.copy_rows(rows)
@@ -101,14 +102,15 @@ def _row(
         engine_process=process,
         attempt=1,
         recorded_at=_recorded_at(response, times),
-        **answer_fields(response, trace, place),
+        trace_block_id=place and place.block_id,
+        trace_slot=place and place.slot,
+        unmeasured_trace=pack_unmeasured(response, trace),
+        **answer_fields(response, trace),
     )
 
 
 def _missing(repeat: RepeatRecord, index: int, response: LoggedResponse | None, times: Times) -> ResponseRecord:
-    code, detail = (NOT_IN_LOG, "") if response is None else ("source_error", storable(response.error))
-    if response is not None and response.is_prompt_filtered:
-        code = PROMPT_FILTERED
+    code, detail = why_missing(response)
     return ResponseRecord(
         repeat=repeat,
         case_index=index,

@@ -1,26 +1,19 @@
 """What tells a copy from a draw besides the answers: independent runs, and the batches of our own engine."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 from django.db.models import F, Q
 from numpy.typing import NDArray
 
-from evalboard.core.profile import is_serving_known
-from runs.models import BucketRecord, RepeatRecord, RunRecord
+from evalboard.core.compare import MAX_USUAL, are_independent, needs_usual
+from runs.models import RepeatRecord, RunRecord
 from runs.store import stored_columns
 
-APART = timedelta(hours=1)  # a cache may keep an answer for minutes; an hour later another batch answers
 Status = RunRecord.Status
-MAX_USUAL = 5  # repeats, the earliest: later runs then do not change what a verdict was taken on
-
-
-def needs_usual(run: RunRecord, column_digests: Sequence[str]) -> bool:
-    """Tell whether independent runs count: some repeats of an external server or a log are equal to the bit."""
-    return run.is_reported and max(Counter(column_digests).values(), default=0) > 1
+__all__ = ["find_company", "find_usual", "needs_usual", "read_usual"]
 
 
 def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
@@ -43,7 +36,7 @@ def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
     known = {repeat.run_id: repeat.run for repeat in repeats}
     usual: dict[int, list[tuple[int, str]]] = {pk: [] for pk in ids}
     for run in (known[pk] for pk in ids if pk in known):
-        theirs = [(each.pk, each.packed_as) for each in repeats if _are_independent(run, each.run)]
+        theirs = [(each.pk, each.packed_as) for each in repeats if are_independent(run, each.run)]
         usual[run.pk] = theirs[:MAX_USUAL]
     return usual
 
@@ -64,21 +57,3 @@ def find_company(run: RunRecord, repeat_ids: Sequence[int]) -> Sequence[Hashable
     for repeat, process in links.values_list("repeat", "engineprocess"):
         processes[repeat].add(process)
     return [(frozenset(processes[each]), tuple(sorted(sizes[each].items()))) for each in repeat_ids]
-
-
-def _are_independent(run: RunRecord, other: RunRecord) -> bool:
-    names = ("suite_version_id", "endpoint_id", "profile_id")
-    if run.pk == other.pk or any(getattr(run, name) != getattr(other, name) for name in names):
-        return False
-    if run.pk == other.second_of_id or other.pk == run.second_of_id:
-        return True
-    first, last = sorted((run, other), key=lambda each: each.ran_at)
-    if first.finished_at is None or first.started_at is None or last.started_at is None:
-        return False
-    return last.started_at - first.finished_at >= APART and _may_be_one_bucket(run.bucket, other.bucket)
-
-
-def _may_be_one_bucket(ours: BucketRecord | None, theirs: BucketRecord | None) -> bool:
-    if ours is None or theirs is None or ours.model_id != theirs.model_id:
-        return False
-    return ours.pk == theirs.pk or not all(is_serving_known(each.fingerprint.manifest) for each in (ours, theirs))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evalboard.core.compare import EndedRepeats, Measured, PairNoise
-from evalboard.core.stats import is_left_out
+from evalboard.core.compare import Measured, PairNoise, measure_buckets
 from runs.models import BucketRecord, CaseColumns, ResponseRecord, RunRecord, Stray
 from runs.pairs import pair_facts
 from runs.store import NO_BUCKET, TracePlace, stored_columns, stored_traces
@@ -77,24 +76,16 @@ def _measure(repeats: _NoiseRepeats) -> dict[int | None, Measured]:
     unread = [repeat_id for repeat_id in repeat_ids if repeat_id not in repeats.columns]
     columns = repeats.columns | {each.repeat_id: each for each in stored_columns.stream(unread)}
     repeats.columns.clear()  # the cache holds what it was asked for, and columns are large
-    # What is no draw says nothing of noise.
-    served = {each: np.where(is_left_out(columns[each].marks), NO_BUCKET, columns[each].buckets) for each in repeat_ids}
-    for case, repeat_id in repeats.strays:
-        if repeat_id in served:
-            served[repeat_id][case] = NO_BUCKET
-    ids = {int(bucket) for buckets in served.values() for bucket in np.unique(buckets)} - {NO_BUCKET}
-    known = BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint")
-    rows = EndedRepeats(
-        traces=[columns[each].traces for each in repeat_ids],
-        served=list(served.values()),
+    ids = {int(bucket) for each in repeat_ids for bucket in np.unique(columns[each].buckets)} - {NO_BUCKET}
+    at = {repeat_id: place for place, repeat_id in enumerate(repeat_ids)}
+    return measure_buckets(
+        [columns[each] for each in repeat_ids],
+        [(case, at[repeat_id]) for case, repeat_id in repeats.strays if repeat_id in at],
+        BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint"),
         find_places=lambda repeat, cases: _places(repeat_ids[repeat], cases),
         reader=stored_traces,
         is_reported=repeats.is_logged,
     )
-    return {
-        bucket.pk: rows.measure(bucket.pk, logits=pair_facts.logits_of(bucket), batch_class=bucket.batch_class)
-        for bucket in known
-    }
 
 
 def _places(repeat_id: int, cases: Sequence[int]) -> dict[int, TracePlace]:

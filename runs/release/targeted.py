@@ -1,21 +1,24 @@
-"""Repeats of the noisiest cases alone: which cases these are, and which such repeats a gate's two runs share.
+"""What is foretold before it is seen: the noisiest cases, with the repeats of them alone, and the noise of a new run.
 
 The cases are chosen by the flip chances that the margins of the baseline's first repeat foretell; never by what a
-comparison showed.
+comparison showed. The noise of a run with few repeats is foretold by these chances and by earlier runs of its bucket.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
+from evalboard.core.compare import is_steady_batch
 from evalboard.core.release import TargetedScores
-from evalboard.core.stats import choose_noisiest
+from evalboard.core.stats import EarlierNoise, choose_noisiest, measure_earlier
 from evalboard.core.trace import unpack_chances, unpack_scores, unpack_selection
 from runs.models import CaseColumns, GateRecord, RepeatRecord, RepeatScore, RunRecord
+
+EARLIER_READ = 20  # repeats of earlier runs, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,45 @@ def choose_cases(baseline: RunRecord, candidate: RunRecord) -> NDArray[np.bool_]
     """
     if baseline.suite_version_id != candidate.suite_version_id or baseline.source_id or candidate.source_id:
         return None
-    foretold = CaseColumns.objects.filter(repeat__run=baseline, flip_chances__isnull=False)
-    packed = foretold.values_list("flip_chances", flat=True).first()
-    return None if packed is None else choose_noisiest(unpack_chances(bytes(packed)))
+    chances = _read_chances(baseline)
+    return None if chances is None else choose_noisiest(chances)
+
+
+def find_earlier(run: RunRecord) -> dict[int, str]:
+    """Return the newest repeats of earlier runs that show the noise of a run's bucket: id of their scores → digest.
+
+    These runs were asked as this one was, by one profile, and had ended when it started. Where the batch moves bits, a
+    repeat that is the same to the bit as an earlier one of its run may be a copy, and is left out.
+    """
+    if run.is_reported or run.source_id is not None or run.bucket is None or run.started_at is None:
+        return {}
+    asked_alike = {name: getattr(run, name) for name in ("suite_version_id", "profile_id", "bucket_id", "is_reported")}
+    earlier = RunRecord.objects.filter(
+        **asked_alike, source=None, is_one_draw=False, status=RunRecord.Status.FINISHED, finished_at__lt=run.started_at
+    )
+    scores = RepeatScore.objects.filter(repeat__run__in=earlier, repeat__cases=None, points__isnull=False)
+    scores = scores.filter(scorer=run.suite_version.scorer_id).exclude(repeat__columns__n_left_out__gt=0)
+    newest_first = scores.order_by("-repeat__run", "repeat__index")[:EARLIER_READ]
+    rows = list(newest_first.values_list("pk", "digest", "repeat__run", "repeat__columns__digest"))
+    if not is_steady_batch(run.bucket.batch_class, are_batches_equal=True):
+        rows = list({(of, columns): (pk, digest, of, columns) for pk, digest, of, columns in reversed(rows)}.values())
+    return {pk: digest for pk, digest, _, _ in rows}
+
+
+def measure_early_noise(run: RunRecord, earlier: Collection[int], cases: NDArray[np.int64]) -> EarlierNoise:
+    """Return what is known of a run's noise beside its repeats. earlier: of `find_earlier`; cases: their places."""
+    packed = RepeatScore.objects.filter(pk__in=earlier).order_by("pk").values_list("scores", flat=True)
+    columns = [unpack_scores(bytes(each))[cases] for each in packed]
+    scores = np.column_stack(columns) if columns else np.zeros((len(cases), 0))
+    chances = _read_chances(run)
+    return measure_earlier(scores, None if chances is None else chances[cases])
+
+
+def _read_chances(run: RunRecord) -> NDArray[np.float32] | None:
+    """Return the flip chances by the margins of a run's first repeat; None where they are not known."""
+    known = CaseColumns.objects.filter(repeat__run=run, flip_chances__isnull=False)
+    packed = known.values_list("flip_chances", flat=True).first()
+    return None if packed is None else unpack_chances(bytes(packed))
 
 
 def _read_whole(runs: Mapping[int, object]) -> Mapping[int, list[int]]:

@@ -18,6 +18,8 @@ from evalboard.contract.draws import Draws
 from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core import digest
 from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
+from evalboard.core.stats import EarlierNoise
+from evalboard.core.suite import parse_policy
 from evalboard.core.trace import NOTABLE
 from runs.catalogue import expiry
 from runs.compare import ComparisonInputs, SideKey, StoredSide
@@ -25,7 +27,7 @@ from runs.compare import inputs as comparison_inputs
 from runs.models import Case, GateRecord, ReleaseRecord, RepeatRecord, ResponseRecord, Rotation, RunRecord
 from runs.pairs import pair_facts
 from runs.release.loads import read_loads
-from runs.release.targeted import TargetedInputs, choose_cases, find_targeted
+from runs.release.targeted import TargetedInputs, choose_cases, find_earlier, find_targeted, measure_early_noise
 from runs.release.window import Canaries, find_canaries, read_window
 from runs.store import PROMPT_FILTERED
 from runs.work import NEEDS_CERTIFICATE, Served, find_certified
@@ -57,7 +59,8 @@ class GateInputs:
     """One gate, `expired` by a rotation or None. comparison_digest: of what the comparison of its runs rests on.
 
     targeted: the repeats of chosen cases that both runs have, which the comparison leaves out. canaries: what canary
-    probes saw of servers of others while both sides ran.
+    probes saw of servers of others while both sides ran. earlier: before the first look, by side, what `find_earlier`
+    has.
     """
 
     gate: GateRecord
@@ -67,6 +70,7 @@ class GateInputs:
     comparison_digest: str
     targeted: TargetedInputs | None
     canaries: Canaries
+    earlier: tuple[dict[int, str], dict[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class ReleaseInputs:
                         "expired": None if each.expired is None else each.expired.pk,
                         **({} if each.targeted is None else {"targeted": each.targeted.digests}),
                         **({"canaries": each.canaries} if each.canaries else {}),
+                        **({"earlier": [list(side.values()) for side in each.earlier]} if any(each.earlier) else {}),
                     }
                     for each in self.gates
                 ],
@@ -127,19 +132,23 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
     keys = comparison_inputs.find_pairs([(gate.baseline_run, gate.candidate_run) for gate in gates])
     facts = _Facts({repeat for *sides, _ in keys for key in sides for repeat in key.repeat_ids})
     expired, targeted, canaries = expiry.expired(gates), find_targeted(gates), find_canaries(gates)
-    inputs = tuple(
-        GateInputs(
-            gate,
-            facts.side(gate.baseline_run, ours),
-            facts.side(gate.candidate_run, theirs),
-            expired.get(gate.pk),
-            comparison_digest,
-            targeted.get(gate.pk),
-            canaries.get(gate.pk, ()),
+    first_look = parse_policy(release.policy.settings).looks[0]
+    inputs = []
+    for gate, (ours, theirs, comparison_digest) in zip(gates, keys, strict=True):
+        sides = facts.side(gate.baseline_run, ours), facts.side(gate.candidate_run, theirs)
+        is_early = min(len(side.places) for side in sides) < first_look and release.treatment == MODEL_TREATMENT
+        inputs.append(
+            GateInputs(
+                gate,
+                *sides,
+                expired.get(gate.pk),
+                comparison_digest,
+                targeted.get(gate.pk),
+                canaries.get(gate.pk, ()),
+                (find_earlier(sides[0].run), find_earlier(sides[1].run)) if is_early else ({}, {}),
+            )
         )
-        for gate, (ours, theirs, comparison_digest) in zip(gates, keys, strict=True)
-    )
-    return ReleaseInputs(release, inputs)
+    return ReleaseInputs(release, tuple(inputs))
 
 
 def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, ...]) -> GateEvidence:
@@ -156,6 +165,10 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
     noisiest = choose_cases(gate.baseline.run, gate.candidate.run)
     shared = inputs.baseline.case_indexes[judged].tolist()
     window = read_window(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
+    early = [
+        measure_early_noise(side.run, known, columns.case_indexes[judged]) if any(gate.earlier) else EarlierNoise()
+        for side, known, (_, columns) in zip((gate.baseline, gate.candidate), gate.earlier, sides, strict=True)
+    ]
     question = GateQuestion(
         case_ids=[cases[index][0] for index in shared],
         groups=[cases[index][1] for index in shared],
@@ -183,6 +196,8 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
         noisiest=None if noisiest is None else noisiest[judged],
         targeted=None if gate.targeted is None else gate.targeted.load(len(shared)),
         uncertified=_uncertified(gate),
+        early_baseline=early[0],
+        early_candidate=early[1],
     )
     return GateEvidence(
         tier=gate.gate.tier,

@@ -93,7 +93,8 @@ def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = N
                 note(loaded)
             yield loaded
 
-    return write_verdict(judge_release(evidence(), parse_policy(release.policy.settings)))
+    runs = [{"baseline": gate.baseline.run.pk, "candidate": gate.candidate.run.pk} for gate in inputs.gates]
+    return write_verdict(judge_release(evidence(), parse_policy(release.policy.settings)), runs)
 
 
 def undecided() -> list[int]:

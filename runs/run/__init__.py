@@ -1,5 +1,6 @@
 """Runs: made, read, cancelled; their repeats, cases, responses and noise."""
 
+from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
 from runs.run.case_answers import words_of_query
 from runs.run.completing import complete_run
@@ -50,7 +51,6 @@ from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bu
 from runs.run.read_strays import stray_page
 from runs.run.runs import (
     MAX_LABELS,
-    MAX_REPEATS,
     add_repeats,
     cancel_run,
     create_run,

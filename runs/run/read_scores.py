@@ -1,26 +1,17 @@
 """Points and ranges of repeats, out of their packed columns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.stats import run_points
+from evalboard.core.stats import drawn_points, run_points, span
 from evalboard.core.trace import unpack_buckets, unpack_scores
+
+__all__ = ["Buffer", "Range", "case_buckets", "drawn_points", "points_in_bucket", "run_range", "span"]
 
 Range = tuple[float, float]
 Buffer = bytes | memoryview  # what the database driver gives for packed bytes
-
-
-def span(points: Iterable[float | None]) -> Range | None:
-    """Return the lowest and the highest of the points that are known; None where none is."""
-    known = [value for value in points if value is not None]
-    return (min(known), max(known)) if known else None
-
-
-def drawn_points(points: Sequence[float | None], n_left_out: Sequence[int]) -> tuple[float | None, ...]:
-    """Return the points of the repeats in which no response is left out as no draw (core.stats.live_answers)."""
-    return tuple(value for value, n in zip(points, n_left_out, strict=True) if not n)
 
 
 def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) -> Range | None:

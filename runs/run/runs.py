@@ -13,6 +13,7 @@ from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
 from evalboard.core.trace import pack_selection, unpack_selection
+from evalboard.logged.runs import MAX_REPEATS
 from evalboard.wording.numbers import counted
 from runs.catalogue import model_problems
 from runs.models import (
@@ -33,7 +34,6 @@ from runs.pairs import draws_of, planned_draws
 from runs.store import history, take_as_long_as_it_takes
 from runs.work import dispatch, queue, refuse_if_nobody_can, rollup
 
-MAX_REPEATS = 100
 MAX_LABELS = 20
 # A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
 SHARD_CASES_MIN, SHARD_CASES_MAX = 12, 100

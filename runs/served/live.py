@@ -14,6 +14,7 @@ from evalboard.core.digest import digest_json
 from evalboard.core.profile import is_serving_known
 from evalboard.core.trace import TokenTrace
 from evalboard.importers.records import LoggedResponse, ServedBy
+from evalboard.logged.backends import Backend, Known, known_parts, read_backend
 from runs.models import (
     BucketRecord,
     EndpointRecord,
@@ -24,7 +25,7 @@ from runs.models import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.served.backends import Backend, Known, bucket_of, known_parts, model_of, read_backend
+from runs.served.backends import bucket_of, model_of
 from runs.served.words import Words, remove_unneeded
 
 

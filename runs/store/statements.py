@@ -1,6 +1,5 @@
 """Statements to PostgreSQL: what they may hold, how long they may take, and one page of a list."""
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -8,13 +7,11 @@ from django.conf import settings
 from django.db import connection, connections
 from django.db.models import QuerySet
 
+from evalboard.core.document import storable
+
+__all__ = ["limit_statements", "newest_page", "storable", "take_as_long_as_it_takes"]
+
 Row = TypeVar("Row")
-_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
-
-
-def storable(text: str) -> str:
-    """Return the text with a mark in place of each NUL and lone surrogate; engines and models may say anything."""
-    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def limit_statements() -> None:

@@ -1,18 +1,19 @@
 """The packed case columns of repeats, as arrays, and their digests, by which comparisons and verdicts know them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core import digest
-from evalboard.core.stats import Marks, SizeCounts
+from evalboard.core.compare import NO_BUCKET, Columns, missing
+from evalboard.core.stats import SizeCounts
 from evalboard.core.trace import unpack_buckets, unpack_digests, unpack_marks
 from runs.models import CaseColumns
 from runs.store import bulk
 
-NO_BUCKET = -1
+__all__ = ["NO_BUCKET", "Columns", "batch_sizes", "missing", "packed_digest", "stream"]
+
 COLUMNS = """
 SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids, marks FROM runs_casecolumns
  WHERE repeat_id = ANY(%s::bigint[])
@@ -20,30 +21,6 @@ SELECT repeat_id, text_digests, trace_digests, buckets, bucket_ids, marks FROM r
 
 Digests = NDArray[np.uint64]
 Indexes = NDArray[np.int64]
-
-
-class Columns(NamedTuple):
-    """One repeat's columns by case index.
-
-    texts, traces: uint64[n, 2], digests, zeros where missing. buckets: int64[n] of bucket ids, NO_BUCKET where missing.
-    marks: uint8[n], as core.stats.live_answers has them.
-    """
-
-    repeat_id: int
-    texts: Digests
-    traces: Digests
-    buckets: Indexes
-    marks: Marks
-
-    def take(self, cases: Indexes | slice) -> "Columns":
-        """Return the columns of these cases alone, in this order."""
-        return Columns(self.repeat_id, self.texts[cases], self.traces[cases], self.buckets[cases], self.marks[cases])
-
-
-def missing(n: int) -> Columns:
-    """Return the columns of a repeat without any response to n cases."""
-    nothing = np.zeros((n, 2), np.uint64)
-    return Columns(0, nothing, nothing, np.full(n, NO_BUCKET, np.int64), np.zeros(n, np.uint8))
 
 
 def stream(repeat_ids: Sequence[int]) -> Iterator[Columns]:

@@ -7,11 +7,10 @@ from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_repor
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
 from runs.suites.rescoring import rescore_run, set_endings
-from runs.suites.suites import MAX_SLUG, case_content, keep_version, push_suite, reference_suite, store_scorer
+from runs.suites.suites import case_content, keep_version, push_suite, reference_suite, store_scorer
 
 __all__ = [
     "BASELINES_READ",
-    "MAX_SLUG",
     "REPEATS",
     "CasesWorth",
     "SomeCases",

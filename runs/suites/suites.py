@@ -11,13 +11,13 @@ from evalboard.contract.suite_limits import MAX_TITLE_CHARS
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, NotFound
 from evalboard.core.suite import CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
+from evalboard.logged.suites import MAX_SLUG
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
 from runs.store import bulk, take_as_long_as_it_takes
 
 CASES_PER_COPY = 2000
 REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
-MAX_SLUG = 80
 
 
 def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:

@@ -4,12 +4,10 @@ from collections import Counter
 
 from django.db.models import Count
 
-from evalboard.core.trace import SAYABLE, Ending, judge_words
+from evalboard.core.trace import BY_WORD, Ending, judge_words
 from evalboard.wording import run as wording
 from runs.models import Event, ResponseRecord, RunRecord
 from runs.store import history, imported
-
-BY_WORD = (*SAYABLE, Ending.UNKNOWN)  # the endings that a word alone decides
 
 
 def settle_endings(run: RunRecord, *, is_final: bool) -> set[int]:

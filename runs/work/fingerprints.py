@@ -5,18 +5,20 @@ from collections import Counter, defaultdict
 from django.db.models import Count
 
 from evalboard.core.profile import MIN_NAMED, names_calls
+from evalboard.logged.backends import Known
 from evalboard.wording import run as wording
 from runs.catalogue import finds_call_names
 from runs.models import EngineProcess, Event, RepeatRecord, ResponseRecord, RunRecord
-from runs.served import Known, bucket_of, key_of_run
+from runs.served import bucket_of, key_of_run
 from runs.store import history, imported
 
 
 def settle_fingerprints(run: RunRecord) -> bool:
     """Merge the buckets of a run on an external server that gives each answer a fingerprint of its own.
 
-    Of fewer answers than tell it, the newest check of the endpoint does. Return whether it did; columns and scores are then for the caller to make again. The run's history says so, and
-    where more than half of the answers have one of their own.
+    Where there are too few answers to tell, the newest check of the endpoint does. Return whether they were merged;
+    columns and scores are then for the caller to make again. The run's history says so, and where more than half of the
+    answers have one of their own.
     """
     answers = ResponseRecord.objects.filter(repeat__run=run, error_code="", engine_process__isnull=False).order_by()
     n_each = dict(answers.values_list("engine_process").annotate(n=Count("pk")))

@@ -9,8 +9,9 @@ from django.db.models import F
 from evalboard.core import digest
 from evalboard.core.trace import Decoded, Ending, Failed, TokenTrace, find_ending, is_truncated
 from evalboard.importers.spelling import is_measured
+from evalboard.logged.answers import answer_fields, pack_unmeasured
 from runs.models import Case, EngineProcess, Event, RepeatRecord, ResponseRecord, Shard
-from runs.served import LiveServing, answer_fields
+from runs.served import LiveServing
 from runs.store import BlockSlot, Key, bulk, history, storable, traces
 from runs.work import flip_chances
 from runs.work.answered import Answered, CallOutcome, FailedCall
@@ -161,7 +162,10 @@ def _called_row(shard: Shard, placed: ServedAnswer, place: BlockSlot | None) -> 
         attempt=shard.attempt,
         decode_seconds=max((call.ended_at - call.started_at).total_seconds(), 0.0),
         call=call.to_json(),
-        **answer_fields(placed.answered.response, placed.trace, place),
+        trace_block_id=place and place.block_id,
+        trace_slot=place and place.slot,
+        unmeasured_trace=pack_unmeasured(placed.answered.response, placed.trace),
+        **answer_fields(placed.answered.response, placed.trace),
     )
 
 

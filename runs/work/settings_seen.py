@@ -1,19 +1,19 @@
 """What the calls and the answers of a run that has ended show of its settings."""
 
-import numpy as np
+from collections import Counter
+from collections.abc import Sequence
+
 from django.db.models import Count, F, Func, TextField
 
 from evalboard.contract.facts import SettingsSeen
-from evalboard.core.compare import find_not_greedy
+from evalboard.core.compare import choose_step, count_not_greedy
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.stats import is_left_out
+from evalboard.core.trace import TraceColumns
 from runs.catalogue import read_newest_check
 from runs.models import ResponseRecord, RunRecord
 from runs.pairs import pair_facts
 from runs.store import stored_traces
-
-MAX_READ = 10_000  # answers whose tokens are read, evenly spread over the cases
-READ_AT_ONCE = 500
 
 
 def see_settings(run: RunRecord) -> SettingsSeen:
@@ -41,26 +41,24 @@ def _count_not_greedy(run: RunRecord, n_answers: int) -> tuple[int, int]:
     0 where decoding was not to be greedy, or where more than the logits decides: penalties, a grammar, a forced call.
     Equal traces are read once.
     """
-    temperature = pair_facts.setting_facts(run)[0]
-    if temperature.wanted != 0 or pair_facts.request_settings(run).is_adjusted:
+    if not pair_facts.is_greedy_wanted(run):
         return 0, 0
-    step = -(-n_answers // MAX_READ) or 1
+    step = choose_step(n_answers)
     spread = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(trace_block=None).order_by()
     if step > 1:
         spread = spread.alias(place=F("case_index") % step).filter(place=0)
     names = ("trace_digest", "trace_block", "trace_slot", "marks")
-    counts: dict[bytes, int] = {}
+    counts: Counter[bytes] = Counter()
     places: dict[bytes, tuple[int, int]] = {}
     for digest, block, slot, marks in spread.values_list(*names):
         if not is_left_out(marks):
-            counts[bytes(digest)] = counts.get(bytes(digest), 0) + 1
+            counts[bytes(digest)] += 1
             places[bytes(digest)] = (block, slot)
-    n, digests = np.zeros(2, np.int64), list(places)
-    for first in range(0, len(digests), READ_AT_ONCE):
-        part = digests[first : first + READ_AT_ONCE]
+
+    def read(digests: Sequence[bytes]) -> TraceColumns | None:
         try:
-            columns = stored_traces.read_columns(places[digest] for digest in part)
+            return stored_traces.read_columns(places[digest] for digest in digests)
         except TraceDamaged:  # the run ends all the same
-            continue
-        n += find_not_greedy(columns, is_decimal=run.is_reported) @ [counts[digest] for digest in part]
-    return int(n[0]), int(n[1])
+            return None
+
+    return count_not_greedy(counts, read, is_decimal=run.is_reported)

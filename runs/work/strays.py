@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,19 +17,16 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Count
 from numpy.typing import NDArray
 
-from evalboard.core.compare import is_steady_batch, measure_distances
+from evalboard.core.compare import MIN_REPEATS, ReadRepeats, ServedRepeats, split_by_bucket
 from evalboard.core.errors import TraceDamaged
-from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, is_left_out, list_strays
+from evalboard.core.stats import BucketStrays, list_strays
 from evalboard.core.trace import differ
 from runs.models import BucketRecord, Case, RepeatRecord, ResponseRecord, RunRecord, Stray
 from runs.pairs import pair_facts
-from runs.store import NO_BUCKET, changes, stored_columns, stored_traces
+from runs.store import TracePlace, changes, stored_columns, stored_traces
 
 logger = logging.getLogger(__name__)
 
-MIN_REPEATS = 3  # of two that differ nobody knows which one is off
-PAIRS = 10_000  # of repeats of a bucket, that are read when a run ends, and by one call of `work_on_strays`
-MIN_CASES = 200  # that are read then however many repeats they have
 CASES_NAMED = 3  # in which steady repeats differ
 NO_SEED = -1  # none was sent, or nobody knows which
 AWAY = (OperationalError, InterfaceError)
@@ -38,46 +36,13 @@ Bools = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
-class ServedRepeats:
-    """What one bucket served of a run's repeats: repeats, id → index, in their order; traces, uint64[n, k, 2], digests;
-    is_ours, bool[n, k], its draws that have a trace. is_steady: they should be the same to the bit.
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoredRepeats(ServedRepeats):
+    """What one bucket served of a run's stored repeats: id → index, in their order."""
 
     bucket: BucketRecord
     run: RunRecord
     repeats: dict[int, int]
-    traces: NDArray[np.uint64]
-    is_ours: Bools
-    is_steady: bool
-
-    @property
-    def n_repeats(self) -> NDArray[np.int64]:
-        """int64[n]: draws of each case."""
-        return np.asarray(self.is_ours.sum(axis=1), np.int64)
-
-    @property
-    def telling(self) -> Indexes:
-        """Cases that have enough draws and in which they differ."""
-        return np.flatnonzero(self.differs & (self.n_repeats >= MIN_REPEATS))
-
-    @property
-    def n_at_once(self) -> int:
-        """How many cases are read at once."""
-        k = len(self.repeats)
-        return max(2 * PAIRS // (k * (k - 1)), MIN_CASES)
-
-    @property
-    def far(self) -> float:
-        """In nats, what noise does not do where the repeats measure none."""
-        return 0.0 if self.is_steady else FAR_FLOORS * assume_logit_sd(pair_facts.logits_of(self.bucket))
-
-    @property
-    def differs(self) -> Bools:
-        """bool[n]: cases whose draws are not the same to the bit."""
-        first = np.take_along_axis(self.traces, self.is_ours.argmax(axis=1)[:, None, None], axis=1)
-        has_other: Bools = ((self.traces != first).any(axis=2) & self.is_ours).any(axis=1)
-        return has_other
 
     def name_cases(self, indexes: Indexes) -> dict[int, str]:
         """Return index → case id."""
@@ -146,7 +111,7 @@ def _take_waiting() -> RunRecord | None:
     return None
 
 
-def find_unsteady(served: ServedRepeats) -> dict[str, Any] | None:
+def find_unsteady(served: StoredRepeats) -> dict[str, Any] | None:
     """Return what `RunRecord.unsteady` keeps of a bucket whose repeats should be the same to the bit and differ; else
     None.
 
@@ -169,7 +134,7 @@ def find_unsteady(served: ServedRepeats) -> dict[str, Any] | None:
     }
 
 
-def _compare_same_seeds(served: ServedRepeats) -> tuple[Bools, Bools]:
+def _compare_same_seeds(served: StoredRepeats) -> tuple[Bools, Bools]:
     """Return for each case whether repeats were sent one seed, and whether such repeats differ: bool[n] both."""
     seeds = _read_shared_seeds(served)
     is_compared, is_apart = np.zeros((2, len(seeds)), np.bool_)
@@ -181,7 +146,7 @@ def _compare_same_seeds(served: ServedRepeats) -> tuple[Bools, Bools]:
     return is_compared, is_apart
 
 
-def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
+def _read_shared_seeds(served: StoredRepeats) -> NDArray[np.int64]:
     """Read the seeds that were sent: int64[n, k]; NO_SEED also in cases of which no two calls had the same one."""
     columns = {repeat_id: at for at, repeat_id in enumerate(served.repeats)}
     sent = ResponseRecord.objects.filter(repeat__in=columns).exclude(seed_sent=None)
@@ -195,21 +160,37 @@ def _read_shared_seeds(served: ServedRepeats) -> NDArray[np.int64]:
     return seeds
 
 
-def _served_repeats(run: RunRecord) -> Iterator[ServedRepeats]:
+def _served_repeats(run: RunRecord) -> Iterator[StoredRepeats]:
     """Read the columns of a run's repeats, bucket by bucket."""
     indexes = dict(RepeatRecord.objects.filter(run=run, cases=None).values_list("pk", "index"))
     columns = sorted(stored_columns.stream(list(indexes)), key=lambda each: indexes[each.repeat_id])
     if len(columns) < 2:
         return
-    draws = [np.where(is_left_out(each.marks), NO_BUCKET, each.buckets) for each in columns]
-    served, traces = np.column_stack(draws), np.stack([each.traces for each in columns], axis=1)
     repeats = {each.repeat_id: indexes[each.repeat_id] for each in columns}
-    ids = np.unique(served[served != NO_BUCKET]).tolist()
     are_greedy = not pair_facts.draws_of(run).may_sample
-    for bucket in BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint").order_by("pk"):
-        is_ours = (served == bucket.pk) & traces.any(axis=2)
-        is_steady = is_steady_batch(bucket.batch_class, are_batches_equal=are_greedy)
-        yield ServedRepeats(bucket, run, repeats, traces, is_ours, is_steady)
+    parts = split_by_bucket(columns, are_greedy=are_greedy)
+    for bucket in BucketRecord.objects.filter(pk__in=parts.ids).select_related("fingerprint").order_by("pk"):
+        yield StoredRepeats(
+            bucket=bucket,
+            run=run,
+            repeats=repeats,
+            **parts.of(bucket),
+            is_decimal=run.is_reported,
+            find_places=partial(_find_places, list(repeats)),
+            reader=stored_traces,
+        )
+
+
+def _find_places(repeat_ids: Sequence[int], cases: Indexes) -> dict[tuple[int, int], TracePlace]:
+    """Return (case index, place of the repeat) → where the trace is kept."""
+    columns = {repeat_id: at for at, repeat_id in enumerate(repeat_ids)}
+    stored = ResponseRecord.objects.filter(repeat__in=repeat_ids, case_index__in=cases.tolist())
+    rows = stored.exclude(trace_block=None).values_list("case_index", "repeat", "trace_block", "trace_slot")
+    return {
+        (case, columns[repeat]): (block, slot)
+        for case, repeat, block, slot in rows
+        if block is not None and slot is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +213,7 @@ class _Chunk:
     whole: Sequence[dict[str, Any]] | None
 
 
-def _find_parts(by_bucket: Sequence[ServedRepeats]) -> list[_Part]:
+def _find_parts(by_bucket: Sequence[StoredRepeats]) -> list[_Part]:
     try:
         parts = [_find_in_bucket(served) for served in by_bucket]
     except TraceDamaged:  # the run ends all the same
@@ -240,15 +221,12 @@ def _find_parts(by_bucket: Sequence[ServedRepeats]) -> list[_Part]:
     return [part for part in parts if part is not None]
 
 
-def _find_in_bucket(served: ServedRepeats) -> _Part | None:
-    telling = served.telling
-    cases = telling[:: max(len(telling) // served.n_at_once, 1)][: served.n_at_once]
-    read = _read(served, cases)
-    strays = find_strays(read.tables, far=served.far)
+def _find_in_bucket(served: StoredRepeats) -> _Part | None:
+    read, strays = served.search()
     if strays is None:
         return None
     part = _part(served, read, strays)
-    return _Part(_with_alike(served, part.entry, n_telling=len(telling)), part.places)
+    return _Part(_with_alike(served, part.entry, n_telling=len(served.telling)), part.places)
 
 
 def _read_chunk(run: RunRecord) -> _Chunk:
@@ -262,7 +240,7 @@ def _read_chunk(run: RunRecord) -> _Chunk:
             continue
         before, telling = so_far.get(served.bucket.pk), served.telling
         n_read = before["n_cases"] if before else 0
-        read = _read(served, telling[n_read : n_read + served.n_at_once])
+        read = served.read(telling[n_read : n_read + served.n_at_once])
         parts.append(part := _part(served, read, list_strays(read.tables, far=at_end["far"])))
         entry = so_far[served.bucket.pk] = part.entry if before is None else _join(before, part.entry)
         if entry["n_cases"] < len(telling):
@@ -301,7 +279,7 @@ def _store(run: RunRecord, parts: Sequence[_Part], *, is_listed: bool) -> None:
     )
 
 
-def _part(served: ServedRepeats, read: "_Read", strays: BucketStrays) -> _Part:
+def _part(served: StoredRepeats, read: ReadRepeats, strays: BucketStrays) -> _Part:
     """Return what these cases show, and no others."""
     repeats = list(served.repeats.values())
     entry = {
@@ -331,62 +309,9 @@ def _join(before: dict[str, Any], further: dict[str, Any]) -> dict[str, Any]:
     return before | {name: before[name] + further[name] for name in sums} | means
 
 
-def _with_alike(served: ServedRepeats, entry: dict[str, Any], *, n_telling: int) -> dict[str, Any]:
+def _with_alike(served: StoredRepeats, entry: dict[str, Any], *, n_telling: int) -> dict[str, Any]:
     """Add to an entry as large a part of the cases in which nothing differs as was read of the others."""
     is_alike = ~served.differs & (served.n_repeats >= MIN_REPEATS)
     n_alike = round(int(served.n_repeats[is_alike].sum()) * entry["n_cases"] / n_telling)
     counts = {name: entry[name] + n_alike for name in ("n_responses", "n_agreeing", "n_identical")}
     return entry | counts | {"n_unread": n_telling - entry["n_cases"]}
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """Some cases of a bucket, read: cases, intp[n]; is_there, bool[n, k], its draws; are_alike, bool[n, k, k], pairs
-    of them that are the same to the bit; tables, float64[n, k, k] in nats², as `find_strays` takes them.
-    """
-
-    cases: Indexes
-    is_there: Bools
-    are_alike: Bools
-    tables: NDArray[np.float64]
-
-    def count_identical(self, strays: BucketStrays) -> int:
-        """Count the draws, strays aside, that are the same to the bit as another of their case."""
-        agrees = self.is_there.copy()
-        agrees[tuple(np.array(strays.places, np.intp).reshape(-1, 2).T)] = False
-        n_alike = (self.are_alike & agrees[:, None, :]).sum(axis=2)
-        return int((agrees & (n_alike > 1)).sum())
-
-
-def _read(served: ServedRepeats, cases: Indexes) -> _Read:
-    """Read how far the bucket's draws of these cases lie apart; traces that are equal are read once."""
-    ids = list(served.repeats)
-    columns = {repeat_id: at for at, repeat_id in enumerate(ids)}
-    rows = {case: at for at, case in enumerate(cases.tolist())}
-    stored = ResponseRecord.objects.filter(repeat__in=ids, case_index__in=list(rows)).exclude(trace_block=None)
-    places = {
-        (rows[case], columns[repeat]): (block, slot)
-        for case, repeat, block, slot in stored.values_list("case_index", "repeat", "trace_block", "trace_slot")
-        if block is not None and slot is not None
-    }
-    is_there = np.zeros((len(cases), len(ids)), np.bool_)
-    is_there[tuple(np.array(list(places), np.intp).reshape(-1, 2).T)] = True
-    is_there &= served.is_ours[cases]
-    digests = served.traces[cases]
-    are_alike = ~differ(digests[:, :, None], digests[:, None]) & is_there[:, :, None] & is_there[:, None]
-    firsts = are_alike.argmax(axis=2)  # stands for all that are the same
-    is_first = is_there & (firsts == np.arange(len(ids)))
-    at = np.nonzero(np.triu(is_first[:, :, None] & is_first[:, None], 1))
-    pairs = [(places[case, one], places[case, other]) for case, one, other in np.transpose(at).tolist()]
-    measured = [
-        measure_distances(*sides, is_decimal=served.run.is_reported) for sides in stored_traces.read_pair_columns(pairs)
-    ]
-    apart = np.zeros(are_alike.shape)
-    apart[at] = np.concatenate([np.zeros(0), *(distances for distances, _ in measured)])
-    apart += apart.transpose(0, 2, 1)
-    are_alike[at] = np.concatenate([np.zeros(0, np.bool_), *(are_equal for _, are_equal in measured)])
-    case_at, one, other = np.arange(len(cases))[:, None, None], firsts[:, :, None], firsts[:, None]
-    are_there = is_there[:, :, None] & is_there[:, None]
-    are_alike = (are_alike | are_alike.transpose(0, 2, 1))[case_at, one, other] & are_there
-    tables = np.where(are_there, apart[case_at, one, other], np.nan)
-    return _Read(cases, is_there, are_alike, tables)

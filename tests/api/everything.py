@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from evalboard.core.compare import digest_model_name
 from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.importers.files import LogFile
 from runs.access import create_token
@@ -27,7 +28,6 @@ from runs.models import FingerprintRecord, Model, ProbeRecord, ReplayRecord, Run
 from runs.release import create_release
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from runs.schedules import create_schedule
-from runs.store import imported
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from runs.work import record_self_test, register_worker
@@ -111,7 +111,7 @@ def make(person: Any) -> Rows:
     schedule = create_schedule(slug="nightly", cron="0 3 * * *", kind="run", order=_scheduled(), user=person)
     experiment = plan_experiment(suite=stage.SLUG, endpoint="local", runs=5, user=person)
     for name in ("lab/a", "lab/b", "lab/c"):
-        Model.objects.create(name=name, line=name, digest=imported.model_digest(name))
+        Model.objects.create(name=name, line=name, digest=digest_model_name(name))
     said = say_same_model(name="lab/a", other_name="lab/b", reason="One file.", user=person)
     until = timezone.now() + timedelta(days=1)
     token, _ = create_token(user=person, name="other", scopes=("read",), expires_at=until)
@@ -228,7 +228,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("create_endpoint", body=REMOTE),
         Good("endpoint", take("endpoint")),
         Good("set_endings", take("endpoint"), body={"endings": {"wrapped_up": "complete"}}),
-        Good("set_fingerprint", {"endpoint": "hosted"}, body={"ignores_fingerprint": True}),
+        Good("set_fingerprint", {"endpoint": "theirs"}, body={"ignores_fingerprint": True}),
         Good("profiles"),
         Good("create_profile", body=profile),
         Good("create_profile", body=profile),

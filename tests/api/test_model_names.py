@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from evalboard.core.compare import digest_model_name
 from runs.models import Model
-from runs.store import imported
 from tests.api.conftest import Api
 
 pytestmark = pytest.mark.django_db
@@ -15,7 +15,7 @@ TWO = {"name": "lab/paint-2b", "other_name": "lab/paint-1b", "reason": "One file
 @pytest.fixture
 def names(db: None) -> None:
     for name in ("lab/paint-1b", "lab/paint-2b"):
-        Model.objects.create(name=name, line="paint", digest=imported.model_digest(name))
+        Model.objects.create(name=name, line="paint", digest=digest_model_name(name))
 
 
 def test_an_admin_says_it_everybody_reads_it_and_the_row_stays_once_taken_back(

@@ -49,6 +49,17 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     assert row_as_json["auth"] == "MINI_KEY"
 
 
+def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, str]) -> None:
+    evalboard(*ADD, **as_admin)
+    told = evalboard("endpoint", "set", "mini", "--ending", "done=complete", "--ignore-fingerprint", **as_admin)
+    assert told.stdout == "Endpoint mini: done means complete, fingerprints are ignored.\n"
+    assert EndpointRecord.objects.get().ignores_fingerprint
+    assert "fingerprints are read" in evalboard("endpoint", "set", "mini", "--read-fingerprint", **as_admin).stdout
+    assert not EndpointRecord.objects.get().ignores_fingerprint
+    nothing = evalboard("endpoint", "set", "mini", **as_admin)
+    assert (nothing.returncode, "Give what to set" in nothing.stderr) == (64, True)
+
+
 def test_an_empty_list_says_how_to_begin(evalboard: Call, secret: str) -> None:
     assert evalboard("endpoint", "list").stdout == "There is no endpoint yet; evalboard endpoint add makes one.\n"
 
@@ -103,7 +114,9 @@ def test_an_ended_check_is_a_table() -> None:
         **{"error": None, "workers": [], "waits_for": []},
         "finding": {"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
     }
-    title, sentence, first, second = render_check(parse(Probe, answer, url="")).splitlines()
+    rows.append({"parameter": "logprobs", "asked": 20, "state": "refused", "detail": {"words": "not allowed"}})
+    title, sentence, first, second, _, advice = render_check(parse(Probe, answer, url="")).splitlines()
+    assert advice == "It refuses logprobs: run it under --profile hosted, which does not ask for them."
     assert title == "Check 7 of mini, profile pinned: finished. https://board.example/probes/7/"
     assert sentence == "Silently ignored: seed."
     assert first.split()[:2] == ["seed", "ignored"]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evalboard.core.stats import fragility
+from evalboard.core.stats import EarlierNoise, PairedNoise, fragility, measure_noise
 from evalboard.core.trace.trace import TokenTrace, make_trace
 
 
@@ -94,3 +94,76 @@ def test_predicted_flips_happen(sd: float) -> None:
         flips += (margins + rng.normal(0, sd, (n, length)) < 0).any(axis=1)
     assert predicted.mean() == pytest.approx(flips.mean() / 20, abs=0.01)
     assert flips[fragility.is_likely_flip(predicted)].sum() > 0.8 * flips.sum()
+
+
+def earlier(n_flips: int, foretold: float | None = 4.0, *, m: int = 10, n: int = 200) -> EarlierNoise:
+    """Repeats of earlier runs in which so many cases answered otherwise once, each in a repeat of its own turn."""
+    scores = np.ones((n, m))
+    for case in range(n_flips):
+        scores[case, case % m] = 0
+    chances = None if foretold is None else np.full(n, foretold / n, np.float32)
+    return fragility.measure_earlier(scores, chances)
+
+
+def one_run_each(*, k: int = 1, n_apart: int = 0) -> PairedNoise:
+    """Both sides of 200 cases; n_apart of the baseline's answer otherwise in its last repeat."""
+    baseline = np.ones((200, k))
+    baseline[:n_apart, -1] = 0
+    return measure_noise(baseline, np.ones((200, k)))
+
+
+def test_earlier_repeats_tell_the_noise_of_one_run_on_each_side() -> None:
+    both = fragility.estimate_early(0.0, one_run_each(), earlier(20), earlier(20))
+    assert both is not None
+    assert both.se == pytest.approx(100 * math.sqrt(2 * 20 / 10) / 200)  # Σ s² of a side: 20 cases of 1/10
+    assert both.method == "early"
+
+
+def test_a_side_without_earlier_runs_borrows_noise_by_what_margins_predict_of_both() -> None:
+    half, same, twice = (
+        fragility.estimate_early(0.0, one_run_each(), earlier(20), earlier(0, foretold, m=0)) for foretold in (2, 4, 8)
+    )
+    assert half is not None
+    assert same is not None
+    assert twice is not None
+    assert half.se == same.se == pytest.approx(100 * math.sqrt(2 + 1.25 * 2) / 200)  # never calmer than the other
+    assert twice.se == pytest.approx(100 * math.sqrt(2 + 2 * 1.25 * 2) / 200)
+
+
+def test_what_few_repeats_never_showed_may_still_happen() -> None:
+    calm = fragility.estimate_early(0.0, one_run_each(), earlier(0), earlier(0, m=0))
+    assert calm is not None
+    assert calm.se == pytest.approx(100 * math.sqrt(3 / 10 + 3 / 5) / 200)
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        (earlier(20, m=9), earlier(20, m=9)),  # too few
+        (earlier(20), earlier(0, None, m=0)),  # nothing carries the noise over to the other side
+        (earlier(20, None), earlier(0, m=0)),
+        (EarlierNoise(), EarlierNoise()),
+    ],
+)
+def test_nothing_is_foretold_without_enough_earlier_runs_or_margins(sides: tuple[EarlierNoise, EarlierNoise]) -> None:
+    assert fragility.estimate_early(0.0, one_run_each(), *sides) is None
+
+
+def test_earlier_runs_that_moved_as_a_whole_foretell_nothing() -> None:
+    scores = np.ones((200, 10))
+    scores[:20, 5:] = 0
+    assert fragility.measure_earlier(scores, None).n_repeats == 0
+
+
+def test_own_repeats_count_with_the_earlier_ones_until_they_show_clearly_more_noise() -> None:
+    quiet, noisy = one_run_each(k=2, n_apart=4), one_run_each(k=2, n_apart=12)
+    early = fragility.estimate_early(0.0, quiet, earlier(20), earlier(20))
+    assert early is not None
+    ours, theirs = (10 * 2 + 2 * 2) / 12, (10 * 2 + 2 * 0) / 12
+    assert early.se == pytest.approx(100 * math.sqrt((ours + theirs) / 2) / 200)
+    assert fragility.estimate_early(0.0, noisy, earlier(20), earlier(20)) is None
+
+
+def test_a_side_whose_second_run_lies_far_off_foretells_nothing() -> None:
+    """Few flips in each case, and all to one side: whole runs moved."""
+    assert fragility.estimate_early(0.0, one_run_each(k=2, n_apart=8), earlier(40), earlier(40)) is None

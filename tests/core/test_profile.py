@@ -224,7 +224,7 @@ def test_the_batch_class_decides_how_many_sequences_share_a_step() -> None:
 
 def test_kernels_are_batch_invariant_under_invariant_alone() -> None:
     found = {slug: plan(slug, cuda(H100)).env["VLLM_BATCH_INVARIANT"] for slug in DEFAULT_PROFILES}
-    assert found == {"pinned": "0", "invariant": "1", "fixed": "0", "fast": "0"}
+    assert found == {"pinned": "0", "invariant": "1", "fixed": "0", "fast": "0", "hosted": "0"}
     assert plan("invariant", cuda(H100)).pins["batch_invariant"] is True
 
 

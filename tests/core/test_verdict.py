@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evalboard.contract.draws import Draws
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion, VerdictLine
 from evalboard.core.release.gate_verdict import GateInput, GateVerdict
+from evalboard.core.stats import EarlierNoise
 from evalboard.core.stats.quantiles import normal_quantile, student_cdf
 from evalboard.core.suite import policy
 from tests.core.questions import (
@@ -518,3 +520,38 @@ def test_a_clear_change_of_a_few_cases_says_in_the_same_sentence_what_is_known_o
 def test_under_fifty_cases_it_is_said_that_the_promised_rates_do_not_hold(n_cases: int, is_said: bool) -> None:
     [text] = warnings(verdict.judge_gate(pinned(n_cases=n_cases), PAIRED), "few_cases")
     assert ("err more often than is promised" in text) == is_said
+
+
+@pytest.mark.parametrize(("n_broken", "leaning"), [(0, "ship"), (8, "none"), (40, "no_ship")])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_noise_of_earlier_runs_gives_a_lean_before_the_first_look_and_changes_nothing_else(
+    k: int, n_broken: int, leaning: str
+) -> None:
+    early = EarlierNoise(20, 1.0)
+    without = pinned(n_broken, k=k)
+    foretold = verdict.judge_gate(replace(without, early_baseline=early, early_candidate=early), PAIRED)
+    lean = foretold.outlook.early_lean
+    plain = verdict.judge_gate(without, PAIRED)
+    assert (foretold.verdict, foretold.low, foretold.high, foretold.outlook.leaning) == (
+        plain.verdict,
+        plain.low,
+        plain.high,
+        plain.outlook.leaning,
+    )
+    if k == 5:
+        assert lean is None
+        return
+    assert lean is not None
+    assert lean.leaning == leaning
+    assert plain.low is not None
+    assert lean.low > plain.low
+    assert "Experimental lean, no verdict: " in reasons(foretold)[0]
+    assert "Experimental" not in reasons(plain)[0]
+
+
+def test_draws_have_no_early_lean() -> None:
+    early = EarlierNoise(20, 1.0)
+    asked = replace(
+        pinned(k=2), early_baseline=early, early_candidate=early, draws_candidate=Draws(0.7, 1, repeats=(1, 2))
+    )
+    assert verdict.judge_gate(asked, PAIRED).outlook.early_lean is None

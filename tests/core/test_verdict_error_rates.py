@@ -11,7 +11,7 @@ from statistics import mean
 
 import pytest
 
-from bench import measured_table, simulated, simulated_draws, simulated_settling, simulated_targeted
+from bench import measured_table, simulated, simulated_draws, simulated_early, simulated_settling, simulated_targeted
 from bench.simulated import BATCHED, CLAIMS, PINNED, SEED, Claim
 from tests.core.rates import (
     assert_kept_in_few,
@@ -177,3 +177,27 @@ def test_what_is_said_of_further_repeats_comes_true(setting: simulated_settling.
         assert mean(each.is_settled for each in half) == pytest.approx(chance, abs=0.1 + scatter)
     assert mean(each.is_settled for each in said if each.is_hopeless) <= 0.1
     assert mean(each.is_settled_by_the_last for each in said if each.is_hopeless_by_root) > 0.25
+
+
+EARLY = [each for each in simulated_early.SITUATIONS if each.grown == 1]
+
+
+def test_early_leans_keep_their_promise_in_a_few_pairs_of_each_situation() -> None:
+    """Over all situations together: a situation has too few pairs to judge it."""
+    rates = [simulated_early.measure(each, 40, seed=SEED_HERE) for each in EARLY]
+    assert mean(each.covers for each in rates) >= simulated_early.COVERS
+    assert mean(each.ships for each in rates) <= simulated_early.SHIPS
+    assert mean(each.half / each.half_now for each in rates) < 0.8
+
+
+def test_an_early_lean_is_withheld_where_two_repeats_show_more_noise_than_the_earlier_runs() -> None:
+    [grown] = [each for each in simulated_early.SITUATIONS if each.grown > 1 and each.k > 1]
+    assert simulated_early.measure(grown, 40, seed=SEED_HERE).known < 0.2
+
+
+@pytest.mark.parametrize("situation", simulated_early.SITUATIONS, ids=lambda each: each.name)
+def test_the_page_has_what_was_measured_of_early_leans(situation: simulated_early.EarlySituation) -> None:
+    table = measured_table.table_of(PAGE.read_text(encoding="utf-8"), name="measured early")
+    [row] = [line.split(" | ") for line in table.splitlines() if line.startswith(f"| {situation.name} | ")]
+    covers, ships = (float(cell.strip(" |%")) / 100 for cell in (row[2], row[-1]))
+    assert situation.grown > 1 or (covers >= simulated_early.COVERS and ships <= simulated_early.SHIPS)

@@ -120,6 +120,7 @@ def gate(*, interval: tuple[float, float] | None = (-1.1, -0.1), **changes: Any)
         "targeted_settling": None,
         "expected": Expected(low=-0.9, high=-0.3, repeats=20),
         "leaning": "none",
+        "early_lean": None,
         "changed": CHANGED,
         **changes,
     }

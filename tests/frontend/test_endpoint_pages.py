@@ -1,5 +1,6 @@
 """The page of one endpoint, the list by kind, and the form for a server that others run."""
 
+import re
 from datetime import UTC, timedelta
 from html import unescape
 from typing import Any
@@ -257,6 +258,24 @@ def test_an_engineer_starts_a_check_by_a_button_and_a_viewer_has_none(engineer: 
     started = engineer.post("/endpoints/theirs/")
     [probe] = ProbeRecord.objects.filter(kind="capability")
     assert started["Location"] == f"/probes/{probe.pk}/"
+
+
+def test_an_endpoint_that_refuses_a_temperature_is_to_be_run_as_hosted(viewer: Client) -> None:
+    endpoint = remote()
+    refused = {"state": "refused", "detail": {"words": "only 1 is supported"}}
+    check(endpoint, [row | refused if row["parameter"] == "temperature" else row for row in ROWS])
+    assert "evalboard run <suite> --endpoint theirs --profile hosted --wait" in words(viewer, "/endpoints/theirs/")
+
+
+def test_an_admin_has_fingerprints_ignored_and_read_again(admin: Client, engineer: Client) -> None:
+    remote()
+    assert "Ignore it" not in words(engineer, "/endpoints/theirs/")
+    for button, after in (("Ignore it", "ignored: it names no server"), ("Read it", "read: each one is a server")):
+        page = admin.get("/endpoints/theirs/").content.decode()
+        [ignores] = re.findall(r'name="ignores" value="(\w+)"', page)
+        assert button in page
+        admin.post("/endpoints/theirs/fingerprint/", {"ignores": ignores})
+        assert after in words(admin, "/endpoints/theirs/")
 
 
 def test_what_rests_on_it_is_linked(viewer: Client) -> None:

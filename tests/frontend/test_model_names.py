@@ -4,8 +4,8 @@ from html import unescape
 
 import pytest
 
+from evalboard.core.compare import digest_model_name
 from runs.models import Model, SameModelRecord
-from runs.store import imported
 
 pytestmark = pytest.mark.django_db
 NEW = "/settings/model-names/new/"
@@ -16,7 +16,7 @@ BODY = {"name": HOSTILE, "other_name": "lab/paint-1b", "reason": "One file <i>un
 @pytest.fixture
 def names(db):
     for name in (HOSTILE, "lab/paint-1b"):
-        Model.objects.create(name=name, line="paint", digest=imported.model_digest(name))
+        Model.objects.create(name=name, line="paint", digest=digest_model_name(name))
 
 
 def test_without_names_of_logs_the_page_says_nothing_of_them(admin):

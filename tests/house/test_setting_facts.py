@@ -8,12 +8,13 @@ from typing import TypeGuard
 ROOT = Path(__file__).resolve().parents[2]
 # The files that read what was asked for, and why: they send it, plan it, store it or show it. None decides by it.
 READERS = {
+    "evalboard/core/compare/run_facts.py": "makes facts",
     "evalboard/core/lab/plan.py": "plans what a condition asks for",
     "evalboard/core/profile": "makes settings and facts",
     "runs/exports/manifest.py": "stores what was asked for",
     "runs/lab/bisect_plan.py": "plans what a step asks for",
     "runs/lab/read.py": "names a condition by what it asks for",
-    "runs/pairs/pair_facts.py": "makes facts",
+    "runs/pairs/pair_facts.py": "plans draws",
     "runs/replays/read.py": "sends",
     "runs/replays/read_production.py": "shows what a replay asks for",
     "runs/run/read.py": "shows what was asked for",

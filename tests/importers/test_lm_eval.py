@@ -207,6 +207,12 @@ def test_documents_that_are_not_there_make_a_run_incomplete(files: Files) -> Non
     assert "The samples of 4 documents are missing." in run.notes
 
 
+def test_a_document_without_an_answer_is_missing(files: Files) -> None:
+    [run] = lm_eval.read(files(line(0), line(1, resps=[[]])))
+    assert [(each.case_id, bool(each.error)) for each in run.responses] == [("0", False), ("1", True)]
+    assert run.status == "incomplete"
+
+
 def test_results_without_samples_say_what_to_do(files: Files) -> None:
     with pytest.raises(InvalidInput) as refused:
         lm_eval.read(files(line())[:1])

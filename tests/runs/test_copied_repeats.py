@@ -67,6 +67,9 @@ def test_equal_repeats_of_an_external_server_are_one_sample(version: Any) -> Non
         "All 5 repeats of the baseline are one answer given again (30 of 30 cases equal). That is one sample."
     )
     assert codes(found["next"]) == ["second_run", "nothing_caches"]
+    runs = RunRecord.objects.order_by("pk").values_list("pk", flat=True)
+    commands = [f"evalboard run --second-run-of {run}" for run in runs]
+    assert f"an hour later: {commands[0]} and {commands[1]}. If nothing moves" in found["next"][0]["text"]
 
 
 def test_a_persons_word_that_nothing_caches_counts_and_is_printed(version: Any) -> None:

@@ -10,11 +10,11 @@ import pytest
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
+from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS
 from runs.baselines import set_baseline
 from runs.compare import compare, comparison_report
 from runs.imports import import_logs
 from runs.imports.identity import make_room
-from runs.imports.import_suites import NO_LIMIT, NO_PROMPTS
 from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
 from runs.release import create_release
 from runs.run import run_report

@@ -97,8 +97,10 @@ def test_deciding_costs_the_same_statements_for_more_repeats(version: Any) -> No
             judged.release(*runs)
         return len(captured)
 
-    few = n_statements(3)
+    early = n_statements(3)  # reads earlier runs of both buckets, too
+    few = n_statements(5)
     assert n_statements(8) == few
+    assert early <= few + 10
     assert few < 90
 
 

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from evalboard.core.compare import stray_search
 from runs.board import board
 from runs.models import EngineProcess, ResponseRecord, RunRecord, Stray, SuiteVersionRecord, TraceBlock
 from runs.pairs import measure_pair_noise
@@ -121,8 +122,8 @@ def test_what_is_left_unread_at_the_end_is_read_by_workers_and_comes_to_the_same
 ) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     whole = _listed(run_of(version, process, noise=0.0002, routed=ROUTED, noisy=(4, 5)))
-    monkeypatch.setattr("runs.work.strays.PAIRS", 0)
-    monkeypatch.setattr("runs.work.strays.MIN_CASES", 17)  # of 50 those that are read at once: 0, 2, 4, …
+    monkeypatch.setattr(stray_search, "PAIRS", 0)
+    monkeypatch.setattr(stray_search, "MIN_CASES", 17)  # of 50 those that are read at once: 0, 2, 4, …
     run = run_of(version, process, noise=0.0002, routed=ROUTED | {(6, 1), (8, 1), (10, 1)}, noisy=(4, 5))
     [at_end] = run.strays
     assert (at_end["n_cases"], at_end["n_unread"], at_end["n_strays"]) == (17, 33, 4)
@@ -150,13 +151,13 @@ def test_a_run_that_went_on_while_it_was_read_stays_as_it_is(
     version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = _half_read(version, monkeypatch)
-    at_end, read = run.strays, strays_work._read
+    at_end, read = run.strays, strays_work.StoredRepeats.read
 
     def add_repeats_meanwhile(*args: Any) -> Any:
         RunRecord.objects.filter(pk=run.pk).update(status=RunRecord.Status.QUEUED)
         return read(*args)
 
-    monkeypatch.setattr(strays_work, "_read", add_repeats_meanwhile)
+    monkeypatch.setattr(strays_work.StoredRepeats, "read", add_repeats_meanwhile)
     assert work_on_strays()
     run.refresh_from_db()
     assert (run.strays, run.stray_responses.filter(is_listed=False).count()) == (at_end, 0)
@@ -166,7 +167,7 @@ def test_a_run_that_went_on_while_it_was_read_stays_as_it_is(
 @pytest.mark.django_db(transaction=True)
 def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     version = build.suite(case_ids=[f"case-{number:02}" for number in range(N_CASES)])
-    run, read, others = _half_read(version, monkeypatch), strays_work._read, []
+    run, read, others = _half_read(version, monkeypatch), strays_work.StoredRepeats.read, []
 
     def look_meanwhile() -> None:
         with transaction.atomic():
@@ -180,7 +181,7 @@ def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
         return read(*args)
 
-    monkeypatch.setattr(strays_work, "_read", read_beside_another)
+    monkeypatch.setattr(strays_work.StoredRepeats, "read", read_beside_another)
     assert work_on_strays()
     assert others == [run.pk, False]
     run.refresh_from_db()
@@ -189,11 +190,11 @@ def test_nobody_waits_for_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _half_read(version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     """A run of which workers are to read half of the cases that differ, in one call."""
-    monkeypatch.setattr(strays_work, "PAIRS", 0)
-    monkeypatch.setattr(strays_work, "MIN_CASES", 25)
+    monkeypatch.setattr(stray_search, "PAIRS", 0)
+    monkeypatch.setattr(stray_search, "MIN_CASES", 25)
     process = build.process(build.bucket(batch_class="mixed"))
     run = run_of(version, process, noise=0.0002, routed={(case, 2) for case in range(0, 50, 4)})
-    monkeypatch.setattr(strays_work, "MIN_CASES", 50)
+    monkeypatch.setattr(stray_search, "MIN_CASES", 50)
     assert run.strays_so_far == []
     return run
 
@@ -241,8 +242,8 @@ def _read_on(run: RunRecord) -> list[dict[str, Any]]:
 def test_what_cannot_be_read_later_leaves_what_was_found(
     version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runs.work.strays.PAIRS", 0)
-    monkeypatch.setattr("runs.work.strays.MIN_CASES", 25)
+    monkeypatch.setattr(stray_search, "PAIRS", 0)
+    monkeypatch.setattr(stray_search, "MIN_CASES", 25)
     process = build.process(build.bucket(batch_class="mixed"))
     run = run_of(version, process, noise=0.0002, routed={(case, 2) for case in range(0, 50, 4)})
     [at_end] = run.strays

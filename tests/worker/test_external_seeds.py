@@ -176,7 +176,9 @@ def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runn
     assert (fact.wanted, fact.sent, fact.state, fact.source) == ("default", None, "unknown", "request")
     report = run_report(run.pk)
     assert report.draws.may_sample
-    assert dict(wording.describe_course(report))["Sent"] == "The same with each call, and no temperature."
+    course = dict(wording.describe_course(report))
+    assert course["Asked"].startswith("lab/paint-1b, the server's own temperature, max_tokens 24, a seed")
+    assert course["Sent"] == "The same with each call, and no temperature."
 
 
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:

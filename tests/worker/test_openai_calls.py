@@ -627,8 +627,8 @@ def test_a_server_that_refuses_all_after_it_has_answered_rests() -> None:
 
 
 def test_of_work_that_has_answers_no_refusal_ends_all() -> None:
-    with ScriptedServer(status(401)) as server, opened(server) as engine:
-        with pytest.raises(EndpointRests) as rests:
+    with ScriptedServer(status(401)) as server:
+        with opened(server) as engine, pytest.raises(EndpointRests) as rests:
             list(engine.decode(questions(2), is_answered=True))
         assert (rests.value.code, len(server.requests)) == ("call_refused", 3)
 
@@ -665,9 +665,12 @@ def test_a_check_takes_a_403_that_names_a_parameter_for_its_answer() -> None:
         (outcome,) = engine.decode(questions(1))
         assert (failed(outcome).code, len(server.requests)) == ("call_refused", 1)
         assert "not allowed to request logprobs" in failed(outcome).detail
-    with ScriptedServer(status(403, words="No access.")) as server, opened(server, learns=False) as engine:
-        with pytest.raises(EndpointRefused, match="No access"):
-            list(engine.decode(questions(1)))
+    with (
+        ScriptedServer(status(403, words="No access.")) as server,
+        opened(server, learns=False) as engine,
+        pytest.raises(EndpointRefused, match="No access"),
+    ):
+        list(engine.decode(questions(1)))
 
 
 def test_parameters_that_are_refused_to_many_calls_at_once_are_learnt_by_all() -> None:

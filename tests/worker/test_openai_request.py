@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.profile import DEFAULT_PROFILES
 from worker.engines.base import DecodeRequest
 from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
 
@@ -79,6 +80,15 @@ def test_a_vllm_is_sent_everything_for_its_defaults_are_the_models():
     built = call(is_vllm=True)
     idle = {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0, "ignore_eos": False, "skip_special_tokens": True}
     assert {**idle, "return_token_ids": True}.items() <= built.body.items()
+
+
+def test_with_the_servers_own_temperature_nothing_neutral_is_sent():
+    settings = DEFAULT_PROFILES["hosted"]["settings"]["sampling"]
+    built = call(**settings)
+    assert built.body.keys() - {"messages"} == {"model", "seed", "stop", "max_tokens"}
+    assert built.left_out == ()
+    assert call(**{**settings, "top_p": 0.9}).body["top_p"] == 0.9
+    assert call(is_vllm=True, **settings).body["top_p"] == 1.0
 
 
 def test_constants_of_the_endpoint_decide_nothing_that_the_profile_or_the_call_does():

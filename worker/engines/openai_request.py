@@ -25,7 +25,12 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "ignore_eos": (False,),
     "skip_special_tokens": (True,),
 }
-USUAL = ("temperature", "top_p", "seed", "presence_penalty", "frequency_penalty")
+# The same of those that every server knows, where the server decides the temperature: some take none of them then.
+NEUTRAL_BY_DEFAULT: dict[str, tuple[Any, ...]] = {
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+}
 # The Responses API has neither these nor `stop`; where they ask for something, that is left out.
 NOT_IN_RESPONSES = {"seed": (None,), "presence_penalty": (0,), "frequency_penalty": (0,)}
 # Decided by the call itself, whatever an endpoint's extra body says.
@@ -135,8 +140,10 @@ def _spelling(name: str) -> str:
 def _wanted(settings: Mapping[str, Any], *, in_full: bool) -> dict[str, Any]:
     """The settings that are to be sent, by the profile's names."""
     wanted = {}
+    is_default = "temperature" in settings and is_unsent("temperature", settings["temperature"])
+    neutral = NEUTRAL | NEUTRAL_BY_DEFAULT if is_default else NEUTRAL
     for name, value in settings.items():
-        is_idle = name in NEUTRAL and value in NEUTRAL[name] and not in_full
+        is_idle = value in neutral.get(name, ()) and not in_full
         if name != "reasoning_tags" and not is_idle and not is_unsent(name, value) and value not in (None, [], ()):
             wanted[name] = list(value) if isinstance(value, tuple) else value
     return wanted

@@ -25,8 +25,8 @@ from evalboard.core.compare.comparability import (
 from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
-from evalboard.core.compare.excerpt import cut_hit, cut_text, cut_tokens
-from evalboard.core.compare.greedy import find_not_greedy
+from evalboard.core.compare.excerpt import cut_hit, cut_pair, cut_text, cut_texts, cut_tokens
+from evalboard.core.compare.greedy import choose_step, count_not_greedy, find_not_greedy
 from evalboard.core.compare.judging import AlikePairs
 from evalboard.core.compare.known_pair import (
     CHOOSING,
@@ -52,7 +52,28 @@ from evalboard.core.compare.replay import (
     make_decoded_result,
     make_failed_result,
 )
+from evalboard.core.compare.run_facts import (
+    MAX_USUAL,
+    UNNAMED,
+    are_independent,
+    compared_settings,
+    digest_model_name,
+    draws_of,
+    find_other_model,
+    fingerprint_of,
+    is_all_that_is_known,
+    is_greedy_wanted,
+    limits_of,
+    logits_of,
+    needs_usual,
+    request_settings,
+    served_beside,
+    setting_facts,
+    settings_seen,
+    stack_of,
+)
 from evalboard.core.compare.scores import judge_outcomes, list_scores
+from evalboard.core.compare.side_columns import NO_BUCKET, Columns, lay, lay_columns, measure_buckets, missing
 from evalboard.core.compare.sides import (
     NO_STRAYS,
     AnswerKey,
@@ -63,6 +84,7 @@ from evalboard.core.compare.sides import (
     Side,
     read_side_draws,
 )
+from evalboard.core.compare.stray_search import MIN_REPEATS, ReadRepeats, ServedRepeats, split_by_bucket
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables, find_parting
 
 __all__ = [
@@ -74,6 +96,9 @@ __all__ = [
     "COMPARISON_VERSION",
     "ENDED",
     "LOADED_BATCHES",
+    "MAX_USUAL",
+    "MIN_REPEATS",
+    "NO_BUCKET",
     "NO_PART",
     "NO_STRAYS",
     "PARTED_ALIKE",
@@ -81,6 +106,7 @@ __all__ = [
     "SCORE_MISSING",
     "SUMMED_FACTS",
     "UNKNOWN_SERVING",
+    "UNNAMED",
     "Alignment",
     "AlikePairs",
     "AlikeRows",
@@ -92,6 +118,7 @@ __all__ = [
     "Cause",
     "CauseFacts",
     "ChosenPair",
+    "Columns",
     "Comparing",
     "ComparisonReport",
     "Continuation",
@@ -103,11 +130,13 @@ __all__ = [
     "Measured",
     "Pair",
     "PairNoise",
+    "ReadRepeats",
     "Reads",
     "ReplayResult",
     "RequestSettings",
     "ResponseFacts",
     "ScoredAnswer",
+    "ServedRepeats",
     "ServedShare",
     "ServingFacts",
     "Side",
@@ -118,33 +147,58 @@ __all__ = [
     "align",
     "align_by_bytes",
     "allows_comparing",
+    "are_independent",
     "choose_gravest",
     "choose_shifts",
+    "choose_step",
     "cluster_pairs",
+    "compared_settings",
     "count_looks",
+    "count_not_greedy",
     "cut_hit",
+    "cut_pair",
     "cut_text",
+    "cut_texts",
     "cut_tokens",
+    "digest_model_name",
     "distance_tables",
+    "draws_of",
     "find_blocks",
     "find_cause",
     "find_continuation",
     "find_divergence",
     "find_divergences",
     "find_not_greedy",
+    "find_other_model",
     "find_parting",
     "find_text_divergence",
+    "fingerprint_of",
+    "is_all_that_is_known",
+    "is_greedy_wanted",
     "is_steady_batch",
     "judge_outcomes",
+    "lay",
+    "lay_columns",
+    "limits_of",
     "list_neighbours",
     "list_result_traces",
     "list_scores",
+    "logits_of",
     "make_decoded_result",
     "make_failed_result",
     "make_response",
+    "measure_buckets",
     "measure_distances",
     "measure_drift",
+    "missing",
+    "needs_usual",
     "read_side_draws",
+    "request_settings",
     "round_to_tenths",
     "run",
+    "served_beside",
+    "setting_facts",
+    "settings_seen",
+    "split_by_bucket",
+    "stack_of",
 ]

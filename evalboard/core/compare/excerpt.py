@@ -2,7 +2,10 @@
 
 import re
 
+import numpy as np
+
 from evalboard.contract.excerpt import AnswerExcerpt
+from evalboard.core.compare.divergence import find_text_divergence
 from evalboard.core.trace import END, TokenTrace, Vocabulary
 
 BEFORE = 30  # characters: so much of what both answers say
@@ -38,6 +41,22 @@ def cut_text(text: str, at: int | None) -> AnswerExcerpt:
         n = 1  # a quote or a bracket by itself
     token = _line(rest[:n]).replace(" ", "·") if rest else END
     return _excerpt(_line(before), at > BEFORE, token, _line(rest[n : n + AFTER]))
+
+
+def cut_pair(ours: TokenTrace, theirs: TokenTrace, words: Vocabulary) -> tuple[AnswerExcerpt, AnswerExcerpt] | None:
+    """Cut both answers around the first position whose tokens differ, or at which one alone ended; None of the same."""
+    n = min(len(ours), len(theirs))
+    apart = np.flatnonzero(ours.token_ids[:n] != theirs.token_ids[:n])
+    if not len(apart) and len(ours) == len(theirs):
+        return None
+    place = int(apart[0]) if len(apart) else n
+    return cut_tokens(ours, words, place), cut_tokens(theirs, words, place)
+
+
+def cut_texts(ours: str, theirs: str) -> tuple[AnswerExcerpt, AnswerExcerpt]:
+    """Cut both answers around the first character that differs."""
+    place = find_text_divergence(ours, theirs).text_position
+    return cut_text(ours, place), cut_text(theirs, place)
 
 
 def cut_hit(text: str, words: str, at: int | None) -> AnswerExcerpt | None:

@@ -1,5 +1,7 @@
 """Find chosen tokens below the most likely one: what greedy decoding never does."""
 
+from collections.abc import Callable, Mapping, Sequence
+
 import numpy as np
 
 from evalboard.core.compare import drift
@@ -7,6 +9,8 @@ from evalboard.core.compare.alignment import NEVER, Bools, Starts, find_firsts
 from evalboard.core.trace import TraceColumns
 
 NOT_GREEDY = 1e-6  # nats below top-1; logprobs of equal logits may differ by float32 rounding
+MAX_READ = 10_000  # answers whose tokens are read, evenly spread over the cases
+READ_AT_ONCE = 500
 FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,000 times
 
 
@@ -33,3 +37,25 @@ def find_not_greedy(side: TraceColumns, *, is_decimal: bool) -> Bools:
         beaten, forbidden = find_beaten(side, is_decimal=is_decimal)
     is_listed = find_firsts(~np.isnan(drift.highest(side.alternative_logprobs)), side.starts) != NEVER
     return np.array([is_listed, is_listed & (beaten != NEVER) & (forbidden == NEVER)])
+
+
+def count_not_greedy(
+    counts: Mapping[bytes, int], read: Callable[[Sequence[bytes]], TraceColumns | None], *, is_decimal: bool
+) -> tuple[int, int]:
+    """Return how many answers list alternatives, and how many of them hold a token below top-1.
+
+    counts: how many answers have each different trace. read: returns traces by their digests, in order; None where they
+    cannot be read.
+    """
+    n, digests = np.zeros(2, np.int64), list(counts)
+    for first in range(0, len(digests), READ_AT_ONCE):
+        part = digests[first : first + READ_AT_ONCE]
+        columns = read(part)
+        if columns is not None:
+            n += find_not_greedy(columns, is_decimal=is_decimal) @ [counts[digest] for digest in part]
+    return int(n[0]), int(n[1])
+
+
+def choose_step(n_answers: int) -> int:
+    """Return of how many cases one is read for `count_not_greedy`."""
+    return -(-n_answers // MAX_READ) or 1

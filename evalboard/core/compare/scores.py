@@ -58,6 +58,8 @@ class ScoreNoise:
         if self._has_copies:
             return DifferenceNoise(None, "copies")
         ours, theirs = (scores[cases] for scores in self._scores)
+        if not (ours.shape[1] and theirs.shape[1]):  # every repeat of a side was cancelled or failed
+            return DifferenceNoise(None, "one_repeat")
         one, one_too = self._are_one
         return measure_noise_share(ours, theirs, is_one_draw=(one, one_too), share_seeds=self._share_seeds)
 

@@ -1,4 +1,4 @@
-"""The four profiles that every installation starts with. docs/profiles.md says why each setting is as it is."""
+"""The five profiles that every installation starts with. docs/profiles.md says why each setting is as it is."""
 
 from typing import Any
 
@@ -93,6 +93,14 @@ DEFAULT_PROFILES: dict[str, dict[str, Any]] = {
                 "engine": {"async_scheduling": True},
                 "env": {"VLLM_COMPUTE_NANS_IN_LOGITS": "1"},
             },
+        },
+    },
+    "hosted": {
+        "title": "Hosted: asks an external server for nothing that reasoning models refuse",
+        "settings": {
+            "batch_class": "mixed",
+            "sampling": {**GREEDY, "temperature": "default", "logprobs": 0},
+            "engine": {},
         },
     },
 }

@@ -35,6 +35,7 @@ from evalboard.core.stats import (
     difference_points,
     estimate,
     estimate_difference,
+    estimate_early,
     find_case_outcomes,
     find_load_difference,
     is_left_out,
@@ -62,11 +63,13 @@ class Change:
     """The change between the two sides over the cases judged, in points; [low, high] at 1 − 2 alpha.
 
     by_strata: the noise of the whole repeats, that of the noisiest cases apart; None where nothing foretells them.
-    n_groups: of the cases; None where no two share a group.
+    n_groups: of the cases; None where no two share a group. early: before the first look, the change with the noise
+    that earlier runs and margins foretell; None where they do not.
     """
 
     estimate: DifferenceEstimate
     measured: PairedNoise
+    early: DifferenceEstimate | None
     by_strata: PairedNoise | None
     alpha: float
     low: float
@@ -361,6 +364,9 @@ def _change(
     measured = measure_noise(added, added_too, share_seeds=share_seeds, unseen=least, strata=entered)
     foretold = None if targeted is not None else make_strata(question.noisiest, has_both, look)
     difference = make_estimate(difference_points(added, added_too), measured)
+    early = None
+    if look is None and not question.draws_baseline.may_sample and not question.draws_candidate.may_sample:
+        early = estimate_early(difference.difference, measured, question.early_baseline, question.early_candidate)
     alpha = _alpha(policy, look, targeted)
     low, high = difference.interval(alpha)
     judged = np.flatnonzero(has_both).tolist()
@@ -369,6 +375,7 @@ def _change(
     return Change(
         estimate=difference,
         measured=measured,
+        early=early,
         by_strata=None if foretold is None else measure_noise(added, added_too, unseen=least, strata=foretold),
         alpha=alpha,
         low=low,

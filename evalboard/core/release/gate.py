@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evalboard.contract.draws import Draws
 from evalboard.contract.release import MeasuredNoise
 from evalboard.core.compare import SideSetup
-from evalboard.core.stats import BATCHES, Bools, Marks, SizeCounts
+from evalboard.core.stats import BATCHES, Bools, EarlierNoise, Marks, SizeCounts
 
 SHIP, NO_SHIP, INCONCLUSIVE, NOT_COMPARABLE = "ship", "no_ship", "inconclusive", "not_comparable"
 Scores = NDArray[np.float64]
@@ -50,7 +50,8 @@ class GateQuestion:
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
     such repeats, where there are any. uncertified: each side that was decoded under batch-invariant kernels where no
     determinism certificate speaks of them, as {"side", "hosts", "endpoint", "profile"}. computation: where one bucket
-    answered both sides and they are two computations, the fields of OneComputation.
+    answered both sides and they are two computations, the fields of OneComputation. early_*: what is known of a side's
+    noise beside its repeats; none where nothing is.
     """
 
     case_ids: Sequence[str]
@@ -79,6 +80,8 @@ class GateQuestion:
     noisiest: Bools | None = None
     targeted: TargetedScores | None = None
     uncertified: Sequence[Mapping[str, Any]] = ()
+    early_baseline: EarlierNoise = field(default_factory=EarlierNoise)
+    early_candidate: EarlierNoise = field(default_factory=EarlierNoise)
 
 
 @dataclass(frozen=True, slots=True)

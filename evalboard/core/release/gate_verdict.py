@@ -19,6 +19,7 @@ high].
                                                     "is_overdispersed"}},
                 "resolution_points", "resolution_elsewhere_points", "look", "k_baseline", "k_candidate", "alpha",
                 "method", "repeats_needed", "expected": {"repeats", "low", "high"} or null, "leaning",
+                "early_lean": {"low", "high", "level", "leaning"} or null,
                 "targeted": {"repeats", "n_cases"} or null, "settling_chance",
                 "targeted_settling": {"repeats", "n_cases", "chance"} or null,
                 "cases_needed": {look as text: cases},
@@ -46,7 +47,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.15"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.16"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has

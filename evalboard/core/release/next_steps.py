@@ -66,7 +66,9 @@ def list_noise_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
 
 
 def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
-    return (VerdictLine("rerun_missing", {"n_missing": evidence.missing.n_baseline + evidence.missing.n_candidate}),)
+    missing = {"baseline": evidence.missing.n_baseline, "candidate": evidence.missing.n_candidate}
+    sides = [side for side, n in missing.items() if n]
+    return (VerdictLine("rerun_missing", {"n_missing": sum(missing.values()), "sides": sides}),)
 
 
 def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:

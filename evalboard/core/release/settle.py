@@ -6,7 +6,7 @@ Points throughout. A look is a number of repeats on both sides at which the poli
 import math
 from dataclasses import dataclass
 
-from evalboard.contract.release import Expected, TargetedSettling
+from evalboard.contract.release import EarlyLean, Expected, TargetedSettling
 from evalboard.core.stats import (
     POWER,
     DifferenceEstimate,
@@ -162,3 +162,12 @@ def estimate_leaning(estimate: DifferenceEstimate, alpha: float, tolerance: floa
     if estimate.difference - half > -tolerance:
         return "ship"
     return "no_ship" if estimate.difference + half < -tolerance else "none"
+
+
+def lean_early(early: DifferenceEstimate | None, alpha: float, tolerance: float) -> EarlyLean | None:
+    """Return the lean by the noise that was foretold; None where none was."""
+    if early is None:
+        return None
+    low, high = early.interval(alpha)
+    leaning = estimate_leaning(early, alpha, tolerance)
+    return EarlyLean(low=low, high=high, level=1 - 2 * alpha, leaning=leaning)

@@ -288,12 +288,15 @@ def _too_few_repeats(evidence: Evidence, change: Change | None) -> Ruling:
     policy = evidence.policy
     look = policy.looks[0]
     outlook: Json = {"repeats_needed": look - evidence.k}
+    early = None
     if change is not None:
+        early = settle.lean_early(change.early, change.alpha, policy.tolerance_points)
         outlook["leaning"] = settle.estimate_leaning(change.estimate, change.alpha, policy.tolerance_points)
+        outlook["early_lean"] = early
         outlook["expected"] = settle.expect_interval(change.estimate.difference, change.measured, look, policy)
     return Ruling(
         verdict=INCONCLUSIVE,
-        reasons=(VerdictLine("too_few_repeats", gate_facts(evidence)),),
+        reasons=(VerdictLine("too_few_repeats", gate_facts(evidence, early_lean=early and early.to_stored())),),
         next=next_steps.list_few_repeats_steps(evidence, look - evidence.k),
         outlook=Outlook.from_stored(outlook),
     )

@@ -6,7 +6,7 @@ Intervals are (low, high) in points, within 0 to 100.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 
@@ -319,3 +319,14 @@ def _spans(scores: Scores) -> Scores:
     lowest = np.where(is_missing, np.inf, scores).min(axis=1, initial=np.inf)
     has_score = np.isfinite(highest)
     return np.where(has_score, np.where(has_score, highest, 0) - np.where(has_score, lowest, 0), 0.0)
+
+
+def span(points: Iterable[float | None]) -> tuple[float, float] | None:
+    """Return the lowest and the highest of the points that are known; None where none is."""
+    known = [value for value in points if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+def drawn_points(points: Sequence[float | None], n_left_out: Sequence[int]) -> tuple[float | None, ...]:
+    """Return the points of the repeats in which no response is left out as no draw (core.stats.live_answers)."""
+    return tuple(value for value, n in zip(points, n_left_out, strict=True) if not n)

@@ -21,6 +21,7 @@ from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_cloc
 from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
 from evalboard.core.trace.directory import start_size
 from evalboard.core.trace.endings import (
+    BY_WORD,
     ENDINGS,
     NOTABLE,
     SAYABLE,
@@ -46,6 +47,7 @@ from evalboard.core.trace.vocabulary import END, Vocabulary, VocabularyDamaged, 
 
 __all__ = [
     "BLOCK_VERSION",
+    "BY_WORD",
     "END",
     "ENDINGS",
     "ERROR_CODES",

@@ -43,6 +43,7 @@ ENDINGS: Mapping[Ending, tuple[str, ...]] = {
 }
 MIN_USUAL_SHARE = 0.9  # of the answers that end with a word; one that ends so many means that they are complete
 SAYABLE = (Ending.COMPLETE, Ending.CUT, Ending.FILTERED, Ending.REFUSED)  # what a person may say that a word means
+BY_WORD = (*SAYABLE, Ending.UNKNOWN)  # those that a word alone decides
 # Endings that the run's page counts. A complete answer needs no word.
 NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNKNOWN)
 

@@ -25,6 +25,8 @@ from tests.core.test_cause import ASSUMED, SIDE
 
 REPLAY = replay_command(12, "sum-17", repeat=1)
 
+RUNS = {"baseline": 1, "candidate": 2}
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -44,14 +46,14 @@ def read_gate(question: GateQuestion, policy: PolicySettings = STRICT) -> list[S
     return [
         *_read_lines("reason", judged.reasons, words.reason),
         *_read_lines("warning", judged.warnings, release_warnings.warning),
-        *_read_lines("step", judged.next, next_step),
+        *_read_lines("step", judged.next, lambda code, facts: next_step(code, {**facts, "runs": RUNS})),
     ]
 
 
 def read_release(*gates: tuple[str, str, GateQuestion]) -> list[Sentence]:
     """Judge the gates of a release, each a tier, a suite's name and a question; its summary comes first."""
     judged = [GateInput(tier, name, verdict.judge_gate(question, STRICT)) for tier, name, question in gates]
-    document = write_verdict(verdict.decide_from_gates(judged))
+    document = write_verdict(verdict.decide_from_gates(judged), [RUNS] * len(judged))
     tables = {"reason": "reasons", "warning": "warnings", "step": "next"}
     lines = [Sentence(table, line["code"], line["text"]) for table, key in tables.items() for line in document[key]]
     return [Sentence("summary", "", document["summary"]), *lines]

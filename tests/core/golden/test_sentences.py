@@ -1,5 +1,6 @@
 """Every sentence is as it was read last, and every code has a situation in which it is read."""
 
+import re
 from collections.abc import Iterable
 from typing import get_args
 
@@ -19,7 +20,7 @@ from evalboard.wording import (
     run,
 )
 from evalboard.wording.run_warnings import WARNINGS
-from tests.core.golden.corpus import PAGE, read_all, render
+from tests.core.golden.corpus import PAGE, list_unversioned, read_all, render
 from tests.core.golden.readers import Sentence
 
 MIN_SITUATIONS = 60
@@ -35,6 +36,19 @@ def test_every_sentence_is_as_it_was_read(corpus: Corpus) -> None:
     assert render(corpus).splitlines() == PAGE.read_text().splitlines(), (
         "sentences have changed: read them in the diff of `python -m tests.core.golden`, then add --write"
     )
+
+
+def test_other_words_of_a_verdict_take_other_rules(corpus: Corpus) -> None:
+    """A verdict keeps its sentences, and is taken again by other rules alone. A situation more changes none."""
+    now = render(corpus)
+    changed = now.replace("- reason `within_tolerance`: On these", "- reason `within_tolerance`: With these")
+    named = re.sub("^Verdicts are taken by .*$", "Verdicts are taken by others.", changed, flags=re.MULTILINE)
+    more = now.replace("\n## A release\n", "\n**One more**\n\n- reason: So.\n\n## A release\n")
+    assert "Nothing moved" in list_unversioned(now, changed)
+    assert [list_unversioned(now, page) for page in (now, named, more)] == [[], [], []]
+    probes = now.replace("- batch probe", "- the batch probe")
+    assert probes != now
+    assert not list_unversioned(now, probes)
 
 
 def test_every_code_has_a_situation(corpus: Corpus) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from evalboard.contract.draws import Draws
 from evalboard.core.release.gate import GateQuestion, TargetedScores
-from evalboard.core.stats import CALLS, COPIED, make_mark
+from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
 from tests.core.golden.readers import Situations, read_gate
 from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
@@ -258,6 +258,9 @@ SITUATIONS: Situations = {
     # Too few repeats.
     "One candidate run against five": lambda: read_gate(replace(pinned(4), candidate=pinned(4).candidate[:, :1])),
     "One run each": lambda: read_gate(question(runs(651, n_cases=N_CASES), runs(637, n_cases=N_CASES))),
+    "One run each, and earlier runs measured the noise": lambda: read_gate(
+        replace(pinned(4, k=1), early_baseline=EarlierNoise(20, 1.0), early_candidate=EarlierNoise(20, 1.0))
+    ),
     "One run each, both from logs": lambda: read_gate(logged(pinned(4, k=1))),
     # Drawn answers.
     "Drawn by one seed on both sides": lambda: read_gate(drawn(SEED_42, SEED_42), PAIRED),

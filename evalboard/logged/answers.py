@@ -6,23 +6,22 @@ from typing import Any
 import numpy as np
 
 from evalboard.core import digest
+from evalboard.core.document import storable
 from evalboard.core.stats import make_mark
 from evalboard.core.trace import Ending, TokenTrace, encode_block, find_ending, is_truncated
 from evalboard.importers.records import LoggedResponse
 from evalboard.importers.spelling import is_measured
-from runs.store import BlockSlot, storable
 
 
-def answer_fields(response: LoggedResponse, trace: TokenTrace | None, place: BlockSlot | None) -> dict[str, Any]:
-    """Return the fields of `ResponseRecord` that an answer fills; `place` is where its trace stands.
+def answer_fields(response: LoggedResponse, trace: TokenTrace | None) -> dict[str, Any]:
+    """Return the fields of a response that an answer fills, by the names of `ResponseRecord`; not where its trace is.
 
     Where there are no tokens, the text's digest stands in the trace's place: such responses are the same where their
-    texts are. So they are where tokens do not spell the answer: then `place` is None.
+    texts are. So they are where tokens do not spell the answer.
     """
-    unmeasured = None if trace is None or is_measured(response) else encode_block([trace])
     n_tokens = response.n_tokens if trace is None else len(trace)
-    if unmeasured:
-        trace = place = None
+    if not is_measured(response):
+        trace = None
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
     # An answer that is known by token ids alone is not empty, though nobody knows its text.
@@ -38,13 +37,10 @@ def answer_fields(response: LoggedResponse, trace: TokenTrace | None, place: Blo
         "is_truncated": is_truncated(text=response.text, reasoning=reasoning, is_cut=ending is Ending.CUT),
         "finish_reason": storable(response.finish_reason)[:40],
         "ending": ending or "",
-        "trace_block_id": place and place.block_id,
-        "trace_slot": place and place.slot,
         "text_digest": text_digest,
         "trace_digest": text_digest if trace is None else trace.digest,
         "prompt_digest": _prompt_digest(response.prompt_token_ids),
         "trace_reason": response.trace_reason,
-        "unmeasured_trace": unmeasured,
         "n_reasoning_tokens": None if trace is None else response.n_reasoning_tokens,
         "n_tokens": n_tokens,
         "n_prompt_tokens": _n_prompt_tokens(response),
@@ -52,6 +48,11 @@ def answer_fields(response: LoggedResponse, trace: TokenTrace | None, place: Blo
         "request_id": storable(response.request_id)[:100],
         "marks": make_mark(response.flags),
     }
+
+
+def pack_unmeasured(response: LoggedResponse, trace: TokenTrace | None) -> bytes | None:
+    """Return a block of a trace whose tokens do not spell the answer, for its page alone; None for any other."""
+    return None if trace is None or is_measured(response) else encode_block([trace])
 
 
 def _prompt_digest(ids: Sequence[int] | None) -> bytes | None:

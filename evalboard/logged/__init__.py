@@ -1,0 +1,1 @@
+"""A log as a run: what the server stores of it, and what `evalboard diff` compares without one."""
