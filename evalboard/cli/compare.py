@@ -37,13 +37,16 @@ def compare(
             give_up_after=give_up_after,
         )
     decide()
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_comparison(answer.value))
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_comparison(answer.value))
     raise typer.Exit(0 if answer.value.progress.is_finished else FAILED)
 
 
-def _render_comparison(comparison: "Comparison") -> str:
-    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause."""
-    title = f"Run {comparison.candidate} against run {comparison.baseline}"
+def render_comparison(comparison: "Comparison", title: str = "") -> str:
+    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause.
+
+    title: names both sides; the runs, unless given.
+    """
+    title = title or f"Run {comparison.candidate} against run {comparison.baseline}"
     progress, score = comparison.progress, comparison.score
     if not progress.is_finished:
         return f"{title}: the comparison {progress.status}. {progress.error or ''} {comparison.url}"
@@ -65,7 +68,7 @@ def _render_comparison(comparison: "Comparison") -> str:
     outcomes = [] if comparison.outcomes is None else [count_changes(comparison.outcomes)]
     noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
     targeted = [text] if (text := count_targeted(comparison)) else []
-    title = f"{title}: {change}, {is_comparable}. {comparison.url}"
+    title = f"{title}: {change}, {is_comparable}. {comparison.url}".rstrip()
     return "\n".join([title, *notes, *computation, *outcomes, *targeted, *ledger, *noise])
 
 

@@ -1,6 +1,6 @@
 """`evalboard up`, `signin`, `tour`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
 
-Each imports its part of the product where it is called: other commands run where only `evalboard[cli]` is installed.
+Each imports its part of the product where it is called: other commands run where only the command line is installed.
 There each of these says what to install.
 """
 

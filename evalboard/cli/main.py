@@ -12,6 +12,7 @@ from evalboard.cli import (
     baseline,
     bisect,
     compare,
+    diff,
     endpoint,
     experiment,
     export,
@@ -33,7 +34,7 @@ from evalboard.cli.output import OutputClosed, OutputLost, decide, watch_output
 from evalboard.client.program import as_typed
 from evalboard.core.errors import EvalboardError
 
-NEED_THE_PRODUCT = "Commands of a server, which need more than `evalboard[cli]`"
+NEED_THE_PRODUCT = "Commands of a server, which need more than `pip install evalboard`"
 
 
 class Commands(TyperGroup):
@@ -49,7 +50,7 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first sentence of every command, and none of them cut off at the line's end.
 
-        The commands that `pip install "evalboard[cli]"` does not bring have a section of their own.
+        The commands that `pip install evalboard` does not bring have a section of their own.
         """
         rows: dict[str, list[tuple[str, str]]] = {"Commands": [], NEED_THE_PRODUCT: []}
         for name in self.list_commands(ctx):
@@ -74,6 +75,7 @@ app = typer.Typer(
 app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)
+app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(release.release)
 app.command()(replay.replay)
 app.command()(bisect.bisect)

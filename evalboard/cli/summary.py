@@ -171,14 +171,14 @@ def _render_points(value: float | None) -> str:
 
 def escape(text: str) -> str:
     """Return anybody's text on one line, as a reader sees it in a sentence or a cell."""
-    line = _draw(text)
+    line = draw_line(text)
     linked = {match.start() for match in LINKED.finditer(line)}
     return "".join(_reference(each) + (JOINER if at in linked else "") for at, each in enumerate(line))
 
 
 def code(text: str) -> str:
     """Return it set as code, in which nothing is taken for a mention either."""
-    return f"<code>{''.join(map(_reference, _draw(text)))}</code>"
+    return f"<code>{''.join(map(_reference, draw_line(text)))}</code>"
 
 
 def shorten(text: str, n: int) -> str:
@@ -203,13 +203,14 @@ def _reference(character: str) -> str:
     return f"&#{ord(character)};" if NOT_PLAIN.match(character) else character
 
 
-def _draw(text: str) -> str:
+def draw_line(text: str) -> str:
     """Return one line that shows by its code what cannot be seen: it might turn the line around, or hide a part."""
     spaced = " ".join(text.split())
-    return "".join(_visible(each) for each in spaced)
+    return "".join(visible(each) for each in spaced)
 
 
-def _visible(character: str) -> str:
+def visible(character: str) -> str:
+    """Return a character, or its code where it cannot be seen."""
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
         return f"\\u{{{ord(character):x}}}"
     return character

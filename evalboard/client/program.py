@@ -7,7 +7,7 @@ from pathlib import Path
 
 COMMANDS = (
     *("up", "signin", "tour", "run", "wait", "compare", "release", "replay", "bisect", "force", "probe", "on-policy"),
-    *("verify", "export", "import", "worker", "scheduler", "suite", "endpoint", "experiment", "baseline"),
+    *("verify", "diff", "export", "import", "worker", "scheduler", "suite", "endpoint", "experiment", "baseline"),
 )
 _HINT = re.compile(rf"(?<![\w./-])evalboard(?= (?:{'|'.join(COMMANDS)})\b)")
 

@@ -1,17 +1,23 @@
-"""`pip install "evalboard[cli]"` brings what the command imports, and nothing of a server's is needed for it."""
+"""`pip install evalboard` brings what the command imports, and nothing of a server's is needed for it."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from tests.recorded import LOGS
+
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"] | {"cli": PROJECT["dependencies"]}
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 LIST_IMPORTS = """
 import importlib, pkgutil, sys
@@ -58,7 +64,7 @@ def imported(package: str) -> set[str]:
 
 
 # Taken where they are there, and done without where they are not.
-OPTIONAL = {"brotli", "click", "h2", "socksio"}
+OPTIONAL = {"brotli", "charset-normalizer", "click", "h2", "socksio"}
 
 
 @pytest.mark.parametrize("package", ["evalboard.cli", "evalboard.client"])
@@ -86,16 +92,43 @@ main()
 
 @pytest.mark.parametrize("command", ["up", "signin", "tour", "worker", "scheduler"])
 def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_alone(command: str) -> None:
-    allowed = brought(EXTRAS["cli"])
-    distributions = metadata.packages_distributions().items()
-    others = [module for module, names in distributions if not {plain(name) for name in names} & allowed]
-    absent = " ".join(set(others) - {"evalboard", "runs", "frontend", "worker"})
+    absent = _absent()
     assert "django" in absent
     asked = [sys.executable, "-c", ONLY_THE_COMMAND, absent, command]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (4, 1, ""), done.stderr
     assert "only the command line is installed here (django and psycopg missing)" in done.stderr
     assert "`make install`" in done.stderr
+
+
+def test_the_wheel_compares_two_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
+    source, wheels, installed = (tmp_path / name for name in ("source", "wheels", "installed"))
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("evalboard", "runs", "frontend", "worker"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignore)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = ["-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(source)]
+    subprocess.run([sys.executable, *build], capture_output=True, check=True)
+    [wheel] = wheels.glob("evalboard-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+        [metadata_name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra)", archive.read(metadata_name).decode(), re.MULTILINE)
+    assert not {"django", "psycopg", "celery", "redis"} & set(needs)
+    logs = [str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval")]
+    asked = [sys.executable, "-c", ONLY_THE_COMMAND, _absent(), "diff", *logs]
+    own = {"PYTHONPATH": str(installed), "PATH": os.environ["PATH"]}
+    done = subprocess.run(asked, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, "4 cases differ" in done.stdout) == (0, True), done.stderr
+
+
+def _absent() -> str:
+    """The modules that the command's own packages do not bring."""
+    allowed = brought(EXTRAS["cli"])
+    distributions = metadata.packages_distributions().items()
+    others = [module for module, names in distributions if not {plain(name) for name in names} & allowed]
+    return " ".join(set(others) - {"evalboard", "runs", "frontend", "worker"})
 
 
 def test_pandas_comes_with_the_notebook_and_is_not_asked_for_before() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"] | {"cli": PROJECT["dependencies"]}
 FOLDERS = ("evalboard", "runs", "frontend", "worker", "deploy", "tools", "tests", "bench")
 SCRIPTS = {path.stem for path in (ROOT / "worker").glob("*.py")}  # an engine's interpreter imports them so
 # Where a file runs: each of these plans has to name what it imports. The first pattern that fits counts; its * is any
@@ -31,6 +32,9 @@ PLANS = {
     "evalboard/client/*": ("[cli]", "app"),
     "evalboard/contract/*": ("core", "[cli]", "app"),
     "evalboard/wording/*": ("[cli]", "app"),
+    "evalboard/compared/*": ("core", "[cli]", "app"),
+    "evalboard/importers/*": ("[cli]", "app"),
+    "evalboard/logged/*": ("[cli]", "app"),
     "evalboard/core/*": ("core", "app"),  # tests/house/test_extras.py says what of it the command needs
     "frontend/access/sso.py": ("sso", "[sso]"),
     "tools/*": ("dev",),

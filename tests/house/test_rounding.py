@@ -32,6 +32,7 @@ ROUNDS = {
     "evalboard/core/trace/clocks.py": (2, "seconds"),
     "evalboard/core/trace/gaps.py": (1, "steps of logprobs"),
     "evalboard/local/report.py": (1, "seconds"),
+    "evalboard/logged/comparing.py": (1, "how far cases moved, to order them"),
     "evalboard/settings.py": (1, "seconds"),
     "evalboard/wording/comparability.py": (1, "minutes"),
     "evalboard/wording/lab_report.py": (1, "a count of cases"),

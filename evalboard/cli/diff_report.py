@@ -1,0 +1,201 @@
+"""A comparison of two logs as text for the terminal, and as Markdown."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalboard.cli.compare import render_comparison
+from evalboard.cli.summary import code, draw_line, escape, shorten, table, visible
+from evalboard.client.errors import WrongUse
+from evalboard.core.compare import cut_pair, cut_texts
+from evalboard.wording.numbers import counted, fixed, nats, percent, points, score_range
+
+if TYPE_CHECKING:
+    from evalboard.contract.compare import ComparedCase, Comparison
+    from evalboard.contract.excerpt import AnswerExcerpt
+    from evalboard.core.compare import ResponseFacts
+    from evalboard.core.trace import Vocabulary
+    from evalboard.logged.comparing import LogComparison, WorstCase
+    from evalboard.logged.sources import BackendShare, NamedLog
+
+LETTERS = "AB"
+RED, GREEN, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[1m", "\033[0m"
+WIDTH = 120
+BEFORE, AFTER = 6, 10  # tokens around the one where the answers part
+
+
+def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
+    """Return the sentence, whether the two may be compared, causes with points, then cases, the worst first."""
+    comparison, worst = made.comparison, made.list_worst()
+    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(comparison)]
+    head = list(map(_safe, lines))
+    if not worst:
+        return "\n".join([*head, "No case differs."])
+    if not limit:
+        return "\n".join([*head, f"{_count_shown(worst, len(worst))}."])
+    title = f"{_count_shown(worst, limit)} (A is {names[0]}, B is {names[1]}):"
+    return "\n\n".join(["\n".join(head), title, *(_render_worst(made, each) for each in worst[:limit])])
+
+
+def render_markdown(made: "LogComparison", names: Sequence[str], limit: int) -> str:
+    """Return the same as Markdown, in which nothing that a model says is read as markup."""
+    comparison, worst = made.comparison, made.list_worst()
+    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(comparison)]
+    parts = [f"### {escape(lines[0])}", *(f"- {escape(line.strip())}" for line in lines[1:])]
+    rows = []
+    for each in worst[:limit]:
+        [pair] = made.write_pairs([each.pair])
+        cuts = _cut(made, each)
+        rows.append((code(pair.case), escape(_scores(each)), *(code(_join(cut)) for cut in cuts), escape(pair.text)))
+    if rows:
+        shown = f"{_count_shown(worst, limit)}:"
+        parts += ["", escape(shown), "", table(("case", "score", "A", "B", "cause"), rows)]
+    return "\n".join(parts)
+
+
+def render_case(made: "LogComparison", case_id: str) -> str:
+    """Return one case: the prompt, the cause, and both answers token by token around where they part."""
+    cases = {case.id: case.index for case in made.baseline.suite_version.cases}
+    if case_id not in cases:
+        raise WrongUse(f"No case is called {case_id}. The first is {next(iter(cases))}.")
+    worst = next((each for each in made.list_worst() if each.pair.flip.case_index == cases[case_id]), None)
+    if worst is None:
+        return f"{case_id}: both sides gave the same answers with the same logprobs, or one side lacks the case."
+    [pair] = made.write_pairs([worst.pair])
+    facts, words = made.answers(worst.pair), made.vocabularies
+    traced = [each.place for each in facts if each is not None and each.place is not None]
+    lines = [_render_worst(made, worst)]
+    if len(traced) == 2 and words[0] is not None and words[1] is not None:
+        lines.append("\n".join(_list_tokens(pair, traced, (words[0], words[1]))))
+    for letter, each in zip(LETTERS, facts, strict=True):
+        lines.append(f"{letter} said:\n{_indent(each.text if each is not None else '')}")
+    return "\n\n".join(lines)
+
+
+def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdown: bool) -> str:
+    """Return who answered a log: share and score of each fingerprint, provider and model."""
+    n = sum(part.n_answers for part in parts)
+    prints = {part.fingerprint for part in parts if part.fingerprint}
+    who = f"{counted(len(prints), 'fingerprint')} answered" if prints else "the log names no fingerprint"
+    title = f"{log.name}: {counted(n, 'answer')} of {log.logged.tool or 'an unnamed tool'}, {who}."
+    head = ("fingerprint", "provider", "model", "answers", "share", "score")
+    rows = [
+        (
+            part.fingerprint or "–",
+            part.provider or "–",
+            part.model or "–",
+            f"{part.n_answers:,}",
+            percent(part.share),
+            "–" if part.score is None else points(part.score),
+        )
+        for part in parts
+    ]
+    if as_markdown:
+        return f"{escape(title)}\n\n{table(head, [tuple(map(escape, row)) for row in rows])}"
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]
+    return "\n".join([title, *lines])
+
+
+def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
+    n = len(worst)
+    return f"{counted(n, 'case')} {'differs' if n == 1 else 'differ'}" + (
+        f", the worst {min(limit, n)} of them" if limit < n else ""
+    )
+
+
+def _list_ranges(comparison: "Comparison") -> list[str]:
+    """Say between what the repeats of a side lie, where it has several."""
+    sides = zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True)
+    return [
+        f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}."
+        for letter, side in sides
+        if side.range is not None and len(side.repeats) > 1
+    ]
+
+
+def _render_worst(made: "LogComparison", worst: "WorstCase") -> str:
+    [pair] = made.write_pairs([worst.pair])
+    alike = f", {worst.n_alike} of {worst.n_pairs} pairs alike" if worst.n_pairs > 1 else ""
+    lines = [f"{_paint(draw_line(pair.case), BOLD)}  {_scores(worst)}  {pair.cause}{alike}"]
+    lines.append(f"  prompt   {shorten(draw_line(made.prompt(worst.pair)), _width())}")
+    for letter, cut, colour in zip(LETTERS, _cut(made, worst), (RED, GREEN), strict=True):
+        marked = _paint(f"[{_safe(cut.token)}]", colour) if cut.token else ""
+        before, after = f"{'…' if cut.is_cut else ''}{_safe(cut.before)}", _safe(shorten(cut.after, 70))
+        lines.append(f"  {letter}        {before}{marked}{after}")
+    margins = [
+        f"{letter} {nats(margin)}" for letter, margin in zip(LETTERS, pair.margins, strict=True) if margin is not None
+    ]
+    lines += [f"  margins  {', '.join(margins)}"] if margins else []
+    return "\n".join([*lines, f"  cause    {draw_line(pair.text)}"])
+
+
+def _cut(made: "LogComparison", worst: "WorstCase") -> "tuple[AnswerExcerpt, AnswerExcerpt]":
+    """Cut both answers around where they part: by tokens of one vocabulary, else by their texts."""
+    ours, theirs = made.answers(worst.pair)
+    words = made.vocabularies[0]
+    if ours is not None and theirs is not None and ours.place is not None and theirs.place is not None:
+        is_one = ours.vocabulary_id is not None and ours.vocabulary_id == theirs.vocabulary_id
+        if is_one and words is not None and (cut := cut_pair(ours.place, theirs.place, words)):
+            return cut
+    return cut_texts(_text(ours), _text(theirs))
+
+
+def _text(facts: "ResponseFacts | None") -> str:
+    return "" if facts is None else facts.text
+
+
+def _list_tokens(pair: "ComparedCase", traces: Sequence, words: "tuple[Vocabulary, Vocabulary]") -> list[str]:  # type: ignore[type-arg]
+    """Return a line for each position around where the answers part: both tokens with logprob and margin."""
+    at = pair.at or 0
+    first, last = max(at - BEFORE, 0), at + AFTER
+    columns = []
+    for trace, own in zip(traces, words, strict=True):
+        ids, margins = trace.token_ids[first:last].tolist(), trace.margins()[first:last]
+        rows = zip(own.draw(ids), trace.logprobs[first:last].tolist(), margins.tolist(), strict=True)
+        columns.append([f"{_safe(token)}  {fixed(logprob, 3)}  {_margin(margin)}" for token, logprob, margin in rows])
+    width = max((len(cell) for cell in columns[0]), default=0)
+    lines = [f"{'position':>8}  {'A: token, logprob, margin':<{max(width, 25)}}  B"]
+    for place in range(max(map(len, columns), default=0)):
+        ours, theirs = (next(islice(column, place, None), "") for column in columns)
+        line = f"{first + place:>8}  {ours:<{max(width, 25)}}  {theirs}"
+        lines.append(_paint(line, BOLD) if first + place == at else line)
+    return lines
+
+
+def _margin(margin: float) -> str:
+    return fixed(margin, 3) if np.isfinite(margin) else "–"
+
+
+def _scores(worst: "WorstCase") -> str:
+    sides = [worst.scores_baseline, worst.scores_candidate]
+    ours, theirs = (" ".join("–" if each is None else points(100 * each, 0) for each in side) or "–" for side in sides)
+    return f"{ours} → {theirs}"
+
+
+def _join(cut: "AnswerExcerpt") -> str:
+    marked = f"[{cut.token}]" if cut.token else ""
+    return shorten(f"{'…' if cut.is_cut else ''}{cut.before}{marked}{cut.after}", 120)
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size((WIDTH, 20)).columns, WIDTH) - 11
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {_safe(line)}" for line in text.splitlines()) or "  (nothing)"
+
+
+def _safe(text: str) -> str:
+    """Return a line of an answer as a terminal may be given it: what cannot be seen shows by its code."""
+    return "".join(map(visible, text))
+
+
+def _paint(text: str, colour: str) -> str:
+    return f"{colour}{text}{PLAIN}" if sys.stdout.isatty() else text

@@ -1,0 +1,312 @@
+"""Two runs of logs compared in memory: what the server answers of them, made by the same functions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalboard.compared.pairs import ListedCase, place_of, write_pair
+from evalboard.compared.report import Named, NamedSide, letters, shown_cases, write_blocks, write_comparison
+from evalboard.contract.compare import SIDES, ComparedCase, Comparison, ComparisonProgress, Flip
+from evalboard.contract.run import SuiteNamed
+from evalboard.core.compare import (
+    MAX_USUAL,
+    PARTED_ALIKE,
+    AlikeRows,
+    Comparing,
+    ComparisonReport,
+    Indexes,
+    Measured,
+    PairNoise,
+    Reads,
+    ResponseFacts,
+    Side,
+    are_independent,
+    choose_gravest,
+    draws_of,
+    lay,
+    lay_columns,
+    list_scores,
+    measure_buckets,
+    needs_usual,
+    served_beside,
+)
+from evalboard.core.errors import InvalidInput
+from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
+from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
+from evalboard.logged.runs import PROFILE
+from evalboard.logged.suites import unknown_prompt
+
+WITHOUT_SCORE = ("cancelled", "failed")
+
+
+class OwnNames:
+    """Each model's name by itself: nobody has said that two are one."""
+
+    def of(self, name: str) -> str:
+        return name
+
+
+NAMES = OwnNames()
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingPair:
+    """A pair that differs: the flip of its kind, and the repeats of this one."""
+
+    flip: Flip
+    repeat_baseline: int
+    repeat_candidate: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.flip, name)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase:
+    """A case that differs. pair: stands for it; n_alike: its pairs that part alike, of n_pairs that differ. movement:
+    of the logits, in nats. scores_*: by repeat, from 0 to 1, None where there is none.
+    """
+
+    pair: DifferingPair
+    n_alike: int
+    n_pairs: int
+    movement: float
+    scores_baseline: list[float | None]
+    scores_candidate: list[float | None]
+
+    @property
+    def moved(self) -> float:
+        """By how much the mean score rose; 0 where a side has none."""
+        means = [_mean(scores) for scores in (self.scores_baseline, self.scores_candidate)]
+        return 0.0 if means[0] is None or means[1] is None else round(means[1] - means[0], 9)
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, eq=False)
+class LogComparison:
+    """Two runs of one store compared."""
+
+    store: LogStore
+    baseline: LogRun
+    candidate: LogRun
+    at: datetime
+
+    @cached_property
+    def cases(self) -> tuple[Indexes, Indexes]:
+        """The indexes of the cases that both runs have, in the baseline's order. Raises InvalidInput."""
+        ours, theirs = self.baseline.suite_version, self.candidate.suite_version
+        if ours is theirs:
+            every = np.arange(len(ours.cases))
+            return every, every
+        known = {case.digest: case.index for case in theirs.cases}
+        shared = [(case.index, known[case.digest]) for case in ours.cases if case.digest in known]
+        if not shared:
+            raise InvalidInput(
+                "No case of the two logs is the same: ids, prompts and targets must be equal. "
+                f"The first is {ours.cases[0].id!r} on one side and {theirs.cases[0].id!r} on the other."
+            )
+        rows = np.array(shared, np.int64)
+        return rows[:, 0], rows[:, 1]
+
+    @cached_property
+    def report(self) -> ComparisonReport:
+        """What the pipeline says of both sides."""
+        comparing = self._comparing
+        begun = comparing.begin()
+        begun.summary["blocks"] = write_blocks(begun.summary["blocks"])
+        flips = list(comparing.judge(slice(0, len(comparing.groups))))
+        summary = comparing.complete(begun.summary, lambda groups: (flips[group].flip for group in groups.tolist()))
+        return ComparisonReport(summary, begun.cases, flips)
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        return self._side(self.baseline, self.cases[0], self.candidate), self._side(
+            self.candidate, self.cases[1], self.baseline
+        )
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The answer that the server gives, without addresses."""
+        summary, n = self.report.summary, len(self.report.flips)
+        ids = {case.index: case.id for case in self.baseline.suite_version.cases}
+        named = Named(
+            sides=(self._name(self.baseline), self._name(self.candidate)),
+            buckets=self.store.buckets,
+            case_ids={index: ids[index] for index in shown_cases(summary)},
+            read_words=self.store.words.read,
+        )
+        progress = ComparisonProgress(status="finished", n_done=n, n_total=n, error=None)
+        return write_comparison(summary, named, repeat=None, progress=progress, finished_at=self.at, url="")
+
+    @cached_property
+    def pairs(self) -> list[DifferingPair]:
+        """The pairs that differ, the gravest first."""
+        every = (DifferingPair(flip, ours, theirs) for flip, repeats in self.report.flips for ours, theirs in repeats)
+        return sorted(every, key=place_of)
+
+    def write_pairs(self, pairs: Iterable[DifferingPair]) -> list[ComparedCase]:
+        """Return rows of the list of pairs, as the server answers them."""
+        sides = self.report.summary["sides"]
+        by_letter, cases, words = letters(sides), self.baseline.suite_version.cases, self.vocabularies
+        return [
+            write_pair(pair, ListedCase(case=cases[pair.flip.case_index].id, tags=(), url=""), by_letter, words)
+            for pair in pairs
+        ]
+
+    def list_worst(self) -> "list[WorstCase]":
+        """Return each case that differs by the pair that stands for it, the gravest first, the furthest moved first."""
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for at, pair in enumerate(self.pairs):
+            alike.setdefault(tuple(getattr(pair, name) for name in PARTED_ALIKE), []).append(at)
+        chosen = choose_gravest(
+            AlikeRows._make((*key, len(at), at[0], self._move_logits(at))) for key, at in alike.items()
+        )
+        ours, theirs = (side.scored_draws[0].scores for side in self.sides)
+        worst = []
+        for row, case in enumerate(self.cases[0].tolist()):
+            if (one := chosen.get(case)) is not None:
+                pair, scores = self.pairs[one.row], (list_scores(ours[row]), list_scores(theirs[row]))
+                worst.append(WorstCase(pair, one.n_alike, one.n_pairs, one.movement, *scores))
+        return sorted(worst, key=lambda each: (each.pair.flip.consequence, each.moved, -each.movement))
+
+    def _move_logits(self, at: Sequence[int]) -> float | None:
+        given = [self.pairs[each].flip.evidence.get("movement") for each in at]
+        return max((each for each in given if each is not None), default=None)
+
+    def answers(self, pair: DifferingPair) -> tuple[ResponseFacts | None, ResponseFacts | None]:
+        """Return both responses of a pair; None for one that never was."""
+        at = int(np.searchsorted(self.cases[0], pair.flip.case_index))
+        both = (
+            (self.baseline, pair.repeat_baseline, self.cases[0][at]),
+            (self.candidate, pair.repeat_candidate, self.cases[1][at]),
+        )
+        ours, theirs = (run.repeats[repeat - 1].answers[case] for run, repeat, case in both)
+        return ours, theirs
+
+    @cached_property
+    def vocabularies(self) -> list[Vocabulary | None]:
+        """The words of both sides' tokens, None where nobody knows them."""
+        ids = (self.report.summary["sides"][name]["vocabulary"] for name in SIDES)
+        return [None if pk is None else self.store.words.read(pk) for pk in ids]
+
+    @property
+    def n_other_text(self) -> int:
+        """How many pairs of answers differ in their text."""
+        return int(np.count_nonzero(self._comparing.matched.has_other_text))
+
+    def prompt(self, pair: DifferingPair) -> str:
+        """Return the last message of a pair's case."""
+        message = self.baseline.suite_version.cases[pair.flip.case_index].messages[-1]
+        return str(message.get("content") or "")
+
+    @cached_property
+    def _comparing(self) -> Comparing:
+        return Comparing(*self.sides, Reads(TRACES, self.store.words, self._measure_noise))
+
+    def _side(self, run: LogRun, cases: Indexes, other: LogRun) -> Side:
+        repeats, version = run.whole, run.suite_version
+        if not repeats:
+            raise InvalidInput("No repeat of the log has all of its cases, so that there is nothing to compare.")
+        columns = [repeat.columns.take(cases) for repeat in repeats]
+        ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
+        buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
+        lacks_prompts = any(list(case.messages) == unknown_prompt() for case in version.cases)
+        fields = lay_columns(
+            columns,
+            run,
+            repeats=[repeat.index for repeat in repeats],
+            ended=[at for at, repeat in enumerate(repeats) if repeat.status not in WITHOUT_SCORE],
+            suite_version=str(version),
+            suite_digest=version.digest,
+            buckets=buckets,
+            served=served_beside(run, other, buckets.values(), NAMES),
+            names=NAMES,
+            unknown_prompts=run.source_id if lacks_prompts else "",
+            is_logged=True,
+        )
+        places = {case: at for at, case in enumerate(cases.tolist())}
+        strays = [(places[case], at) for case, at in run.strays if case in places]
+        scorer = self.baseline.suite_version.scorer.digest
+        is_rescored = run is self.candidate and scorer != version.scorer.digest
+        shares = fields["shares"]
+        rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
+        return Side(
+            **fields,
+            case_indexes=cases,
+            scores=_scores(repeats, version.scorer.digest, cases),
+            alike=_scores(repeats, scorer, cases) if is_rescored else None,
+            strays=(rows, at_repeats),
+            responses=LogResponses(run, repeats, cases, shares[0][0] if shares else None),
+            usual=self._find_usual(run, cases),
+        )
+
+    def _find_usual(self, run: LogRun, cases: Indexes) -> NDArray[np.uint64] | None:
+        """Return the texts of independent runs, where some repeats are equal to the bit."""
+        columns = (tuple(part.tobytes() for part in each.columns[1:]) for each in run.whole)
+        if run.status != "finished" or not needs_usual(run, columns):
+            return None
+        ended = [other for other in self.store.runs if other.status == "finished" and are_independent(run, other)]
+        repeats = chain.from_iterable(
+            (repeat for repeat in other.whole if repeat.status == "finished") for other in ended
+        )
+        texts = [repeat.columns.texts[cases] for repeat in list(repeats)[:MAX_USUAL]]
+        return np.stack(texts, axis=1) if texts else None
+
+    def _measure_noise(self) -> PairNoise:
+        runs = self.baseline, self.candidate
+        is_one = self.baseline.suite_version is self.candidate.suite_version
+        are_equal = is_one and not any(draws_of(run).may_sample for run in runs)
+        return PairNoise(*(_measure(run, self.store.buckets.values()) for run in runs), are_batches_equal=are_equal)
+
+    def _name(self, run: LogRun) -> NamedSide:
+        version = run.suite_version
+        return NamedSide(
+            run=str(run.pk),
+            suite=SuiteNamed(slug=version.suite.slug, version=version.number),
+            endpoint=run.endpoint,
+            profile=PROFILE,
+            profile_version=run.profile.version,
+            model=run.logged.model,
+            scorer_digest=version.scorer.digest,
+            points={repeat.index: repeat.points(version.scorer.digest) for repeat in run.whole},
+            left_out={repeat.index: repeat.columns.n_left_out for repeat in run.whole},
+            targeted=[
+                int.from_bytes(pack_selection(repeat.chosen))
+                for repeat in run.repeats
+                if not repeat.is_whole and repeat.status not in WITHOUT_SCORE
+            ],
+        )
+
+
+def _scores(repeats: Sequence[LogRepeat], scorer_digest: str, cases: Indexes) -> NDArray[np.float64]:
+    nothing = np.full(len(cases), np.nan)
+    return lay(
+        [repeat.scores[scorer_digest][cases] if scorer_digest in repeat.scores else nothing for repeat in repeats]
+    )
+
+
+def _measure(run: LogRun, buckets: Iterable[LogBucket]) -> Mapping[int | None, Measured]:
+    repeats = run.whole
+
+    def find_places(at: int, cases: Sequence[int]) -> dict[int, TokenTrace]:
+        rows = ((case, repeats[at].answers[case]) for case in sorted(cases))
+        return {case: facts.place for case, facts in rows if facts is not None and facts.place is not None}
+
+    return measure_buckets(
+        [repeat.columns for repeat in repeats],
+        run.strays,
+        buckets,
+        find_places=find_places,
+        reader=TRACES,
+        is_reported=True,
+    )

@@ -1,0 +1,129 @@
+"""Read what people name as one side of a comparison: a log, a folder, or several logs that are its repeats."""
+
+import gc
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evalboard.core.digest import digest_json
+from evalboard.core.errors import InvalidInput
+from evalboard.importers import formats
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
+from evalboard.logged.runs import digest_of_files
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLog:
+    """A run out of a log. name: as people call the log. source: the digest of its files."""
+
+    name: str
+    source: str
+    logged: LoggedRun
+
+
+def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
+    """Return the runs of one log: a file, or a folder whose files belong together. Raises InvalidInput."""
+    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+    if not path.exists() or not files:
+        problem = "does not exist" if not path.exists() else "is an empty folder"
+        raise InvalidInput(f"{path} {problem}.", fields={str(path): problem})
+    given = [LogFile(str(each.relative_to(path)) if path.is_dir() else each.name, each) for each in files]
+    is_on = gc.isenabled()
+    gc.disable()  # records hold no cycles, and looking for some among millions takes a sixth of the time
+    try:
+        name, runs = formats.read_logs(given, format=log_format, scale=scale)
+    finally:
+        if is_on:
+            gc.enable()
+    source = digest_of_files(given, name, scale=scale)
+    return [NamedLog(str(path), source, logged) for logged in runs]
+
+
+def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: str = "") -> NamedLog:
+    """Return the one run of a side. Several logs are repeats of one another. Raises InvalidInput."""
+    logs = []
+    for path in paths:
+        runs = read_log(path, log_format=log_format, scale=scale)
+        if len(runs) != 1:
+            listed = ", ".join(f"{each.logged.slug} of {each.logged.model or 'an unnamed model'}" for each in runs[:5])
+            raise InvalidInput(
+                f"{path} holds {len(runs)} runs ({listed}), and one side is one run. Give each a file of its own.",
+                fields={str(path): f"holds {len(runs)} runs"},
+            )
+        logs += runs
+    return logs[0] if len(logs) == 1 else _join(logs)
+
+
+def _join(logs: Sequence[NamedLog]) -> NamedLog:
+    """Return logs as one: the repeats of the second follow those of the first."""
+    first, n_before = logs[0].logged, 0
+    cases: dict[str, LoggedCase] = {}
+    responses: list[LoggedResponse] = []
+    for log in logs:
+        cases |= {case.id: case for case in log.logged.cases if case.id not in cases}
+        responses += [replace(each, repeat=each.repeat + n_before) for each in log.logged.responses]
+        n_before += max(log.logged.count_answers().values(), default=0)
+    differs = [name for name in ("model", "tool", "settings") if len({_key(log.logged)[name] for log in logs}) > 1]
+    if differs:
+        names = ", ".join(log.name for log in logs)
+        raise InvalidInput(f"{names} are no repeats of one another: their {' and '.join(differs)} differ.")
+    scorers = tuple(dict.fromkeys(name for log in logs for name in log.logged.scorers))
+    joined = replace(
+        first,
+        cases=tuple(cases.values()),
+        responses=tuple(responses),
+        scorers=scorers,
+        status=max((log.logged.status for log in logs), key=("finished", "incomplete", "failed", "cancelled").index),
+        notes=tuple(dict.fromkeys(note for log in logs for note in log.logged.notes)),
+    )
+    name = f"{logs[0].name} and {len(logs) - 1} more"
+    return NamedLog(name, digest_json([log.source for log in logs]), joined)
+
+
+def _key(logged: LoggedRun) -> dict[str, str]:
+    """Return what repeats of one side have in common; each may have a seed of its own."""
+    sent = {name: value for name, value in logged.sampling.items() if name != "seed"}
+    return {"model": logged.model, "tool": logged.tool, "settings": digest_json(sent)}
+
+
+@dataclass(frozen=True, slots=True)
+class BackendShare:
+    """What one backend gave of a log. score: in points, the mean over its scored answers; None where none is scored."""
+
+    fingerprint: str
+    provider: str
+    model: str
+    n_answers: int
+    share: float
+    score: float | None
+    n_scored: int
+
+
+def split_by_backend(logged: LoggedRun) -> list[BackendShare]:
+    """Return who answered a log, the largest share first."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    scores: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+    main = logged.scorers[0] if logged.scorers else ""
+    for each in logged.responses:
+        if each.error:
+            continue
+        served = each.served_by
+        provider = served.parts.get("provider", "") or (
+            "" if served.key_from in ("system_fingerprint", "base_url") else served.key
+        )
+        key = served.system_fingerprint, provider, served.model or logged.model
+        counts[key] += 1
+        if main in each.scores and (value := each.scores[main].value) is not None:
+            scores[key].append(value)
+    return [
+        BackendShare(
+            *key,
+            n_answers=n,
+            share=n / counts.total(),
+            score=100 * sum(scores[key]) / len(scores[key]) if scores[key] else None,
+            n_scored=len(scores[key]),
+        )
+        for key, n in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ]

@@ -1,0 +1,156 @@
+"""`evalboard diff`: two logs compared without a server, or one split by who answered."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evalboard.cli.errors import FAILED, LIMIT_REACHED, WRONG_USE
+from evalboard.cli.main import main
+from tests.recorded import LOGS
+
+BASELINE, CANDIDATE = (str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval"))
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["diff", *arguments])
+    out, err = capsys.readouterr()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code, out, err
+
+
+def chat(folder: Path, name: str, *texts: str, model: str = "m", prints: str = "fp_1") -> str:
+    lines = [
+        {
+            "case_id": f"case-{at}",
+            "request": {"messages": [{"role": "user", "content": f"Question {at}?"}]},
+            "response": {
+                "model": model,
+                "system_fingerprint": prints,
+                "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            },
+        }
+        for at, text in enumerate(texts)
+    ]
+    path = folder / name
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def test_two_logs_are_compared_and_the_worst_case_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, BASELINE, CANDIDATE, "--limit", "1")
+    assert code == 0
+    assert f"{CANDIDATE} against {BASELINE}: 0.0 points (50.0 to 50.0), not comparable." in out
+    assert "4 cases differ, the worst 1 of them" in out
+    assert 'machines called "[plants]"' in out
+    assert 'machines called "[roots]"' in out
+    assert "margins  A 0.076 nats, B 0.125 nats" in out
+    assert "\033" not in out
+
+
+def test_json_is_the_comparison_with_its_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, BASELINE, CANDIDATE, "--json")
+    comparison = json.loads(out)
+    assert (code, comparison["counts"]["flipped"], len(comparison["cases"])) == (0, 9, 12)
+    assert comparison["progress"]["status"] == "finished"
+
+
+def test_one_case_is_shown_token_by_token(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, BASELINE, CANDIDATE, "--case", "fact-004")
+    assert "8  ·but  −1.869  0.044        ·which  −1.893  0.000" in out
+    assert "B said:\n  A spider's legs are eight legs, which" in out
+    code, _, err = call(capsys, BASELINE, CANDIDATE, "--case", "nothing")
+    assert (code, "No case is called nothing" in err) == (WRONG_USE, True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reached"),
+    [
+        ("flip", "flip: 9 pairs chose another token"),
+        ("text", "text: 9 pairs differ in their text"),
+        ("score,points=0.1,shift,cause=error", ""),
+        ("cause=backend_changed", "cause: 12 pairs of backend_changed"),
+    ],
+)
+def test_a_limit_that_is_reached_ends_with_5(capsys: pytest.CaptureFixture[str], limits: str, reached: str) -> None:
+    code, _, err = call(capsys, BASELINE, CANDIDATE, "--fail-on", limits)
+    assert (code, reached in err) == (LIMIT_REACHED if reached else 0, True)
+
+
+def test_a_fall_by_the_limit_of_points_ends_with_5(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = json.loads((LOGS / "promptfoo" / "out_fp32.json").read_text())
+    worse = tmp_path / "worse.json"
+    for result in log["results"]["results"]:
+        result["score"], result["success"] = 0, False
+    worse.write_text(json.dumps(log))
+    code, _, err = call(capsys, str(LOGS / "promptfoo" / "out_fp32.json"), str(worse), "--fail-on", "points=1,score")
+    assert (code, "points: the score fell by" in err, "changed their score" in err) == (LIMIT_REACHED, True, True)
+
+
+@pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "flip=1"])
+def test_a_limit_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str], limit: str) -> None:
+    code, _, err = call(capsys, BASELINE, CANDIDATE, "--fail-on", limit)
+    assert (code, limit in err) == (WRONG_USE, True)
+
+
+def test_several_logs_of_a_side_are_its_repeats(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours = [chat(tmp_path, f"a{n}.jsonl", "yes", "no") for n in range(2)]
+    theirs = [chat(tmp_path, f"b{n}.jsonl", "yes", f"no {n}") for n in range(3)]
+    code, out, _ = call(capsys, *ours, "--", *theirs, "--json")
+    sides = json.loads(out)["sides"]
+    assert code == 0
+    assert [len(sides[name]["repeats"]) for name in ("baseline", "candidate")] == [2, 3]
+    other = chat(tmp_path, "c.jsonl", "yes", "no", model="other")
+    code, _, err = call(capsys, ours[0], other, "--", *theirs)
+    assert (code, "are no repeats of one another: their model differ" in err) == (FAILED, True)
+    assert call(capsys, *ours, *theirs)[0] == WRONG_USE
+    assert call(capsys, *ours, "--")[0] == WRONG_USE
+
+
+def test_a_folder_is_one_log(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(LOGS / "lm_eval")
+    code, out, _ = call(capsys, folder, folder)
+    assert (code, "No case differs." in out) == (0, True)
+
+
+def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first = chat(tmp_path, "a.jsonl", "yes", "no", "yes")
+    second = Path(chat(tmp_path, "b.jsonl", "yes", prints="fp_2")).read_text().replace("case-0", "case-3")
+    Path(first).write_text(Path(first).read_text() + second)
+    code, out, _ = call(capsys, first)
+    assert (code, "4 answers of chat completions, 2 fingerprints answered." in out) == (0, True)
+    assert [line.split()[:1] for line in out.splitlines()[2:]] == [["fp_1"], ["fp_2"]]
+    parts = json.loads(call(capsys, first, "--json")[1])[0]["parts"]
+    assert [(part["fingerprint"], part["share"]) for part in parts] == [("fp_1", 0.75), ("fp_2", 0.25)]
+    assert call(capsys, first, "--fail-on", "flip")[0] == WRONG_USE
+
+
+def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "no | <b>**@x**")
+    _, out, _ = call(capsys, ours, theirs, "--markdown")
+    assert "| <code>case&#45;0</code> |" in out
+    assert "<b>" not in out
+    assert "**" not in out
+
+
+def test_an_answer_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "no \x1b[31m\u202e red")
+    for more in ((), ("--case", "case-0")):
+        _, out, _ = call(capsys, ours, theirs, *more)
+        assert "\\u{1b}" in out
+        assert "\x1b" not in out
+
+
+def test_what_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = call(capsys, str(tmp_path / "gone.jsonl"), CANDIDATE)
+    assert (code, err.count("does not exist")) == (FAILED, 1)
+    other = chat(tmp_path, "a.jsonl", "yes")
+    code, _, err = call(capsys, other, CANDIDATE)
+    assert (code, "No case of the two logs is the same" in err) == (FAILED, True)
+
+
+def test_no_server_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVALBOARD_URL", "http://127.0.0.1:1")
+    assert call(capsys, BASELINE, CANDIDATE)[0] == 0

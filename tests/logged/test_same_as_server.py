@@ -1,0 +1,258 @@
+"""Two logs compared without a server come to what the server answers of them, to the byte, ids and addresses aside."""
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from evalboard.contract.base import Contract
+from evalboard.core.errors import InvalidInput
+from evalboard.importers import formats
+from evalboard.importers.files import LogFile
+from evalboard.importers.records import (
+    LoggedPosition,
+    LoggedPositions,
+    LoggedResponse,
+    LoggedRun,
+    LoggedScore,
+    ServedBy,
+)
+from evalboard.logged.comparing import LogComparison
+from evalboard.logged.memory import LogStore
+from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of
+from runs.imports import imports
+from runs.models import ImportRecord, RunRecord
+from tests.recorded import LOGS
+from tests.runs import logs
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+SAMPLES = {
+    "inspect": (["inspect/fp32_baseline.eval"], ["inspect/bf16_candidate.eval"]),
+    "inspect, killed": (["inspect/fp32_baseline.eval"], ["inspect/killed_started.eval"]),
+    "killed, inspect": (["inspect/killed_started.eval"], ["inspect/fp32_baseline.eval"]),
+    "chat": (["openai_chat/chat_fp32.jsonl"], ["openai_chat/chat_bf16_conc8.jsonl"]),
+    "stream, chat": (["openai_chat/stream.sse"], ["openai_chat/stream.sse"]),
+    "litellm": (["litellm/proxy.jsonl"], ["litellm/proxy.jsonl"]),
+    "promptfoo": (["promptfoo/out_fp32.json"], ["promptfoo/out_fp32.json"]),
+    "rollouts": (["rollouts/plain_fp32.jsonl"], ["rollouts/plain_fp32.jsonl"]),
+    "batch": (["vllm_run_batch/batch_input.jsonl", "vllm_run_batch/batch_output.jsonl"],) * 2,
+    "batch, no prompts": (["vllm_run_batch/batch_output.jsonl"],) * 2,
+    "lm_eval": (
+        [
+            "lm_eval/results_2026-11-21T02-09-11.104148.json",
+            "lm_eval/samples_smol_facts_gen_2026-11-21T02-09-11.104148.jsonl",
+        ],
+    )
+    * 2,
+}
+
+
+def read(names: list[str]) -> list[LoggedRun]:
+    return formats.read_logs([LogFile(Path(name).name, LOGS / name) for name in names])[1]
+
+
+def both_ways(ours: LoggedRun, theirs: LoggedRun) -> tuple[list[Any], list[Any]]:
+    """What the server and the memory say: the comparison, then each pair."""
+    runs = [_stored(each, place) for place, each in enumerate((ours, theirs))]
+    row = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    pairs = divergence_rows(row.pk, DivergenceFilter(), limit=10_000)
+    store = LogStore(now=NOW)
+    made = LogComparison(
+        store, *(store.add(each, source=_source(place)) for place, each in enumerate((ours, theirs))), at=NOW
+    )
+    alone = [made.comparison, *made.write_pairs(made.pairs)]
+    return [_plain(each) for each in (report_of(row), *pairs)], [_plain(each) for each in alone]
+
+
+def _source(place: int) -> str:
+    return f"{place:064x}"
+
+
+def _stored(logged: LoggedRun, place: int) -> RunRecord:
+    with transaction.atomic():
+        source = ImportRecord.objects.create(format="chat", tool=logged.tool, digest=_source(place), files=[])
+        ImportRecord.objects.filter(pk=source.pk).update(created_at=NOW)
+        source.refresh_from_db()
+        return imports.store_log(logged=logged, source=source, suite=None, user=None)
+
+
+def _plain(value: Contract) -> str:
+    """JSON, without what only an installation has; what is for pages alone as well."""
+    return json.dumps(_strip(value.to_stored()), default=str, sort_keys=True)  # PostgreSQL keeps no order
+
+
+def _strip(value: Any) -> Any:
+    if isinstance(value, dict):
+        own = {"id", "url", "run", "finished_at"} | ({"baseline", "candidate"} if "progress" in value else set())
+        return {name: _strip(part) for name, part in value.items() if name not in own}
+    return [_strip(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def moved(logged: LoggedRun) -> LoggedRun:
+    """The log of another stack: every third answer has other logprobs, every fifth another text and no score."""
+
+    def move(place: int, one: LoggedResponse) -> LoggedResponse:
+        if place % 3 == 0 and one.positions is not None:
+            one = replace(one, positions=replace(one.positions, logprobs=one.positions.logprobs - 0.25))
+        if place % 5 == 0 and not one.error:
+            scores = {name: LoggedScore(0.0, "wrong") for name in one.scores}
+            one = replace(one, text=f"{one.text} or not", scores=scores, positions=None)
+        return replace(one, served_by=ServedBy(key="other", key_from="system_fingerprint", system_fingerprint="other"))
+
+    return replace(logged, responses=tuple(move(place, each) for place, each in enumerate(logged.responses)))
+
+
+@pytest.mark.parametrize("names", SAMPLES.values(), ids=SAMPLES)
+def test_samples_come_to_the_same(names: tuple[list[str], list[str]]) -> None:
+    ours, theirs = (read(each) for each in names)
+    theirs = theirs if names[0] != names[1] else [moved(each) for each in theirs]
+    for one, other in zip(ours, theirs, strict=False):
+        server, memory = both_ways(one, other)
+        assert memory == server
+        assert len(server) > 1
+
+
+CASES = tuple(f"case-{number:02}" for number in range(24))
+WORDS = ("red", " green", " blue", " grey", " pink")
+
+
+def drawn(seed: int, *, n_repeats: int = 3, noise: float = 0.002, **changes: Any) -> LoggedRun:
+    """A log of 24 cases whose logprobs lie a little apart from repeat to repeat, and now and then another word."""
+    chance = random.Random(seed)
+    responses = [_drawn(case, repeat, chance, noise) for case in CASES for repeat in range(1, n_repeats + 1)]
+    return logs.log(*responses, cases=tuple(logs.case(case) for case in CASES), **changes)
+
+
+def _drawn(case: str, repeat: int, chance: random.Random, noise: float) -> LoggedResponse:
+    usual = random.Random(case)
+    words = [usual.choice(WORDS) for _ in range(8)]
+    if chance.random() < 0.1:
+        words[3] = chance.choice(WORDS)
+    rows = [
+        LoggedPosition(
+            word.encode(),
+            value := -usual.random() + chance.gauss(0, noise),
+            ((word.encode(), value), (b" black", -1.5 - usual.random() + chance.gauss(0, noise))),
+        )
+        for word in words
+    ]
+    positions = LoggedPositions.from_positions(rows)
+    score = float(chance.random() < 0.6)
+    return logs.response(case, repeat, *words, score=score, positions=positions, request_id=f"{chance.random()}")
+
+
+def edit(logged: LoggedRun, change: Callable[[LoggedResponse], LoggedResponse | None]) -> LoggedRun:
+    return replace(logged, responses=tuple(one for each in logged.responses if (one := change(each)) is not None))
+
+
+def stray(one: LoggedResponse) -> LoggedResponse:
+    if one.repeat != 2 or one.case_id > "case-11" or one.positions is None:
+        return one
+    return replace(one, positions=replace(one.positions, logprobs=one.positions.logprobs - 0.4))
+
+
+def error(one: LoggedResponse) -> LoggedResponse | None:
+    if one.case_id == "case-03":
+        return replace(one, error="refused", is_prompt_filtered=True)
+    if one.case_id == "case-04":
+        return replace(one, error="timed out")
+    return None if (one.case_id, one.repeat) == ("case-05", 2) else one
+
+
+def other_backend(one: LoggedResponse) -> LoggedResponse:
+    return replace(one, served_by=logs.BFLOAT16) if one.case_id > "case-15" else one
+
+
+def cached(one: LoggedResponse) -> LoggedResponse:
+    return replace(one, flags=("cached",), finish_reason="done") if one.case_id < "case-06" else one
+
+
+def unspelled(one: LoggedResponse) -> LoggedResponse:
+    return replace(one, trace_reason="spelled_otherwise") if one.case_id < "case-06" else one
+
+
+def once(one: LoggedResponse) -> LoggedResponse | None:
+    return one if one.case_id > "case-10" or one.repeat == 1 else None
+
+
+def fewer(logged: LoggedRun) -> LoggedRun:
+    later = edit(logged, lambda one: one if one.case_id > "case-10" else None)
+    return replace(later, cases=tuple(map(logs.case, CASES[11:])))
+
+
+def hours(after: int) -> dict[str, Any]:
+    return {"started_at": NOW - timedelta(hours=9 - after), "finished_at": NOW - timedelta(hours=8.5 - after)}
+
+
+def copied(logged: LoggedRun) -> LoggedRun:
+    """The log with its first repeat in place of the others."""
+    first = {one.case_id: one for one in logged.responses if one.repeat == 1}
+    return edit(logged, lambda one: replace(first[one.case_id], repeat=one.repeat))
+
+
+SAMPLED = {"temperature": 0.8, "max_tokens": 24, "seed": 7}
+MADE: dict[str, tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]] = {
+    "repeats": (lambda: drawn(1), lambda: drawn(2)),
+    "another computation": (lambda: drawn(1), lambda: drawn(2, noise=0.2)),
+    "strays": (lambda: edit(drawn(1), stray), lambda: drawn(2)),
+    "missing": (lambda: drawn(1), lambda: edit(drawn(2), error)),
+    "two backends": (lambda: drawn(1), lambda: edit(drawn(2), other_backend)),
+    "nothing names the stack": (lambda: logs.served(drawn(1), logs.UNKNOWN), lambda: logs.served(drawn(2), ServedBy())),
+    "cached": (lambda: edit(drawn(1), cached), lambda: drawn(2)),
+    "not spelled": (lambda: edit(drawn(1), unspelled), lambda: edit(drawn(2), unspelled)),
+    "text alone": (lambda: logs.without_tokens(drawn(1)), lambda: logs.without_tokens(drawn(2))),
+    "another model": (lambda: drawn(1), lambda: drawn(2, model="lab/paint-2b")),
+    "sampled": (lambda: drawn(1, sampling=SAMPLED), lambda: drawn(2, sampling=SAMPLED)),
+    "other settings": (lambda: drawn(1), lambda: drawn(2, sampling={"temperature": 0, "max_tokens": 12})),
+    "other scorer": (lambda: drawn(1), lambda: drawn(2, tool="eval_tool 2")),
+    "fewer cases": (
+        lambda: drawn(1),
+        lambda: replace(
+            edit(drawn(2), lambda one: one if one.case_id > "case-10" else None),
+            cases=tuple(map(logs.case, CASES[11:])),
+        ),
+    ),
+    "repeats of some": (
+        lambda: drawn(1),
+        lambda: edit(drawn(2), lambda one: one if one.case_id > "case-10" or one.repeat == 1 else None),
+    ),
+    "copies": (lambda: copied(drawn(1, **hours(0))), lambda: copied(drawn(2, **hours(4)))),
+    "broken off": (lambda: drawn(1), lambda: edit(drawn(2, status="cancelled"), error)),
+    "no scores": (lambda: drawn(1), lambda: edit(drawn(2, scorers=()), lambda one: replace(one, scores={}))),
+    "one log twice": (lambda: drawn(1), lambda: drawn(1)),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+def test_made_logs_come_to_the_same(make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]) -> None:
+    server, memory = both_ways(*(each() for each in make))
+    assert memory == server
+
+
+def test_without_a_case_in_common_both_refuse() -> None:
+    other = replace(drawn(2), cases=tuple(logs.case(each, target="x") for each in CASES))
+    with pytest.raises(InvalidInput, match="is the same"):
+        both_ways(drawn(1), other)
+    store = LogStore(now=NOW)
+    made = LogComparison(store, store.add(drawn(1), source="1"), store.add(other, source="2"), at=NOW)
+    with pytest.raises(InvalidInput, match="is the same"):
+        _ = made.report
+
+
+def test_a_case_that_versions_number_otherwise_is_shown_with_its_own_answer() -> None:
+    ours, theirs = drawn(1), fewer(edit(drawn(2), lambda one: replace(one, text=f"{one.text} of {one.case_id}")))
+    runs = [_stored(each, place) for place, each in enumerate((ours, logs.without_tokens(theirs)))]
+    row = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    pairs = [pair for pair in divergence_rows(row.pk, DivergenceFilter(), limit=100) if pair.cause != "error"]
+    excerpts = pair_excerpts((runs[0].pk, runs[1].pk), pairs, [""] * len(pairs))
+    shown = {(pair.case, cut.candidate.after) for pair, cut in zip(pairs, excerpts, strict=True) if cut}
+    assert shown
+    assert all(case in after for case, after in shown)
