@@ -49,6 +49,23 @@ class SideFields:
             return None
 
 
+def drop_odd(document: dict[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> list[str]:
+    """Take out of a parsed document the side fields that are of another kind, and return the note that names them.
+
+    kinds: by dotted names, outer fields before inner ones. Null is of every kind.
+    """
+    dropped = []
+    for name, kind in kinds.items():
+        *path, last = name.split(".")
+        holder: Any = document
+        for part in path:
+            holder = holder.get(part) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and holder.get(last) is not None and not isinstance(holder[last], kind):
+            del holder[last]
+            dropped.append(name)
+    return [f"These fields of the log cannot be read and were left out: {', '.join(dropped)}."] if dropped else []
+
+
 def text(value: Any) -> str:
     """Return a text, or "" for what is none."""
     return value if isinstance(value, str) else ""

@@ -8,12 +8,19 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import backends, inspect_shape
 from evalboard.importers.calls import detail, score_names, slug
-from evalboard.importers.field_values import label, mapping, moment, rows, shortened, text, whole
+from evalboard.importers.field_values import drop_odd, label, mapping, moment, rows, shortened, text, whole
 from evalboard.importers.files import LogFile
 from evalboard.importers.inspect_samples import ReadSample, in_order, read_sample, read_sampling
 from evalboard.importers.json_files import MAX_DOCUMENT_BYTES, OddRows, naming, parse, read_object
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun, Status
 from evalboard.importers.zip_members import Members, is_zip
+
+SIDE_FIELDS = {
+    **{"eval.packages": dict, "eval.dataset": dict, "eval.dataset.sample_ids": list, "eval.config": dict},
+    **{"eval.config.epochs_reducer": list, "eval.model_args": dict, "eval.model_generate_config": dict},
+    **{"eval.revision": dict, "eval.tags": list, "stats": dict, "results": dict, "results.scores": list},
+    **{"results.headline": dict, "error": dict},
+}
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
@@ -65,9 +72,10 @@ def _read_json(file: LogFile) -> LoggedRun:
 
 
 def _read_log(
-    header: Mapping[str, Any], samples: Sequence[tuple[str, Callable[[], Mapping[str, Any]]]], odd: OddRows
+    header: dict[str, Any], samples: Sequence[tuple[str, Callable[[], Mapping[str, Any]]]], odd: OddRows
 ) -> LoggedRun:
     """Return the run that a log holds, given all but its samples, and for the place of each what opens it."""
+    header_notes = drop_odd(header, SIDE_FIELDS)
     about = mapping(header.get("eval"), "eval")
     if not text(about.get("task")):
         raise InvalidInput("eval.task is missing, so it is no log of Inspect's")
@@ -108,6 +116,7 @@ def _read_log(
         finished_at=moment(stats.get("completed_at")),
         notes=(
             *odd_notes,
+            *header_notes,
             *_status_notes(header, results, n=len(samples_read)),
             *case_notes,
             *sampling_notes,

@@ -9,7 +9,7 @@ from typing import Any
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import backends
 from evalboard.importers.calls import read_sampling, slug
-from evalboard.importers.field_values import label, mapping, moment, number, shortened, text, whole
+from evalboard.importers.field_values import drop_odd, label, mapping, moment, number, shortened, text, whole
 from evalboard.importers.files import LogFile
 from evalboard.importers.json_files import OddRows, naming, read_lines, read_object
 from evalboard.importers.lm_eval_samples import Document, read_documents
@@ -22,6 +22,10 @@ _SENDS_DEFAULT_SEED = frozenset(
     ("local-completions", "local-chat-completions", "openai-completions", "openai-chat-completions", "vllm")
 )
 
+SIDE_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    **{"config": dict, "config.model_args": (str, dict), "n-samples": dict},
+    **{"versions": dict, "task_hashes": dict, "n-shot": dict},
+}
 _TIME = r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(?:\.\d+)?"
 _SAMPLES_NAME = re.compile(rf"samples_(?P<task>.+?)(?:_(?P<time>{_TIME}))?\.jsonl")
 _RESULTS_NAME = re.compile(rf"results(?:_(?P<time>{_TIME}))?\.json")
@@ -76,6 +80,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
         problem = "holds no responses; run lm_eval with --log_samples and import its samples_*.jsonl beside it"
         raise InvalidInput(f"{files[0].name}: {problem}", fields={file.name: problem for file in files})
     by_time = _by_time(results)
+    odd = [note for document in by_time.values() for note in drop_odd(document, SIDE_FIELDS)]
     times = [_time_of(one, by_time) for one in samples]
     runs = []
     for one, time in zip(samples, times, strict=True):
@@ -84,7 +89,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     alone = [
         f"The results of {time or 'no time'} have no samples and were left out." for time in by_time.keys() - {*times}
     ]
-    return [replace(run, notes=(*run.notes, *sorted(alone))) for run in runs]
+    return [replace(run, notes=(*run.notes, *odd, *sorted(alone))) for run in runs]
 
 
 def _is_samples(file: LogFile) -> bool:
@@ -112,9 +117,9 @@ def _named(file: LogFile) -> _Samples:
     return _Samples(file, named["task"], named["time"] or "") if named else _Samples(file, "", "")
 
 
-def _by_time(files: Sequence[LogFile]) -> dict[str, Mapping[str, Any]]:
+def _by_time(files: Sequence[LogFile]) -> dict[str, dict[str, Any]]:
     """Return what the results files hold, by the time that their names tell, "" where one tells none."""
-    newest: dict[str, Mapping[str, Any]] = {}
+    newest: dict[str, dict[str, Any]] = {}
     for file in files:
         named = _RESULTS_NAME.fullmatch(_base(file))
         time = (named["time"] or "") if named else ""

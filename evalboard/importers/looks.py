@@ -12,9 +12,10 @@ from evalboard.wording.numbers import counted
 
 MAX_FILES_EXPLAINED = 3
 MAX_FIELDS_NAMED = 8
-RECIPES = "docs/imports.md#lines-with-scores"
+RECIPES = "docs/imports.md"
 
-# The fields of each form of a format. The closest format is that of the form of which most fields are there.
+# The fields of each form of a format, first the one that tells it from others. The closest format is that of the form
+# of which most fields are there.
 NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "inspect": (("eval", "samples"),),
     "lm_eval": (("doc_id", "arguments", "resps"), ("results", "configs")),
@@ -22,7 +23,7 @@ NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "batch": (("custom_id", "response"), ("custom_id", "body"), ("custom_id", "params"), ("custom_id", "result")),
     "litellm": (("litellm_call_id", "trace_id", "call_type", "response"),),
     "scores": (("answer",),),
-    "chat": (("choices", "model", "object"), ("request", "response"), ("object", "output")),
+    "chat": (("choices", "model", "object"), ("request", "response"), ("object", "output", "status")),
     "rollouts": (("prompt_ids", "completion_ids", "logprobs"), ("token_ids", "logprobs")),
 }
 
@@ -99,7 +100,7 @@ def explain(files: Sequence[LogFile], formats: Mapping[str, str]) -> str:
     others = f" {counted(more, 'file')} more." if more > 0 else ""
     return (
         f"No known format fits {names}. {' '.join(parts)}{others} Any tool's results can be written as lines with "
-        f"scores, such as {_EXAMPLE}: {RECIPES}. --format names one of: {', '.join(NEEDS)}."
+        f"scores ({RECIPES}), such as {_EXAMPLE}. Or name the format, if it is one of: {', '.join(NEEDS)}."
     )
 
 
@@ -161,14 +162,14 @@ def _look_at_text(start: str) -> tuple[str, bool, str]:
 
 
 def _closest(first: Mapping[str, Any]) -> str:
-    """Return which format a first object comes closest to, by half of a form's fields or more, and what it lacks."""
-    forms = [(name, fields) for name, needs in NEEDS.items() for fields in needs]
+    """Return which format a first object comes closest to, and what it lacks."""
+    forms = [(name, fields) for name, needs in NEEDS.items() for fields in needs if fields[0] in first]
+    if not forms:
+        return "Closest is scores, but answer is missing."
     name, fields = max(forms, key=lambda form: sum(field in first for field in form[1]) / len(form[1]))
     lacking = [field for field in fields if field not in first]
-    if 2 * len(lacking) > len(fields):
-        name, lacking = "scores", ["answer"]
     if not lacking and name == "scores":
-        return "--format scores reads `answer` as the model's."
+        return "The format scores, where it is named, reads `answer` as the model's."
     if not lacking:
         return f"Closest is {name}, but it holds something else as {' and '.join(fields)}."
     return f"Closest is {name}, but {' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing."

@@ -10,6 +10,7 @@ from tempfile import TemporaryFile
 
 from evalboard.core.errors import InvalidInput
 from evalboard.importers.files import LogFile
+from evalboard.wording.numbers import counted
 
 STDIN = "-"
 MAX_LOOKED_AT = 10_000  # files in a folder
@@ -55,10 +56,10 @@ def _look_into(folder: Path, opened: OpenedLogs) -> None:
     if len(paths) > MAX_LOOKED_AT:
         raise InvalidInput(f"{folder} holds {len(paths):,} files; the most that is looked at is {MAX_LOOKED_AT:,}.")
     for path in paths:
-        file = LogFile(path.name, path)
+        file = LogFile(path.relative_to(folder).as_posix(), path)
         if recognise([file]):
             opened.files.append(file)
         else:
-            opened.left_out.append(path.relative_to(folder).as_posix())
+            opened.left_out.append(file.name)
     if len(opened.files) == n_before:
-        raise InvalidInput(f"{folder} holds no log: no known format fits any of its {len(paths):,} files.")
+        raise InvalidInput(f"{folder} holds no log, but {counted(len(paths), 'file')} of no known format.")

@@ -12,6 +12,7 @@ from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import MAX_ERROR_CHARS, count, ending_problem, output_text
 from evalboard.importers.field_values import (
     SideFields,
+    drop_odd,
     http_date,
     label,
     mapping,
@@ -33,6 +34,7 @@ _OWN_IDS = ("sample_id", "case_id", "custom_id", "question_id", "task_id", "data
 _KINDS = ("chat", "completion", "completions", "messages", "responses", "assistant", "realtime")
 _NOT_MODELS = ("file", "exec", "python", "http", "https", "package", "webhook", "ws", "wss")
 MAX_LABELS = 20
+SIDE_FIELDS = {"config": dict, "config.tags": dict, "runtimeOptions": dict, "metadata": dict, "results.stats": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class _Eval:
     tool: str
     started_at: datetime | None
     finished_at: datetime | None
+    notes: Sequence[str] = ()
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
@@ -69,7 +72,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
                 raise InvalidInput("holds no results")
             n_prompts = len({prompt for _, prompt in groups})
             made = [_run(evaluation, provider, results, n_prompts, odd) for (provider, _), results in groups.items()]
-            notes = odd.settle(n_rows=max(len(evaluation.results), odd.n_rows))
+            notes = [*evaluation.notes, *odd.settle(n_rows=max(len(evaluation.results), odd.n_rows))]
             runs += [replace(run, notes=(*run.notes, *notes)) for run in made if run is not None]
     return runs
 
@@ -89,6 +92,7 @@ def _read_eval(file: LogFile, odd: OddRows) -> _Eval:
     if rows and _is_result(rows[0]):
         return _Eval(file, "", rows, {}, {}, "promptfoo", None, None)
     document = rows[0] if len(rows) == 1 else {}
+    notes = drop_odd(document, SIDE_FIELDS)
     results = mapping(document.get("results"), "results")
     if not isinstance(results.get("results"), list):
         raise InvalidInput("is no output of promptfoo: results.results is missing")
@@ -104,6 +108,7 @@ def _read_eval(file: LogFile, odd: OddRows) -> _Eval:
         tool=f"promptfoo {version}".strip(),
         started_at=started_at,
         finished_at=started_at + timedelta(seconds=seconds) if started_at and 0 < seconds < 1e8 else None,
+        notes=notes,
     )
 
 

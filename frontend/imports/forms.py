@@ -42,7 +42,7 @@ class ImportForm(PlainForm):
     log = FilesField(
         label="Files of the log",
         allow_empty_file=True,
-        help_text=f"All that belong together, up to {MAX_FILES}; several logs of one tool may go at once.",
+        help_text=f"Up to {MAX_FILES} that belong together, .gz and .zst too; or several logs of one tool.",
     )
     format = forms.ChoiceField(
         choices=[(AUTO, "found out by itself"), *((name, WHOSE[name]) for name in FORMATS)],

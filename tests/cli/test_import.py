@@ -48,7 +48,7 @@ def test_what_is_wrong_is_one_sentence_and_64(evalboard: Call, log: str, tmp_pat
     (tmp_path / "notes.txt").write_text("Dear diary")
     for arguments, words in (
         (["no/such.eval"], "no/such.eval cannot be read: No such file"),
-        ([str(tmp_path / "diaries")], "diaries holds no log: no known format fits any of its 1 files."),
+        ([str(tmp_path / "diaries")], "diaries holds no log, but 1 file of no known format."),
         ([str(tmp_path / "notes.txt")], "No known format fits notes.txt"),
         ([log, "--format", "inspect"], "output.jsonl"),
     ):

@@ -15,7 +15,7 @@ from tests.importers.test_recipes_of_docs import FILES
 Written = Callable[[str, bytes], LogFile]
 TOOLS = {
     "langsmith": "runs of LangSmith (line 1)",
-    "langfuse": "traces of Langfuse (line 1)",
+    "langfuse": "traces of Langfuse (item 1)",
     "braintrust": "rows of a Braintrust experiment (line 1)",
     "deepeval": "a test run of DeepEval (line 1)",
     "phoenix": "runs of a Phoenix experiment (item 1)",
@@ -40,7 +40,7 @@ def test_every_format_says_what_it_needs() -> None:
 def test_a_tool_with_a_recipe_is_named_with_it(written: Written, tool: str) -> None:
     said = refusal(written(f"{tool}.out", FILES[tool].encode()))
     assert said.startswith(f"No known format fits {tool}.out. It looks like {TOOLS[tool]}")
-    assert "for which docs/imports.md#lines-with-scores has ten lines of Python." in said
+    assert "for which docs/imports.md has ten lines of Python." in said
 
 
 GEMINI = {"candidates": [{"content": {"parts": [{"text": "Oslo"}]}, "finishReason": "STOP"}], "modelVersion": "g"}
@@ -57,9 +57,13 @@ OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"conte
         ('{"question": "2 + 2?"}\n', "a data set of prompts without answers (line 1)"),
         ('{"messages": [{"role": "user", "content": "2 + 2?"}]}\n', "a data set of prompts without answers"),
         ('{"question": "2 + 2?", "answer": "4"}\n', "a data set with its right answers"),
-        ('{"question": "2 + 2?", "answer": "4"}\n', "--format scores reads `answer` as the model's."),
+        (
+            '{"question": "2 + 2?", "answer": "4"}\n',
+            "The format scores, where it is named, reads `answer` as the model's.",
+        ),
         ('{"prompt": "2 + 2?", "completion": "4"}\n', "answers under the name `completion` (line 1)"),
         ('{"suite": {"title": "Sums"}}\n{"id": "a", "prompt": "2 + 2?"}\n', "a suite of Evalboard"),
+        ('{"input": "2 + 2?", "output": "4"}', "`output` (line 1). Closest is scores, but answer is missing."),
         ('{"score": 0.81, "score:std": 0.4}', "figures of an eval, without its answers"),
         ('{"custom_id": "a", "method": "POST"}', "Closest is batch, but response is missing."),
         ('{"doc_id": 1, "resps": []}', "Closest is lm_eval, but arguments is missing."),
@@ -84,7 +88,7 @@ def test_what_a_file_looks_like_is_said(written: Written, content: str | bytes, 
 
 def test_the_way_out_is_two_lines_that_are_read(written: Written) -> None:
     said = refusal(written("notes.txt", b"Dear diary"))
-    example = said.partition("such as ")[2].partition(": docs/")[0].replace(" and {", "\n{")
+    example = said.partition("such as ")[2].partition(". Or name")[0].replace(" and {", "\n{")
     name, [run] = read_logs([written("scores.jsonl", example.encode())])
     assert (name, len(run.cases), run.scorers, run.status) == ("scores", 2, ("score",), "finished")
 

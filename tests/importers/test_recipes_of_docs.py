@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,7 +107,7 @@ def ragas() -> str:
 PAIR = ((TARGET, 1.0), ("The owl", 0.0))
 FILES = {
     "langsmith": lines(*(langsmith(*each) for each in PAIR)),
-    "langfuse": json.dumps({"data": [langfuse(*each) for each in PAIR], "meta": {"page": 1}}),
+    "langfuse": json.dumps([langfuse(*each) for each in PAIR]),
     "braintrust": lines(*(braintrust(*each) for each in PAIR)),
     "deepeval": json.dumps({"testFile": "test_birds.py", "testCases": [deepeval(*each) for each in PAIR]}),
     "phoenix": json.dumps([phoenix(*each, repeat) for repeat, each in enumerate(PAIR, start=1)]),
@@ -121,16 +120,18 @@ NO_MODEL = ("deepeval", "phoenix", "simple_evals", "ragas")
 NO_TARGET = ("langsmith", "langfuse")
 
 
+def convert(tool: str, source: LogFile) -> bytes:
+    command = [sys.executable, "-c", RECIPES[tool], str(source.path)]
+    return subprocess.run(command, capture_output=True, check=True, cwd=source.path.parent).stdout
+
+
 def test_every_recipe_has_a_file() -> None:
     assert RECIPES.keys() == FILES.keys()
 
 
 @pytest.mark.parametrize("tool", FILES)
-def test_a_recipe_brings_answers_and_scores(written: Written, tmp_path: Path, tool: str) -> None:
-    source = written(f"{tool}.out", FILES[tool].encode())
-    command = [sys.executable, "-c", RECIPES[tool], str(source.path)]
-    ended = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
-    name, [run] = read_logs([written("scores.jsonl", ended.stdout)])
+def test_a_recipe_brings_answers_and_scores(written: Written, tool: str) -> None:
+    name, [run] = read_logs([written("scores.jsonl", convert(tool, written(f"{tool}.out", FILES[tool].encode())))])
     assert (name, run.status, len(run.cases)) == ("scores", "finished", 2 if tool in ALONE else 1)
     assert [(each.repeat, each.text) for each in run.responses] == [
         (1, TARGET),
@@ -150,3 +151,29 @@ def test_a_recipe_brings_answers_and_scores(written: Written, tmp_path: Path, to
 def test_a_recipe_is_short(tool: str) -> None:
     body = [line for line in RECIPES[tool].splitlines() if line and not line.startswith("import ")]
     assert len(body) <= MAX_LINES
+
+
+FAILED = {
+    "langsmith": lines(langsmith(*PAIR[0]), langsmith("none", 0) | {"error": "timeout", "outputs": None}),
+    "langfuse": json.dumps([langfuse(*PAIR[0]), langfuse("none", 0) | {"output": None, "observations": []}]),
+    "braintrust": lines(braintrust(*PAIR[0]), braintrust("none", 0) | {"output": None, "metadata": None, "scores": {}}),
+    "deepeval": json.dumps({"testCases": [deepeval(*PAIR[0]), {"name": "b", "input": QUESTION, "metricsData": None}]}),
+    "phoenix": json.dumps([phoenix(*PAIR[0], 1), phoenix("none", 0, 2) | {"error": "timeout", "output": None}]),
+}
+
+
+@pytest.mark.parametrize("tool", FAILED)
+def test_an_answer_that_a_tool_lacks_is_missing(written: Written, tool: str) -> None:
+    converted = convert(tool, written(f"{tool}.out", FAILED[tool].encode()))
+    [first, *others] = read_logs([written("scores.jsonl", converted)])[1]
+    assert [(each.text, bool(each.error)) for each in first.responses] == [(TARGET, False), ("", True)]
+    assert (first.status, others) == ("incomplete", [])
+
+
+def test_html_of_simple_evals_is_read_as_text(written: Written) -> None:
+    page = (
+        FILES["simple_evals"].replace(f"Correct Answer: {TARGET}", "Correct Answer: 1 &lt; 2").replace("1.0<", "True<")
+    )
+    [run] = read_logs([written("scores.jsonl", convert("simple_evals", written("simple.json", page.encode())))])[1]
+    assert [case.target for case in run.cases] == ["1 < 2"] * 2
+    assert [each.scores["score"].value for each in run.responses] == [1.0, 0.0]
