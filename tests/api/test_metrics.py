@@ -98,6 +98,7 @@ def test_requests_are_counted_by_route_and_status(api: Api) -> None:
     assert more("GET", "/metrics", "200") == 1
 
 
+@pytest.mark.nightly
 def test_the_same_queries_serve_one_run_and_fifty(api: Api, django_assert_max_num_queries: Any) -> None:
     build.run(repeats=1)
     build.worker()

@@ -64,6 +64,7 @@ def test_a_statement_of_the_web_server_is_stopped_and_said_so(web: Site) -> None
     assert web.api.get("/workers/").status_code == 200, "the connection goes on"
 
 
+@pytest.mark.nightly
 def test_what_grows_with_a_run_takes_as_long_as_it_takes(web: Site) -> None:
     run = finished_run()
     with ThreadPoolExecutor(2) as pool:
@@ -79,6 +80,7 @@ def test_what_grows_with_a_run_takes_as_long_as_it_takes(web: Site) -> None:
         assert deleted.result().status_code == 204
 
 
+@pytest.mark.nightly
 def test_nobody_else_has_a_limit(database_url: str) -> None:
     """Migrations, workers and the scheduler start as this does, and not as the web server."""
     program = """

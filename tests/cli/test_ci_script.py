@@ -70,7 +70,7 @@ def judge(environment: dict[str, str], tmp_path: Path) -> Judge:
     ("suite", "code", "word"),
     [
         pytest.param({"policy": LENIENT}, 0, "ship", id="ship"),
-        pytest.param({}, 2, "inconclusive", id="too few cases for the strict policy"),
+        pytest.param({}, 2, "inconclusive", id="too few cases for the strict policy", marks=pytest.mark.nightly),
     ],
 )
 def test_ten_lines_from_a_file_to_a_verdict(judge: Judge, suite: dict[str, Any], code: int, word: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from subprocess import CompletedProcess
 
 import numpy as np
+import pytest
 from django.db.models.functions import Now
 
 from evalboard.core.trace import pack_selection
@@ -33,6 +34,7 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     assert noise.startswith("How much of −50.0 points is noise is not known: ")
 
 
+@pytest.mark.nightly
 def test_targeted_repeats_are_said_and_counted_nowhere(evalboard: Call, transactional_db: None) -> None:
     baseline, candidate = judged.run(), judged.run()
     asked = ("compare", str(baseline.pk), str(candidate.pk))
@@ -57,6 +59,7 @@ def test_what_forbids_to_compare_is_said_and_is_no_failure(evalboard: Call, tran
     assert "not comparable: The same model was served by another stack" in done.stdout
 
 
+@pytest.mark.nightly
 def test_json_is_the_comparison_and_nothing_else(evalboard: Call, transactional_db: None) -> None:
     baseline, candidate = judged.run(), judged.run()
     body = json.loads(evalboard("compare", str(baseline.pk), str(candidate.pk), "--json").stdout)

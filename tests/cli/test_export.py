@@ -210,6 +210,7 @@ def test_another_server_is_64(evalboard: Call, tmp_path: Path) -> None:
     assert (done.returncode, "is no Evalboard" in done.stderr) == (64, True)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_no_file(started: Start, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()

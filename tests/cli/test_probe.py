@@ -188,6 +188,7 @@ def test_a_capability_check_prints_its_table_the_hop_and_the_control() -> None:
     assert choose_exit_code(answer) == 2
 
 
+@pytest.mark.nightly
 def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint: str) -> None:
     stack = build.process()
     verifying.end(verifying.ask(), stack)

@@ -44,7 +44,14 @@ def against(baseline: RunRecord, *more: str) -> tuple[str, ...]:
     [
         pytest.param(N_CASES, "float32", "lenient", 0, "ship", "One computation, as far", id="ship"),
         pytest.param(
-            N_CASES // 2, "float32", "lenient", 3, "not comparable", "Something that no fingerprint", id="one bucket"
+            N_CASES // 2,
+            "float32",
+            "lenient",
+            3,
+            "not comparable",
+            "Something that no fingerprint",
+            id="one bucket",
+            marks=pytest.mark.nightly,
         ),
         pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", "One computation, as far", id="inconclusive"),
         pytest.param(N_CASES, "bfloat16", "lenient", 3, "not comparable", "", id="not comparable"),
@@ -68,6 +75,7 @@ def test_the_exit_code_is_the_verdict(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_the_current_baseline_and_the_suites_own_policy_are_the_defaults(
     evalboard: Call, baseline: RunRecord, manager: str
 ) -> None:
@@ -85,6 +93,7 @@ def test_the_current_baseline_and_the_suites_own_policy_are_the_defaults(
     assert release.gates.get().baseline == made
 
 
+@pytest.mark.nightly
 def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, baseline: RunRecord) -> None:
     candidate = judged.run(by=build.process(build.bucket("bfloat16")))
     done = evalboard("release", str(candidate.pk), *against(baseline, "--treatment", "stack"))
@@ -92,6 +101,7 @@ def test_a_changed_stack_is_judged_where_it_is_the_treatment(evalboard: Call, ba
     assert not ReleaseRecord.objects.get().nothing_caches
 
 
+@pytest.mark.nightly
 def test_a_persons_word_that_nothing_caches_is_kept_with_the_release(evalboard: Call, baseline: RunRecord) -> None:
     evalboard("release", str(judged.run().pk), *against(baseline, "--nothing-caches"))
     assert ReleaseRecord.objects.get().nothing_caches
@@ -106,6 +116,7 @@ def test_json_is_the_release_and_nothing_else(evalboard: Call, baseline: RunReco
     assert ReleaseRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard: Call, baseline: RunRecord) -> None:
     shapes = judged.suite("shapes")
     theirs, mine = judged.run(version=shapes), judged.run(N_CASES // 2, version=shapes)
@@ -162,6 +173,7 @@ def test_ctrl_c_leaves_the_runs_going_and_says_how_to_come_back(
     assert (candidate.status, ReleaseRecord.objects.exists()) == ("queued", False)
 
 
+@pytest.mark.nightly
 def test_a_release_is_shown_again_after_further_repeats(evalboard: Call, baseline: RunRecord) -> None:
     candidate = judged.open_run()
     assert evalboard("release", str(candidate.pk), *against(baseline)).returncode == 2

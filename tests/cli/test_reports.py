@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import pytest
+
 from runs.models import ReleaseRecord
 from tests import build, judged
 from tests.judged import N_CASES
@@ -53,6 +55,7 @@ def test_a_release_has_a_testsuite_for_each_suite(evalboard: Call, transactional
     assert comment.read_text().startswith("<!-- evalboard: colours shapes -->\n")
 
 
+@pytest.mark.nightly
 def test_a_report_that_cannot_be_written_hides_no_verdict(evalboard: Call, transactional_db: None) -> None:
     judged.policy()
     baseline, candidate = judged.run(), judged.run(N_CASES // 2)

@@ -78,6 +78,7 @@ def test_a_candidates_checkpoint_is_not_the_baselines(evalboard: Call) -> None:
     assert [run.model_override for run in RunRecord.objects.order_by("pk")] == [None, {"path": path}]
 
 
+@pytest.mark.nightly
 def test_a_second_run_asks_the_same_once_more_an_hour_later(evalboard: Call) -> None:
     evalboard(*ASKED, "--repeats", "2")
     first = RunRecord.objects.get()

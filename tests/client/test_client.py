@@ -82,6 +82,7 @@ def test_a_run_by_itself_or_by_its_number(client: Client, pair: tuple[models.Run
     assert f'<a href="{run.url}">its page</a>' in run._repr_html_()
 
 
+@pytest.mark.nightly
 def test_a_log_becomes_runs(client: Client, tmp_path: Path) -> None:
     log = tmp_path / "output.jsonl"
     log.write_bytes(batch_log.output({"sky": "blue", "sea": "green"}))
@@ -91,6 +92,7 @@ def test_a_log_becomes_runs(client: Client, tmp_path: Path) -> None:
     assert [again.id for again in client.import_logs(str(log), log_format="batch")] == [run.id]
 
 
+@pytest.mark.nightly
 def test_cases_and_responses(client: Client, pair: tuple[models.RunRecord, models.RunRecord]) -> None:
     failed = client.cases(pair[1].pk, only="failed").to_pandas()
     assert list(failed["score"]) == [0.0] * (N_CASES // 2)

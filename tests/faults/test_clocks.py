@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE = Path(__file__).parent
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setup", ["team"], indirect=True)  # whose messages carry times as well
 @pytest.mark.parametrize("shift", [3600, -3600])
 def test_a_worker_whose_clock_is_an_hour_off_works_as_any_other(

@@ -110,6 +110,7 @@ def test_a_database_that_is_restarted_costs_no_attempt(
     assert EngineProcess.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_a_database_that_is_away_for_longer_than_a_lease_costs_one_attempt(
     database_url: str, server: postgres.Server, new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_database_that_is_away_for_longer_than_a_lease_costs_one_attempt(
     assert Shard.objects.get(repeat__run=run, first=0).attempt == 2
 
 
+@pytest.mark.nightly
 def test_a_full_disk_under_the_database_pauses_the_run(
     disk: Path, database_url: str, new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, capfd: Any
 ) -> None:

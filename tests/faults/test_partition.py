@@ -64,6 +64,7 @@ def test_a_worker_that_is_cut_off_stops_before_its_lease_ends_and_another_takes_
     wait_until(lambda: Shard.objects.filter(repeat__run=later, owner=cut_off).exists(), "it works again")
 
 
+@pytest.mark.nightly
 def test_a_transaction_left_open_by_a_worker_that_is_cut_off_holds_its_shard_no_longer_than_a_lease(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, wire: Wire, wired_url: str
 ) -> None:

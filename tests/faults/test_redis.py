@@ -104,6 +104,7 @@ def test_without_redis_queued_work_is_found_by_looking(
         assert [event.code for event in run_report(run.pk).events if event.level == "warning"] == ["queue_delayed"]
 
 
+@pytest.mark.nightly
 def test_rings_lost_at_once_are_rung_again_by_the_sweep(
     new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
@@ -122,6 +123,7 @@ def test_rings_lost_at_once_are_rung_again_by_the_sweep(
     assert_whole(run)
 
 
+@pytest.mark.nightly
 def test_a_worker_sweeps_for_rings_that_were_never_sent(
     new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, settings: Any
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_full_redis_takes_no_ring_and_fails_no_run(
     assert_whole(run)
 
 
+@pytest.mark.nightly
 def test_the_same_ring_ten_times_is_one_claim(
     new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
@@ -165,6 +168,7 @@ def test_the_same_ring_ten_times_is_one_claim(
     assert Shard.objects.get(repeat__run=run).attempt == 1
 
 
+@pytest.mark.nightly
 def test_messages_of_another_version_are_left_alone_and_stop_nobody(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
 ) -> None:

@@ -59,6 +59,7 @@ def test_sweeps_at_once_say_what_waits_once(db: None) -> None:
     assert [run.events.filter(code="no_matching_worker").count() for run in runs] == [1] * len(runs)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setup", ["team"], indirect=True)
 def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer, settings: Any
@@ -81,6 +82,7 @@ def test_two_schedulers_and_three_workers_take_a_lost_shard_back_once(
     assert run.events.filter(code="attempt").count() == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setup", ["team"], indirect=True)
 def test_a_killed_schedulers_clock_ends_with_it(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer

@@ -102,6 +102,7 @@ def test_a_restart_that_nobody_met_costs_no_request(web: Site, database: postgre
     assert {answer.status_code for answer in at_once(web, "/runs/", n=8 * THREADS)} == {200}
 
 
+@pytest.mark.nightly
 def test_a_server_is_not_ready_until_the_database_is_migrated(
     database: postgres.Server, tmp_path: Path, nursery: Nursery
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_server_is_not_ready_until_the_database_is_migrated(
         assert new.ready().json()["fields"].keys() == {"runner"}
 
 
+@pytest.mark.nightly
 def test_an_older_version_stays_ready_while_a_newer_one_migrates(web: Site, database: postgres.Server) -> None:
     """Migrations only add, until no older server is left: one that it does not know is no reason to stop."""
     with psycopg.connect(database.url("evalboard")) as connection:

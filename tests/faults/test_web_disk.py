@@ -91,6 +91,7 @@ def test_what_does_not_fit_is_refused_whole_and_fits_once_there_is_room(machine:
     assert web.api.post("/runs/", json=RUN).status_code == 201
 
 
+@pytest.mark.nightly
 def test_a_page_is_refused_with_the_same_words(machine: Machine) -> None:
     mark = {"csrfmiddlewaretoken": machine.web.pages.cookies["evalboard_csrf"], "labels": "note=" + "x" * 190}
     here = {"Referer": str(machine.web.pages.base_url)}
@@ -110,6 +111,7 @@ def test_a_page_is_refused_with_the_same_words(machine: Machine) -> None:
         assert words in refused.text
 
 
+@pytest.mark.nightly
 def test_a_log_that_cannot_be_written_stops_the_database_and_loses_nothing(machine: Machine) -> None:
     """PostgreSQL then ends itself, fails to recover, and has to be started again once there is room."""
     web, database = machine.web, machine.database

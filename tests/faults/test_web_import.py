@@ -42,6 +42,7 @@ def send(web: Site, said: list[httpx.Response | httpx.TransportError], *, timeou
     return sender
 
 
+@pytest.mark.nightly
 def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
     said: list[httpx.Response | httpx.TransportError] = []
     sender = send(web, said, timeout=HANG_SECONDS)
@@ -63,6 +64,7 @@ def test_others_are_answered_and_the_log_is_refused(web: Site) -> None:
     assert not ImportRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
     said: list[httpx.Response | httpx.TransportError] = []
     sender = send(web, said, timeout=2)

@@ -31,6 +31,7 @@ def counted(web: Site) -> float:
     return float(found[1]) if found else 0
 
 
+@pytest.mark.nightly
 def test_every_process_gives_the_count_of_all(web: Site) -> None:
     # A new connection each time: one that is kept stays with its process.
     secret = web.api.headers["Authorization"]

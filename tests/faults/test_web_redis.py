@@ -100,6 +100,7 @@ def test_runs_are_asked_for_while_redis_is_away(web: Site, redis: Redis) -> None
     wait_until(lambda: warnings(web) == [])
 
 
+@pytest.mark.nightly
 def test_a_redis_that_hangs_holds_nobody_up(web: Site, redis: Redis) -> None:
     """It takes the connection and says nothing more, as a frozen machine does."""
     build.worker()

@@ -98,6 +98,7 @@ def waiting():
     return waiting_releases(with_outcome(ReleaseRecord.objects.all()))
 
 
+@pytest.mark.nightly
 def test_the_worst_comes_first_and_within_a_word_the_oldest():
     by, worse = build.process(), build.process(build.bucket(weights="e" * 64))
     for slug in ("one", "two", "three", "four"):

@@ -156,6 +156,7 @@ def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_be
     assert "By chance alone fewer than one would break and as many would be fixed." in " ".join(told.split())
 
 
+@pytest.mark.nightly
 def test_junit_fails_the_broken_cases_and_no_other(released: ReleaseRecord, client_of: Callable[[str], Client]) -> None:
     client = client_of("viewer")
     gate = client.get(f"/api/v1/releases/{released.pk}/").json()["gates"][0]

@@ -106,6 +106,7 @@ def test_a_search_hit_moves_the_excerpt_and_is_underlined(pair, viewer):
     assert '<mark class="hit">' not in page_of(viewer, pair, "?outcome=broken&q=Priya+to+the+same")  # of a prompt
 
 
+@pytest.mark.nightly
 def test_a_row_opens_to_both_whole_answers(pair, viewer):
     link = re.search(r'href="([^"]*)"', next(iter(rows(page_of(viewer, pair)).values())))[1]
     part = unescape(viewer.get(f"{link}&part=answers").content.decode())

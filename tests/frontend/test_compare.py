@@ -218,6 +218,7 @@ def test_hostile_words_are_drawn(stage, viewer):
         assert f'href="{unescape(url)}"' in unescape(page)
 
 
+@pytest.mark.nightly
 def test_the_cost_does_not_grow_with_what_differs(stage, viewer):
     def costs(n: int) -> int:
         ours = {case: said(case, [tie(1, 10), sure(0)]) for case in range(5, 5 + n)}

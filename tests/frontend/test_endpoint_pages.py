@@ -318,6 +318,7 @@ def test_an_endpoint_that_is_not_there_is_not_found(viewer: Client) -> None:
     assert viewer.get("/endpoints/nobody/").status_code == 404
 
 
+@pytest.mark.nightly
 def test_the_page_asks_as_much_for_many_runs_and_stacks_as_for_one(viewer: Client) -> None:
     def n_statements() -> int:
         viewer.get("/endpoints/local/")

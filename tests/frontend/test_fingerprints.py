@@ -196,6 +196,7 @@ def test_a_run_and_a_worker_lead_to_their_fingerprint(viewer: Client) -> None:
     assert address in viewer.get("/workers/").content.decode()
 
 
+@pytest.mark.nightly
 def test_a_long_history_costs_no_more_queries_and_reads_no_response(viewer: Client) -> None:
     def asked() -> list[str]:
         with CaptureQueriesContext(connection) as queries:

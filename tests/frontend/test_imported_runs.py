@@ -14,6 +14,7 @@ from runs.compare import compare
 from runs.models import BucketRecord, RunRecord
 from runs.release import create_release
 from tests import build
+from tests.nightly import nightly
 from tests.runs import logs
 
 
@@ -65,7 +66,7 @@ def pages_of(run: RunRecord, other: RunRecord) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("made", [tokens, texts, unknown, unscored, broken_off])
+@pytest.mark.parametrize("made", [tokens, *nightly([texts, unknown, unscored, broken_off])])
 def test_every_page_of_an_imported_run_opens(engineer: Client, made: Callable[[], LoggedRun]) -> None:
     run = logs.stored(made())
     answers = logs.log(*(logs.response(case, 1, "it", " is", " red", served_by=logs.BFLOAT16) for case in logs.CASES))
@@ -109,6 +110,7 @@ def page_of(client: Client, path: str) -> str:
     return answer.content.decode()
 
 
+@pytest.mark.nightly
 def test_a_release_of_imported_runs_offers_no_run_that_nobody_here_can_make(engineer: Client) -> None:
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
     release = create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])

@@ -38,6 +38,7 @@ def refuse(*_: Any, **__: Any) -> None:
     raise AssertionError("read again")
 
 
+@pytest.mark.nightly
 def test_the_first_page_of_a_comparison_reads_what_was_found_when_it_was_made(pair, viewer, monkeypatch):
     compare(baseline=pair[0].pk, candidate=pair[1].pk)
     for module, name in ((inputs, "load"), (telling, "choose_pairs"), (telling, "unpack_reasons")):
@@ -108,6 +109,7 @@ def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeyp
     assert listed(viewer, pair, f"?outcome=unstable&q={one}")[0] == {one: everything[one]}
 
 
+@pytest.mark.nightly
 def test_lists_of_all_that_became_of_cases_read_no_column_again(pair, viewer, monkeypatch):
     monkeypatch.setattr(case_lists, "FRAME", 7)
     queries = [f"?outcome={name}{narrowed}" for name in CASE_LISTS for narrowed in ("", "&q=tool", "&cause=near_tie")]
@@ -140,6 +142,7 @@ def test_lists_of_a_comparison_that_rests_on_fewer_repeats_are_not_kept(pair, vi
     assert not ListedFrame.objects.exists()
 
 
+@pytest.mark.nightly
 def test_a_page_beyond_the_last_one_is_the_last_one(pair, viewer):
     first, _ = listed(viewer, pair, "?outcome=broken")
     for page in ("2", "99999999"):

@@ -4,6 +4,7 @@ import html
 import re
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from runs.lab import start_experiment
@@ -69,6 +70,7 @@ def test_probes_experiments_and_replays_follow_too(engineer: Client, planned: An
         assert (told.status_code, asks(told.content.decode())[1]) == (200, 3)
 
 
+@pytest.mark.nightly
 def test_releases_follow(viewer: Client, transactional_db: None) -> None:
     address, _ = opened(viewer, "/releases/")
     made = release_runs.of_kind("ship")

@@ -66,6 +66,7 @@ def test_the_chart_of_a_pair_keeps_what_matters_of_all_positions(runs):
     assert pair.gap_range == (drawn[ONSET].gap, drawn[ONSET].gap)
 
 
+@pytest.mark.nightly
 def test_the_page_of_a_response_begins_at_its_narrowest_margin(runs, viewer):
     address = addresses.response_url(runs[0].pk, 1, CASE)
     page = get(viewer, address)

@@ -18,7 +18,8 @@ from runs.run import cancel_run
 from runs.work import claim_shard, release_shard
 from tests.casts import cast, with_param
 from tests.frontend import stage as staged
-from tests.frontend.stage import HOSTILE_ID, SLUG, STATES
+from tests.frontend.stage import HOSTILE_ID, SLUG
+from tests.nightly import nightly
 
 SUITE_PAGES = ("/suites/", f"/suites/{SLUG}/", f"/suites/{SLUG}/versions/1/")
 PAGES = ("/", "/endpoints/", *SUITE_PAGES, "/runs/", "/workers/", "/settings/")
@@ -39,7 +40,7 @@ def run(staged_rows, param):
 run_in = functools.partial(with_param, "run")
 
 
-@run_in(*STATES)
+@run_in("running", "failed", "finished", *nightly(["queued", "incomplete", "cancelled"]))
 def test_every_page_renders_for_a_run_in_every_state_and_escapes_what_others_wrote(run, engineer):
     own = ("", "?part=progress", "?only=missing&q=case", "?q=%3Cscript%3E&only=failed")
     pages = [*PAGES, *(f"/runs/{run.pk}/{query}" for query in own)]

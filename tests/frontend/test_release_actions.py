@@ -284,6 +284,7 @@ def test_the_baseline_is_run_again_as_it_was_asked_for(client_of, made):
     assert again.repeats.count() == 5
 
 
+@pytest.mark.nightly
 def test_the_reference_set_may_be_run_first(client_of):
     release_runs.policies()
     cases: list[dict[str, Any]] = [{"id": f"c{n}", "prompt": "?", "target": "blue"} for n in range(3)]
@@ -346,6 +347,7 @@ def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager,
     assert HOSTILE not in page
 
 
+@pytest.mark.nightly
 def test_where_the_load_moves_bits_both_sides_are_run_again_in_turn(client_of):
     release_runs.policies()
     of, by = release_runs.suite(n_cases=3), build.process(build.bucket(batch_class="mixed"))

@@ -8,6 +8,7 @@ from django.utils import timezone
 from runs.models import ReleaseRecord, Verdict
 from tests import build, probes
 from tests.frontend import release_runs
+from tests.nightly import nightly
 
 # Of the page's, four read its worst cases, one the computations of its gates, and one the hops. One of both counts the
 # responses that were cut, ended otherwise, or are not vouched for.
@@ -27,7 +28,7 @@ def release(n_gates: int, *, unstable: bool = False, is_moved: bool = False) -> 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("n_gates", [1, 4])
+@pytest.mark.parametrize("n_gates", [1, *nightly([4])])
 @pytest.mark.parametrize(("changes", "word"), [({}, "ship"), ({"unstable": True}, "inconclusive")])
 def test_a_page_and_its_poll(client_of: Any, django_assert_max_num_queries: Any, n_gates, changes, word) -> None:
     manager, made = client_of("release manager"), release(n_gates, **changes)

@@ -14,6 +14,7 @@ from runs.release import create_release, release_report, settle_plans, settle_re
 from tests import build
 from tests.casts import with_param
 from tests.frontend import release_runs
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 KINDS = ("ship", "no_ship", "inconclusive", "suite_too_small", "noisy", "too_few_repeats", "not_comparable")
@@ -52,8 +53,12 @@ def primary(page: str) -> list[str]:
         ("ship", "Ship", "Sign off…"),
         ("no_ship", "No-ship", "See the 10 cases that broke"),
         ("inconclusive", "Inconclusive", "Run 5 more repeats"),
-        ("noisy", "Inconclusive", "Judge under paired"),
-        ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
+        *nightly(
+            [
+                ("noisy", "Inconclusive", "Judge under paired"),
+                ("too_few_repeats", "Inconclusive", "Run 4 more repeats"),
+            ]
+        ),
         ("not_comparable", "Not comparable", "Run the baseline again"),
     ],
     indirect=["made"],
@@ -95,7 +100,7 @@ def test_the_same_two_runs_are_judged_where_the_stack_is_asked_about(manager, ma
     assert "judging the serving stack" in page
 
 
-@of_kind(*KINDS)
+@of_kind("inconclusive", *nightly(kind for kind in KINDS if kind != "inconclusive"))
 def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, made):
     page = page_of(manager, made)
     report = release_report(made.pk)
@@ -137,6 +142,7 @@ def test_a_release_says_whether_both_sides_are_one_computation(manager):
     assert "the sides differ in 10 of 30 cases." in changed
 
 
+@pytest.mark.nightly
 def test_every_gate_of_several_says_it(manager):
     release_runs.policies()
     by = build.process()
@@ -170,6 +176,7 @@ def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(
         assert manager.get(url).status_code == 200
 
 
+@pytest.mark.nightly
 def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(manager):
     release_runs.policies()
     of, by = release_runs.suite(), build.process()
@@ -182,6 +189,7 @@ def test_a_few_broken_cases_are_all_shown_and_where_none_broke_the_fixed_ones(ma
     assert "All 2 that were fixed" in fixed
 
 
+@pytest.mark.nightly
 def test_several_gates_share_one_scale_and_an_advisory_one_decides_nothing(manager):
     release_runs.policies()
     by, worse = build.process(), release_runs.worse()

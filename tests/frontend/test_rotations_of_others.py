@@ -129,6 +129,7 @@ def test_each_expired_baseline_is_scored_again_under_its_own_profile(version: An
     assert sorted(run.profile.slug for run in references) == ["fast", "pinned"]
 
 
+@pytest.mark.nightly
 def test_the_row_of_a_rotation_says_what_is_under_way_and_then_links_the_comparison(
     version: Any, viewer: Client
 ) -> None:

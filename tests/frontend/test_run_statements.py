@@ -56,6 +56,7 @@ def test_a_page_asks_as_much_for_ten_repeats_as_for_one(viewer: Any) -> None:
     assert len(many) <= len(one) <= MAX_STATEMENTS
 
 
+@pytest.mark.nightly
 def test_a_page_asks_as_much_for_ten_buckets_as_for_two(viewer: Any) -> None:
     """Who answered which case is read from the packed columns, whatever the number of buckets."""
     two = statements(viewer, run_of(repeats=2, buckets=2))

@@ -134,6 +134,7 @@ def test_the_form_takes_a_seed_and_says_where_one_can_mean_nothing(engineer, db)
     assert RunRecord.objects.latest("pk").seed == 42
 
 
+@pytest.mark.nightly
 def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sampled, engineer):
     """56 of 60 cases always pass; of the four others 3, 3, 4 and 2 draws of 5 do, as SOMETIMES has them wrong."""
     section = text_of(engineer.get(f"/runs/{sampled.pk}/")).split('id="draws"')[1].split("</section>")[0]
@@ -188,6 +189,7 @@ def test_a_release_is_judged_by_the_metric_that_its_policy_names(engineer):
     assert "paired, by pass@2" in text_of(engineer.get("/settings/"))
 
 
+@pytest.mark.nightly
 def test_what_moves_the_score_between_repeats_stands_in_one_line(sampled, engineer):
     line = re.compile(r"Of (\S+) points between repeats: sampler (\S+), batch (\S+), backend none seen\.")
     total, sampler, batch = line.search(text_of(engineer.get(f"/runs/{sampled.pk}/"))).groups()

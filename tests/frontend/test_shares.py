@@ -83,6 +83,7 @@ def test_answers_are_counted_by_day_and_stack_in_runs_and_probes(db: None) -> No
     assert counts[days_ago(2).astimezone(UTC).date()] == (0, 0, 0, 0, 20)
 
 
+@pytest.mark.nightly
 def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer: Client) -> None:
     history()
     came = {each.stack.name.partition(" ")[0]: each for each in read().arrivals}

@@ -33,6 +33,7 @@ def tour_of_board(client: Any) -> str:
     return found[0] if found else ""
 
 
+@pytest.mark.nightly
 def test_three_sentences_lead_to_a_run_its_comparison_a_token_and_the_release(sample: None, viewer: Any) -> None:
     tour = tour_of_board(viewer)
     assert tour.count("<li>") == 3

@@ -220,6 +220,7 @@ def test_prompts_that_differ_are_shown_token_by_token(stage, viewer):
     assert re.search(r"<ins>.*only the candidate: .*colour</ins>", page, re.S)
 
 
+@pytest.mark.nightly
 def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_in_rest(stage, viewer):
     by = stage.engine(stage.worker("other"), dtype="bfloat16")
     rows = [sure(1), END_ROW]

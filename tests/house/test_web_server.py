@@ -113,6 +113,7 @@ def test_every_static_file_of_a_page_is_named_by_its_content_and_kept_for_ever(s
     assert served.headers["Content-Length"] == str((collected / f"{sheet.removeprefix('/static/')}.br").stat().st_size)
 
 
+@pytest.mark.nightly
 def test_plotly_is_served_as_brotli(server: httpx.Client, collected: Path):
     plotly = next((collected / "plotly").glob("plotly.min.*.js"))
     served = server.head(f"/static/plotly/{plotly.name}")

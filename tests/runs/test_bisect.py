@@ -217,6 +217,7 @@ def test_another_scorer_alone_is_scored_again_and_decodes_nothing(person: Any) -
     assert detail.sentence == "The scorer alone moves the score, by +33.3 points."
 
 
+@pytest.mark.nightly
 def test_where_cases_share_batches_each_step_decodes_the_whole_suite(person: Any) -> None:
     pinned = DEFAULT_PROFILES["pinned"]["settings"]
     settings = {**pinned, "batch_class": "mixed", "engine": {**pinned["engine"], "max_num_seqs": 8}}
@@ -249,6 +250,7 @@ def batched_runs(baseline: tuple[str, ...], candidate: tuple[str, ...]) -> tuple
     return ours, build.finished_run(candidate, on="half", under="other", by=by)
 
 
+@pytest.mark.nightly
 def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_is_named(person: Any) -> None:
     ours, theirs = batched_runs(("blue", "blue", "blue"), ("red", "red", "red"))
     experiment = plan(person, ours, theirs)
@@ -283,6 +285,7 @@ def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_
     assert "did not come again" not in sentence
 
 
+@pytest.mark.nightly
 def test_one_case_convicts_no_field_where_batches_move_answers(person: Any) -> None:
     ours, theirs = batched_runs(("blue", "blue", "blue"), ("red", "blue", "blue"))
     experiment = begun(plan(person, ours, theirs))

@@ -68,6 +68,7 @@ def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerpri
     assert computation(baseline, stored(version, ours, ours, by=steady)).answer == "one"
 
 
+@pytest.mark.nightly
 def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_two(
     version: SuiteVersionRecord, batched: EngineProcess
 ) -> None:
@@ -112,6 +113,7 @@ def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
     )
 
 
+@pytest.mark.nightly
 def test_another_bucket_is_said_to_be_another_computation(
     version: SuiteVersionRecord, steady: EngineProcess, batched: EngineProcess
 ) -> None:
@@ -166,6 +168,7 @@ def test_responses_from_another_build_are_left_out(version: SuiteVersionRecord, 
     assert judged.text.startswith("The candidate was answered by two builds (5 responses). Without them: where")
 
 
+@pytest.mark.nightly
 def test_copies_of_answers_are_no_sign_of_two_computations(version: SuiteVersionRecord, batched: EngineProcess) -> None:
     """Two repeats of five are copies on either side; or all but the first, of which nothing can be said."""
     traces = [recorded(case) for case in range(N_CASES)]

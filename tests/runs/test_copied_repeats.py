@@ -131,6 +131,7 @@ def test_a_log_that_is_no_second_one_is_refused(tmp_path: Any) -> None:
     assert refused.value.fields == {"second_of": "Must be the id of a run."}
 
 
+@pytest.mark.nightly
 def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(version: Any) -> None:
     one, other = both(version)
     noise = compare(baseline=one.pk, candidate=other.pk).summary["noise_share"]
@@ -156,6 +157,7 @@ def test_our_own_engine_counts_what_it_decoded_in_other_batches(version: Any) ->
     assert run_report(shuffled.pk).noise.n_draws is None
 
 
+@pytest.mark.nightly
 def test_pages_say_how_many_samples_equal_repeats_are(version: Any, client: Client) -> None:
     sides = both(version)
     release = judged.release(*sides, treatment="service")

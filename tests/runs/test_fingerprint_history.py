@@ -73,6 +73,7 @@ def test_another_endpoint_or_profile_is_no_rotation() -> None:
     assert [line.turns for line in timelines(turns=5)] == [(), ()]
 
 
+@pytest.mark.nightly
 def test_rotations_are_bounded_for_each_endpoint_and_the_newest_stay() -> None:
     dtypes = [build.bucket("float32"), build.bucket("bfloat16")]
     for day in range(5):
@@ -135,6 +136,7 @@ def test_one_endpoint_can_be_asked_for() -> None:
     assert [line.endpoint for line in timelines(turns=5)] == ["elsewhere", "local"]
 
 
+@pytest.mark.nightly
 def test_fifty_runs_cost_as_many_queries_as_two_and_no_response_is_read() -> None:
     dtypes = [build.bucket("float32"), build.bucket("bfloat16")]
     for day in range(2):

@@ -94,6 +94,7 @@ def test_another_eval_of_the_same_task_with_the_same_answers_is_another_run(tmp_
     assert one.suite_version == other.suite_version
 
 
+@pytest.mark.nightly
 def test_a_log_that_was_read_before_its_eval_had_ended_gives_way_to_the_whole_one(tmp_path: Path) -> None:
     killed = capitals(n=1)
     del killed["status"]
@@ -145,6 +146,7 @@ def test_answers_that_merely_read_alike_are_of_two_evals(tmp_path: Path) -> None
     assert RunRecord.objects.count() == 2
 
 
+@pytest.mark.nightly
 def test_an_eval_may_stand_in_two_suites_and_once_in_each(tmp_path: Path) -> None:
     run = import_of(as_json(tmp_path, capitals()))[1][0]
     cases = [{"id": f"c{at}", "prompt": "Capital of France?", "target": "Paris"} for at in range(2)]

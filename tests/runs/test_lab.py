@@ -181,6 +181,7 @@ def test_arms_are_ordinary_runs_one_after_another_the_control_first(new: New) ->
     assert ProfileRecord.objects.get(slug="pinned.graphs").settings["engine"]["enforce_eager"] is False
 
 
+@pytest.mark.nightly
 def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
     experiment = begun(new())
     run_all(experiment, batch=[CONTROL, ("blue", "red", "red"), ("blue", "blue", "blue")])
@@ -243,6 +244,7 @@ def test_a_parser_that_reads_the_same_texts_otherwise_is_a_source(
     assert {"scorer" if name.startswith("scorer ") else name for name in moved} == moved_by
 
 
+@pytest.mark.nightly
 def test_where_the_control_moves_nothing_is_blamed(new: New) -> None:
     experiment = begun(new())
     run_all(experiment, control=[CONTROL, ("blue", "red", "red")], batch=[("red", "red", "red")])
@@ -383,6 +385,7 @@ def test_cancelling_keeps_the_whole_passes_of_a_control_at_work(new: New) -> Non
     assert row(experiment, "control").n_runs == 2
 
 
+@pytest.mark.nightly
 def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
     experiment = begun(new(sources=["order", "graphs"]))
     serve(arm_at_work(experiment).run, CONTROL)

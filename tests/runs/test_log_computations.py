@@ -86,6 +86,7 @@ def test_weights_that_were_altered_under_one_name_and_fingerprint_are_told_apart
         assert write_computation(facts).startswith("Two computations under one fingerprint")
 
 
+@pytest.mark.nightly
 def test_weights_that_were_altered_are_told_apart_where_repeats_of_either_log_never_differ(tmp_path: Path) -> None:
     before, again, after = (
         log_of(tmp_path, f"{name}.jsonl", seed=seed, shift=shift, noise_nats=0.0)

@@ -61,6 +61,7 @@ def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion
     assert (one_more.beyond, one_more.text.endswith("so all of −1.7 points may be noise.")) == (0, True)
 
 
+@pytest.mark.nightly
 def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     worse = stored(version, *flapping(range(30, 60)), by=batched())
     report = comparison_report(compare(baseline=noisy.pk, candidate=worse.pk).pk)
@@ -75,6 +76,7 @@ def test_each_cause_has_the_noise_of_its_own_cases(version: SuiteVersionRecord, 
     assert [line.noise for line in lines] == [None] * len(lines) != []
 
 
+@pytest.mark.nightly
 def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersionRecord, noisy: RunRecord) -> None:
     steady = build.process(build.bucket(batch_class="alone"))
     pinned = stored(version, *[answers(40)] * 5, by=steady)

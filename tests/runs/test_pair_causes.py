@@ -14,6 +14,7 @@ from runs.compare.read_divergences import DivergenceFilter
 from runs.models import Case, ComparisonRecord, EngineProcess, ResponseRecord, RunRecord
 from runs.pairs import measure_pair_noise
 from tests import build
+from tests.nightly import nightly
 from tests.runs import logs
 from tests.runs.test_comparisons import Answer, answers, decode, flipped, moved, near, recorded, stored
 
@@ -110,7 +111,7 @@ def listed(runs: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None) -
     }
 
 
-@pytest.mark.parametrize("made", [measured, mixed, of_logs, seeded])
+@pytest.mark.parametrize("made", [mixed, *nightly([measured, of_logs, seeded])])
 def test_the_order_in_which_a_pair_is_asked_for_changes_nothing(
     made: Callable[[EngineProcess], tuple[RunRecord, RunRecord]], process: EngineProcess
 ) -> None:

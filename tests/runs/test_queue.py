@@ -140,6 +140,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
+@pytest.mark.nightly
 def test_a_claim_looks_at_a_few_rows_of_a_hundred_thousand(new_run: Callable[..., RunRecord], claim: Claim) -> None:
     ada, bob = build.user("ada"), build.user("bob")
     large, small = new_run(user=ada, priority="bulk", repeats=1), new_run(user=bob, priority="release", repeats=1)

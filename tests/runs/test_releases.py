@@ -198,6 +198,7 @@ def test_two_buckets_in_a_run_are_never_compared_and_each_is_scored(version: Any
     assert "100.0 points" in line
 
 
+@pytest.mark.nightly
 def test_the_candidates_tried_and_a_changed_policy_are_said(version: Any) -> None:
     process = build.process()
     baseline, *candidates = [judged.run(version, by=process) for _ in range(4)]
@@ -212,6 +213,7 @@ def test_the_candidates_tried_and_a_changed_policy_are_said(version: Any) -> Non
     assert "This release's tolerance is 1.0 point." in line
 
 
+@pytest.mark.nightly
 def test_several_gates(version: Any) -> None:
     other = judged.suite("colours", policy={**SAMPLE_POLICY, "slug": "other"})
     process = build.process()

@@ -75,6 +75,7 @@ def test_a_run_is_bound_and_its_rotation_noted_once() -> None:
     assert Event.objects.filter(run=run, code="rotation").count() == 1
 
 
+@pytest.mark.nightly
 def test_there_and_back_again() -> None:
     """What expired stays so until a person accepts it again, which they may: that stack serves again."""
     first = small(by=build.bucket(OLD))
@@ -140,6 +141,7 @@ def test_accepting_a_baseline_again_mends_the_releases_that_rest_on_it(version: 
     assert decide_release(release_id=release.pk).word == "ship"
 
 
+@pytest.mark.nightly
 def test_a_run_by_hand_on_an_outdated_stack_is_expired_too(version: Any) -> None:
     baseline = judged.run(version, by=build.bucket(OLD))
     small(by=build.bucket(NEW))

@@ -47,6 +47,7 @@ def test_runs_of_one_seed_are_judged_draw_against_draw_under_paired(sampled: Any
     assert "seed 42 against 7" in apart["warnings"][0]["text"]
 
 
+@pytest.mark.nightly
 def test_greedy_runs_are_judged_under_strict_as_before(process: Any) -> None:
     version = judged.suite(n_cases=60)
     release = judged.release(judged.run(version, by=process), judged.run(version, by=process))
@@ -62,6 +63,7 @@ def test_a_suites_own_policy_goes_before_that_of_sampled_runs(process: Any) -> N
     assert "noisy" not in judged.codes(gate_of(release)["reasons"])
 
 
+@pytest.mark.nightly
 def test_draws_whose_repeats_are_other_ones_are_not_paired(sampled: Any) -> None:
     """Of one side repeat 2 was cancelled, so its third draw stands where the other's second does."""
     ours, theirs = sampled(repeats=6), sampled(repeats=6)
@@ -69,6 +71,7 @@ def test_draws_whose_repeats_are_other_ones_are_not_paired(sampled: Any) -> None
     assert "their repeats are not the same ones" in gate_of(judged.release(ours, theirs))["warnings"][0]["text"]
 
 
+@pytest.mark.nightly
 def test_runs_of_before_are_one_draw_and_take_no_verdict(sampled: Any) -> None:
     ours, theirs = sampled(), sampled()
     RunRecord.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)

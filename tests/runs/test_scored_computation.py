@@ -106,6 +106,7 @@ def test_steady_stacks_are_two_by_what_both_read_where_decoding_shows_nothing(ve
     )
 
 
+@pytest.mark.nightly
 def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0))
@@ -130,6 +131,7 @@ def test_batched_stacks_are_held_against_the_noise_of_reading(
     assert judged.noise > 0.05
 
 
+@pytest.mark.nightly
 def test_one_run_whose_answers_both_stacks_have_scored_is_enough(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone", repeats=2)
     score(baseline, candidate, by_noise(0.0), by_noise(0.0, off=0.4), only=[candidate])
@@ -151,6 +153,7 @@ def test_a_prompt_of_another_template_is_no_evidence(version: SuiteVersionRecord
     assert computation(baseline, candidate).n_positions is None
 
 
+@pytest.mark.nightly
 def test_asking_again_scores_nothing_twice(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0))

@@ -295,6 +295,7 @@ def test_runs_are_filtered_by_bucket_and_continued_below_a_place() -> None:
     assert [row.id for row in run_rows(before=place_of(newest))] == [str(first.pk)]
 
 
+@pytest.mark.nightly
 def test_fifty_runs_cost_as_many_queries_as_one() -> None:
     by = build.process()
     build.finished_run(by=by)

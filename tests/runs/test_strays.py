@@ -104,6 +104,7 @@ def test_what_another_computation_gave_is_no_noise(version: SuiteVersionRecord, 
     assert (noise.is_zero, noise.is_assumed) == (batch_class == "alone", batch_class == "mixed")
 
 
+@pytest.mark.nightly
 def test_of_a_larger_run_every_rerouted_answer_is_listed_and_no_other() -> None:
     names = [f"case-{number:03}" for number in range(600)]
     version, process = build.suite(case_ids=names), build.process(build.bucket(batch_class="mixed"))
@@ -199,6 +200,7 @@ def _half_read(version: SuiteVersionRecord, monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
+@pytest.mark.nightly
 def test_a_run_of_many_strays_is_answered_as_fast_as_one_of_few() -> None:
     reader, sizes = Api(build.token(build.user("root", "admin"), *SCOPES)), []
     for n in (120, 150, 3000):  # the first one pays for what is read once

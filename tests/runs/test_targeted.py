@@ -149,6 +149,7 @@ def test_what_fails_in_one_is_missing_and_what_it_was_not_to_decode_is_not(
     assert words.startswith("1 ")
 
 
+@pytest.mark.nightly
 def test_the_verdict_takes_them_as_a_stratum_at_a_look_of_their_own(
     open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:
@@ -185,6 +186,7 @@ def test_one_side_alone_changes_nothing(open_one: ReleaseRecord, pair: tuple[Run
     assert (after.interval, after.targeted, after.look) == (before.interval, None, 5)
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_an_export_says_which_cases_it_has_and_lists_no_other(
     open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]

@@ -86,6 +86,7 @@ def test_a_second_one_asks_only_the_endpoint(stack: EngineProcess) -> None:
     assert second.finding["state"] == "same_stack"
 
 
+@pytest.mark.nightly
 def test_what_is_known_is_scored_anew_where_the_reference_has_another_stack_since(stack: EngineProcess) -> None:
     first = verifying.end(verifying.ask(), stack)
     other = build.process(build.bucket("float16"))
@@ -159,6 +160,7 @@ def test_a_run_that_came_to_nothing_fails_it(stack: EngineProcess) -> None:
     assert (probe.finding, ForcedScoringRecord.objects.count()) == (None, 0)
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_deleted_fails_it_and_takes_nothing_from_one_that_has_ended(stack: EngineProcess) -> None:
     ended = verifying.end(verifying.ask(), stack)
     control = ended.sets.get(role="control").run
@@ -172,6 +174,7 @@ def test_a_run_that_was_deleted_fails_it_and_takes_nothing_from_one_that_has_end
     assert [(each.role, each.run) for each in read.probe_detail(ended.pk).sets][1] == ("control", None)
 
 
+@pytest.mark.nightly
 def test_it_is_scheduled_as_others_are(stack: EngineProcess) -> None:
     ada = build.user("ada")
     verifying.end(verifying.ask(), stack)
