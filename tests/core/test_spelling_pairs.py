@@ -58,6 +58,14 @@ def test_a_log_parts_where_its_text_does_and_not_where_it_is_cut_otherwise():
     assert (own.flip_position, own.is_approximate) == (0, False)  # a tokenizer's own ids decide
 
 
+def test_an_answer_that_ends_where_the_other_goes_on_parts_there():
+    goes_on, ends = spelled(0, 1, 2, 5), spelled(0, 1, 2, 6)
+    for pair in ((goes_on, ends), (ends, goes_on)):
+        parted = find_parting(*pair, WORDS)
+        assert parted is not None
+        assert (parted.flip_position, parted.parts_at, parted.parts_at_candidate) == (3, 3, 3)
+
+
 def test_one_number_of_two_vocabularies_is_not_one_token():
     other = WordsById(lambda number: Vocabulary.unpack(pack_vocabulary(TOKENS if number == 1 else TOKENS[::-1])))
     ours, theirs = spelled(0, 1, is_logged=False), spelled(0, 1, is_logged=False)

@@ -152,7 +152,7 @@ def settle_spelling(
         return Divergence(n_baseline=n, n_candidate=n_too, has_logprobs=True, is_retokenised=True)
     if parted.is_approximate or not is_flipped or not is_logged:
         return parted
-    longer = max(len(side[at]) for side, at in zip(pieces, (ours or 0, theirs or 0), strict=True))
+    longer = max(len(b"".join(side[at : at + 1])) for side, at in zip(pieces, (ours or 0, theirs or 0), strict=True))
     rests = [b"".join(side[at:]) for side, at in zip(pieces, (ours or 0, theirs or 0), strict=True)]
     if min(map(len, rests)) < longer or rests[0][:longer] != rests[1][:longer]:
         return parted
