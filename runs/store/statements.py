@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import connection, connections
 from django.db.models import QuerySet
 
+from evalboard.core.errors import NotFound
+
 Row = TypeVar("Row")
 _UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 
@@ -49,3 +51,11 @@ def newest_page(
         return make_rows(records.filter(pk__gt=before).order_by("id")[:limit])[::-1]
     older = records if after is None else records.filter(pk__lt=after)
     return make_rows(older.order_by("-id")[:limit])
+
+
+def require_row(rows: "QuerySet[Any, Row]", missing: str) -> Row:
+    """Return the first row. Raises NotFound with the sentence `missing` where there is none."""
+    row = rows.first()
+    if row is None:
+        raise NotFound(missing)
+    return row
