@@ -17,10 +17,10 @@ from runs.forced import (
     next_answers,
     record_forced,
 )
-from runs.work import Beat, Lease, others_work
+from runs.work import Lease, others_work
 from worker.engines.base import EngineFailure, ForceRequest
 from worker.heartbeat import Heartbeat
-from worker.jobs import Station, describe_failure
+from worker.jobs import RequestedJob, describe_failure
 from worker.session import Opened
 
 NOT_REBUILT = (
@@ -35,27 +35,13 @@ class OtherStack(Exception):
     """This worker's engine is of another bucket than what is stored of the scoring."""
 
 
-class ForceJob:
+class ForceJob(RequestedJob):
     """Forced scorings; all of one are scored by engines of one bucket."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
-        self._session = station.session
+    requests = FORCED
 
     def claim(self) -> Lease | None:
         return claim_forced(worker=self._station.worker, left_alone=self._station.left_alone("forced scoring"))
-
-    def resume(self) -> Lease | None:
-        return FORCED.resume(worker=self._station.worker)
-
-    def renew(self, *, lease: Lease) -> Beat:
-        return FORCED.renew(lease=lease)
-
-    def let_go(self, lease: Lease, reason: str) -> None:
-        FORCED.release(lease=lease, reason=reason, may_fail=False)
-
-    def fail(self, lease: Lease, reason: str) -> None:
-        FORCED.release(lease=lease, reason=reason, may_fail=True)
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Score what is left of a run's answers, or leave it to others."""

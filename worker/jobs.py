@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from evalboard.core.profile import find_profile_refusal, parse_profile
 from runs.models import WorkerRecord
-from runs.work import Beat, CaseToDecode, Lease, Serving, beat, leave_alone, self_test_result
+from runs.work import Beat, CaseToDecode, Lease, Requests, Serving, beat, leave_alone, self_test_result
 from worker.calls import OpenClients
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
@@ -112,6 +112,28 @@ class Station:
         """Whether its note says why it does not work on what waits."""
         now = time.monotonic()
         return self.is_resting or any(until > now for until in self._left_alone.values())
+
+
+class RequestedJob:
+    """What the jobs share that work on rows of one kind which people ask for by themselves: its `requests`."""
+
+    requests: Requests[Any]
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self._session = station.session
+
+    def resume(self) -> Lease | None:
+        return self.requests.resume(worker=self._station.worker)
+
+    def renew(self, *, lease: Lease) -> Beat:
+        return self.requests.renew(lease=lease)
+
+    def let_go(self, lease: Lease, reason: str) -> None:
+        self.requests.release(lease=lease, reason=reason, may_fail=False)
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        self.requests.release(lease=lease, reason=reason, may_fail=True)
 
 
 def describe_failure(failure: EngineFailure) -> str:

@@ -23,38 +23,27 @@ from runs.probes import (
     probe_work,
     record_calls,
 )
-from runs.work import Beat, Lease, others_work
+from runs.work import Lease, others_work
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
-from worker.jobs import Station, describe_failure
+from worker.jobs import RequestedJob, Station, describe_failure
 from worker.remote_probe import RemoteProbes
 from worker.session import Opened
 
 LEFT_OUT = "engine_error: The engine left the call out."
 
 
-class ProbeJob:
+class ProbeJob(RequestedJob):
     """Probes, round by round."""
 
+    requests = PROBES
+
     def __init__(self, station: Station) -> None:
-        self._station = station
-        self._session = station.session
+        super().__init__(station)
         self._remote = RemoteProbes(station)
 
     def claim(self) -> Lease | None:
         return claim_probe(worker=self._station.worker, left_alone=self._station.left_alone("probe"))
-
-    def resume(self) -> Lease | None:
-        return PROBES.resume(worker=self._station.worker)
-
-    def renew(self, *, lease: Lease) -> Beat:
-        return PROBES.renew(lease=lease)
-
-    def let_go(self, lease: Lease, reason: str) -> None:
-        PROBES.release(lease=lease, reason=reason, may_fail=False)
-
-    def fail(self, lease: Lease, reason: str) -> None:
-        PROBES.release(lease=lease, reason=reason, may_fail=True)
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Ask what is left of a probe, or leave it to others."""

@@ -28,10 +28,10 @@ from runs.replays import (
     record_result,
     replay_work,
 )
-from runs.work import Beat, Lease
+from runs.work import Lease
 from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
-from worker.jobs import Station, make_request
+from worker.jobs import RequestedJob, make_request
 from worker.session import Opened
 
 Earlier = list[tuple[Mapping[str, Any], TokenTrace]]
@@ -50,12 +50,10 @@ class Batch:
         return next(request for request in self.requests if request.case_index == self.place)
 
 
-class ReplayJob:
+class ReplayJob(RequestedJob):
     """Replays; each variant of one may start another engine."""
 
-    def __init__(self, station: Station) -> None:
-        self._station = station
-        self._session = station.session
+    requests = REPLAYS
 
     def claim(self) -> Lease | None:
         return claim_replay(
@@ -63,18 +61,6 @@ class ReplayJob:
             left_alone=self._station.left_alone("run"),
             left_replays=self._station.left_alone("replay"),
         )
-
-    def resume(self) -> Lease | None:
-        return REPLAYS.resume(worker=self._station.worker)
-
-    def renew(self, *, lease: Lease) -> Beat:
-        return REPLAYS.renew(lease=lease)
-
-    def let_go(self, lease: Lease, reason: str) -> None:
-        REPLAYS.release(lease=lease, reason=reason, may_fail=False)
-
-    def fail(self, lease: Lease, reason: str) -> None:
-        REPLAYS.release(lease=lease, reason=reason, may_fail=True)
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         """Decode what is left of a replay, or leave it to others."""

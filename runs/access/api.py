@@ -24,7 +24,7 @@ class TokenIn(Strict):
 
 
 @resource(GET=READ, POST=READ)
-@describe("GET", "One's own tokens, or with `admin` everybody's", name="tokens", answer=Page[ApiToken], is_paged=True)
+@describe("GET", "One's own tokens, or with `admin` everybody's", name="tokens", answer=Page[ApiToken])
 @describe(
     "POST",
     "Make a token for oneself; its secret is shown this once",

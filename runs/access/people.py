@@ -10,9 +10,10 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from evalboard.core.errors import InvalidInput, NotFound
+from evalboard.core.errors import InvalidInput
 from runs.access.roles import ROLES, grant_role
 from runs.models import Token
+from runs.store import require_row
 
 
 @transaction.atomic
@@ -45,9 +46,9 @@ def remove_person(*, name: str) -> None:
     Adding them again brings none of these back: what signed them in before was signed with the password's hash, which
     is another one now. Raises NotFound.
     """
-    person = get_user_model().objects.select_for_update().filter(username=name).first()
-    if person is None:
-        raise NotFound(f"There is nobody named {name}.")
+    person = require_row(
+        get_user_model().objects.select_for_update().filter(username=name), f"There is nobody named {name}."
+    )
     person.is_active = False
     person.set_unusable_password()  # a random one
     person.save(update_fields=["is_active", "password"])

@@ -19,12 +19,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from evalboard.core.errors import InvalidInput, NotFound, Refused
+from evalboard.core.errors import InvalidInput, Refused
 from runs.access import roles
 from runs.access.roles import SCOPES
 from runs.models import Token
 from runs.models.access import token_label
-from runs.store import storable
+from runs.store import require_row, storable
 
 DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 N_SECRET, N_CHECKSUM = 43, 6  # 62**43 is above 2**256, and 62**6 above 2**32
@@ -71,9 +71,8 @@ def revoke_token(*, token_id: int, user: Any, may_all: bool = False, by: Token |
     A person revokes their own, whoever `may_all` anybody's. A token (`by`) revokes itself and those that may do no more
     than it. Raises NotFound, also where it is somebody else's, or Refused.
     """
-    token = Token.objects.filter(Q() if may_all else Q(user=user), pk=token_id).first()
-    if token is None:
-        raise NotFound(f"There is no token {token_id}.")
+    own = Q() if may_all else Q(user=user)
+    token = require_row(Token.objects.filter(own, pk=token_id), f"There is no token {token_id}.")
     if by is not None and by.pk != token.pk and not set(token.scopes) <= set(by.scopes):
         raise Refused("A token revokes itself, and tokens that may do no more than itself.")
     Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=Now())

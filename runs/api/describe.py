@@ -1,7 +1,7 @@
 """How a view says what it takes and answers, for the OpenAPI schema; a route that does not fails `make check`.
 
     @resource(GET=READ, POST=RUN)
-    @describe("GET", "Runs, newest first", answer=Page[RunRow], query=FILTERS, is_paged=True)
+    @describe("GET", "Runs, newest first", answer=Page[RunRow], query=FILTERS)
     @describe("POST", "Start a run", body=RunIn, answer=Run, status=201, refuses=(404, 409))
     def run_list(request): ...
 
@@ -13,6 +13,8 @@ parameters are the very table that `query.read` reads the names of. Answers are 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from evalboard.contract.base import Page
 
 View = Callable[..., Any]
 Json = dict[str, Any]
@@ -44,7 +46,6 @@ class ApiCall:
     headers: Mapping[str, Json]
     body: Mapping[str, Any]
     is_paged: bool
-    is_body_required: bool
     refuses: tuple[int, ...]
 
 
@@ -60,8 +61,6 @@ def describe(
     takes_headers: Mapping[str, Json] | None = None,
     gives_headers: Mapping[str, str] | None = None,
     body: Any = None,
-    is_body_required: bool = True,
-    is_paged: bool = False,
     refuses: Iterable[int] = (),
 ) -> Callable[[View], View]:
     """Describe one method of a view; stands below `resource`, once for each method.
@@ -77,8 +76,7 @@ def describe(
         query=query or {},
         headers=takes_headers or {},
         body=_by_media(body),
-        is_paged=is_paged,
-        is_body_required=is_body_required,
+        is_paged=isinstance(answer, type) and issubclass(answer, Page),
         refuses=tuple(refuses),
     )
 

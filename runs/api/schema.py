@@ -99,7 +99,10 @@ class Described(AutoSchema):
         if not call.body:
             return None
         content = {media: {"schema": self._schema(body, "request")} for media, body in call.body.items()}
-        return {"content": content, "required": call.is_body_required}
+        return {
+            "content": content,
+            "required": not any(getattr(body, "may_be_left_out", False) for body in call.body.values()),
+        }
 
     def _responses(self, call: ApiCall, scope: str) -> Iterator[tuple[str, Json]]:
         for status, answer in sorted(call.answers.items()):

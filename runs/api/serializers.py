@@ -15,6 +15,8 @@ ID = re.compile(r"[0-9]{1,18}", re.ASCII)  # below 2**63
 class Strict(serializers.Serializer[Any]):
     """Refuses fields that it does not know, by name."""
 
+    may_be_left_out = False  # the whole body, says the schema
+
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
             known = ", ".join(self.fields)
@@ -112,3 +114,5 @@ class ModelIn(Strict):
 
 class Nothing(Strict):
     """The body of a call that takes none: empty, or an object without fields."""
+
+    may_be_left_out = True

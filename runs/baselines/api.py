@@ -23,7 +23,7 @@ class BaselineIn(Strict):
 
 
 @resource(GET=READ, POST=SIGN)
-@describe("GET", "Baselines, newest first", name="baselines", answer=Page[Baseline], is_paged=True)
+@describe("GET", "Baselines, newest first", name="baselines", answer=Page[Baseline])
 @describe(
     "POST",
     "Set the baseline of a model line and profile",

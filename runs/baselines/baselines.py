@@ -4,11 +4,11 @@ from typing import Any
 
 from django.db import transaction
 
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from runs.catalogue import newer_stack
 from runs.models import BaselineRecord, CaseColumns, EndpointRecord, RunRecord, Suite
 from runs.run import locked
-from runs.store import changes, history
+from runs.store import changes, history, require_row
 
 MAX_REASON = 2000
 
@@ -19,9 +19,7 @@ def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> BaselineRec
     Raises NotFound, InvalidInput with fields, or Conflict where the run has not finished, was served by several
     buckets or by a stack that has been rotated away since, or is the current baseline already.
     """
-    stored = Suite.objects.filter(slug=suite).first()
-    if stored is None:
-        raise NotFound(f"There is no suite {suite}.")
+    stored = require_row(Suite.objects.filter(slug=suite), f"There is no suite {suite}.")
     with transaction.atomic():
         chosen = locked(run)
         if chosen.suite_version.suite_id != stored.pk:

@@ -57,7 +57,7 @@ class PolicyIn(Strict):
 
 
 @resource(GET=READ, POST=ADMIN)
-@describe("GET", "Endpoints", name="endpoints", answer=Page[Endpoint], is_paged=True)
+@describe("GET", "Endpoints", name="endpoints", answer=Page[Endpoint])
 @describe(
     "POST",
     "Add an endpoint",
@@ -84,7 +84,7 @@ def fingerprint(request: Request, endpoint: str) -> Response:
 
 
 @resource(GET=READ, POST=ADMIN)
-@describe("GET", "The newest version of each profile", name="profiles", answer=Page[Profile], is_paged=True)
+@describe("GET", "The newest version of each profile", name="profiles", answer=Page[Profile])
 @describe(
     "POST",
     "Add a profile, or the next version of one",
@@ -103,7 +103,7 @@ def profile_list(request: Request) -> Response:
 
 
 @resource(GET=READ, POST=ADMIN)
-@describe("GET", "The newest version of each policy", name="policies", answer=Page[Policy], is_paged=True)
+@describe("GET", "The newest version of each policy", name="policies", answer=Page[Policy])
 @describe(
     "POST",
     "Add a policy, or the next version of one",

@@ -59,7 +59,6 @@ def comparison(request: Request) -> Response:
     name="compared_cases",
     answer=Page[ComparedCase],
     query={**RUNS, **FILTERS},
-    is_paged=True,
     refuses=COMPARING,
 )
 def case_list(request: Request) -> Response:
@@ -93,7 +92,6 @@ def case_detail(request: Request, case: str) -> Response:
     name="compared_outcomes",
     answer=Page[CaseOutcome],
     query={**RUNS, **OUTCOME},
-    is_paged=True,
     refuses=COMPARING,
 )
 def outcome_list(request: Request) -> Response:

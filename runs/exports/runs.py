@@ -8,10 +8,10 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
-from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.errors import Conflict
 from evalboard.core.trace import unpack_selection
 from runs.models import RepeatRecord, RunRecord
-from runs.store import take_as_long_as_it_takes
+from runs.store import require_row, take_as_long_as_it_takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,7 @@ class EndedRun:
 def ended_run(run_id: int) -> EndedRun:
     """Read a run. Raises NotFound, or Conflict where no repeat has ended."""
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "created_by")
-    run = RunRecord.objects.select_related(*related).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(RunRecord.objects.select_related(*related).filter(pk=run_id), f"There is no run {run_id}.")
     ended = EndedRun(run, tuple(run.repeats.order_by("index")))
     if not ended.ended:
         raise Conflict(f"Run {run_id} has no repeat that has ended; export it when one has.")

@@ -26,13 +26,7 @@ class SameModelIn(Strict):
 
 
 @resource(GET=READ)
-@describe(
-    "GET",
-    "Fingerprints, newest first",
-    name="fingerprints",
-    answer=Page[FingerprintRow],
-    is_paged=True,
-)
+@describe("GET", "Fingerprints, newest first", name="fingerprints", answer=Page[FingerprintRow])
 def fingerprint_list(request: Request) -> Response:
     query.read(request)
     return pages.answer(request, fingerprint_rows)
@@ -46,12 +40,7 @@ def fingerprint_detail(request: Request, fingerprint_id: int) -> Response:
 
 
 @resource(GET=READ)
-@describe(
-    "GET",
-    "What moved between two fingerprints",
-    name="fingerprint_difference",
-    answer=FingerprintDifference,
-)
+@describe("GET", "What moved between two fingerprints", name="fingerprint_difference", answer=FingerprintDifference)
 def fingerprint_difference(request: Request, fingerprint_id: int, other: int) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(fingerprints.fingerprint_difference(fingerprint_id, other), request)
@@ -65,14 +54,14 @@ def endpoint_detail(request: Request, endpoint: str) -> Response:
 
 
 @resource(GET=READ)
-@describe("GET", "Workers and what they do", name="workers", answer=Page[Worker], is_paged=True)
+@describe("GET", "Workers and what they do", name="workers", answer=Page[Worker])
 def worker_list(request: Request) -> Response:
     query.read(request)
     return pages.answer_with(request, worker_rows())
 
 
 @resource(GET=READ, POST=ADMIN)
-@describe("GET", "Names of models that people said are one", name="model_names", answer=Page[SameModel], is_paged=True)
+@describe("GET", "Names of models that people said are one", name="model_names", answer=Page[SameModel])
 @describe(
     "POST",
     "Say that two names are one model",

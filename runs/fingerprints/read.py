@@ -18,7 +18,7 @@ from runs.catalogue import is_all_that_is_known
 from runs.fingerprints.read_timeline import ServedBucket, list_rotations, served_buckets
 from runs.models import BucketRecord, EngineProcess, FingerprintRecord, Model, RepeatRecord, RunRecord, SameModelRecord
 from runs.run import NEWEST_FIRST, rows_of
-from runs.store import newest_page
+from runs.store import newest_page, require_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,7 @@ def fingerprint_rows(
 
 def fingerprint_report(fingerprint_id: int) -> contract.Fingerprint:
     """Raises NotFound."""
-    fingerprint = _counted().filter(pk=fingerprint_id).first()
-    if fingerprint is None:
-        raise NotFound(f"There is no fingerprint {fingerprint_id}.")
+    fingerprint = require_row(_counted().filter(pk=fingerprint_id), f"There is no fingerprint {fingerprint_id}.")
     buckets = (
         BucketRecord.objects.filter(fingerprint=fingerprint).select_related("model").annotate(n_runs=Count("runs"))
     )
@@ -149,9 +147,10 @@ def same_model_rows() -> tuple[catalogue.SameModel, ...]:
 
 def same_model_row(same_model_id: int) -> catalogue.SameModel:
     """Raises NotFound."""
-    word = SameModelRecord.objects.select_related("said_by", "taken_back_by").filter(pk=same_model_id).first()
-    if word is None:
-        raise NotFound(f"There is no word {same_model_id} that two names are one model.")
+    word = require_row(
+        SameModelRecord.objects.select_related("said_by", "taken_back_by").filter(pk=same_model_id),
+        f"There is no word {same_model_id} that two names are one model.",
+    )
     return _same_model(word)
 
 

@@ -12,12 +12,12 @@ from evalboard.contract import endpoint as contract
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.probe import ProbeRow
 from evalboard.contract.probe_kinds import ProbeKind
-from evalboard.core.errors import NotFound
 from evalboard.core.profile import is_serving_known
 from runs.baselines import rotation_rows
 from runs.catalogue.read import endpoint_fields
 from runs.models import EndpointRecord, FingerprintRecord, RepeatRecord, ResponseRecord, RunRecord
 from runs.probes import newest_probes
+from runs.store import require_row
 
 RUNS_READ, REPEATS_READ, RESPONSES_READ = 20, 20, 20_000
 ERRORS_SHOWN = 10
@@ -33,9 +33,10 @@ class Percentile(Aggregate):
 
 def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> contract.EndpointReport:
     """Return an endpoint with what is known of it lately. Raises NotFound. `probes`: its newest, where at hand."""
-    endpoint = EndpointRecord.objects.select_related("reference", "bypass").filter(slug=slug).first()
-    if endpoint is None:
-        raise NotFound(f"There is no endpoint {slug[:80]}; the settings page lists them.")
+    endpoint = require_row(
+        EndpointRecord.objects.select_related("reference", "bypass").filter(slug=slug),
+        f"There is no endpoint {slug[:80]}; the settings page lists them.",
+    )
     newest = newest_probes(endpoint=slug) if probes is None else probes
     rotations = rotation_rows(endpoints=[slug], limit=1)
     return contract.EndpointReport(

@@ -66,7 +66,7 @@ class EndpointTimeline:
 def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]:
     """Return endpoints that served something, those at work last first, each with up to `turns` rotations."""
     buckets = served_buckets(endpoint=endpoint)
-    fingerprints = _labels({bucket.fingerprint_id for bucket in buckets})
+    fingerprints = FingerprintRecord.objects.defer("manifest").in_bulk({bucket.fingerprint_id for bucket in buckets})
     places: dict[str, dict[int, list[ServedBucket]]] = defaultdict(lambda: defaultdict(list))
     for bucket in buckets:
         places[bucket.endpoint][bucket.fingerprint_id].append(bucket)
@@ -143,7 +143,7 @@ def _served_bucket(
 
 def _served(fingerprint: FingerprintRecord, rows: list[ServedBucket]) -> ServedFingerprint:
     return ServedFingerprint(
-        fingerprint=_named(fingerprint),
+        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         n_runs=sum(row.n_runs for row in rows),
         n_probes=sum(row.n_probes for row in rows),
         first_at=min(row.first_at for row in rows),
@@ -166,11 +166,3 @@ def _newest_of_each(endpoint: str, n: int) -> list[int]:
         if seen[endpoint_id] <= n:
             newest.append(pk)
     return newest
-
-
-def _named(fingerprint: FingerprintRecord) -> FingerprintNamed:
-    return FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label)
-
-
-def _labels(ids: set[int]) -> dict[int, FingerprintRecord]:
-    return FingerprintRecord.objects.defer("manifest").in_bulk(ids)

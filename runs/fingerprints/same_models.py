@@ -6,10 +6,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from runs.catalogue import OneNames, is_all_that_is_known
 from runs.models import GateRecord, Model, SameModelRecord
-from runs.store import changes
+from runs.store import changes, require_row
 
 LONGEST_REASON = 2000
 
@@ -49,9 +49,10 @@ def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> Sam
 def take_back_same_model(*, same_model_id: int, user: Any) -> SameModelRecord:
     """Let two names count as two models again. Raises NotFound, also where that was taken back before."""
     with transaction.atomic():
-        word = SameModelRecord.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True).first()
-        if word is None:
-            raise NotFound(f"There is no word {same_model_id} that two names are one model.")
+        word = require_row(
+            SameModelRecord.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True),
+            f"There is no word {same_model_id} that two names are one model.",
+        )
         _decide_anew({word.name, word.other_name})
         word.taken_back_by, word.taken_back_at = user, Now()
         word.save(update_fields=["taken_back_by", "taken_back_at"])

@@ -49,7 +49,7 @@ class ForcedPairIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Forced scorings of a run, newest first", name="run_forced", answer=Page[ForcedScoring], is_paged=True)
+@describe("GET", "Forced scorings of a run, newest first", name="run_forced", answer=Page[ForcedScoring])
 @describe(
     "POST",
     "Score a run's answers on another stack",
@@ -115,13 +115,7 @@ def forced_detail(request: Request, forced_id: int) -> Response:
 
 
 @resource(GET=READ)
-@describe(
-    "GET",
-    "The scored answers, in the order of their cases",
-    name="forced_answers",
-    answer=Page[ForcedAnswer],
-    is_paged=True,
-)
+@describe("GET", "The scored answers, in the order of their cases", name="forced_answers", answer=Page[ForcedAnswer])
 def answer_list(request: Request, forced_id: int) -> Response:
     query.read(request)
     return pages.answer(request, partial(read.forced_answers, forced_id))

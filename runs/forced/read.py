@@ -22,7 +22,7 @@ from runs.forced.scorings import choose_answers
 from runs.models import BucketRecord, Case, ForcedAnswerRecord, ForcedScoringRecord, RunRecord
 from runs.pairs import draws_of
 from runs.pairs.pair_facts import setting_facts
-from runs.store import imported, newest_page
+from runs.store import imported, newest_page, require_row
 from runs.work import Serving, serving_of
 
 RELATED = ("run__suite_version", "run__profile", "run__source", "endpoint", "profile", "created_by")
@@ -77,13 +77,10 @@ def reported_scoring(run_id: int) -> contract.ForcedScoring | None:
 
 def forced_state(scoring_id: int) -> str:
     """Return what `forced_row` is made of, in short: equal texts, equal rows. Raises NotFound."""
-    row = (
-        ForcedScoringRecord.objects.filter(pk=scoring_id)
-        .values_list("status", "n_done", "error", "finished_at")
-        .first()
+    row = require_row(
+        ForcedScoringRecord.objects.filter(pk=scoring_id).values_list("status", "n_done", "error", "finished_at"),
+        f"There is no forced scoring {scoring_id}.",
     )
-    if row is None:
-        raise NotFound(f"There is no forced scoring {scoring_id}.")
     return "|".join(map(str, (scoring_id, *row)))
 
 
@@ -102,9 +99,10 @@ def forced_answers(
 
     Raises NotFound.
     """
-    scoring = ForcedScoringRecord.objects.select_related("run").filter(pk=scoring_id).first()
-    if scoring is None:
-        raise NotFound(f"There is no forced scoring {scoring_id}.")
+    scoring = require_row(
+        ForcedScoringRecord.objects.select_related("run").filter(pk=scoring_id),
+        f"There is no forced scoring {scoring_id}.",
+    )
     rows = ForcedAnswerRecord.objects.filter(scoring=scoring)
     if before is not None:
         return _answers(scoring, rows.filter(pk__lt=before).order_by("-pk")[:limit])[::-1]
@@ -142,12 +140,13 @@ def _answers(scoring: ForcedScoringRecord, rows: "QuerySet[ForcedAnswerRecord]")
 
 def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[TokenTrace, Vocabulary | None]:
     """Return the trace of a response's answer on the other stack, and the words of that. Raises NotFound."""
-    scoring = ForcedScoringRecord.objects.filter(pk=scoring_id).first()
-    if scoring is None:
-        raise NotFound(f"There is no forced scoring {scoring_id}.")
-    response = responses_at(scoring.run_id, repeat=repeat, case_id=case_id).first()
-    if response is None:
-        raise NotFound(f"Run {scoring.run_id} has no response to case {case_id} in repeat {repeat}.")
+    scoring = require_row(
+        ForcedScoringRecord.objects.filter(pk=scoring_id), f"There is no forced scoring {scoring_id}."
+    )
+    response = require_row(
+        responses_at(scoring.run_id, repeat=repeat, case_id=case_id),
+        f"Run {scoring.run_id} has no response to case {case_id} in repeat {repeat}.",
+    )
     answer = answers_of_response(scoring.run_id, response).filter(scoring=scoring).first()
     if answer is None or answer.trace_block is None:
         why = "has not been scored" if answer is None else f"could not be scored ({answer.error_code})"
@@ -156,10 +155,7 @@ def stored_forced_trace(scoring_id: int, *, repeat: int, case_id: str) -> tuple[
 
 
 def _existing(run_id: int) -> RunRecord:
-    run = RunRecord.objects.filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(RunRecord.objects.filter(pk=run_id), f"There is no run {run_id}.")
 
 
 def _rows(scorings: "QuerySet[ForcedScoringRecord]") -> tuple[contract.ForcedScoring, ...]:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from evalboard.contract.forced import ForcedCost
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import OBSERVED
 from evalboard.core.trace import Failed, Forced, pack_selection
 from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_several_buckets, responses_scored
@@ -28,7 +28,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.run import named_endpoint, newest_profile
-from runs.store import storable, traces
+from runs.store import require_row, storable, traces
 from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 
 DEFAULT_PROFILE = "pinned"
@@ -249,10 +249,10 @@ def finish_forced(*, lease: Lease) -> None:
 
 
 def _named_run(run_id: int) -> RunRecord:
-    run = RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(
+        RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id),
+        f"There is no run {run_id}.",
+    )
 
 
 def _stack_named(run: RunRecord, endpoint: str, profile: str | None) -> Target:

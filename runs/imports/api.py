@@ -50,7 +50,7 @@ class ImportIn(Strict):
 
 @takes_logs
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Imported logs, newest first", name="imported_logs", answer=Page[Import], is_paged=True)
+@describe("GET", "Imported logs, newest first", name="imported_logs", answer=Page[Import])
 @describe(
     "POST",
     "Read another tool's log, and store its runs",

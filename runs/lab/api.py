@@ -56,15 +56,16 @@ class BisectIn(Strict):
 
 
 class BudgetIn(Strict):
+    may_be_left_out = True
     budget_minutes = Minutes(required=False)
 
 
 # What starting, cancelling and resuming answer alike.
-ACTED: Final[Any] = {"is_body_required": False, "answer": Experiment, "refuses": [409]}
+ACTED: Final[Any] = {"answer": Experiment, "refuses": [409]}
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Experiments, newest first", name="experiments", answer=Page[ExperimentRow], is_paged=True)
+@describe("GET", "Experiments, newest first", name="experiments", answer=Page[ExperimentRow])
 @describe(
     "POST",
     "Plan an experiment, and start it where that is said",

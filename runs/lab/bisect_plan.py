@@ -9,7 +9,7 @@ from django.db import transaction
 from evalboard.contract.lab_kinds import FieldReach
 from evalboard.core import scoring
 from evalboard.core.compare import is_steady_batch
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.lab import (
     NO_COST,
     SCORER,
@@ -31,6 +31,7 @@ from runs.lab.steps import StepPlanner, price_steps, store_steps
 from runs.lab.telling import Telling, choose_telling
 from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
+from runs.store import require_row
 from runs.work import refuse_if_nobody_can
 from runs.work.workers import able
 
@@ -97,7 +98,7 @@ def plan_bisect(
             candidate=theirs.run,
             plan={
                 "runs": [baseline, candidate],
-                "fields": [_to_json(each) for each in moved],
+                "fields": [{**asdict(each), "facts": dict(each.facts or {})} for each in moved],
                 "kind": kind,
                 "setups": [asdict(each) for each in setups],
                 "decodings": decodings,
@@ -123,9 +124,7 @@ def _choose_decodings(*runs: RunRecord) -> int:
 
 def _side(run_id: int) -> BisectedRun:
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__fingerprint")
-    run = RunRecord.objects.select_related(*related).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(RunRecord.objects.select_related(*related).filter(pk=run_id), f"There is no run {run_id}.")
     if run.source_id is not None or run.is_reported:
         who = "was read from a log" if run.source_id is not None else "was served by others"
         raise Conflict(f"Run {run_id} {who}, and no engine here decodes it again; bisect runs of own endpoints.")
@@ -272,7 +271,3 @@ def _score_again(ours: BisectedRun, theirs: BisectedRun) -> float | None:
     before, after = (score_texts(scorer, cases, read_texts(first, scorer), n_cases=n) for scorer in scorers)
     moved = after - before
     return float(100 * moved[moved == moved].sum() / version.n_cases)
-
-
-def _to_json(field: Field) -> dict[str, Any]:
-    return {**asdict(field), "facts": dict(field.facts or {})}

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import SOURCES, Source
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.lab import (
     MIN_RUNS,
     NO_COST,
@@ -25,6 +25,7 @@ from runs.lab.surroundings import read_pace, read_surroundings
 from runs.models import EndpointRecord, ExperimentArm, ExperimentRecord, ProfileRecord, RunRecord, SuiteVersionRecord
 from runs.pairs import planned_draws
 from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile
+from runs.store import require_row
 from runs.work import refuse_if_nobody_can
 
 MAX_PLANNED = 100
@@ -226,7 +227,7 @@ def _estimate(version: SuiteVersionRecord, around: Surroundings, arm: PlannedArm
 
 
 def _locked(experiment_id: int) -> ExperimentRecord:
-    experiment = ExperimentRecord.objects.select_for_update().filter(pk=experiment_id).first()
-    if experiment is None:
-        raise NotFound(f"There is no experiment {experiment_id}.")
-    return experiment
+    return require_row(
+        ExperimentRecord.objects.select_for_update().filter(pk=experiment_id),
+        f"There is no experiment {experiment_id}.",
+    )

@@ -11,7 +11,6 @@ from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import CHOICES, Source, SourceFinding, State
 from evalboard.contract.parts import name_version
 from evalboard.contract.run import SuiteNamed
-from evalboard.core.errors import NotFound
 from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, judge_rows
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
@@ -19,7 +18,7 @@ from evalboard.wording.numbers import listed
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord
-from runs.store import newest_page
+from runs.store import newest_page, require_row
 from runs.work import paused_until, read_pause
 
 Status = ExperimentArm.Status
@@ -55,9 +54,7 @@ def experiment_rows(
 
 def experiment_detail(experiment_id: int) -> contract.Experiment:
     """Return an experiment, as far as it is. Raises NotFound."""
-    experiment = _experiments().filter(pk=experiment_id).first()
-    if experiment is None:
-        raise NotFound(f"There is no experiment {experiment_id}.")
+    experiment = require_row(_experiments().filter(pk=experiment_id), f"There is no experiment {experiment_id}.")
     arms = _arms([experiment])
     rows, bisect = _rows_or_bisect(experiment, arms)
     control = _control_points(arms)
@@ -84,9 +81,10 @@ def experiment_state(experiment_id: int) -> str:
     """Return what `experiment_detail` is made of, in short: equal texts, equal details. Raises NotFound."""
     ended = Count("arms__run__repeats", filter=Q(arms__run__repeats__finished_at__isnull=False))
     rows = ExperimentRecord.objects.filter(pk=experiment_id).annotate(n=ended, paused=paused_until("endpoint"))
-    row = rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n", "paused").first()
-    if row is None:
-        raise NotFound(f"There is no experiment {experiment_id}.")
+    row = require_row(
+        rows.values_list("status", "problem", "budget_minutes", "started_at", "finished_at", "n", "paused"),
+        f"There is no experiment {experiment_id}.",
+    )
     arms = ExperimentArm.objects.filter(experiment=experiment_id).order_by("position").values_list("status", "run")
     return "|".join(map(str, (experiment_id, *row, *arms)))
 

@@ -28,7 +28,7 @@ class ProbeIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Probes, newest first", name="probes", answer=Page[ProbeRow], query=FILTERS, is_paged=True)
+@describe("GET", "Probes, newest first", name="probes", answer=Page[ProbeRow], query=FILTERS)
 @describe(
     "POST",
     "Probe an endpoint",
@@ -63,7 +63,7 @@ def probe_detail(request: Request, probe_id: int) -> Response:
 
 
 @resource(GET=READ)
-@describe("GET", "A probe's calls in the order of sending", name="probe_calls", answer=Page[ProbeCall], is_paged=True)
+@describe("GET", "A probe's calls in the order of sending", name="probe_calls", answer=Page[ProbeCall])
 def call_list(request: Request, probe_id: int) -> Response:
     query.read(request)
     return pages.answer_with(request, probes.probe_calls(probe_id))

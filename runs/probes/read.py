@@ -12,7 +12,6 @@ from django.urls import reverse
 from evalboard.contract import probe as contract
 from evalboard.contract.parts import Done
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
-from evalboard.core.errors import NotFound
 from evalboard.core.probes import ProbeExchange, choose_sampling, list_prompt_texts, parse_call, plan_calls
 from evalboard.core.trace import Vocabulary
 from evalboard.wording import probe_states
@@ -27,7 +26,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.probes import hops
-from runs.store import newest_page
+from runs.store import newest_page, require_row
 from runs.work import Serving, paused_until, read_pause
 
 MAX_SUITE_CASES = 200  # asked by a canary or an audit where the suite has no reference set
@@ -174,9 +173,10 @@ def probe_state(probe_id: int) -> str:
     n_answers = Func("answers", function="jsonb_array_length", output_field=IntegerField())
     rows = ProbeRecord.objects.filter(pk=probe_id).annotate(n=n_answers, paused=paused_until("endpoint"))
     others = ("bypass_of__status", "bypass_probes__status")
-    row = rows.values_list("status", "n", "waits_for", "error", "finished_at", "paused", *others).first()
-    if row is None:
-        raise NotFound(f"There is no probe {probe_id}.")
+    row = require_row(
+        rows.values_list("status", "n", "waits_for", "error", "finished_at", "paused", *others),
+        f"There is no probe {probe_id}.",
+    )
     sets = AnswerSet.objects.filter(probe=probe_id).values_list("run__status", "scoring__status")
     return "|".join(map(str, (probe_id, *row, *sets)))
 
@@ -258,10 +258,10 @@ def _serving(probe: ProbeRecord) -> Serving:
 
 
 def _probe(probe_id: int) -> ProbeRecord:
-    probe = ProbeRecord.objects.select_related("endpoint", "profile", "created_by").filter(pk=probe_id).first()
-    if probe is None:
-        raise NotFound(f"There is no probe {probe_id}.")
-    return probe
+    return require_row(
+        ProbeRecord.objects.select_related("endpoint", "profile", "created_by").filter(pk=probe_id),
+        f"There is no probe {probe_id}.",
+    )
 
 
 def _prompts(probe: ProbeRecord) -> tuple[list[Message], ...]:

@@ -6,10 +6,11 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from evalboard.contract.probe import ProbesHeld
-from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.errors import Conflict
 from evalboard.core.probes import compare_batch_probes, parse_call
 from evalboard.wording.probe import describe_batch_comparison
 from runs.models import ProbeRecord
+from runs.store import require_row
 
 OFFERED = 20
 
@@ -63,7 +64,4 @@ def _like(probe: ProbeRecord) -> QuerySet[ProbeRecord]:
 
 
 def _probe(probe_id: int) -> ProbeRecord:
-    probe = ProbeRecord.objects.filter(pk=probe_id).first()
-    if probe is None:
-        raise NotFound(f"There is no probe {probe_id}.")
-    return probe
+    return require_row(ProbeRecord.objects.filter(pk=probe_id), f"There is no probe {probe_id}.")

@@ -76,14 +76,7 @@ class SettleIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe(
-    "GET",
-    "Releases, newest first",
-    name="releases",
-    answer=Page[ReleaseRow],
-    query=FILTERS,
-    is_paged=True,
-)
+@describe("GET", "Releases, newest first", name="releases", answer=Page[ReleaseRow], query=FILTERS)
 @describe(
     "POST",
     "Judge a candidate",
@@ -122,15 +115,7 @@ def release_detail(request: Request, release_id: int) -> Response:
 
 
 @resource(POST=SIGN)
-@describe(
-    "POST",
-    "Sign a verdict",
-    name="sign_release",
-    body=SignOffIn,
-    status=201,
-    answer=SignOff,
-    refuses=[409],
-)
+@describe("POST", "Sign a verdict", name="sign_release", body=SignOffIn, status=201, answer=SignOff, refuses=[409])
 def sign(request: Request, release_id: int) -> Response:
     """409 where what the person saw, by its digest, is no longer what the release rests on."""
     body = read_body(SignOffIn, request)
@@ -141,14 +126,7 @@ def sign(request: Request, release_id: int) -> Response:
 
 @resource(GET=READ, POST=RUN)
 @describe("GET", "What settling would cost", name="settle_plan", answer=Settle, refuses=[409])
-@describe(
-    "POST",
-    "Add the repeats that settle it",
-    name="settle",
-    body=SettleIn,
-    answer=Release,
-    refuses=[409],
-)
+@describe("POST", "Add the repeats that settle it", name="settle", body=SettleIn, answer=Release, refuses=[409])
 def settle(request: Request, release_id: int) -> Response:
     """GET: what settling would cost, null where repeats would not help. POST: the same numbers agree to it."""
     query.read(request, is_paged=False)

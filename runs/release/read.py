@@ -16,7 +16,6 @@ from django.urls import reverse
 
 from evalboard.contract import release as contract
 from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.errors import NotFound
 from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES
 from evalboard.wording.numbers import counted
 from evalboard.wording.release_names import verdict_name
@@ -29,6 +28,7 @@ from runs.release.read_gates import read_gates
 from runs.release.read_list import with_outcome
 from runs.release.settling import NO_PLANS, SettlePlans
 from runs.release.verdicts import Decided
+from runs.store import require_row
 
 OPEN = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 RUN_FACTS = ("run", "side", "candidates")  # facts of a warning that differ where the same holds for another run
@@ -47,9 +47,10 @@ def release_report(
     decided: what `verdicts.decide` returned, where it was just called; its gates are then not read again.
     """
     releases = with_outcome(ReleaseRecord.objects.filter(pk=release_id))
-    release = releases.select_related("policy", "verdict__policy", "created_by").annotate(now=Now()).first()
-    if release is None:
-        raise NotFound(f"There is no release {release_id}.")
+    release = require_row(
+        releases.select_related("policy", "verdict__policy", "created_by").annotate(now=Now()),
+        f"There is no release {release_id}.",
+    )
     verdict: Verdict | None = release.verdict
     document: dict[str, Any] = verdict.document if verdict else {}
     headline = document.get("headline_gate", 0)

@@ -12,11 +12,10 @@ from django.urls import reverse
 
 from evalboard.contract.release import ReleaseRow, SideNamed
 from evalboard.contract.run import RunRow
-from evalboard.core.errors import NotFound
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite, Verdict
 from runs.run import NEWEST_FIRST, model_name
 from runs.run import rows_of as run_rows_of
-from runs.store import newest_page
+from runs.store import newest_page, require_row
 
 UNSIGNED, VOID, EXPIRED = "unsigned", "void", "expired"
 DECIDED = {
@@ -136,9 +135,7 @@ class SuiteBadge:
 
 def suite_badge(slug: str) -> SuiteBadge:
     """Return what a suite's badge says. Raises NotFound."""
-    suite = Suite.objects.filter(slug=slug).first()
-    if suite is None:
-        raise NotFound(f"There is no suite {slug}.")
+    suite = require_row(Suite.objects.filter(slug=slug), f"There is no suite {slug}.")
     judged = GateRecord.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
     gate = judged.order_by("-release_id", "position").first()
     if gate is not None and gate.release.verdict is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.suite import default_policy
 from runs.baselines import current_baseline
 from runs.catalogue import OneNames, is_all_that_is_known, newest_policy
@@ -14,6 +14,7 @@ from runs.models import BaselineRecord, GateRecord, PolicyRecord, ReleaseRecord,
 from runs.pairs import draws_of
 from runs.release import verdict_inputs, verdicts
 from runs.run import label_problems
+from runs.store import require_row
 
 MAX_GATES = 50
 GATE_FIELDS = ("suite", "candidate", "baseline", "tier")
@@ -130,10 +131,9 @@ def _find_gate(gate: Mapping[str, Any], at: str) -> NewGate:
 
 
 def _run(run_id: int) -> RunRecord:
-    run = RunRecord.objects.select_related(*verdict_inputs.RUN).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(
+        RunRecord.objects.select_related(*verdict_inputs.RUN).filter(pk=run_id), f"There is no run {run_id}."
+    )
 
 
 def _refuse_unfit(gates: Sequence[NewGate]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 
 from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, RepeatsToAdd, SettlePlan
-from evalboard.core.errors import Conflict, NotFound
+from evalboard.core.errors import Conflict
 from evalboard.core.trace import pack_selection
 from evalboard.wording.numbers import counted
 from runs.catalogue import newer_stacks
@@ -22,6 +22,7 @@ from runs.models import GateRecord, ReleaseRecord, RepeatRecord, RunRecord, Sett
 from runs.release import verdict_inputs, verdicts
 from runs.release.targeted import choose_cases
 from runs.run import MAX_REPEATS, one_draw_refusal, put_to_work, store_in_turn
+from runs.store import require_row
 from runs.work import queue, refuse_if_nobody_can
 
 
@@ -46,9 +47,10 @@ def settle_plans(*, release_id: int, gates: Sequence[GateRecord] | None = None) 
     things are. There is no plan while a run is at work: its end decides anew. `gates`: of the release, where they were
     just read. Raises NotFound.
     """
-    release = ReleaseRecord.objects.select_related("verdict", "policy").filter(pk=release_id).first()
-    if release is None:
-        raise NotFound(f"There is no release {release_id}.")
+    release = require_row(
+        ReleaseRecord.objects.select_related("verdict", "policy").filter(pk=release_id),
+        f"There is no release {release_id}.",
+    )
     return _plans(release, gates)
 
 

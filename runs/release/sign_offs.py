@@ -13,6 +13,7 @@ from runs.access import roles
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdicts
 from runs.release.verdict_check import judge_again
+from runs.store import database_now
 
 MAX_NOTE = 2000
 MAX_WAIVER = timedelta(days=366)
@@ -49,7 +50,7 @@ def sign_release(
             "policy", "verdict__policy"
         )
         release = locked.get(pk=release_id)
-        now = _now()
+        now = database_now()
         _refuse_wrong_input(decision, note, expires_at, now)
         verdict = _present_verdict(release, input_digest)
         verdict_digest = sign_off_chain.verdict_digest(verdict)
@@ -79,14 +80,6 @@ def sign_release(
         row.digest = sign_off_chain.digest_of(row)
         row.save(force_insert=True)
     return row
-
-
-def _now() -> datetime:
-    """Return the time by the database's clock, as all times that are compared."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-    return now
 
 
 def _refuse_wrong_input(decision: str, note: str, expires_at: datetime | None, now: datetime) -> None:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, EvalboardError, NotFound
+from evalboard.core.errors import Conflict, EvalboardError
 from evalboard.core.release import FIRST_VERDICT_RULES, GateEvidence, judge_release
 from evalboard.core.suite import parse_policy
 from evalboard.wording.release import write_verdict
@@ -24,6 +24,7 @@ from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, RunRecord, 
 from runs.release import verdict_inputs
 from runs.release.verdict_history import list_history_warnings
 from runs.release.verdict_inputs import ReleaseInputs
+from runs.store import require_row
 from runs.webhooks import news
 
 logger = logging.getLogger(__name__)
@@ -129,10 +130,7 @@ def _is_signed(verdict: Verdict) -> bool:
 
 def _release(release_id: int) -> ReleaseRecord:
     rows = ReleaseRecord.objects.select_related("policy", "verdict__policy").defer("verdict__document")
-    release = rows.filter(pk=release_id).first()
-    if release is None:
-        raise NotFound(f"There is no release {release_id}.")
-    return release
+    return require_row(rows.filter(pk=release_id), f"There is no release {release_id}.")
 
 
 def _have_ended(gate: GateRecord) -> bool:

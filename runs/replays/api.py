@@ -35,7 +35,7 @@ class BodyReplayIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Replays of a run, newest first", name="replays", answer=Page[Replay], is_paged=True)
+@describe("GET", "Replays of a run, newest first", name="replays", answer=Page[Replay])
 @describe(
     "POST",
     "Decode one case again",
@@ -66,7 +66,6 @@ def _create(request: Request, run_id: int) -> Response:
     "Replays under the settings of production, newest first",
     name="production_replays",
     answer=Page[Replay],
-    is_paged=True,
 )
 @describe(
     "POST",

@@ -15,7 +15,7 @@ from evalboard.wording.replay import explain_replay, explain_result
 from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
 from runs.replays.read_production import chat_of, describe_production, describe_request
 from runs.replays.recorded import RunResponse, read_run_response
-from runs.store import newest_page
+from runs.store import newest_page, require_row
 from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 
 
@@ -74,9 +74,7 @@ def replay_state(replay_id: int) -> str:
     """Return what `replay_row` is made of, in short: equal texts, equal rows. Raises NotFound."""
     n_results = Func("results", function="jsonb_array_length", output_field=IntegerField())
     rows = ReplayRecord.objects.filter(pk=replay_id).annotate(n=n_results)
-    row = rows.values_list("status", "n", "error", "finished_at").first()
-    if row is None:
-        raise NotFound(f"There is no replay {replay_id}.")
+    row = require_row(rows.values_list("status", "n", "error", "finished_at"), f"There is no replay {replay_id}.")
     return "|".join(map(str, (replay_id, *row)))
 
 

@@ -11,12 +11,12 @@ from django.db import transaction
 from django.db.models import F
 
 from evalboard.core.compare import choose_shifts
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE, OBSERVED
 from evalboard.core.suite import read_chat_body
 from runs.models import Case, EndpointRecord, ProfileRecord, ReplayRecord, RunRecord, WorkerRecord
 from runs.run import named_endpoint, newest_profile
-from runs.store import storable
+from runs.store import require_row, storable
 from runs.work import Lease, Requests, lease_end, refuse_if_nobody_can, requests
 
 MAX_VARIANTS = 32  # each may be a start of the engine, and a worker does nothing else meanwhile
@@ -45,18 +45,20 @@ def create_replay(
     from a log or that others served, and ProfileRefused when every worker seen lately says that its hardware cannot
     honour the profile.
     """
-    run = RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(
+        RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id),
+        f"There is no run {run_id}.",
+    )
     if run.source_id is not None:
         raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; replay a run made here.")
     if run.is_reported:
         raise Conflict(
             f"Run {run_id} was served by others, and no engine here decodes it again; replay a run of an own endpoint."
         )
-    case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
-    if case is None:
-        raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
+    case = require_row(
+        Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id),
+        f"The suite of run {run_id} has no case {case_id}.",
+    )
     decoding = run.profile if profile is None else newest_profile(profile)
     repeat_row = run.repeats.filter(index=repeat).first()
     sizes, n_cases = sorted(set(batch_sizes)), run.suite_version.n_cases

@@ -18,11 +18,12 @@ from runs.run.read_cases import (
     search_case_indexes,
     search_cases,
 )
-from runs.run.read_judged import JudgedLine, judged
 from runs.run.read_list import (
     ANY_PIN_BROKEN,
     NEWEST_FIRST,
     PLACE_DIGITS,
+    JudgedLine,
+    judged,
     model_name,
     oldest_first,
     place_of,

@@ -71,7 +71,7 @@ class RepeatsIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Runs, newest first", name="runs", answer=Page[RunRow], query=FILTERS, is_paged=True)
+@describe("GET", "Runs, newest first", name="runs", answer=Page[RunRow], query=FILTERS)
 @describe(
     "POST",
     "Start a run",
@@ -159,7 +159,7 @@ def run_detail(request: Request, run_id: int) -> Response:
 
 
 @resource(POST=RUN)
-@describe("POST", "Cancel a run", name="cancel_run", body=Nothing, is_body_required=False, answer=Run, refuses=[409])
+@describe("POST", "Cancel a run", name="cancel_run", body=Nothing, answer=Run, refuses=[409])
 def cancel(request: Request, run_id: int) -> Response:
     read_body(Nothing, request)
     cancel_run(run_id=run_id)
@@ -167,15 +167,7 @@ def cancel(request: Request, run_id: int) -> Response:
 
 
 @resource(POST=RUN)
-@describe(
-    "POST",
-    "Complete a run",
-    name="complete_run",
-    body=Nothing,
-    is_body_required=False,
-    answer=Run,
-    refuses=[409, 422],
-)
+@describe("POST", "Complete a run", name="complete_run", body=Nothing, answer=Run, refuses=[409, 422])
 def complete(request: Request, run_id: int) -> Response:
     read_body(Nothing, request)
     complete_run(run_id=run_id)
@@ -194,14 +186,7 @@ CASE_FILTERS = {"only": one_of(ONLY), "query": text("part of a case's id, prompt
 
 
 @resource(GET=READ)
-@describe(
-    "GET",
-    "Cases of a run over its repeats",
-    name="cases",
-    answer=Page[contract.CaseOfRun],
-    query=CASE_FILTERS,
-    is_paged=True,
-)
+@describe("GET", "Cases of a run over its repeats", name="cases", answer=Page[contract.CaseOfRun], query=CASE_FILTERS)
 def case_list(request: Request, run_id: int) -> Response:
     sent = query.read(request, CASE_FILTERS)
     only = query.choice(sent, "only", ONLY)
@@ -219,7 +204,6 @@ RESPONSE_FILTERS = {"case": text("a case id"), "repeat": WHOLE}
     name="responses",
     answer=Page[contract.Response],
     query=RESPONSE_FILTERS,
-    is_paged=True,
 )
 def response_list(request: Request, run_id: int) -> Response:
     sent = query.read(request, RESPONSE_FILTERS)
@@ -237,7 +221,6 @@ STRAY_FILTERS = {"bucket": whole("its id")}
     name="strays",
     answer=Page[StrayResponse],
     query=STRAY_FILTERS,
-    is_paged=True,
 )
 def stray_list(request: Request, run_id: int) -> Response:
     sent = query.read(request, STRAY_FILTERS)

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from evalboard.contract import run as contract
@@ -264,7 +263,7 @@ def _progress(facts: RunFacts) -> contract.Progress:
     run = facts.run
     rate = eta = None
     if run.started_at is not None:
-        began = _last_start(facts, run.started_at)
+        began = max([run.started_at, *(event.at for event in facts.events if event.code == "repeats_added")])
         before = sum(repeat.n_done for repeat in facts.every if repeat.finished_at and repeat.finished_at <= began)
         seconds = ((run.finished_at or facts.now) - began).total_seconds()
         n_done = facts.n_decoded - before
@@ -284,10 +283,6 @@ def _eta_seconds(facts: RunFacts, rate: float | None) -> float | None:
     if any(repeat.work.n_finished for repeat in facts.every) and None not in paces:
         rate = sum(pace for pace in paces if pace)
     return (facts.n_total - facts.n_decoded) / rate if at_work and rate else None
-
-
-def _last_start(facts: RunFacts, started_at: datetime) -> datetime:
-    return max([started_at, *(event.at for event in facts.events if event.code == "repeats_added")])
 
 
 def _repeat(facts: RunFacts, repeat: RepeatFacts, lines: ShardLines) -> contract.Repeat:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.contract.response import CaseOfRun
-from evalboard.core.errors import NotFound
 from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from runs.models import Case, CaseColumns, CaseFrame, ResponseRecord, RunFiguresRecord, RunRecord
@@ -36,6 +35,7 @@ from runs.run.case_table import (
 from runs.run.mixed_cases import MixedCases, read_mixed_cases
 from runs.run.read_columns import read_columns
 from runs.run.read_facts import RunFacts
+from runs.store import require_row
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
 ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT_OUT, **BY_ENDING}
@@ -168,10 +168,10 @@ def case_indexes(run: RunRecord, *, query: str = "", only: str = "") -> list[int
 
 
 def _run(run_id: int) -> RunRecord:
-    run = RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(
+        RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id),
+        f"There is no run {run_id}.",
+    )
 
 
 def _read(run: RunRecord) -> _StoredCases:

@@ -16,7 +16,6 @@ from django.db.models.functions import Now
 
 from evalboard.contract.figures import RunFigures
 from evalboard.contract.run import Ahead, Twin
-from evalboard.core.errors import NotFound
 from evalboard.core.trace import NOTABLE
 from runs import models
 from runs.health import doorbell_problem
@@ -37,7 +36,7 @@ from runs.run.read_list import RELATED
 from runs.run.read_shards import RepeatWork, read_work
 from runs.run.read_state import RunState
 from runs.run.read_strays import FirstStrays, first_strays
-from runs.store import NOT_IN_LOG
+from runs.store import NOT_IN_LOG, require_row
 from runs.work import find_uncertified, shards_ahead
 
 EVENTS_SHOWN = 200
@@ -237,9 +236,9 @@ def _remembered(run_id: int, settled: str) -> Settled:  # the state is the key a
 
 def _read_settled(run_id: int) -> Settled:
     related = ("endpoint", "profile", "created_by", "source")
-    run = RunRecord.objects.select_related(*related).annotate(now=Now()).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(
+        RunRecord.objects.select_related(*related).annotate(now=Now()).filter(pk=run_id), f"There is no run {run_id}."
+    )
     # Apart from the run: the fewer joins, the sooner a statement is planned.
     run.suite_version = SuiteVersionRecord.objects.select_related("suite__policy").get(pk=run.suite_version_id)
     linked = RepeatRecord.engine_processes.through.objects.filter(repeat__run=run).values("engineprocess")

@@ -12,7 +12,7 @@ from evalboard.contract.draws import Draws
 from evalboard.contract.parts import Done
 from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import BucketRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.models import BucketRecord, GateRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from runs.pairs import pair_facts
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NOT_IN_LOG
@@ -40,6 +40,16 @@ class _RunDetails:
     n_done: int = 0
     n_targeted: int = 0
     pins_held: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLine:
+    """One release that a run is part of. `verdict` is "" until it is decided; `suite` is that of the gate."""
+
+    release_id: int
+    verdict: str
+    is_candidate: bool
+    suite: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,3 +252,20 @@ def model_name(run: RunRecord) -> str:
     other = run.model_override or {}
     named = other.get("repo") or other.get("path") or ""
     return named.rstrip("/").rsplit("/", 1)[-1] or run.endpoint.model_name
+
+
+def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:
+    """Return lines by run: first those in which it was the candidate, and of each kind the newest release first."""
+    wanted = set(run_ids)
+    if not wanted:
+        return {}
+    by_run: dict[int, list[JudgedLine]] = defaultdict(list)
+    gates = GateRecord.objects.filter(Q(candidate_run__in=wanted) | Q(baseline_run__in=wanted)).order_by(
+        "-release_id", "position"
+    )
+    rows = gates.values_list("release", "release__verdict__word", "candidate_run", "baseline_run", "suite__slug")
+    for release, word, candidate, baseline, suite in rows:
+        for run_id, is_candidate in ((candidate, True), (baseline, False)):
+            if run_id in wanted:
+                by_run[run_id].append(JudgedLine(release, word or "", is_candidate, suite))
+    return {run_id: tuple(sorted(lines, key=lambda line: not line.is_candidate)) for run_id, lines in by_run.items()}

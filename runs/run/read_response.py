@@ -23,7 +23,7 @@ from evalboard.core.trace import (
 from evalboard.wording.clock import describe_clock, describe_worker_clock
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.pairs import pair_facts, stored_words
-from runs.store import read_scored
+from runs.store import read_scored, require_row
 
 WINDOW = 400  # positions on a page: a browser takes seconds for those of a long trace
 CHART_STEMS = 300  # of a chart of margins
@@ -226,20 +226,17 @@ def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
 
 
 def _find(run_id: int, repeat: int, case_id: str) -> _StoredResponse:
-    run = RunRecord.objects.select_related("suite_version").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    case = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id).first()
-    if case is None:
-        raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
-    response = (
+    run = require_row(RunRecord.objects.select_related("suite_version").filter(pk=run_id), f"There is no run {run_id}.")
+    case = require_row(
+        Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id),
+        f"The suite of run {run_id} has no case {case_id}.",
+    )
+    response = require_row(
         ResponseRecord.objects.filter(repeat__run=run, repeat__index=repeat, case_index=case.index)
         .select_related("repeat", *SERVED_BY)
-        .defer(*NOT_READ)
-        .first()
+        .defer(*NOT_READ),
+        f"Run {run_id} has no response to case {case_id} in repeat {repeat} yet.",
     )
-    if response is None:
-        raise NotFound(f"Run {run_id} has no response to case {case_id} in repeat {repeat} yet.")
     beside = FilteredRelation("responses", condition=Q(responses__case_index=case.index))
     decodes_it = Q(cases=None) | Q(beside__isnull=False)  # a targeted repeat only where it was to
     repeats = RepeatRecord.objects.filter(run=run).annotate(beside=beside).filter(decodes_it).order_by("index")

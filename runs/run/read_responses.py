@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 
 from evalboard.contract import response as contract
 from evalboard.contract.base import finite
-from evalboard.core.errors import NotFound
 from evalboard.core.stats import UNKNOWN_CHANCE
 from evalboard.core.trace import unpack_chances
 from runs.models import Case, CaseColumns, RepeatRecord, ResponseRecord, RunRecord
 from runs.run.read_response import NOT_READ, SERVED_BY, response_row
-from runs.store import ScoredCase, read_scored
+from runs.store import ScoredCase, read_scored, require_row
 
 
 def response_rows(
@@ -29,9 +28,7 @@ def response_rows(
 
     Raises NotFound for a run or case that is not there.
     """
-    run = RunRecord.objects.select_related("suite_version").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(RunRecord.objects.select_related("suite_version").filter(pk=run_id), f"There is no run {run_id}.")
     n_cases = run.suite_version.n_cases
     only_case = None if case_id is None else _case_index(run, case_id)
     repeats = RepeatRecord.objects.filter(run=run).order_by("index").values_list("id", "index")
@@ -107,7 +104,4 @@ def _flip_chances(run: RunRecord) -> NDArray[np.float32]:
 
 def _case_index(run: RunRecord, case_id: str) -> int:
     cases = Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id)
-    index = cases.values_list("index", flat=True).first()
-    if index is None:
-        raise NotFound(f"The suite of run {run.pk} has no case {case_id}.")
-    return index
+    return require_row(cases.values_list("index", flat=True), f"The suite of run {run.pk} has no case {case_id}.")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from evalboard.contract.bucket import StrayResponse
 from evalboard.contract.run import RunWarning
-from evalboard.core.errors import NotFound
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import BucketRecord, Case, RunRecord, Stray
+from runs.store import require_row
 
 STRAYS_SHOWN = 100  # of a bucket, with the run
 
@@ -71,10 +71,7 @@ def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
 
 
 def _run(run_id: int) -> RunRecord:
-    run = RunRecord.objects.filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(RunRecord.objects.filter(pk=run_id), f"There is no run {run_id}.")
 
 
 def _named(suite_version_id: int, strays: Iterable[Stray]) -> tuple[StrayResponse, ...]:

@@ -31,7 +31,7 @@ from runs.models import (
     SuiteVersionRecord,
 )
 from runs.pairs import draws_of, planned_draws
-from runs.store import history, take_as_long_as_it_takes
+from runs.store import history, require_row, take_as_long_as_it_takes
 from runs.work import dispatch, queue, refuse_if_nobody_can, rollup
 
 MAX_LABELS = 20
@@ -265,10 +265,7 @@ def _gates(run: RunRecord) -> "QuerySet[GateRecord]":
 
 def locked(run_id: int) -> RunRecord:
     """Return the run, its row locked until the transaction ends. Raises NotFound."""
-    run = RunRecord.objects.select_for_update(no_key=True).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return require_row(RunRecord.objects.select_for_update(no_key=True).filter(pk=run_id), f"There is no run {run_id}.")
 
 
 def shard_size(n_cases: int, group_size: int | None) -> int:
@@ -313,9 +310,9 @@ def _in_order(run: RunRecord, repeat: RepeatRecord, slices: Sequence[Sequence[in
 
 def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
     """Return a suite's version, its newest where none is named. Raises NotFound."""
-    suite = Suite.objects.filter(slug=slug).first()
-    if suite is None:
-        raise NotFound(f"There is no suite {slug}; push it with `evalboard suite push`.")
+    suite = require_row(
+        Suite.objects.filter(slug=slug), f"There is no suite {slug}; push it with `evalboard suite push`."
+    )
     versions = suite.versions.select_related("suite", "scorer")
     version = versions.order_by("-number").first() if number is None else versions.filter(number=number).first()
     if version is None:
@@ -325,18 +322,17 @@ def named_suite_version(slug: str, number: int | None) -> SuiteVersionRecord:
 
 def named_endpoint(slug: str) -> EndpointRecord:
     """Return the endpoint of a slug. Raises NotFound."""
-    endpoint = EndpointRecord.objects.filter(slug=slug).first()
-    if endpoint is None:
-        raise NotFound(f"There is no endpoint {slug}; the settings page lists them.")
-    return endpoint
+    return require_row(
+        EndpointRecord.objects.filter(slug=slug), f"There is no endpoint {slug}; the settings page lists them."
+    )
 
 
 def newest_profile(slug: str) -> ProfileRecord:
     """Return the newest version of a profile. Raises NotFound."""
-    newest = ProfileRecord.objects.filter(slug=slug).order_by("-version").first()
-    if newest is None:
-        raise NotFound(f"There is no profile {slug}; the settings page lists them.")
-    return newest
+    return require_row(
+        ProfileRecord.objects.filter(slug=slug).order_by("-version"),
+        f"There is no profile {slug}; the settings page lists them.",
+    )
 
 
 def _seed_problems(seed: int | None, drawn: Draws, default: Draws) -> dict[str, str]:

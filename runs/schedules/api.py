@@ -51,7 +51,7 @@ class ScheduleIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Schedules, the one that is due next first", name="schedules", answer=Page[Schedule], is_paged=True)
+@describe("GET", "Schedules, the one that is due next first", name="schedules", answer=Page[Schedule])
 @describe(
     "POST",
     "Start runs or probes at set times",
@@ -95,7 +95,6 @@ def schedule_detail(request: Request, schedule_id: int) -> Response:
     "Start nothing more of a schedule until it is resumed",
     name="pause_schedule",
     body=Nothing,
-    is_body_required=False,
     answer=Schedule,
 )
 def pause(request: Request, schedule_id: int) -> Response:
@@ -105,14 +104,7 @@ def pause(request: Request, schedule_id: int) -> Response:
 
 
 @resource(POST=RUN)
-@describe(
-    "POST",
-    "Go on with a schedule from its next due time",
-    name="resume_schedule",
-    body=Nothing,
-    is_body_required=False,
-    answer=Schedule,
-)
+@describe("POST", "Go on with a schedule from its next due time", name="resume_schedule", body=Nothing, answer=Schedule)
 def resume(request: Request, schedule_id: int) -> Response:
     read_body(Nothing, request)
     schedules.resume_schedule(schedule_id=schedule_id)

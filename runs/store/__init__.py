@@ -7,7 +7,7 @@ from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
-from runs.store.statements import limit_statements, newest_page, storable, take_as_long_as_it_takes
+from runs.store.statements import limit_statements, newest_page, require_row, storable, take_as_long_as_it_takes
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, packed_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import BlockSlot, Key
@@ -43,6 +43,7 @@ __all__ = [
     "packed_digest",
     "plain_http_problem",
     "read_scored",
+    "require_row",
     "storable",
     "stored_columns",
     "stored_traces",

@@ -8,8 +8,9 @@ from django.db import connection, connections
 from django.db.models import QuerySet
 
 from evalboard.core.document import storable
+from evalboard.core.errors import NotFound
 
-__all__ = ["limit_statements", "newest_page", "storable", "take_as_long_as_it_takes"]
+__all__ = ["limit_statements", "newest_page", "require_row", "storable", "take_as_long_as_it_takes"]
 
 Row = TypeVar("Row")
 
@@ -46,3 +47,11 @@ def newest_page(
         return make_rows(records.filter(pk__gt=before).order_by("id")[:limit])[::-1]
     older = records if after is None else records.filter(pk__lt=after)
     return make_rows(older.order_by("-id")[:limit])
+
+
+def require_row(rows: "QuerySet[Any, Row]", missing: str) -> Row:
+    """Return the first row. Raises NotFound with the sentence `missing` where there is none."""
+    row = rows.first()
+    if row is None:
+        raise NotFound(missing)
+    return row

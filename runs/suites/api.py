@@ -34,7 +34,7 @@ VERSION = {"version": whole("the newest, unless given")}
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Suites", name="suites", answer=Page[SuiteRow], is_paged=True)
+@describe("GET", "Suites", name="suites", answer=Page[SuiteRow])
 @describe(
     "POST",
     "Store a suite: a new version, or the one that has this content already",
@@ -84,13 +84,7 @@ def suite_detail(request: Request, slug: str) -> Response:
 
 
 @resource(GET=READ)
-@describe(
-    "GET",
-    "Versions, newest first",
-    name="suite_versions",
-    answer=Page[SuiteVersionRow],
-    is_paged=True,
-)
+@describe("GET", "Versions, newest first", name="suite_versions", answer=Page[SuiteVersionRow])
 def version_list(request: Request, slug: str) -> Response:
     query.read(request)
     suite_reads.suite_version(slug)
@@ -104,7 +98,6 @@ def version_list(request: Request, slug: str) -> Response:
     name="suite_history",
     answer=Page[HistoryRow],
     query=VERSION,
-    is_paged=True,
 )
 def history(request: Request, slug: str) -> Response:
     """Answer the runs of one suite version, the newest unless `?version=` names another."""

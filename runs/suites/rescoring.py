@@ -12,7 +12,7 @@ from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
 from runs.models import Case, EndpointRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
 from runs.run import named_endpoint
-from runs.store import changes, history, take_as_long_as_it_takes
+from runs.store import changes, history, require_row, take_as_long_as_it_takes
 from runs.suites.suites import store_scorer
 from runs.work import rollup
 from runs.work.endings import settle_endings
@@ -29,9 +29,9 @@ def rescore_run(
     what is not named stays as the suite has it. Raises InvalidInput with fields, NotFound, or
     Conflict while no repeat has ended.
     """
-    run = RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    run = require_row(
+        RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id), f"There is no run {run_id}."
+    )
     stored = run.suite_version.scorer.spec
     known_ids = set(
         Case.objects.filter(suite_version=run.suite_version, case_id__in=cases or {}).values_list("case_id", flat=True)

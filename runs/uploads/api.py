@@ -42,9 +42,7 @@ class WholeIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe(
-    "GET", "Suites that were sent in parts, newest first", name="uploads", answer=Page[Upload], query=OWN, is_paged=True
-)
+@describe("GET", "Suites that were sent in parts, newest first", name="uploads", answer=Page[Upload], query=OWN)
 @describe(
     "POST",
     "Begin a suite that is sent in parts",

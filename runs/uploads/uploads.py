@@ -13,9 +13,10 @@ from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, InvalidInput, NotFound, Refused
+from evalboard.core.errors import Conflict, InvalidInput, Refused
 from evalboard.core.suite import parse_head
 from runs.models import UploadPartRecord, UploadRecord
+from runs.store import require_row
 
 MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
 MAX_BYTES = 2**31
@@ -117,10 +118,10 @@ def forget_old_uploads() -> None:
 
 
 def _locked(upload_id: int) -> UploadRecord:
-    upload = UploadRecord.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload_id).first()
-    if upload is None:
-        raise NotFound(f"There is no upload {upload_id}.")
-    return upload
+    return require_row(
+        UploadRecord.objects.select_for_update(no_key=True, of=("self",)).filter(pk=upload_id),
+        f"There is no upload {upload_id}.",
+    )
 
 
 def _refuse_others(upload: UploadRecord, user: Any) -> None:

@@ -22,7 +22,7 @@ class WebhookIn(Strict):
 
 
 @resource(GET=ADMIN, POST=ADMIN)
-@describe("GET", "Webhooks, each with its last messages", name="webhooks", answer=Page[Webhook], is_paged=True)
+@describe("GET", "Webhooks, each with its last messages", name="webhooks", answer=Page[Webhook])
 @describe(
     "POST",
     "Tell an address of events; the secret that signs is shown this once",
@@ -52,14 +52,7 @@ def webhook_detail(request: Request, webhook_id: int) -> Response:
 
 
 @resource(POST=ADMIN)
-@describe(
-    "POST",
-    "Switch a webhook on again after failures",
-    name="switch_webhook_on",
-    body=Nothing,
-    is_body_required=False,
-    answer=Webhook,
-)
+@describe("POST", "Switch a webhook on again after failures", name="switch_webhook_on", body=Nothing, answer=Webhook)
 def switch_on(request: Request, webhook_id: int) -> Response:
     read_body(Nothing, request)
     webhooks.switch_on(webhook_id=webhook_id)
@@ -72,7 +65,6 @@ def switch_on(request: Request, webhook_id: int) -> Response:
     "Send a message that tells of nothing, to see whether it arrives",
     name="send_webhook_test",
     body=Nothing,
-    is_body_required=False,
     status=202,
     answer=Webhook,
     refuses=[409],

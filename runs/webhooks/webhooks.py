@@ -15,6 +15,7 @@ from django.db import transaction
 from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.models import OutboxMessage, WebhookRecord
+from runs.store import require_row
 from runs.webhooks.web_address import host_problem
 
 # What each event tells of, for people; docs/webhooks.md has the payloads.
@@ -85,9 +86,9 @@ def delete_webhook(*, webhook_id: int) -> None:
 @transaction.atomic
 def switch_on(*, webhook_id: int) -> WebhookRecord:
     """Tell a webhook again that was switched off after failures; what it missed is not sent. Raises NotFound."""
-    webhook = WebhookRecord.objects.select_for_update().filter(pk=webhook_id).first()
-    if webhook is None:
-        raise NotFound(f"There is no webhook {webhook_id}.")
+    webhook = require_row(
+        WebhookRecord.objects.select_for_update().filter(pk=webhook_id), f"There is no webhook {webhook_id}."
+    )
     webhook.is_active, webhook.n_failures, webhook.last_error = True, 0, ""
     webhook.save(update_fields=["is_active", "n_failures", "last_error"])
     return webhook
@@ -95,9 +96,7 @@ def switch_on(*, webhook_id: int) -> WebhookRecord:
 
 def send_test(*, webhook_id: int) -> OutboxMessage:
     """Write a message that tells of nothing, to see whether it arrives. Raises NotFound, or Conflict where off."""
-    webhook = WebhookRecord.objects.filter(pk=webhook_id).first()
-    if webhook is None:
-        raise NotFound(f"There is no webhook {webhook_id}.")
+    webhook = require_row(WebhookRecord.objects.filter(pk=webhook_id), f"There is no webhook {webhook_id}.")
     if not webhook.is_active:
         raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
     message = _message(webhook, TEST, {"url": page_url("/settings/webhooks/")}, "This webhook works.")
