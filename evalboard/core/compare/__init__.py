@@ -61,6 +61,7 @@ from evalboard.core.compare.sides import (
     Indexes,
     ScoredAnswer,
     Side,
+    find_draws,
     read_side_draws,
 )
 from evalboard.core.compare.traced_text import TracedText, WordsById, distance_tables, find_parting
@@ -131,6 +132,7 @@ __all__ = [
     "find_continuation",
     "find_divergence",
     "find_divergences",
+    "find_draws",
     "find_not_greedy",
     "find_parting",
     "find_text_divergence",
