@@ -180,6 +180,7 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
         marks_candidate=_marks(inputs.candidate, release)[judged][:, gate.candidate.places],
         assumed=[name for name, side in sides if release.nothing_caches and side.effective.is_one_answer],
         independent=[name for name, side in sides if side.usual is not None],
+        one_answer=[name for name, side in sides if side.effective.is_one_answer],
         first_differs=[name for name, side in sides if side.effective.does_first_differ],
         loads_baseline=loads.baseline,
         loads_candidate=loads.candidate,

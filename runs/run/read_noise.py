@@ -1,7 +1,7 @@
 """How much a run's score moves with nothing changed, bucket by bucket, out of its columns."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,17 +9,15 @@ from numpy.typing import NDArray
 from evalboard.contract.base import Note
 from evalboard.contract.bucket import Metric, Noise, Resolution, VarianceSplit
 from evalboard.core import scoring
-from evalboard.core.compare import is_steady_batch
+from evalboard.core.compare import find_draws, is_steady_batch
 from evalboard.core.stats import (
     ASSUMED_CHURN,
     CONFIDENCE_LEVEL,
     OVERDISPERSED_BELOW,
     Marks,
-    SideAnswers,
     count_draws,
     count_unstable,
     disagreement_rate,
-    effective_draws,
     expected_range_points,
     is_left_out,
     is_likely_flip,
@@ -198,19 +196,22 @@ def _mark_copies(
     texts, traces, marks = (
         np.stack([one for one in kind if one is not None], axis=1) for kind in zip(*columns, strict=True)
     )
-    answers = SideAnswers(
+    find = partial(
+        find_draws,
+        batch_classes=[bucket.batch_class],
+        draws=drawn,
         texts=texts,
         traces=traces,
         is_there=mine,
         marks=marks,
-        draws=drawn,
-        is_steady=is_steady_batch(bucket.batch_class, are_batches_equal=not drawn.may_sample),
         find_company=None if run.is_reported else lambda: copies.find_company(run, find_ids()),
     )
-    effective = effective_draws(answers)
-    if effective.is_one_answer and run.is_reported:
-        usual = [repeat for repeat, _ in copies.find_usual([run])[run.pk]]
-        effective = effective_draws(replace(answers, usual=copies.read_usual(usual, slice(None))))
+    effective = find()
+    if run.is_reported and (effective.marks != marks).any():
+        packed = RepeatRecord.objects.filter(run=run, cases=None).exclude(columns=None)
+        if copies.needs_usual(run, list(packed.values_list("columns__digest", flat=True))):
+            usual = [repeat for repeat, _ in copies.find_usual([run])[run.pk]]
+            effective = find(usual=copies.read_usual(usual, slice(None)))
     return effective.marks
 
 

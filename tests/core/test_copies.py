@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
+from evalboard.core.compare import find_draws
 from evalboard.core.stats import (
     EffectiveDraws,
     SideAnswers,
@@ -70,6 +71,38 @@ def test_two_answers_given_again_are_two_draws() -> None:
     texts = drawn()
     texts[:, 2:4], texts[:, 4] = texts[:, :2], texts[:, 0]
     assert effective_draws(answers(texts)).n_draws == 2
+
+
+@pytest.mark.parametrize(("n_differing", "n_draws"), [(4, 5), (5, 3)])
+def test_two_pairs_of_copies_show_in_five_cases(n_differing: int, n_draws: int) -> None:
+    """One pair alone would take eight."""
+    texts = np.zeros((N_CASES, 5), np.int64)
+    # The repeat without a copy goes with one pair or the other.
+    texts[:5] = [[0, 1, 0, 1, 0], [0, 1, 0, 1, 1], [0, 1, 0, 1, 0], [1, 0, 1, 0, 0], [0, 1, 0, 1, 1]]
+    texts[n_differing:] = 0
+    found = effective_draws(answers(texts))
+    assert found.n_draws == pytest.approx(n_draws)
+    assert n_copied(found) == ([0] * 5 if n_draws == 5 else [0, 0, N_CASES, N_CASES, 0])
+
+
+def test_repeats_that_no_case_has_change_nothing_for_the_others() -> None:
+    texts = np.zeros((N_CASES, 5), np.int64)
+    texts[:3] = [[2, 0, 1, 2, 2], [2, 0, 1, 0, 0], [0, 0, 2, 2, 2]]
+    texts[3:6] = [[2, 2, 2, 0, 0], [2, 0, 2, 2, 2], [1, 0, 1, 2, 2]]
+    late = answers(np.insert(texts, [0, 0, 0], 7, axis=1))
+    late.is_there[:, :3] = False
+    assert n_copied(effective_draws(answers(texts))) == [0] * 5
+    assert n_copied(effective_draws(late)) == [0] * 8
+
+
+def test_one_rule_tells_a_run_and_a_comparison_which_batches_give_the_same_bits() -> None:
+    """An unknown temperature vouches for no batch class, on either page."""
+    side = answers(np.zeros((N_CASES, 5), np.int64))
+    names = ("texts", "traces", "is_there", "marks")
+    known = {name: getattr(side, name) for name in names}
+    greedy, unknown = Draws(0.0, is_external=True), Draws(None, is_external=True)
+    found = [find_draws(batch_classes=["alone"], draws=draws, **known) for draws in (greedy, unknown)]
+    assert [each.is_one_answer for each in found] == [False, True]
 
 
 def test_a_copy_that_differs_in_one_case_of_two_hundred_has_one_draw_more_there() -> None:

@@ -82,6 +82,7 @@ from evalboard.core.compare.sides import (
     Indexes,
     ScoredAnswer,
     Side,
+    find_draws,
     read_side_draws,
 )
 from evalboard.core.compare.stray_search import MIN_REPEATS, ReadRepeats, ServedRepeats, split_by_bucket
@@ -168,6 +169,7 @@ __all__ = [
     "find_continuation",
     "find_divergence",
     "find_divergences",
+    "find_draws",
     "find_not_greedy",
     "find_other_model",
     "find_parting",

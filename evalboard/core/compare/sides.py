@@ -6,7 +6,7 @@ The caller makes the sides and says how responses and traces are read. This modu
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,26 +120,27 @@ class Side:
     usual: Digests | None = None
 
     @property
+    def batch_classes(self) -> tuple[str, ...]:
+        """Those of the buckets that served the side."""
+        return tuple(self.known[bucket].batch_class for bucket in self.bucket_ids)
+
+    @property
     def is_steady(self) -> bool:
         """Whether the same bits come each time, of a batch class that no neighbour disturbs, with nothing drawn."""
-        classes = [self.known[bucket].batch_class for bucket in self.bucket_ids]
-        is_steady = bool(classes) and all(is_steady_batch(each, are_batches_equal=True) for each in classes)
-        return is_steady and not self.draws.may_sample
+        return are_bits_steady(self.batch_classes, self.draws)
 
     @cached_property
     def effective(self) -> EffectiveDraws:
         """Which of the answers are draws; its marks have `copies` beside those of `marks`."""
-        return effective_draws(
-            SideAnswers(
-                texts=self.texts,
-                traces=self.traces,
-                is_there=self.is_there,
-                marks=self.marks,
-                draws=self.draws,
-                is_steady=self.is_steady,
-                find_company=None if self.is_reported else self.find_company,
-                usual=self.usual,
-            )
+        return find_draws(
+            batch_classes=self.batch_classes,
+            draws=self.draws,
+            texts=self.texts,
+            traces=self.traces,
+            is_there=self.is_there,
+            marks=self.marks,
+            find_company=None if self.is_reported else self.find_company,
+            usual=self.usual,
         )
 
     def find_company(self) -> Sequence[Hashable]:
@@ -162,6 +163,21 @@ class Side:
         """The draws of the repeats that were scored, and what they are."""
         places = list(self.ended)
         return read_side_draws(self.scores[:, places], self.effective.marks[:, places], self.draws)
+
+
+def are_bits_steady(batch_classes: Sequence[str], draws: Draws) -> bool:
+    """Tell whether the same bits come each time, of batch classes that no neighbour disturbs, with nothing drawn."""
+    is_steady = bool(batch_classes) and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes)
+    return is_steady and not draws.may_sample
+
+
+def find_draws(*, batch_classes: Sequence[str], draws: Draws, **answers: Any) -> EffectiveDraws:
+    """Tell which answers are draws, for comparisons, verdicts and a run's own noise alike.
+
+    answers: the other fields of `SideAnswers`.
+    """
+    is_steady = are_bits_steady(batch_classes, draws)
+    return effective_draws(SideAnswers(draws=draws, is_steady=is_steady, **answers))
 
 
 def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:

@@ -41,7 +41,6 @@ from evalboard.core.stats import (
     is_left_out,
     is_pass_fail,
     is_range5_over,
-    is_repeat_of_draws,
     jackknife,
     make_estimate,
     make_mark,
@@ -306,16 +305,13 @@ def _copies(question: GateQuestion) -> Iterator[CopiedSide]:
     for (side, marks), scores in zip(sides, (question.baseline, question.candidate), strict=True):
         is_copy = np.zeros(scores.shape, np.bool_) if marks is None else (marks & make_mark([COPIED])) != 0
         if (n_cases := int(np.count_nonzero(is_copy.any(axis=1)))) and marks is not None:
-            is_fresh = ~np.isnan(scores) & ~is_left_out(marks)
-            repeats = is_repeat_of_draws(~is_fresh, ~np.isnan(scores))
-            is_one = 2 * n_cases > len(scores) and int(np.count_nonzero(repeats)) == 1
             yield CopiedSide(
                 side=side,
                 n_repeats=scores.shape[1],
-                n_draws=count_draws(is_fresh),
+                n_draws=count_draws(~np.isnan(scores) & ~is_left_out(marks)),
                 n_cases=n_cases,
                 n_total=len(scores),
-                is_one_answer=is_one,
+                is_one_answer=side in question.one_answer,
                 is_checked=side in question.independent,
                 does_first_differ=side in question.first_differs,
             )

@@ -39,7 +39,8 @@ class GateQuestion:
     repeat, NaN where missing. draws_*: what those repeats are, their indexes by column. marks_*: what the answers
     are that are no draws, as core.stats.EffectiveDraws has marks; None where all are. assumed: the sides of which a
     person says that nothing caches there, so that their equal repeats count. independent: the sides of which there is
-    an independent run. first_differs: the sides whose later repeats are copies of each other and not of the first.
+    an independent run. one_answer: the sides of which all repeats are one answer given again; first_differs: those
+    whose later repeats are copies of each other and not of the first.
     loads_*: the batch sizes, or
     calls in flight, of each repeat, by column, as loads_counted says; none where nobody knows them. is_in_turn: the
     repeats of both sides ended in turn, within span_hours, which is None where nobody knows. are_apart: it is known
@@ -66,6 +67,7 @@ class GateQuestion:
     marks_candidate: Marks | None = None
     assumed: Sequence[str] = ()
     independent: Sequence[str] = ()
+    one_answer: Sequence[str] = ()
     first_differs: Sequence[str] = ()
     loads_baseline: Sequence[SizeCounts] = ()
     loads_candidate: Sequence[SizeCounts] = ()

@@ -2,12 +2,14 @@
 
 A repeat that was asked for is not always one that was drawn: a prefix cache, a response cache or the same batch every
 time gives an earlier answer again. Equal answers alone show nothing, since honest repeats of a stable case are equal.
-So whole repeats are judged. Noise, marks, verdicts and the test for one computation all use `effective_draws`.
+So whole repeats are judged (`effective_draws`), for noise, marks and verdicts; the test for one computation has the
+other side to compare each case with (`find_samples`).
 """
 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +101,22 @@ def effective_draws(side: SideAnswers) -> EffectiveDraws:
     )
 
 
+def find_samples(are_alike: Bools, n_ours: int) -> Bools:
+    """Return bool[n, k], which answers of a case count in the test for one computation.
+
+    That test is told by distances between answers, and not by how often they agree. So it takes each case by itself,
+    with the other side in place of an independent run: an answer that one side gave more than once and the other never
+    gave counts once. One that both gave is what the case usually comes to, and all its repeats count. are_alike: as in
+    `average_distances`.
+    """
+    k = are_alike.shape[1]
+    is_ours = np.arange(k) < n_ours
+    is_other_side = is_ours[:, None] != is_ours
+    is_first = np.argmax(are_alike & ~is_other_side, axis=2) == np.arange(k)
+    counts: Bools = is_first | (are_alike & is_other_side).any(axis=2)
+    return counts
+
+
 def _number_answers(side: SideAnswers, is_fresh: Bools) -> Codes:
     """Return int64[n, k]: for each answer the first repeat of its case that gave it.
 
@@ -136,7 +154,9 @@ def _find_groups(codes: Codes, find_company: Callable[[], Sequence[Hashable]] | 
     if k > MIN_FIRST_ALONE and len(differing) >= MIN_FIRST_ALONE and not apart[1:, 1:].any():
         return [later]
     steps = [group for group in _merge(apart, limit, every=True) if _chance(differing, group) < MAX_COPY_CHANCE]
-    return [group for group in steps if not any(set(group) < set(other) for other in steps)]
+    if steps:
+        return [group for group in steps if not any(set(group) < set(other) for other in steps)]
+    return _find_two_pairs(apart, differing, limit)
 
 
 def _merge(apart: Codes, limit: float, *, every: bool = False) -> list[tuple[int, ...]]:
@@ -164,13 +184,42 @@ def _chance(codes: Codes, group: tuple[int, ...]) -> float:
     """
     k, size = codes.shape[1], len(group)
     ways = np.array([math.comb(n, size) for n in range(k + 1)], np.float64)
-    n_alike = np.stack([np.count_nonzero(codes == repeat, axis=1) for repeat in range(k)], axis=1)
-    agrees = ways[n_alike].sum(axis=1) / ways[k]
+    agrees = ways[_count_alike(codes)].sum(axis=1) / ways[k]
     chosen = codes[:, group]
     n_apart = int(np.count_nonzero((chosen != chosen[:, :1]).any(axis=1)))
+    return float(_few_apart(agrees, n_apart) * ways[k])
+
+
+def _find_two_pairs(apart: Codes, codes: Codes, limit: float) -> list[tuple[int, ...]]:
+    """Return the nearest pair of repeats and the nearest among the others, if both agree as no two pairs do by chance.
+
+    Two pairs show copies by half of the cases that one pair takes. The chance is as in `_chance`, over all two pairs.
+    """
+    k = len(apart)
+    pairs: list[tuple[int, ...]] = sorted(combinations(range(k), 2), key=lambda pair: apart[pair])
+    chosen = [pairs[0], *(pair for pair in pairs if not set(pair) & set(pairs[0]))][:2]
+    if len(chosen) < 2 or apart[chosen[1]] > limit:
+        return []
+    n_pairs, n_others = (
+        np.array([math.comb(max(n - gone, 0), 2) for n in range(k + 1)], np.float64) for gone in (0, 2)
+    )
+    ways = n_pairs[_count_alike(codes)]
+    both = (ways.sum(axis=1) ** 2 - (ways**2).sum(axis=1) + (ways * n_others[_count_alike(codes)]).sum(axis=1)) / 2
+    n_ways = n_pairs[k] * n_others[k] / 2
+    is_apart = np.any([codes[:, ours] != codes[:, theirs] for ours, theirs in chosen], axis=0)
+    return chosen if _few_apart(both / n_ways, int(is_apart.sum())) * n_ways < MAX_COPY_CHANCE else []
+
+
+def _count_alike(codes: Codes) -> Codes:
+    """Return int64[n, a]: how many repeats of a case gave each of its answers, which codes number."""
+    return np.stack([np.count_nonzero(codes == answer, axis=1) for answer in range(codes.max() + 1)], axis=1)
+
+
+def _few_apart(agrees: NDArray[np.float64], n_apart: int) -> float:
+    """Return the chance of at most n_apart cases apart, where each agrees with a chance of its own."""
     chances = np.zeros(n_apart + 1)
     chances[0] = 1.0
     for agree in agrees.tolist():
         chances[1:] = chances[1:] * agree + chances[:-1] * (1 - agree)
         chances[0] *= agree
-    return float(chances.sum() * ways[k])
+    return float(chances.sum())

@@ -4,7 +4,7 @@ The distance of two responses is the mean square of the top-2 gap shift D over t
 (docs/divergence.md). Where both sides draw from one computation with like noise, the distance across them is on
 average the mean of the distances within. Where one side is quieter, it may repeat one and the same draw of the other's
 noise; the distance across is then at most that within the noisier side. The case is the unit: its repeats count once.
-An answer that was given again is no second draw of the noise: copies among a case's repeats count once.
+An answer that was given again is no second draw of the noise (`copies.find_samples`).
 """
 
 import math
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.compare import OneComputation
+from evalboard.core.stats.copies import find_samples
 from evalboard.core.stats.quantiles import normal_cdf
 
 Distances = NDArray[np.float64]
@@ -93,21 +94,6 @@ def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Di
         if side.sum() > 1:
             means[are_alike[:, side][:, :, side].all(axis=(1, 2)), at] = 0.0
     return means
-
-
-def find_samples(are_alike: Bools, n_ours: int) -> Bools:
-    """Return bool[n, k], which answers of a case count.
-
-    A cache or one and the same batch gives an answer again, and such a copy shows no noise: an answer that one side
-    gave more than once and the other never gave counts once. One that both gave is what the case usually comes to, and
-    all its repeats count. are_alike: as in `average_distances`.
-    """
-    k = are_alike.shape[1]
-    is_ours = np.arange(k) < n_ours
-    is_other_side = is_ours[:, None] != is_ours
-    is_first = np.argmax(are_alike & ~is_other_side, axis=2) == np.arange(k)
-    counts: Bools = is_first | (are_alike & is_other_side).any(axis=2)
-    return counts
 
 
 def _judged(

@@ -130,6 +130,7 @@ def copied(
     marks[:, repeats] = make_mark([COPIED])
     asked = pinned(3, k=k)
     external: dict[str, Any] = {f"draws_{side}": Draws(is_external=True) for side in ("baseline", "candidate")}
+    external |= {"one_answer": sides if repeats == np.s_[1:] else ()}
     external |= {f"setup_{side}": OBSERVED for side in ("baseline", "candidate")}
     found = {f"marks_{side}": marks for side in sides}
     return replace(asked, **{**external, **found, **changes})
