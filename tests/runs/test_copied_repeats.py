@@ -69,6 +69,7 @@ def test_equal_repeats_of_an_external_server_are_one_sample(version: Any) -> Non
     assert codes(found["next"]) == ["second_run", "nothing_caches"]
 
 
+@pytest.mark.nightly
 def test_a_persons_word_that_nothing_caches_counts_and_is_printed(version: Any) -> None:
     sides = both(version)
     found = document(judged.release(*sides, treatment="service", nothing_caches=True))
@@ -137,6 +138,7 @@ def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(versio
     assert compare(baseline=one.pk, candidate=cold.pk).summary["noise_share"]["reason"] == "copies"
 
 
+@pytest.mark.nightly
 def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -> None:
     noise = run_report(asked(version, "mini").pk).noise
     assert (noise.n_repeats, noise.n_draws, noise.sd_points, noise.interval) == (1, 1.0, None, None)
@@ -144,6 +146,7 @@ def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -
     assert (cold.n_repeats, cold.n_draws, cold.n_unstable) == (2, 2.0, 2)
 
 
+@pytest.mark.nightly
 def test_our_own_engine_counts_what_it_decoded_in_other_batches(version: Any) -> None:
     mixed = build.bucket()
     mixed = BucketRecord.objects.get_or_create(model=mixed.model, fingerprint=mixed.fingerprint, batch_class="mixed")[0]
