@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE_PYTHON = ROOT / ".venv-core" / "bin" / "python"
 # Many tests wait for processes and servers, so more run at a time than there are cores. Tests that share a fixture
 # stay in one process (tests/conftest.py).
-SIDE_BY_SIDE = ("-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder", "-rR")
+SIDE_BY_SIDE = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "-rR")
 GATE = "not rig and not nightly"
 # Compares what a session has collected with tests/nightly.txt, so each session runs it.
 LISTED = "tests/house/test_nightly.py::test_the_list_names_what_left_the_gate"

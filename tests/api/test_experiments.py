@@ -61,6 +61,7 @@ def test_a_plan_is_stored_confirmed_cancelled_and_deleted(api: Api, body: dict[s
     assert api.get(address).status_code == 404
 
 
+@pytest.mark.nightly
 def test_the_table_is_a_file_and_the_report_is_markdown(api: Api, body: dict[str, Any]) -> None:
     address = f"/experiments/{finished(api, body)}/"
     detail = api.get(address).json()

@@ -151,6 +151,7 @@ def test_pairs_are_those_of_the_list(api: Api, settings: Any) -> None:
     assert all(row["repeat_baseline"] == 1 and row["case"] == "case-002" for row in one)
 
 
+@pytest.mark.nightly
 def test_pairs_of_a_comparison_at_work_are_refused(api: Api, settings: Any) -> None:
     baseline, candidate = pair(settings)
     made = compare(baseline=baseline.pk, candidate=candidate.pk)
@@ -178,6 +179,7 @@ def links(page: str) -> list[str]:
     return [] if found is None else [unescape(url) for url in re.findall(r'href="([^"]*)"', found[1])]
 
 
+@pytest.mark.nightly
 def test_the_run_page_links_to_what_it_shows(db: None) -> None:
     client = Client()
     client.force_login(build.user("ada", "viewer"))
@@ -193,6 +195,7 @@ def test_the_run_page_links_to_what_it_shows(db: None) -> None:
         assert whole(client.get(url))
 
 
+@pytest.mark.nightly
 def test_the_compare_page_links_to_the_pairs_it_shows(settings: Any) -> None:
     client = Client()
     client.force_login(build.user("bob", "viewer"))

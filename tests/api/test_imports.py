@@ -168,6 +168,7 @@ def test_a_session_needs_its_csrf_token_before_a_log_is_read(db: None, spool: Pa
     assert list(spool.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_imports_come_in_pages(api: Api) -> None:
     ids = [send(api, batch_log.output({"sky": text})).json()["id"] for text in ("blue", "grey", "black")]
     first = api.get("/imports/?page_size=2").json()

@@ -123,6 +123,7 @@ def test_each_word_comes_with_its_reason(
     assert reason in [each["code"] for each in body["reasons"]]
 
 
+@pytest.mark.nightly
 def test_a_changed_stack_is_judged_where_it_is_the_treatment(api: Api, baseline: RunRecord) -> None:
     candidate = judged.run(by=build.process(build.bucket("bfloat16")))
     body = create(api, candidate, baseline, treatment="stack").json()
@@ -140,6 +141,7 @@ def test_the_current_baseline_is_taken_unless_a_run_is_named(
     assert made.json()["policy"]["name"] == "strict"
 
 
+@pytest.mark.nightly
 def test_several_suites_are_gates_and_an_advisory_one_decides_nothing(api: Api, baseline: RunRecord) -> None:
     shapes = judged.suite("shapes")
     candidate = judged.run(by=build.process(build.bucket(weights="e" * 64)))

@@ -59,10 +59,22 @@ def rough(mixed: BucketRecord) -> RunRecord:
     ("texts", "served", "policy", "code", "word"),
     [
         pytest.param(HALF, OTHER_WEIGHTS, "lenient", 1, "no-ship", id="no-ship"),
-        pytest.param(HALF, {}, "lenient", 3, "not comparable", id="one bucket, two computations"),
+        pytest.param(
+            HALF, {}, "lenient", 3, "not comparable", id="one bucket, two computations", marks=pytest.mark.nightly
+        ),
         pytest.param(RIGHT, {}, "strict", 2, "inconclusive", id="inconclusive"),
-        pytest.param(RIGHT, {"dtype": "bfloat16"}, "lenient", 3, "not comparable", id="not comparable"),
-        pytest.param((*RIGHT[1:], None), {}, "lenient", 2, "inconclusive", id="incomplete, and a verdict asked"),
+        pytest.param(
+            RIGHT, {"dtype": "bfloat16"}, "lenient", 3, "not comparable", id="not comparable", marks=pytest.mark.nightly
+        ),
+        pytest.param(
+            (*RIGHT[1:], None),
+            {},
+            "lenient",
+            2,
+            "inconclusive",
+            id="incomplete, and a verdict asked",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_the_exit_code_is_the_verdict(
@@ -114,6 +126,7 @@ def test_a_ship_against_the_current_baseline_is_0_and_leaves_every_report(
     assert comment.read_text().startswith("<!-- evalboard: colours -->\n## ✔ Ship: colours\n")
 
 
+@pytest.mark.nightly
 def test_what_the_candidate_broke_is_a_failure_with_its_reason(
     evalboard: Call, baseline: RunRecord, tmp_path: Path
 ) -> None:
@@ -132,6 +145,7 @@ def test_what_the_candidate_broke_is_a_failure_with_its_reason(
     assert "red" in (first.text or "")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("texts", "more", "code", "word"),
     [
@@ -152,6 +166,7 @@ def test_a_rough_profile_gives_a_lean_and_never_a_verdict(
     assert "A lean, not a verdict" in done.stdout
 
 
+@pytest.mark.nightly
 def test_as_many_rough_repeats_as_a_verdict_takes_are_a_lean_all_the_same(evalboard: Call, rough: RunRecord) -> None:
     with Decoding(WRONG, rough.bucket):
         five = ("--repeats", "5", "--shuffle")
@@ -187,6 +202,7 @@ def test_a_verdict_that_cannot_be_is_refused_before_anything_is_decoded(evalboar
     assert not RunRecord.objects.exclude(pk=other.pk).exists()
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_cancelled_is_4_and_its_reports_say_so(
     evalboard: Call, baseline: RunRecord, tmp_path: Path
 ) -> None:

@@ -87,6 +87,7 @@ def test_ten_lines_from_a_file_to_a_verdict(judge: Judge, suite: dict[str, Any],
     assert line.endswith(f"/releases/{release.pk}/")
 
 
+@pytest.mark.nightly
 def test_the_first_thing_that_goes_wrong_ends_it_with_its_own_code(judge: Judge) -> None:
     done = judge({}, "words", "nowhere")
     assert (done.returncode, "There is no endpoint nowhere" in done.stderr) == (64, True)

@@ -1,6 +1,7 @@
 """docs/cli.md says every command, option and exit code."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from evalboard.contract.probe import KINDS
 from evalboard.core.probes import complete_parameters
 from evalboard.wording import probe_states
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+README_COMMANDS = re.findall(r"^\.venv/bin/evalboard (.+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
 PAGE = (DOCS / "cli.md").read_text()
 PROBES = (DOCS / "probes.md").read_text()
 COMMON = {"--json", "--help"}  # said once, for every command
@@ -39,6 +42,16 @@ def test_every_command_is_documented(name: str, command: Any) -> None:
     assert "--json" in options
     if name != "evalboard up":  # docs/install.md
         assert not {option for option in options - COMMON if option not in PAGE}
+
+
+@pytest.mark.parametrize("line", README_COMMANDS)
+def test_the_commands_of_the_readme_have_these_options(line: str) -> None:
+    """tests/local/test_readme.py runs them; some of them each night only."""
+    command: Any = typer.main.get_command(app)
+    words = shlex.split(line)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context(line, words)  # which raises for an option that it does not know
 
 
 def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,6 +58,7 @@ def test_nobody_waits_for_a_plan_that_nobody_can_confirm(evalboard: Call, endpoi
     assert "add --yes" in done.stderr
 
 
+@pytest.mark.nightly
 def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpoint: str) -> None:
     done = evalboard(*ASKED, "--yes", "--wait", meanwhile=[(": running, 0 of 10 runs", serve_all)])
     experiment = ExperimentRecord.objects.get()

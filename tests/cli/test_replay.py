@@ -100,32 +100,30 @@ def test_ctrl_c_leaves_the_replay_going_and_says_how_to_come_back(evalboard: Cal
     assert (done.returncode, "Identical" in done.stdout) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("replay",), "Give the run's id and the case's id"),
-        (("replay", "RUN"), "Give the run's id and the case's id"),
-        (("replay", "latest", "sky"), "latest is no id"),
-        (("replay", "RUN", "desert"), "has no case desert"),
-        (("replay", "999", "sky"), "There is no run 999"),
-        (("replay", "RUN", "sky", "--repeat", "9"), "has the repeats 1 to 2"),
-        (("replay", "RUN", "sky", "--repeat", "0"), "--repeat"),
-        (("replay", "RUN", "sky", "--batch-sizes", "1,two"), "two is not a whole number"),
-        (("replay", "RUN", "sky", "--batch-sizes", "0,1"), "batch_sizes: Must be whole numbers from 1 to 256"),
-        (("replay", "RUN", "sky", "--dtype", "int4"), "dtypes: Must be among"),
-        (("replay", "RUN", "sky", "--neighbours", "2"), "neighbours: Only a batch has neighbours"),
-        (("replay", "RUN", "sky", "--show", "3"), "without RUN and CASE"),
-        (("replay", "--show", "x"), "x is no id"),
-        (("replay", "--show", "999"), "There is no replay 999"),
-    ],
+WRONG = (
+    (("replay",), "Give the run's id and the case's id"),
+    (("replay", "RUN"), "Give the run's id and the case's id"),
+    (("replay", "latest", "sky"), "latest is no id"),
+    (("replay", "RUN", "desert"), "has no case desert"),
+    (("replay", "999", "sky"), "There is no run 999"),
+    (("replay", "RUN", "sky", "--repeat", "9"), "has the repeats 1 to 2"),
+    (("replay", "RUN", "sky", "--repeat", "0"), "--repeat"),
+    (("replay", "RUN", "sky", "--batch-sizes", "1,two"), "two is not a whole number"),
+    (("replay", "RUN", "sky", "--batch-sizes", "0,1"), "batch_sizes: Must be whole numbers from 1 to 256"),
+    (("replay", "RUN", "sky", "--dtype", "int4"), "dtypes: Must be among"),
+    (("replay", "RUN", "sky", "--neighbours", "2"), "neighbours: Only a batch has neighbours"),
+    (("replay", "RUN", "sky", "--show", "3"), "without RUN and CASE"),
+    (("replay", "--show", "x"), "x is no id"),
+    (("replay", "--show", "999"), "There is no replay 999"),
 )
-def test_wrong_use_is_one_sentence_and_64(
-    evalboard: Call, run: RunRecord, arguments: tuple[str, ...], words: str
-) -> None:
-    done = evalboard(*(str(run.pk) if part == "RUN" else part for part in arguments))
-    assert (done.returncode, done.stdout) == (64, "")
-    assert words in done.stderr
-    assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
+
+
+def test_wrong_use_is_one_sentence_and_64(evalboard: Call, run: RunRecord) -> None:
+    for arguments, words in WRONG:
+        done = evalboard(*(str(run.pk) if part == "RUN" else part for part in arguments))
+        assert (done.returncode, done.stdout) == (64, ""), arguments
+        assert words in done.stderr
+        assert (done.stderr.startswith("evalboard: "), done.stderr.count("\n")) == (True, 1)
     assert not ReplayRecord.objects.exists()
 
 
@@ -172,9 +170,8 @@ def test_a_body_that_is_none_is_64_and_says_why(
     assert not ReplayRecord.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_what_does_not_go_with_a_body_is_64(evalboard: Call, run: RunRecord) -> None:
+    for wrong in (
         ("1", "sky", "--on", "local"),
         ("--body", "request.json", "--on", "local"),
         ("--body", "request.json", "--profile", "pinned"),
@@ -182,8 +179,6 @@ def test_a_body_that_is_none_is_64_and_says_why(
         ("--body", "request.json", "--on", "local", "--profile", "pinned", "--dtype", "float16"),
         ("--show", "1", "--profile", "pinned"),
         ("--body", "nowhere.json", "--on", "local", "--profile", "pinned"),
-    ],
-)
-def test_what_does_not_go_with_a_body_is_64(evalboard: Call, run: RunRecord, wrong: tuple[str, ...]) -> None:
-    assert evalboard("replay", *wrong).returncode == 64
+    ):
+        assert evalboard("replay", *wrong).returncode == 64, wrong
     assert not ReplayRecord.objects.exists()

@@ -57,6 +57,7 @@ def test_another_model_is_1_with_the_numbers_behind_it(evalboard: Call, runs: Ru
     assert sorted(stored) == sorted((run, "reference", "pinned") for run in asked)
 
 
+@pytest.mark.nightly
 def test_what_was_scored_is_used_again(evalboard: Call, runs: Runs) -> None:
     first = evalboard(*command(runs, "honest", "--json"), meanwhile=[(QUEUED, finish(runs))])
     again = evalboard(*command(runs, "honest", "--json"))
@@ -66,6 +67,7 @@ def test_what_was_scored_is_used_again(evalboard: Call, runs: Runs) -> None:
     assert ForcedScoringRecord.objects.count() == 4
 
 
+@pytest.mark.nightly
 def test_all_is_scored_anew_where_that_is_wanted_and_ctrl_c_leaves_it_going(evalboard: Call, runs: Runs) -> None:
     evalboard(*command(runs), meanwhile=[(QUEUED, finish(runs))])
     stopped = evalboard(*command(runs, "swapped", "--again"), meanwhile=[(QUEUED, ctrl_c)])
@@ -75,6 +77,7 @@ def test_all_is_scored_anew_where_that_is_wanted_and_ctrl_c_leaves_it_going(eval
     assert ForcedScoringRecord.objects.count() == 8
 
 
+@pytest.mark.nightly
 def test_what_was_scored_in_part_elsewhere_or_otherwise_is_not_used(evalboard: Call, runs: Runs) -> None:
     build.endpoint("other")
     build.profile("fast")
@@ -96,6 +99,7 @@ def test_too_few_tokens_are_2(evalboard: Call, runs: Runs) -> None:
     assert (done.returncode, done.stdout.partition(":")[0]) == (2, "Too few tokens")
 
 
+@pytest.mark.nightly
 def test_a_run_that_cannot_be_scored_is_4_and_says_why(evalboard: Call, runs: Runs) -> None:
     done = evalboard(*command(runs), meanwhile=[(QUEUED, finish(runs, dies_on=tuple(range(N))))])
     assert (done.returncode, done.stdout.endswith(": failed. It died.\n")) == (4, True)

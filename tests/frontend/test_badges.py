@@ -50,6 +50,7 @@ def test_a_run_of_two_buckets_has_no_range(viewer: Client) -> None:
     assert label(viewer) == "colours: 2 buckets"
 
 
+@pytest.mark.nightly
 def test_with_releases_it_is_the_verdict_of_the_newest_on_this_very_suite(viewer: Client) -> None:
     judged.policy()
     shapes = judged.suite("shapes")

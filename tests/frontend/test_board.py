@@ -199,6 +199,7 @@ def test_an_open_board_is_drawn_anew_only_where_it_has_changed(viewer):
     assert changed.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.nightly
 def test_the_board_asks_as_often_for_many_releases_as_for_one(released, viewer, django_assert_max_num_queries):
     release, user = released
     gate = release.gates.get()

@@ -117,6 +117,7 @@ def test_the_furthest_moved_comes_first_and_says_how_often_it_was_right(
     ]
 
 
+@pytest.mark.nightly
 def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: ReleaseRecord, viewer: Client) -> None:
     gate = released.gates.get()
     sides = f"baseline={gate.baseline_run_id}&candidate={gate.candidate_run_id}"
@@ -171,6 +172,7 @@ def test_junit_fails_the_broken_cases_and_no_other(released: ReleaseRecord, clie
     assert found.facts["by_chance"] == "By chance alone fewer than one would break and as many would be fixed."
 
 
+@pytest.mark.nightly
 def test_nothing_is_counted_of_a_side_of_two_buckets(released: ReleaseRecord, viewer: Client) -> None:
     one, other = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     mixed = build.run(repeats=1)

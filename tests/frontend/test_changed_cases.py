@@ -148,6 +148,7 @@ def test_n_and_p_walk_the_list_that_the_reader_came_from(pair, viewer):
     assert f'href="{url}" data-key="p"' in back
 
 
+@pytest.mark.nightly
 def test_n_then_p_returns_in_the_list_of_pairs_as_well(pair, viewer):
     page = page_of(viewer, pair, "?show=pairs")
     url = re.search(r'<a class="mono" href="([^"]*show=pairs[^"]*)"', page)[1]
@@ -157,6 +158,7 @@ def test_n_then_p_returns_in_the_list_of_pairs_as_well(pair, viewer):
     assert re.search(r'href="([^"]*)" data-key="p"', second)[1] == url
 
 
+@pytest.mark.nightly
 def test_a_comparison_with_a_mixed_run_has_no_equation_but_a_line_a_bucket(pair, viewer):
     mixed = toolcalls_stage.mixed(N_CASES)
     page = page_of(viewer, (pair[0], mixed))

@@ -118,6 +118,7 @@ def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     assert min(part.width for part in few) >= 0.1
 
 
+@pytest.mark.nightly
 def test_each_part_of_the_bar_leads_to_a_list_of_as_many_cases(moved, viewer):
     page = page_of(viewer, moved)
     bar = page[page.index('class="count-parts"') :].partition("</ul>")[0]
@@ -166,6 +167,7 @@ def test_the_state_of_the_list_is_in_the_address(moved, viewer, query, expected)
     assert ("No pair of responses fits this filter." in page) is (not found)
 
 
+@pytest.mark.nightly
 def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
     runs = two_runs.make({5: said(5, [tie(1, 10), sure(0)])}, {5: said(5, [tie(10, 1), sure(0)])}, repeats=3)
     page = page_of(viewer, runs, "?show=pairs")

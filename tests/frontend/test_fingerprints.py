@@ -107,6 +107,7 @@ def test_the_form_offers_the_two_sides_of_the_newest_rotation(
     assert chosen == [one.fingerprint_id, other.fingerprint_id]
 
 
+@pytest.mark.nightly
 def test_many_fingerprints_are_cut_and_the_endpoints_own_page_has_the_rest(
     viewer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     assert "the trainer" in listed
 
 
+@pytest.mark.nightly
 def test_rollouts_are_in_words_once_an_engine_has_scored_their_ids(viewer: Client, tmp_path: Path, stage: Any) -> None:
     lines = rollouts.rows()
     lines[3] |= {"token_ids": [1] * 30}
@@ -206,6 +207,7 @@ def test_a_mixed_run_has_numbers_for_each_bucket(runs: Runs, viewer: Client, sta
     assert "no number is taken over them together, and each bucket has its own" in words_of(shown)
 
 
+@pytest.mark.nightly
 def test_pages_ask_the_database_a_fixed_number_of_times(runs: Runs, viewer: Client) -> None:
     scoring = create_forced(run_id=runs[0].pk, endpoint="local")
     forced.scored(scoring)

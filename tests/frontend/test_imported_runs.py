@@ -78,6 +78,7 @@ def test_every_page_of_an_imported_run_opens(engineer: Client, made: Callable[[]
     assert "Read from a log of eval_tool 1.2.3" in page
 
 
+@pytest.mark.nightly
 def test_a_release_of_two_imported_runs_opens(engineer: Client) -> None:
     one, two = (logs.stored(logs.log(), name) for name in ("one", "two"))
     release = create_release(gates=[{"suite": "colours", "candidate": two.pk, "baseline": one.pk}])

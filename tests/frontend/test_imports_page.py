@@ -56,6 +56,7 @@ def test_a_log_becomes_a_run_whose_page_says_where_it_is_from(engineer: Client, 
     assert list(spool.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_the_same_log_again_leads_to_the_run_that_is_there(engineer: Client) -> None:
     first, again = send(engineer), send(engineer)
     assert again.headers["Location"] == first.headers["Location"]

@@ -95,6 +95,7 @@ def test_parts_of_a_list_are_the_list(pair):
             assert len(told.pairs) == len(found.cases)
 
 
+@pytest.mark.nightly
 def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeypatch):
     everything, filters = listed(viewer, pair, "?outcome=unstable")
     searched, _ = listed(viewer, pair, "?outcome=unstable&q=tool")
@@ -149,6 +150,7 @@ def test_a_page_beyond_the_last_one_is_the_last_one(pair, viewer):
         assert listed(viewer, pair, f"?outcome=broken&page={page}")[0] == first
 
 
+@pytest.mark.nightly
 def test_chances_of_mixed_runs_are_none(pair, viewer):
     made = compare(baseline=pair[0].pk, candidate=toolcalls_stage.mixed(N_CASES).pk)
     assert case_outcomes(made.pk, "broken") == outcomes.CaseOutcomes((), 0, {})

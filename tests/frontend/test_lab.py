@@ -3,6 +3,7 @@
 from collections.abc import Container
 from typing import Any
 
+import pytest
 from django.test import Client
 
 from evalboard.contract.lab import LabPoint
@@ -93,6 +94,7 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(
     assert "Batching moves this score" in engineer.get("/lab/").content.decode()
 
 
+@pytest.mark.nightly
 def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
     engineer: Client, planned: ExperimentRecord
 ) -> None:
@@ -115,6 +117,7 @@ def test_who_may_not_start_runs_is_offered_no_button(viewer: Client, planned: Ex
     assert viewer.post(f"/lab/{planned.pk}/start/").status_code == 403
 
 
+@pytest.mark.nightly
 def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: ExperimentRecord) -> None:
     detail = experiment_detail(served(planned, "batch").pk)
     strips = draw_strips(detail)
@@ -132,6 +135,7 @@ def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: E
     assert all(0 < dot.x < 100 for dot in dots)
 
 
+@pytest.mark.nightly
 def test_a_thousand_equal_scores_stay_within_their_row(planned: ExperimentRecord) -> None:
     detail = experiment_detail(served(planned, "batch").pk)
     batch = next(row for row in detail.rows if row.source == "batch")

@@ -56,6 +56,7 @@ def test_the_page_of_a_pair_holds_what_lies_around_the_flip_and_leads_to_the_res
     assert f'data-goto="{NARROW}"' in start
 
 
+@pytest.mark.nightly
 def test_the_chart_of_a_pair_keeps_what_matters_of_all_positions(runs):
     pair = trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
     drawn = {point.at: point for point in pair.points}

@@ -46,6 +46,7 @@ def test_what_moves_a_score_is_said_where_repeats_scored_unlike(viewer, last, is
         assert ("points between repeats" in viewer.get(address).content.decode()) == is_said
 
 
+@pytest.mark.nightly
 def test_one_repeat_says_what_it_can_and_asks_for_another(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=1)
@@ -57,6 +58,7 @@ def test_one_repeat_says_what_it_can_and_asks_for_another(stage, viewer):
     assert "6 cases are likely to flip." in page
 
 
+@pytest.mark.nightly
 def test_runs_that_move_as_a_whole_are_pointed_out(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=5)

@@ -258,6 +258,7 @@ def test_a_budget_that_nobody_saw_is_refused(client_of, made):
     assert made.gates.get().candidate_run.repeats.count() == 5
 
 
+@pytest.mark.nightly
 @of_kind("noisy")
 def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     answer = client_of("engineer").get(f"/releases/{made.pk}/settle/", follow=True)
@@ -301,6 +302,7 @@ def test_the_reference_set_may_be_run_first(client_of):
     assert again.suite_version.n_cases == 1
 
 
+@pytest.mark.nightly
 def test_the_baselines_own_model_goes_with_it_to_another_endpoint(client_of):
     release_runs.policies()
     of = release_runs.suite(n_cases=3)
@@ -369,6 +371,7 @@ def test_a_pinned_side_is_run_again_alone(client_of, made):
     assert "Both sides in turn" not in page
 
 
+@pytest.mark.nightly
 @of_kind("ship")
 def test_the_page_says_in_which_order_the_repeats_ran(manager, made):
     words = words_of(page_of(manager, made))

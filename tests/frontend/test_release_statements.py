@@ -40,6 +40,7 @@ def test_a_page_and_its_poll(client_of: Any, django_assert_max_num_queries: Any,
         assert manager.get(f"/releases/{made.pk}/?part=stage").status_code == 204
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_a_page_of_runs_that_may_not_be_compared(client_of: Any, django_assert_max_num_queries: Any) -> None:
     manager, made = client_of("release manager"), release(1, is_moved=True)
@@ -49,6 +50,7 @@ def test_a_page_of_runs_that_may_not_be_compared(client_of: Any, django_assert_m
         manager.get(f"/releases/{made.pk}/")
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db
 def test_a_page_says_what_its_endpoints_were_like_when_it_was_decided(client_of: Any) -> None:
     manager, made = client_of("release manager"), release(1)

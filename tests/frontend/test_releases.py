@@ -91,6 +91,7 @@ def test_not_comparable_shows_who_served_what_and_no_ruler(manager, made):
     assert re.search(r'href="/releases/new/\?candidate=\d+&amp;baseline=\d+&amp;treatment=stack"', page)
 
 
+@pytest.mark.nightly
 @of_kind("not_comparable")
 def test_the_same_two_runs_are_judged_where_the_stack_is_asked_about(manager, made):
     gate = release_report(made.pk).gates[0]
@@ -114,6 +115,7 @@ def test_every_warning_of_the_verdict_stands_open_on_the_page(manager, made):
     assert "candidate" in shown  # how many were tried is never left out
 
 
+@pytest.mark.nightly
 @of_kind("inconclusive")
 def test_the_ruler_names_the_interval_and_the_reach(manager, made):
     gate = release_report(made.pk).gates[0]
@@ -133,6 +135,7 @@ def test_why_it_moved_ends_in_the_difference_and_leads_to_the_comparison(manager
     assert '?outcome=broken&amp;look=5#cases">10 broken</a>' in page
 
 
+@pytest.mark.nightly
 def test_a_release_says_whether_both_sides_are_one_computation(manager):
     baseline, by = release_runs.baseline_run(), EngineProcess.objects.get()
     candidate = release_runs.run(baseline.suite_version, by=by, n_failed=10)
@@ -160,6 +163,7 @@ def test_every_gate_of_several_says_it(manager):
     assert shown.count(second) == 1  # the headline's stands under its ledger
 
 
+@pytest.mark.nightly
 @of_kind("no_ship")
 def test_five_of_the_broken_cases_show_both_answers_and_lead_to_where_they_part(manager, made):
     page = page_of(manager, made)

@@ -15,6 +15,7 @@ from runs.release import create_release
 from runs.sweep import reconcile
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
+from tests.nightly import nightly
 from tests.probes import backend
 from tests.runs import judged
 
@@ -50,7 +51,7 @@ def probed(kind: str, *names: str) -> Any:
     return probes.served_by_others(answer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *nightly(KINDS[1:])])
 def test_what_a_probe_alone_has_seen_is_a_rotation_as_of_a_run(version: Any, kind: str) -> None:
     baseline = chosen(answered(version, "a"))
     probed(kind, "a")
@@ -120,6 +121,7 @@ def test_a_release_on_what_a_probe_expired_names_the_probe(version: Any) -> None
     assert f"from probe {probe.pk} on, another stack serves endpoint hosted." in verdict.document["summary"]
 
 
+@pytest.mark.nightly
 def test_each_expired_baseline_is_scored_again_under_its_own_profile(version: Any) -> None:
     for profile in ("pinned", "fast"):
         chosen(answered(version, "a", under=profile))

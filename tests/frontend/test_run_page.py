@@ -85,6 +85,7 @@ def test_the_search_looks_into_answers_and_its_counts_are_of_what_it_lists(pair,
     assert "No case of this run holds" in page_of(viewer, pair[1], "?q=nobody+wrote+this")
 
 
+@pytest.mark.nightly
 def test_of_a_mixed_run_each_backend_is_scored_and_listed_by_itself(pair, viewer):
     mixed = toolcalls_stage.mixed(N_CASES)
     page = page_of(viewer, mixed)

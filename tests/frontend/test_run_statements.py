@@ -50,6 +50,7 @@ def run_of(*, repeats: int, buckets: int) -> RunRecord:
     return run
 
 
+@pytest.mark.nightly
 def test_a_page_asks_as_much_for_ten_repeats_as_for_one(viewer: Any) -> None:
     one = statements(viewer, run_of(repeats=1, buckets=1))
     many = statements(viewer, run_of(repeats=10, buckets=1))
@@ -72,6 +73,7 @@ def test_packed_columns_are_left_in_the_database(viewer: Any, monkeypatch: pytes
     assert [column for column in PACKED if any(column in sql for sql in asked)] == []
 
 
+@pytest.mark.nightly
 def test_many_shards_are_drawn_together(viewer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same number of statements; each line stands for as many shards as it says."""
     run = run_of(repeats=2, buckets=1)

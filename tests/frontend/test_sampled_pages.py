@@ -75,6 +75,7 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
     assert "resolves" not in suite
 
 
+@pytest.mark.nightly
 def test_a_suites_noise_takes_each_seed_once(unnamed):
     """Two runs of one seed are the same five draws, so that ten repeats would look steadier than they are."""
     like(unnamed)
@@ -158,6 +159,7 @@ def test_several_draws_of_a_case_stand_on_the_pages_of_run_suite_and_release(sam
     assert 'id="draws"' not in text_of(engineer.get(f"/runs/{greedy.pk}/"))
 
 
+@pytest.mark.nightly
 def test_metrics_that_draws_do_not_have_are_named_with_the_reason(unnamed, engineer):
     RepeatScore.objects.filter(repeat__run=unnamed).update(answers=None)  # as scored by an earlier version
     page = text_of(engineer.get(f"/runs/{unnamed.pk}/"))
@@ -169,6 +171,7 @@ def test_metrics_that_draws_do_not_have_are_named_with_the_reason(unnamed, engin
     assert ("maj@5" in page, "The scorer reads no single answer out of a response" in page) == (False, True)
 
 
+@pytest.mark.nightly
 def test_a_release_is_judged_by_the_metric_that_its_policy_names(engineer):
     """Both sides are right equally often; of two draws one is right more often where the draws of a case differ."""
     sure = judged.run(judged.suite(n_cases=60), {n: range(1, 6) for n in range(5)}, by=build.process(), under="sampled")

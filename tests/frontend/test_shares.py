@@ -101,6 +101,7 @@ def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer:
     assert "The same numbers as a table" in page
 
 
+@pytest.mark.nightly
 def test_a_stack_older_than_the_days_read_does_not_come_anew(db: None) -> None:
     answered(100, "a")
     answered(90, "b")
@@ -120,6 +121,7 @@ def test_an_endpoint_of_many_backends_draws_as_many_as_can_be_told_apart(db: Non
     assert sum(chart.rows[0][1]) == sum(counts)
 
 
+@pytest.mark.nightly
 def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: Client) -> None:
     probes.remote("hosted")
     probed(9, ["a"] * 20)

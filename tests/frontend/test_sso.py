@@ -159,6 +159,7 @@ def test_nobody_is_sent_elsewhere_afterwards(served: Site, idp: Provider) -> Non
         assert str(page.url).startswith(served._address)
 
 
+@pytest.mark.nightly
 def test_a_provider_that_is_away_is_said(own_database: str, tmp_path: Path, nursery: Nursery) -> None:
     away = {"EVALBOARD_OIDC_ISSUER": "http://127.0.0.1:9", "EVALBOARD_OIDC_NAME": "Acme"}
     known = {"EVALBOARD_OIDC_CLIENT_ID": CLIENT_ID, "EVALBOARD_OIDC_CLIENT_SECRET": CLIENT_SECRET}

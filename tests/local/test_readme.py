@@ -166,6 +166,7 @@ def judge(small: ScriptedServer, large: ScriptedServer) -> str:
     return JUDGE.replace(HOSTED, small.base_url, 1).replace(HOSTED, large.base_url, 1)
 
 
+@pytest.mark.nightly
 def test_two_hosted_models_are_judged_by_the_commands_of_the_readme(reader: Reader) -> None:
     with (
         ScriptedServer(with_the_key, answerer=model()) as small,

@@ -67,6 +67,7 @@ def test_it_is_attested_and_nothing_decodes_it_here(run: RunRecord) -> None:
     assert not back.repeats.filter(shards__status="queued").exists()
 
 
+@pytest.mark.nightly
 def test_an_archive_is_stored_once(run: RunRecord) -> None:
     content = packed(run)
     assert store(content) == store(content)

@@ -148,6 +148,7 @@ def test_steps_are_ordinary_runs_of_the_chosen_cases_on_endpoints_between_the_tw
     assert slugs["max_model_len",].startswith("local.")
 
 
+@pytest.mark.nightly
 def test_two_fields_that_matter_only_together_are_named_together(person: Any) -> None:
     ours, theirs = two_runs(profile("odd", engine__enforce_eager=False, sampling__top_k=5, sampling__min_p=0.1))
     experiment = begun(plan(person, ours, theirs))
@@ -333,6 +334,7 @@ def test_a_cancelled_one_ends_its_run_and_a_lost_sweep_costs_nothing(person: Any
     assert experiment_detail(experiment.pk).status == "cancelled"
 
 
+@pytest.mark.nightly
 def test_a_step_that_fails_says_so_and_the_others_go_on(person: Any) -> None:
     ours, theirs = two_runs(profile("compiled", engine__enforce_eager=False))
     experiment = begun(plan(person, ours, theirs))
@@ -349,6 +351,7 @@ def test_a_step_that_fails_says_so_and_the_others_go_on(person: Any) -> None:
     assert bisect(experiment).blamed == ()
 
 
+@pytest.mark.nightly
 def test_runs_that_are_deleted_leave_what_was_found(person: Any) -> None:
     ours, theirs = two_runs()
     experiment = begun(plan(person, ours, theirs))

@@ -156,6 +156,7 @@ def test_a_release_under_invariant_ships_only_with_a_certificate(process: Engine
     assert read() == document
 
 
+@pytest.mark.nightly
 def test_a_regression_under_invariant_stands_without_one_and_says_so(process: EngineProcess) -> None:
     worse = build.process(build.bucket(batch_class="invariant", weights=judged.WORSE), worker=process.worker)
     read = released(judged.run(by=process), judged.run(0, by=worse))

@@ -296,6 +296,7 @@ def test_a_changed_template_and_a_changed_model_are_named(version: SuiteVersionR
     ]
 
 
+@pytest.mark.nightly
 def test_cases_that_moved_further_than_noise_are_counted_and_nothing_is_made_of_it(process: EngineProcess) -> None:
     """6 % of responses moved far beyond noise, under one and the same fingerprint."""
     n = 400
@@ -632,6 +633,7 @@ def test_fingerprints_that_differ_name_the_field(version: SuiteVersionRecord, pr
     assert [block.code for block in report.blocks] == ["rebaseline"]
 
 
+@pytest.mark.nightly
 def test_the_two_dtypes_of_make_up_differ_by_backend_and_look_like_near_ties() -> None:
     """The same model in float32 and bfloat16, as recorded: what the compare page of the first two runs says."""
     version = build.suite("sample", case_ids=[f"case-{number:02}" for number in range(len(FLOAT32))])

@@ -48,6 +48,7 @@ def repeats(traces: Sequence[TokenTrace], n: int, *, noise: float, seed: int) ->
     ]
 
 
+@pytest.mark.nightly
 def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerprint_shows(
     version: SuiteVersionRecord, steady: EngineProcess
 ) -> None:
@@ -155,6 +156,7 @@ def test_only_the_bucket_that_served_most_is_judged(
     assert (judged.answer, judged.is_steady, judged.n_cases) == ("one", True, N_CASES - 1)
 
 
+@pytest.mark.nightly
 def test_responses_from_another_build_are_left_out(version: SuiteVersionRecord, batched: EngineProcess) -> None:
     """Five of the candidate's responses are half a nat off; both sides otherwise are one computation."""
     traces = [recorded(case) for case in range(N_CASES)]

@@ -72,6 +72,7 @@ def test_equal_repeats_of_an_external_server_are_one_sample(version: Any) -> Non
     assert f"an hour later: {commands[0]} and {commands[1]}. If nothing moves" in found["next"][0]["text"]
 
 
+@pytest.mark.nightly
 def test_a_persons_word_that_nothing_caches_counts_and_is_printed(version: Any) -> None:
     sides = both(version)
     found = document(judged.release(*sides, treatment="service", nothing_caches=True))
@@ -140,6 +141,7 @@ def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(versio
     assert compare(baseline=one.pk, candidate=cold.pk).summary["noise_share"]["reason"] == "copies"
 
 
+@pytest.mark.nightly
 def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -> None:
     noise = run_report(asked(version, "mini").pk).noise
     assert (noise.n_repeats, noise.n_draws, noise.sd_points, noise.interval) == (1, 1.0, None, None)
@@ -147,6 +149,7 @@ def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -
     assert (cold.n_repeats, cold.n_draws, cold.n_unstable) == (2, 2.0, 2)
 
 
+@pytest.mark.nightly
 def test_our_own_engine_counts_what_it_decoded_in_other_batches(version: Any) -> None:
     mixed = build.bucket()
     mixed = BucketRecord.objects.get_or_create(model=mixed.model, fingerprint=mixed.fingerprint, batch_class="mixed")[0]

@@ -81,6 +81,7 @@ def test_a_token_leads_to_the_cases_that_flip_there(compared: models.ComparisonR
     assert names("green", "token") == names("lue", "token") == []
 
 
+@pytest.mark.nightly
 def test_digests_of_every_kind_from_four_digits(compared: models.ComparisonRecord) -> None:
     version = compared.baseline.suite_version
     case = version.cases.get(index=2)

@@ -64,6 +64,7 @@ def test_a_rotation_is_another_fingerprint_than_the_previous_runs_and_says_what_
     assert list_rotations(one.fingerprint_id, limit=5) == list_rotations(other.fingerprint_id, limit=5) == (turn,)
 
 
+@pytest.mark.nightly
 def test_another_endpoint_or_profile_is_no_rotation() -> None:
     one, other = build.bucket("float32"), build.bucket("bfloat16")
     served(0, one)

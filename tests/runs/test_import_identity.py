@@ -87,6 +87,7 @@ def test_both_forms_sent_together_are_one_run_and_the_import_says_so(tmp_path: P
     assert f"One eval of it was imported before, as run {runs[0].pk}, and is stored once." in source.notes
 
 
+@pytest.mark.nightly
 def test_another_eval_of_the_same_task_with_the_same_answers_is_another_run(tmp_path: Path) -> None:
     one = import_of(as_eval(tmp_path, capitals()))[1][0]
     other = import_of(as_json(tmp_path, capitals(eval_id="E2", task_id="T2")))[1][0]
@@ -291,6 +292,7 @@ def test_requests_that_come_later_complete_the_run_of_their_results(tmp_path: Pa
     assert RunRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_results_sent_again_with_their_requests_take_the_runs_place(tmp_path: Path) -> None:
     _, (before,), _ = import_of(results_of(tmp_path, "sky", "sun"))
     files = results_of(tmp_path, "sky", "sun"), requests_of(tmp_path, "sky", "sun", "sea")
@@ -312,6 +314,7 @@ def test_requests_that_fit_no_run_or_two_are_refused(tmp_path: Path) -> None:
         import_of(requests)
 
 
+@pytest.mark.nightly
 def test_a_baseline_keeps_its_run_as_it_is(tmp_path: Path) -> None:
     _, (run,), _ = import_of(results_of(tmp_path, "sky"))
     set_baseline(suite=run.suite_version.suite.slug, run=run.pk, reason="first", user=build.user())

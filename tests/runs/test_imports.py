@@ -472,6 +472,7 @@ def test_half_a_character_has_no_bytes_and_is_seen_all_the_same() -> None:
 # The real logs
 
 
+@pytest.mark.nightly
 def test_two_real_inspect_logs_part_where_they_are_known_to() -> None:
     baseline, candidate = (
         import_of(sample("inspect", name))[1][0] for name in ("fp32_baseline.eval", "bf16_candidate.eval")
@@ -494,6 +495,7 @@ def test_two_real_inspect_logs_part_where_they_are_known_to() -> None:
     assert within.summary["counts"]["identical"] == 4
 
 
+@pytest.mark.nightly
 def test_raw_completions_without_scores_are_compared_by_their_tokens() -> None:
     baseline = import_of(sample("openai_chat", "chat_fp32.jsonl"))[1][0]
     slug = baseline.suite_version.suite.slug

@@ -327,6 +327,7 @@ def test_it_stops_at_its_budget_and_says_what_is_missing(new: New) -> None:
     assert RunRecord.objects.count() == 1
 
 
+@pytest.mark.nightly
 def test_a_run_that_spends_the_budget_is_cut_and_keeps_its_whole_passes(new: New) -> None:
     experiment = begun(new(budget_minutes=2, sources=["order"]))
     serve(arm_at_work(experiment).run, CONTROL)
@@ -406,6 +407,7 @@ def test_cancelling_keeps_the_whole_passes_of_the_arm_at_work(new: New) -> None:
     assert row(experiment, "order").n_runs == 5
 
 
+@pytest.mark.nightly
 def test_what_a_cancelled_run_took_counts_when_the_experiment_goes_on(new: New) -> None:
     experiment = begun(new(sources=["order"], budget_minutes=30))
     build.decode(arm_at_work(experiment).run, 1, CONTROL, by=build.process())

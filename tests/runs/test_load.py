@@ -96,6 +96,7 @@ def test_calls_in_flight_to_servers_of_others_are_compared(called: tuple[RunReco
     assert list(stored) == [{"6": judged.N_CASES}] * 5
 
 
+@pytest.mark.nightly
 def test_calls_of_another_run_to_the_same_server_count(called: tuple[RunRecord, RunRecord]) -> None:
     beside = judged.run(called[0].suite_version, by=build.process(build.bucket(batch_class="mixed")), under="fast")
     RunRecord.objects.filter(pk=beside.pk).update(endpoint=EndpointRecord.objects.get(slug="other"))

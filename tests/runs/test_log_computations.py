@@ -17,6 +17,7 @@ from runs.imports import import_logs
 from runs.models import RunRecord
 from runs.run import run_report
 from tests.importers.openai_logs import body, choice, entry
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +75,7 @@ def _token(first: str, second: str, margin: float) -> dict[str, Any]:
     return entry(first, -beaten, (first, -beaten), (second, -beaten - margin))
 
 
-@pytest.mark.parametrize(("shift", "answer"), [(0.02, "two"), (0.0, "one")])
+@pytest.mark.parametrize(("shift", "answer"), [(0.02, "two"), *nightly([(0.0, "one")])])
 def test_weights_that_were_altered_under_one_name_and_fingerprint_are_told_apart(
     tmp_path: Path, shift: float, answer: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_weights_that_were_altered_are_told_apart_where_repeats_of_either_log_ne
     assert (same["answer"], same["n_cases"], same["n_apart"]) == ("one", N_CASES, 0)
 
 
+@pytest.mark.nightly
 def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> None:
     calls = [(case, repeat) for case in range(N_CASES) for repeat in range(1, 6)]
     rerouted = set(random.Random(6).sample(calls, k=len(calls) * 6 // 100))
@@ -116,6 +118,7 @@ def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> N
     assert listed == {(f"case-{case}", repeat) for case, repeat in rerouted}
 
 
+@pytest.mark.nightly
 def test_equal_texts_without_logprobs_are_no_sign_of_equal_bits(tmp_path: Path) -> None:
     before, after = (log_of(tmp_path, f"{seed}.jsonl", seed=seed, has_logprobs=False) for seed in (3, 4))
     facts = compare(baseline=before.pk, candidate=after.pk).summary["computation"]

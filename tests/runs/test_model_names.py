@@ -59,6 +59,7 @@ def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_
     assert "stack_reported" in judged.codes(verdict.document["warnings"])
 
 
+@pytest.mark.nightly
 def test_two_names_that_are_said_to_be_one_model_count_as_one_until_that_is_taken_back(admin: User) -> None:
     old, new = logged(OLD, "old"), logged(NEW, "new", says="red")
     first, release = compare(old, new), judged.release(old, new, policy="paired", treatment="stack", user=admin)

@@ -62,6 +62,7 @@ def test_a_verdict_is_told_once_and_again_only_where_it_is_another_one() -> None
     assert len(messages("release.decided")) == 1, "the inputs are others, the word is the same"
 
 
+@pytest.mark.nightly
 def test_a_verdict_that_turns_is_told_with_the_one_before() -> None:
     version = judged.suite(policy=SAMPLE_POLICY)
     process = build.process()

@@ -107,6 +107,7 @@ def test_repeats_that_are_the_same_to_the_bit_are_one_draw_however_they_were_bat
     assert share.reason == "one_draw"
 
 
+@pytest.mark.nightly
 def test_one_repeat_a_side_and_cached_answers_say_nothing_and_why(version: SuiteVersionRecord) -> None:
     by = batched()
     single = stored(version, answers(1), by=by)

@@ -139,6 +139,7 @@ def test_a_dropped_seed_is_named_only_where_both_sides_were_sent_it(process: Eng
     assert {causes["case-00", *repeats] for repeats in ((1, 2), (2, 1))} == {"unknown"}
 
 
+@pytest.mark.nightly
 def test_a_pair_is_judged_by_what_its_runs_repeats_measure(process: EngineProcess) -> None:
     """Both flips moved by 0.0028 nats: more than float32's floor explains, and what repeats that move by 0.001 do."""
     runs = measured(process)

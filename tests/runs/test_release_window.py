@@ -86,6 +86,7 @@ def test_two_that_took_turns_are_judged_as_services_and_it_is_said_what_is_assum
     assert "service_judged" in codes(document(release)["warnings"])
 
 
+@pytest.mark.nightly
 def test_a_canary_that_ends_later_within_the_time_is_heard(version: Any) -> None:
     ours, theirs = run(version, "mini", [10, 40, 50, 80, 90]), run(version, "maxi", [20, 30, 60, 70, 100])
     release = judged.release(ours, theirs, treatment="service")

@@ -56,6 +56,7 @@ def test_under_the_default_policy_thirty_cases_are_too_few(pair: tuple[RunRecord
     assert "93" in document["reasons"][0]["text"]
 
 
+@pytest.mark.nightly
 def test_one_model_on_two_stacks_is_not_comparable_unless_the_stack_is_judged(version: Any) -> None:
     ours = judged.run(version, by=build.bucket("bfloat16"), on="sample-bfloat16")
     theirs = judged.run(version, by=build.bucket("float32"), on="sample-float32")
@@ -319,6 +320,7 @@ def test_a_release_keeps_its_runs(pair: tuple[RunRecord, RunRecord]) -> None:
     assert RunRecord.objects.count() == 2
 
 
+@pytest.mark.nightly
 def test_an_installation_without_policies_gets_the_defaults(db: None) -> None:
     version = judged.suite("plain")
     process = build.process()

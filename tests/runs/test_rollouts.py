@@ -67,6 +67,7 @@ def test_the_figures_are_those_of_the_check_without_a_server(tmp_path: Path) -> 
     assert scoring.figures.worst.position == 17
 
 
+@pytest.mark.nightly
 def test_equal_bits_are_told_from_what_a_trace_would_round_away(tmp_path: Path) -> None:
     same = scoring_of(imported(tmp_path, rollouts.rows()))
     assert same.figures.is_identical

@@ -150,6 +150,7 @@ def test_a_run_by_hand_on_an_outdated_stack_is_expired_too(version: Any) -> None
     assert (release.verdict.word, codes(release.verdict.document["reasons"])) == ("not_comparable", ["rebaseline"])
 
 
+@pytest.mark.nightly
 def test_a_stack_is_judged_against_the_baseline_that_it_expired(version: Any) -> None:
     """An upgrade is qualified so, whoever ran something on it first."""
     baseline = judged.run(version, by=build.bucket(OLD))

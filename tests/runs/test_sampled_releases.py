@@ -55,6 +55,7 @@ def test_greedy_runs_are_judged_under_strict_as_before(process: Any) -> None:
     assert "sampled" not in judged.codes(gate_of(release)["warnings"])
 
 
+@pytest.mark.nightly
 def test_a_suites_own_policy_goes_before_that_of_sampled_runs(process: Any) -> None:
     version = judged.suite(n_cases=60, policy={"slug": "ours", "rule": "strict", "tolerance_points": 2.0})
     ours, theirs = (judged.run(version, SOMETIMES, by=process, under="sampled") for _ in range(2))
@@ -82,6 +83,7 @@ def test_runs_of_before_are_one_draw_and_take_no_verdict(sampled: Any) -> None:
     assert settle_plans(release_id=release.pk).whole is None
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_one_draw_says_nothing_of_noise(sampled: Any) -> None:
     run = sampled()
     assert run_report(run.pk).noise.n_unstable == 4

@@ -12,6 +12,7 @@ from runs.compare import compare, comparison_report
 from runs.forced import ForcedOutcome, create_forced_pair, finish_forced, next_answers, record_forced
 from runs.models import EngineProcess, ForcedScoringRecord, RunRecord, SuiteVersionRecord
 from tests import build, forced
+from tests.nightly import nightly
 from tests.runs.test_comparisons import Answer, flipped, moved, recorded, stored
 
 pytestmark = pytest.mark.django_db
@@ -118,7 +119,7 @@ def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersionReco
     )
 
 
-@pytest.mark.parametrize(("off", "answer"), [(0.0, "one"), (0.2, "two")])
+@pytest.mark.parametrize(("off", "answer"), [(0.2, "two"), *nightly([(0.0, "one")])])
 def test_batched_stacks_are_held_against_the_noise_of_reading(
     version: SuiteVersionRecord, off: float, answer: str
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_batched_stack_that_read_each_answer_once_shows_no_noise_to_judge_by(v
     assert computation(baseline, candidate).n_positions is None
 
 
+@pytest.mark.nightly
 def test_a_prompt_of_another_template_is_no_evidence(version: SuiteVersionRecord) -> None:
     baseline, candidate = runs(version, "alone")
     score(baseline, candidate, by_noise(0.0), by_noise(0.0, off=0.4))

@@ -432,6 +432,7 @@ def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[RunRecord, RunReco
     assert max(one.values()) <= 8
 
 
+@pytest.mark.nightly
 def test_a_report_costs_the_same_for_one_gate_and_for_many(pair: tuple[RunRecord, RunRecord]) -> None:
     ada = build.user("ada", "release manager")
     small = rows.release(pair[1], pair[0])

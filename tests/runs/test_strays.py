@@ -23,6 +23,7 @@ from runs.work import strays as strays_work
 from tests import build
 from tests.api.conftest import SCOPES, Api
 from tests.casts import cast
+from tests.nightly import nightly
 from tests.runs.test_comparisons import Answer, moved, recorded, stored
 from tests.runs.test_pair_causes import drawn_otherwise
 
@@ -60,7 +61,7 @@ def run_of(
     return stored(version, *repeats, by=process)
 
 
-@pytest.mark.parametrize(("batch_class", "noise"), [("mixed", 0.0), ("mixed", 0.0002), ("alone", 0.0)])
+@pytest.mark.parametrize(("batch_class", "noise"), [("mixed", 0.0002), *nightly([("mixed", 0.0), ("alone", 0.0)])])
 def test_answers_that_were_routed_without_a_word_are_listed(
     version: SuiteVersionRecord, batch_class: str, noise: float
 ) -> None:
@@ -95,7 +96,7 @@ def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others
     assert "which agree within 0.00015 nats, 58.4 % of all to the bit. Look" in text
 
 
-@pytest.mark.parametrize("batch_class", ["mixed", "alone"])
+@pytest.mark.parametrize("batch_class", ["alone", *nightly(["mixed"])])
 def test_what_another_computation_gave_is_no_noise(version: SuiteVersionRecord, batch_class: str) -> None:
     """Apart from the routed answers all repeats are the same: what is left is no noise, or the floor for none seen."""
     process = build.process(build.bucket(batch_class=batch_class))
@@ -257,13 +258,14 @@ def test_what_cannot_be_read_later_leaves_what_was_found(
     assert not work_on_strays()
 
 
+@pytest.mark.nightly
 def test_noise_alone_is_nothing(version: SuiteVersionRecord) -> None:
     process = build.process(build.bucket(batch_class="mixed"))
     assert run_of(version, process, noise=0.0002, routed=set()).strays == []
     assert run_of(version, process, noise=0.0, routed=set()).strays == []
 
 
-@pytest.mark.parametrize("batch_class", ["alone", "invariant", "fixed-8"])
+@pytest.mark.parametrize("batch_class", ["alone", *nightly(["invariant", "fixed-8"])])
 def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVersionRecord, batch_class: str) -> None:
     process = build.process(build.bucket(batch_class=batch_class))
     run = run_of(version, process, noise=0.0, routed={(9, 4), (17, 2)})
@@ -308,6 +310,7 @@ def test_draws_that_were_sent_other_seeds_need_not_be_the_same(
     assert "unsteady" not in {warning.code for warning in run_report(run.pk).warnings}
 
 
+@pytest.mark.nightly
 def test_of_draws_only_those_of_one_seed_are_compared(version: SuiteVersionRecord) -> None:
     [entry] = drawn(version, (41, 42, 42)).unsteady
     assert (entry["n_apart"], entry["n_cases"]) == (N_CASES, N_CASES)

@@ -118,6 +118,7 @@ def test_targeted_repeats_are_stored_in_turn_and_decode_the_chosen_cases_alone(
     assert told.startswith("12 repeats of the 20 cases most likely to flip added to settle release")
 
 
+@pytest.mark.nightly
 def test_a_run_is_finished_with_them_and_its_own_figures_stay(
     open_one: ReleaseRecord, pair: tuple[RunRecord, RunRecord]
 ) -> None:

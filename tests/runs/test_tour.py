@@ -152,6 +152,7 @@ def test_the_tour_can_be_left_to_its_own_command(db: None, settings: Any, tmp_pa
     assert not Suite.objects.filter(slug=SUITE).exists()
 
 
+@pytest.mark.nightly
 def test_a_board_without_an_engine_has_it_from_the_start(db: None, settings: Any, tmp_path: Any) -> None:
     settings.DATA_DIR = tmp_path
     call_command("load_samples", no_engine=True, stdout=io.StringIO())

@@ -11,6 +11,7 @@ from runs.run import cancel_run, delete_run
 from runs.schedules import create_schedule
 from runs.schedules.schedules import start_due
 from tests import build, probes, verifying
+from tests.nightly import nightly
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +44,7 @@ def test_it_asks_the_endpoint_and_what_is_known_at_once(stack: EngineProcess) ->
 
 @pytest.mark.parametrize(
     ("shift", "state"),
-    [(0.0, "same_stack"), (0.01, "same_model_other_numerics"), (0.02, "other_model"), (3.0, "other_model")],
+    [(0.0, "same_stack"), (0.02, "other_model"), *nightly([(0.01, "same_model_other_numerics"), (3.0, "other_model")])],
 )
 def test_it_ends_with_one_of_the_words(stack: EngineProcess, shift: float, state: str) -> None:
     probe = verifying.end(verifying.ask(planted="changed"), stack, endpoint=shift)
@@ -75,6 +76,7 @@ def test_it_waits_while_anything_is_at_work(stack: EngineProcess) -> None:
     assert ForcedScoringRecord.objects.count() == 3
 
 
+@pytest.mark.nightly
 def test_a_second_one_asks_only_the_endpoint(stack: EngineProcess) -> None:
     first = verifying.end(verifying.ask(planted="changed"), stack)
     n_runs, n_scorings = RunRecord.objects.count(), ForcedScoringRecord.objects.count()

@@ -20,6 +20,7 @@ def warnings(run: RunRecord) -> dict[str, str]:
     return {warning.code: warning.text for warning in run_report(run.pk).warnings}
 
 
+@pytest.mark.nightly
 def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: ScriptedServer, runner: Runner) -> None:
     numbers = count()
     server.script = lambda _: ok(system_fingerprint=f"fp-{next(numbers)}")

@@ -243,6 +243,7 @@ def test_answers_that_are_not_greedy_contradict_a_temperature_of_0(
     assert temperature_of(ran(runner)).state == "known"
 
 
+@pytest.mark.nightly
 def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: ScriptedServer, runner: Runner) -> None:
     runs = []
     for model in ("lab/paint-1b-2025-01-31", "paint-mini"):
@@ -262,6 +263,7 @@ def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: Scri
     assert block["text"] in {warning.text for warning in report.warnings}
 
 
+@pytest.mark.nightly
 def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
     runs = [ran(runner, seed=seed) for seed in (1, 2)]
     gate = {"suite": "words", "baseline": runs[0].pk, "candidate": runs[1].pk}
@@ -273,6 +275,7 @@ def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
     assert "temperature of either side is not known" in " ".join(note.text for note in report.warnings)
 
 
+@pytest.mark.nightly
 def test_a_known_temperature_beside_an_unknown_one_is_another_setting_but_not_another_service(
     server: ScriptedServer, runner: Runner
 ) -> None:

@@ -114,6 +114,7 @@ def test_some_cases_and_repeats_are_scored_alone(
     ]
 
 
+@pytest.mark.nightly
 def test_two_runs_are_scored_on_both_stacks(
     decoded_run: Callable[..., RunRecord], join_worker: Join, work_until: Wait, scored: Scored
 ) -> None:
@@ -142,6 +143,7 @@ def test_an_answer_that_kills_its_engine_is_that_answer_s_error(
     assert row.reading[-1] == "1 answer could not be scored (1: the engine failed on this case)."
 
 
+@pytest.mark.nightly
 def test_an_engine_that_dies_on_every_answer_ends_the_scoring_and_not_the_worker(
     decoded_run: Callable[..., RunRecord], join_worker: Join, scored: Scored
 ) -> None:

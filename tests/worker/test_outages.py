@@ -80,6 +80,7 @@ def test_an_outage_leaves_no_case_missing(
     assert set(Shard.objects.values_list("n_rests", flat=True)) == {0}
 
 
+@pytest.mark.nightly
 def test_an_outage_without_end_ends_the_run_incomplete(
     server: ScriptedServer, new_run: NewRun, runner: Runner, endpoint: EndpointRecord
 ) -> None:
@@ -312,6 +313,7 @@ def test_two_workers_keep_to_one_limit_of_calls_in_flight(
     assert not CallSlot.objects.exclude(worker=None).exists()
 
 
+@pytest.mark.nightly
 def test_two_workers_keep_to_one_number_of_calls_a_minute(
     server: ScriptedServer, new_run: NewRun, new_runner: Callable[..., Runner], endpoint: EndpointRecord
 ) -> None:

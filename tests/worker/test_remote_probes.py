@@ -198,6 +198,7 @@ def test_a_gateway_that_strips_the_seed_is_the_hop_that_drops_it(start: Start, r
     assert {state for name, state in states(check).items() if name not in ("seed", "token_ids")} == {"honoured"}
 
 
+@pytest.mark.nightly
 def test_a_gateway_that_changes_every_third_call_is_the_hop_that_makes_other_texts(
     start: Start, runner: Runner
 ) -> None:
@@ -310,6 +311,7 @@ def test_an_endpoint_that_rests_has_its_probe_wait_and_go_on(start: Start, runne
     assert len(server.requests) >= 8  # a call of which four tries failed is one without an answer
 
 
+@pytest.mark.nightly
 def test_a_probe_of_an_endpoint_that_never_returns_ends_failed_and_says_why(start: Start, runner: Runner) -> None:
     """It answered one round before, and is called once after each rest."""
     server = start(lambda received: ok() if received.number == 1 else status(503, words="Down for good."))

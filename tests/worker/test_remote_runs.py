@@ -170,6 +170,7 @@ def test_another_backend_rotates_the_endpoint_and_expires_its_baseline(
     assert BaselineRecord.objects.get().rotation == rotation
 
 
+@pytest.mark.nightly
 def test_a_rotation_in_the_middle_of_a_run_parts_its_answers(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -186,6 +187,7 @@ def test_a_rotation_in_the_middle_of_a_run_parts_its_answers(
     assert rotation.after.manifest["source"]["backend"] == "b"
 
 
+@pytest.mark.nightly
 def test_a_backend_that_nobody_names_rotates_nothing(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -318,6 +320,7 @@ def test_a_worker_that_ends_between_two_batches_loses_nothing_and_doubles_nothin
     assert sum(Shard.objects.filter(repeat__run=run).values_list("n_done", flat=True)) == 40
 
 
+@pytest.mark.nightly
 def test_answers_out_of_a_gateways_cache_are_marked_and_no_draws(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_dtype_sweep_starts_an_engine_for_each(
     assert list(dtypes)[-3:] == ["float32", "float16", "bfloat16"]
 
 
+@pytest.mark.nightly
 def test_an_engine_that_dies_is_one_variant_s_result_and_the_others_go_on(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_shard_back(
     assert WorkerRecord.objects.exclude(stopped_at=None).count() == 1
 
 
+@pytest.mark.nightly
 @as_processes
 def test_a_worker_that_is_told_to_stop_while_it_starts_stops(start_worker: Start, wait_until: Wait) -> None:
     """At any moment once it is registered, while Celery still starts as well; at first the signal itself ends it."""

@@ -339,6 +339,7 @@ def test_a_deleted_webhook_is_told_nothing(there: Receiver) -> None:
         delete_webhook(webhook_id=hook.pk)
 
 
+@pytest.mark.nightly
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_a_worker_finished_is_told_in_both_set_ups(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, setup: dict[str, str], there: Receiver
