@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from evalboard.core.archive import dump_evidence, write_bundle
-from evalboard.core.errors import Conflict, EvalboardError, NotFound
+from evalboard.core.errors import Conflict, EvalboardError
 from runs import release, sign_off_chain
 from runs.compare import trace_pair, worst_cases
 from runs.exports.responses import instant
 from runs.models import ComparisonRecord, ReleaseRecord, SignOffRecord
 from runs.release import Decided
+from runs.store import require_row
 
 SHOWN_OUTCOMES = ("broken", "fixed")
 
@@ -19,9 +20,8 @@ def release_bundle(release_id: int) -> Iterator[bytes]:
 
     Whatever may be refused is read before the first part, and the traces of the worst cases while it is sent.
     """
-    stored = ReleaseRecord.objects.select_related("policy").filter(pk=release_id).first()
-    if stored is None:
-        raise NotFound(f"There is no release {release_id}.")
+    rows = ReleaseRecord.objects.select_related("policy").filter(pk=release_id)
+    stored = require_row(rows, f"There is no release {release_id}.")
     decided = release.decide(release_id=release_id)
     if decided.inputs is None:
         raise Conflict(f"A run of release {release_id} is at work; export it when all have ended.")
