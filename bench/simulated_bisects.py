@@ -86,7 +86,7 @@ def measure(planted: Planted, *, n: int = TRIALS, is_once: bool = False) -> tupl
 def table(n: int = TRIALS) -> list[str]:
     """Return the lines of the table of docs/lab.md."""
     lines = [
-        f"| planted in {n:,} bisects of three fields, 12 telling cases | steps decoded | blamed wrongly | cause named "
+        f"| planted in {n:,} bisects of three fields, 12 chosen cases | steps decoded | blamed wrongly | cause named "
         "| decodings |",
         "| --- | --- | --- | --- | --- |",
     ]

@@ -53,6 +53,7 @@ urlpatterns = [
     path("runs/new/", runs.new_run, name="run_new"),
     path("runs/<int:run_id>/", run.run, name="run"),
     path("runs/<int:run_id>/cancel/", run_actions.cancel, name="run_cancel"),
+    path("runs/<int:run_id>/complete/", run_actions.complete, name="run_complete"),
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),

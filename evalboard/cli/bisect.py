@@ -13,7 +13,7 @@ from evalboard.client.waiting import GIVE_UP_SECONDS
 def bisect(
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run held against.")],
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run that came out differently.")],
-    cases: Annotated[int, typer.Option(min=1, max=100, help="Telling cases to decode in each step, at most.")] = 20,
+    cases: Annotated[int, typer.Option(min=1, max=100, help="Chosen cases to decode in each step, at most.")] = 20,
     budget: Budget = None,
     yes: Yes = False,
     wait: Wait = False,

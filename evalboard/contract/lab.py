@@ -127,7 +127,7 @@ class BisectField(FieldFinding):
     reach: Annotated[str, says(enum=tuple(map(str, FieldReach)), description="whether it can be set, and where")]
     finding: Annotated[str, says(description="the state, for people")]
     note: Annotated[str, says(description="what else is to be known of it, for people; may be empty")]
-    points: Annotated[float | None, says(description="by how many it alone moves the telling cases' score")]
+    points: Annotated[float | None, says(description="by how many it alone moves the chosen cases' score")]
     n_steps: Annotated[int, says(minimum=0, description="that tried it alone and have ended")]
 
 
@@ -152,7 +152,7 @@ class BisectCase(Contract):
 
 
 class BisectStep(Contract):
-    """The telling cases decoded with some fields at the candidate's values, and the others at the baseline's."""
+    """The chosen cases decoded with some fields at the candidate's values, and the others at the baseline's."""
 
     turned: Annotated[tuple[str, ...], says(description="names of the fields at the candidate's values")]
     label: str
@@ -163,7 +163,7 @@ class BisectStep(Contract):
         says(description="whose answer came, by case and up to where the two part; empty until the step has ended"),
     ]
     n_candidate: Annotated[Count | None, says(description="flips that came, of those reproduced")]
-    points: Annotated[float | None, says(description="from the baseline's score of the telling cases")]
+    points: Annotated[float | None, says(description="from the baseline's score of the chosen cases")]
     n_beside_moved: Annotated[Count | None, says(description="cases beside them that came with another text")]
 
 
@@ -200,7 +200,7 @@ class Bisect(Contract):
     ]
     points: Annotated[float | None, says(description="from the baseline's score to the candidate's, pass against pass")]
     n_flips: Annotated[int, says(minimum=0, description="cases whose answers differ")]
-    n_reproduced: Annotated[Count | None, says(description="telling cases that both sides as they were gave again")]
+    n_reproduced: Annotated[Count | None, says(description="chosen cases that both sides as they were gave again")]
     n_decodings: Annotated[
         int, says(minimum=1, description="of each step; several where a side's answers may change by chance")
     ]

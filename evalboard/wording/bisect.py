@@ -191,7 +191,7 @@ def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
     if cleared and bisect.blamed:
         parts.append(f"{listed([each.label for each in cleared])} {'makes' if len(cleared) == 1 else 'make'} none.")
     if lost := len(bisect.cases) - n - sum(case.is_chance for case in bisect.cases):
-        parts.append(f"{counted(lost, 'telling case')} did not come again as they were, and {_are(lost)} left out.")
+        parts.append(f"{counted(lost, 'chosen case')} did not come again as they were, and {_are(lost)} left out.")
     return parts
 
 
@@ -219,7 +219,7 @@ def _describe_chance(bisect: "Bisect") -> list[str]:
         return []
     named = [*names[:CASES_NAMED], *([f"{len(names) - CASES_NAMED} more"] if len(names) > CASES_NAMED else [])]
     how = f"decoded {bisect.n_decodings} times alike, a side gave several answers"
-    return [f"{counted(len(names), 'telling case')} {_are(len(names))} chance and left out ({listed(named)}): {how}."]
+    return [f"{counted(len(names), 'chosen case')} {_are(len(names))} chance and left out ({listed(named)}): {how}."]
 
 
 def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:

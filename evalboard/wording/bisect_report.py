@@ -42,7 +42,7 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     if bisect.cases:
         parts += ["## What each step gave", markdown_table(*_grid(bisect))]
         parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]
-        parts += ["## Telling cases", markdown_table(_CASE_HEADS, _case_cells(bisect)), "In a token, · is a space."]
+        parts += ["## Chosen cases", markdown_table(_CASE_HEADS, _case_cells(bisect)), "In a token, · is a space."]
     return parts
 
 
@@ -109,9 +109,9 @@ def describe_beside(bisect: "Bisect") -> str:
         return ""
     cases = f"{counted(bisect.n_beside, 'further case')} that did not move"
     if not sum(known):
-        return f"{capital(cases)} stood beside them: none moved in any step."
+        return f"{capital(cases)} were controls: none moved in any step."
     n_steps = sum(bool(each) for each in known)
-    return f"{capital(cases)} stood beside them: some moved in {counted(n_steps, 'step')}."
+    return f"{capital(cases)} were controls: some moved in {counted(n_steps, 'step')}."
 
 
 def _field_cells(field: "BisectField", bisect: "Bisect") -> Sequence[str]:

@@ -143,7 +143,9 @@ def _batch_moved(start: str, numbers: Numbers) -> str:
 def _alone(numbers: Numbers) -> str:
     """Warn of copies that shared no step with anything, which leave the finding without meaning."""
     if numbers.get("is_remote"):
-        return " What else the server decoded meanwhile is its own business, and not known."
+        if numbers["n_unique"] == numbers["n_prompts"]:
+            return " What else the server decoded is not known, and a cache that answers each copy would look the same."
+        return " That is the server's own, sampling or batching: these answers do not tell which."
     company = numbers["batch_max"]
     if company is None or not company["n_alone"]:
         return ""
@@ -366,7 +368,10 @@ SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
     "batch": {
         "invariant": _batch_invariant,
         "nearly": lambda numbers: _batch_moved("Nearly invariant", numbers),
-        "variant": lambda numbers: _batch_moved("What else is decoded changes answers", numbers),
+        "variant": lambda numbers: _batch_moved(
+            "Copies of one prompt differ" if numbers.get("is_remote") else "What else is decoded changes answers",
+            numbers,
+        ),
     },
     "routing": {
         "one": _routing_one,

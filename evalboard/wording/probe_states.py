@@ -60,7 +60,7 @@ STATES: dict[str, dict[str, StateWords]] = {
         "variant": StateWords(
             "Variant",
             "bad",
-            "Judge releases under pinned or invariant; under fast, an answer depends on what else is decoded.",
+            "On your own engine, judge releases under pinned or invariant. An external server's repeats are samples.",
         ),
         "incomplete": INCOMPLETE,
     },

@@ -45,7 +45,7 @@ class ImportForm(PlainForm):
         help_text=f"Up to {MAX_FILES} that belong together, .gz and .zst too; or several logs of one tool.",
     )
     format = forms.ChoiceField(
-        choices=[(AUTO, "found out by itself"), *((name, WHOSE[name]) for name in FORMATS)],
+        choices=[(AUTO, "detected from the files"), *((name, WHOSE[name]) for name in FORMATS)],
         initial=AUTO,
         help_text="By names and contents; name it where that fails.",
     )
@@ -54,6 +54,15 @@ class ImportForm(PlainForm):
     )
     scale = forms.CharField(
         required=False, max_length=40, label="Scale of scores", help_text="Of scores outside 0 to 1, such as 0..10."
+    )
+
+    second_of = forms.CharField(
+        required=False,
+        max_length=12,
+        label="Second log of the same side",
+        help_text="The number of a run of the same model and settings at another hour: where both agree, its repeats "
+        "count.",
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "placeholder": "run number"}),
     )
 
     def __init__(self, *args: Any, suites: Sequence[SuiteRow], **kwargs: Any) -> None:

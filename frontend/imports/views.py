@@ -29,7 +29,7 @@ IMPORTS_PER_PAGE = 25
 def imports(request: HttpRequest) -> HttpResponse:
     suites = suite_rows()
     if request.method != "POST":
-        return _page(request, ImportForm(suites=suites))
+        return _page(request, ImportForm(suites=suites, initial={"second_of": request.GET.get("second_of", "")[:12]}))
     form = ImportForm(request.POST, request.FILES, suites=suites)
     if form.is_valid():
         fields = form.cleaned_data
@@ -39,6 +39,7 @@ def imports(request: HttpRequest) -> HttpResponse:
                 format=fields["format"],
                 suite=fields["suite"] or None,
                 scale=fields["scale"],
+                second_of=fields["second_of"],
                 user=request.user,
                 is_wanted=partial(is_waiting, request.META),
             )

@@ -49,7 +49,7 @@ class BisectForm(PlainForm):
     baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The number of the run held against.")
     candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The number of the run that differs.")
     cases = forms.IntegerField(
-        min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Telling cases to decode in each step, at most."
+        min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Chosen cases to decode in each step, at most."
     )
     budget_minutes = forms.FloatField(
         required=False, label="Budget in minutes", help_text="Of engines. Empty: half as much again as the estimate."

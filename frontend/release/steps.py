@@ -104,8 +104,8 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "share_seeds":
         return Step("Run the candidate again", _rerun(report, gate, "candidate"), "with the baseline’s seed")
     if code == "rerun_missing":
-        side = "baseline" if gate.baseline.status == "incomplete" else "candidate"
-        return Step(f"Run the {side} again", _rerun(report, gate, side))
+        short = gate.baseline if gate.baseline.status == "incomplete" else gate.candidate
+        return Step(f"Complete run {short.run}", reverse("run", args=[short.run]))
     if code in ("run_uncached", "pin_backend"):
         return Step("Import the new log", reverse("imports"))
     if code == "pin_batch" and gate.verdict == "not_comparable":
@@ -115,7 +115,7 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
         return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
     if code == "second_run" and gate.candidate.is_log:
-        return Step("Import a second log", reverse("imports"))
+        return Step("Import a second log", f"{reverse('imports')}?second_of={gate.candidate.run}")
     if code == "second_run":
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.candidate.profile}
         query |= {"repeats": "1"}

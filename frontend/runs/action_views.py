@@ -13,7 +13,7 @@ from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.forms import PlainForm
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
-from runs.run import cancel_run, delete_run, run_report
+from runs.run import cancel_run, complete_run, delete_run, run_report
 from runs.suites import rescore_run
 
 
@@ -22,6 +22,13 @@ from runs.suites import rescore_run
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     words = "The run is being cancelled; responses that are in stay."
     return _act(request, run_id, lambda: cancel_run(run_id=run_id), words)
+
+
+@requires(RUN)
+@require_POST
+def complete(request: HttpRequest, run_id: int) -> HttpResponse:
+    words = "The missing responses are queued, under the same settings and seeds."
+    return _act(request, run_id, lambda: complete_run(run_id=run_id), words)
 
 
 @requires(RUN)

@@ -127,6 +127,9 @@ def _standing(run: Run) -> dict[str, object]:
         "judged": lines[:JUDGED_SHOWN],
         "judged_before": lines[JUDGED_SHOWN:],
         "may_be_judged": has_ended and has_enough_cases(run.n_cases_unscored, run.suite.n_cases),
+        "may_be_completed": run.source is None
+        and run.status in ("incomplete", "failed", "cancelled")
+        and run.progress.n_done < run.progress.n_total,
         "may_be_baseline": is_fit and not any(line.is_current and not line.is_expired for line in baselines),
     }
 

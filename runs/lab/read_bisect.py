@@ -117,7 +117,7 @@ def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def _scores(experiment: ExperimentRecord, arms: Sequence[ExperimentArm], chance: Container[int]) -> dict[Step, float]:
-    """Step → points of the suite by which the telling cases' score is another one than in the baseline's run.
+    """Step → points of the suite by which the chosen cases' score is another one than in the baseline's run.
 
     The mean over its decodings, without cases that are chance.
     """

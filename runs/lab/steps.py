@@ -39,7 +39,7 @@ Step = frozenset[str]
 class StepPlanner:
     """Knows both runs of a bisect, and so what lies between them, and what that took.
 
-    settable: the fields that steps turn. plan: with the telling cases and those beside them, as `Telling.to_json` has
+    settable: the fields that steps turn. plan: with the chosen cases and those beside them, as `Telling.to_json` has
     them.
     """
 
@@ -81,11 +81,11 @@ class StepPlanner:
         return ArmCost(n_runs=1, n_starts=n_starts, tokens=tokens, minutes=(seconds + n_starts * start) / 60)
 
     def is_case_alone(self, step: Step) -> bool:
-        """Tell whether the telling cases may be decoded without the others."""
+        """Tell whether the chosen cases may be decoded without the others."""
         return is_case_alone(self.setup(step).settings, kind=self._kind)
 
     def _pace(self, side: int, *, is_whole: bool) -> tuple[float, float, float]:
-        """Return (seconds, tokens) of the telling cases, or of a whole pass, and the seconds of an engine's start."""
+        """Return (seconds, tokens) of the chosen cases, or of a whole pass, and the seconds of an engine's start."""
         run = self._runs[side]
         if side not in self._known:
             time, n_passes = measure_engine_time(run), max(len(whole_passes(run)), 1)
@@ -156,7 +156,7 @@ def settable_fields(experiment: ExperimentRecord) -> tuple[str, ...]:
 def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Container[int] = ()) -> dict[str, Any]:
     """Return what the run of a step is to be, as `create_run` takes it; its endpoint and profile are stored.
 
-    left_out: places of telling cases that are not decoded again, where they can be left out.
+    left_out: places of chosen cases that are not decoded again, where they can be left out.
     Raises what `create_endpoint` and `create_profile` raise.
     """
     version = arm.suite_version or experiment.suite_version
@@ -178,7 +178,7 @@ def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Co
 
 
 def measure_step(experiment: ExperimentRecord, run: RunRecord) -> StepFigures:
-    """Return what the run of a step gave for the telling cases, and for those beside them."""
+    """Return what the run of a step gave for the chosen cases, and for those beside them."""
     plan, version = experiment.plan, run.suite_version
     own = _index_name(experiment, version)
     repeat = run.repeats.get(index=1)
@@ -216,7 +216,7 @@ def _compare(answer: TracedText | None, case: dict[str, Any]) -> StepAnswer:
 
 
 def _index_name(experiment: ExperimentRecord, version: SuiteVersionRecord) -> str:
-    """Return which of a telling case's indexes is that in a version: the baseline's, or the candidate's."""
+    """Return which of a chosen case's indexes is that in a version: the baseline's, or the candidate's."""
     return "index" if version.pk == experiment.suite_version_id else "index_candidate"
 
 

@@ -8,7 +8,7 @@ class ExperimentRecord(models.Model):
     """A plan that a person confirms, and how far it is. Its arms are run one after another, by whoever sweeps.
 
     `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.UnmeasuredSource`). `problem` says
-    why it does not go on, or ended early. A bisect has two runs, and its `plan`: fields, telling cases, and those
+    why it does not go on, or ended early. A bisect has two runs, and its `plan`: fields, chosen cases, and those
     beside them (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
     """
 

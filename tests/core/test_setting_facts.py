@@ -64,6 +64,15 @@ def test_what_is_not_known_is_not_compared_and_a_neutral_value_asks_for_nothing(
     assert select_compared(narrowed) == {}
 
 
+def test_a_setting_that_a_server_ignores_matters_only_where_something_is_wanted() -> None:
+    ignored = SettingCheck(state="ignored", probe="7", at=datetime(2026, 3, 1, tzinfo=UTC))
+    seen = SettingsSeen(n_answers=40, n_left_out={}, checked=dict.fromkeys(("ignore_eos", "min_tokens"), ignored))
+    for is_wanted in (False, True):
+        wanted = {"ignore_eos": is_wanted, "min_tokens": 8 * is_wanted}
+        facts = list_setting_facts(wanted, is_external=True, is_logged=False, seen=seen)
+        assert select_compared(facts) == ({} if is_wanted else wanted)
+
+
 @pytest.mark.parametrize(
     ("wanted", "reshaping"),
     [

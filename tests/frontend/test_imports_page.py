@@ -1,5 +1,6 @@
 """The page /imports/, and what a run's page says of the log that it was read from."""
 
+import json
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,24 @@ def send(client: Client, content: bytes = LOG, *, name: str = "output.jsonl", **
 
 def text_of(response: Any) -> str:
     return response.content.decode()
+
+
+def test_a_log_is_said_to_be_the_second_of_a_run(engineer: Client) -> None:
+    def log(number: int) -> bytes:
+        """A call with its prompt, answered as ever."""
+        request = {"model": "m", "messages": [{"role": "user", "content": "Which colour?"}], "temperature": 0}
+        choice = {"index": 0, "message": {"role": "assistant", "content": "blue"}, "finish_reason": "stop"}
+        response = {"id": f"chatcmpl-{number}", "model": "m", "created": 1_700_000_000 + number, "choices": [choice]}
+        return json.dumps({"request": request, "response": response}).encode()
+
+    send(engineer, log(1))
+    [first] = RunRecord.objects.all()
+    assert f'value="{first.pk}"' in text_of(engineer.get(f"/imports/?second_of={first.pk}"))
+    send(engineer, log(2), second_of=str(first.pk))
+    assert RunRecord.objects.exclude(pk=first.pk).get().second_of == first
+    refused = send(engineer, log(3), second_of="none")
+    assert refused.status_code == 422
+    assert "Must be the id of a run." in text_of(refused)
 
 
 def test_every_format_has_words() -> None:

@@ -178,7 +178,7 @@ def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisec
         "tried both ways",
         "+ dtype bfloat16",
         "candidate as it was",
-        "2 further cases that did not move stood beside them: none moved in any step.",
+        "2 further cases that did not move were controls: none moved in any step.",
         f"evalboard bisect {runs[0]} {runs[1]} --cases 1",
         "Copy as Markdown",
     ):

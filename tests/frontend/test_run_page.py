@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from runs.models import RunRecord
+from tests import build
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
 
@@ -101,3 +102,14 @@ def test_of_a_mixed_run_each_backend_is_scored_and_listed_by_itself(pair, viewer
     assert len(rows(alone)) == min(chips(page)["answered by B"], 25)
     on = {label: n for label, n in chips(alone).items() if label.endswith(" on B")}
     assert sum(on.values()) == chips(page)["answered by B"]
+
+
+def test_the_missing_responses_of_a_run_are_asked_for_by_a_button(engineer: Any, viewer: Any) -> None:
+    whole, short = build.finished_run(), build.finished_run((build.TARGET, None, "red"))
+    button = "Run the missing responses"
+    pages = [client.get(f"/runs/{run.pk}/").content.decode() for client in (engineer, viewer) for run in (whole, short)]
+    assert [button in page for page in pages] == [False, True, False, False]
+    assert viewer.post(f"/runs/{short.pk}/complete/").status_code == 403
+    engineer.post(f"/runs/{short.pk}/complete/")
+    short.refresh_from_db()
+    assert short.status == RunRecord.Status.QUEUED

@@ -281,7 +281,7 @@ def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_
     assert fields(experiment)["dtype"].points == pytest.approx(-200 / 3)  # without the case that is chance
     sentence = experiment_detail(experiment.pk).sentence
     assert (
-        "1 telling case is chance and left out (a/b c): decoded 3 times alike, a side gave several answers." in sentence
+        "1 chosen case is chance and left out (a/b c): decoded 3 times alike, a side gave several answers." in sentence
     )
     assert "did not come again" not in sentence
 

@@ -268,13 +268,22 @@ def test_answers_of_a_cache_are_left_out_and_shown(start: Start, runner: Runner)
     assert sum(call.marks == ("cached",) for call in probe_calls(probe.pk)) == 5
 
 
+def test_copies_that_differ_on_an_external_server_are_not_laid_to_batching(start: Start, runner: Runner) -> None:
+    numbers = itertools.count()
+    start(lambda received: ok(choices=[received.good["choices"][0] | {"message": {"content": f"{next(numbers) % 3}"}}]))
+    probe = worked(runner, ask("batch", prompts=1, copies=12, load=4, max_tokens=4))
+    assert probe.finding["state"] == "variant"
+    assert probe.finding["sentence"].startswith("Copies of one prompt differ: ")
+    assert "sampling or batching" in probe.finding["sentence"]
+
+
 def test_copies_and_load_are_in_flight_together_and_no_more_than_the_endpoint_takes(
     start: Start, runner: Runner
 ) -> None:
     server = start(lambda received: ok(seconds=0.02), concurrency=4)
     probe = worked(runner, ask("batch", prompts=1, copies=12, load=4, max_tokens=4))
     assert probe.finding["state"] == "invariant"
-    assert "is its own business, and not known" in probe.finding["sentence"]
+    assert "a cache that answers each copy would look the same." in probe.finding["sentence"]
     assert 2 <= server.most_at_once <= 4
 
 

@@ -1,6 +1,6 @@
 """Which of the fields that differ between two setups makes their answers part: what to decode next, what it shows.
 
-A **step** decodes the telling cases with some fields at the candidate's values, and all others at the baseline's: it is
+A **step** decodes the chosen cases with some fields at the candidate's values, and all others at the baseline's: it is
 named by those fields. A set of fields *explains* a case where it alone, turned from the baseline, gives the
 candidate's answer, and turned back in the candidate, gives the baseline's. Nothing is blamed on less. Where one setup
 may answer otherwise by chance, each step is decoded several times: an answer counts where all decodings give it, and

@@ -1,4 +1,4 @@
-"""What a step of a bisect gave for the telling cases."""
+"""What a step of a bisect gave for the chosen cases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -19,6 +19,8 @@ DECIDING = (
 )
 # What makes no other distribution, or only says how much is reported.
 NEVER_COMPARED = frozenset({"seed", "logprobs"})
+# Values that ask an external server for nothing, so that it changes nothing where they are ignored.
+NEUTRAL = {**UNSHAPED, "ignore_eos": (False,), "skip_special_tokens": (True,)}
 # From so many answers, and so large a part of them, that hold a token below the most likely one, a run was not greedy.
 MIN_NOT_GREEDY, MIN_NOT_GREEDY_PERCENT = 3, 1
 
@@ -78,7 +80,7 @@ def _logged(name: str, wanted: Mapping[str, Any]) -> SettingFact:
 
 def _served(name: str, wanted: Mapping[str, Any], seen: SettingsSeen | None) -> SettingFact:
     """Return the fact of a setting on an external server. Leaving out a neutral value changes nothing."""
-    is_neutral = name != "temperature" and wanted.get(name) in (None, *UNSHAPED.get(name, ()))
+    is_neutral = name != "temperature" and wanted.get(name) in (None, *NEUTRAL.get(name, ()))
     if is_unsent(name, wanted.get(name)):
         return _fact(name, wanted, FactSource.REQUEST, state=FactState.UNKNOWN, is_sent=False)
     if seen is None or is_neutral:
