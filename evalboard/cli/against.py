@@ -89,7 +89,7 @@ def judge(
         conclude(client, run, files, as_json=unjudged, note="" if opponent.baseline else _advise(run, opponent))
     judgement = _create_release(client, run, opponent, options, give_up_after=give_up_after)
     release = judgement.value
-    lean = find_lean(release.headline) if _is_rough(run) else None
+    lean = find_lean(release.headline) if any(warning.code == "rough_profile" for warning in run.warnings) else None
     if lean is None:
         code = choose_exit_code(release)
         leans_down = release.verdict == "inconclusive" and release.headline.leaning == "no_ship"
@@ -104,11 +104,6 @@ def judge(
         typer.echo(f"{describe_end(run)} {run.url}")
         print_release(release, lean=lean)
     raise typer.Exit(write_release_reports(files, client, release, code=code, lean=lean))
-
-
-def _is_rough(run: "Run") -> bool:
-    """Say whether its profile batches cases as they come, so that it gives a lean and never a verdict."""
-    return any(warning.code == "rough_profile" for warning in run.warnings)
 
 
 def _advise(run: "Run", opponent: Opponent) -> str:

@@ -203,13 +203,9 @@ def _print(answer: "Answer[Experiment]", form: str = "text", *, as_json: bool) -
         case "csv":
             typer.echo(b"".join(table.write("csv", table_names(experiment), table_rows(experiment))).decode(), nl=False)
         case _:
-            typer.echo(_line(experiment))
+            typer.echo(f"Experiment {experiment.id} is {experiment.status}. {experiment.sentence} {experiment.url}")
             for line in render_table(experiment):
                 typer.echo(line)
-
-
-def _line(experiment: "Experiment") -> str:
-    return f"Experiment {experiment.id} is {experiment.status}. {experiment.sentence} {experiment.url}"
 
 
 def _exit_code(experiment: "Experiment") -> int:

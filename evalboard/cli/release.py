@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_comparable": NOT_COMPARABLE}
 CURRENT = "current"
+LabelTexts = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
+]
+WaitAtMost = Annotated[
+    float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")
+]
 NothingCaches = Annotated[
     bool,
     typer.Option(
@@ -65,14 +71,10 @@ def release(
         str, typer.Option(metavar="model|stack|service", help="What differs between the sides, and so is judged.")
     ] = "model",
     nothing_caches: NothingCaches = False,
-    label: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
-    ] = None,
+    label: LabelTexts = None,
     wait: Annotated[bool, typer.Option("--wait", help="First wait until the runs that are judged have ended.")] = False,
     show: Annotated[str, typer.Option(metavar="ID", help="Come back to a release that was created before.")] = "",
-    give_up_after: Annotated[
-        float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")
-    ] = GIVE_UP_SECONDS,
+    give_up_after: WaitAtMost = GIVE_UP_SECONDS,
     junit: JunitFile = "",
     summary: SummaryFile = "",
     comment: CommentFile = "",

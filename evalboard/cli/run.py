@@ -11,7 +11,7 @@ import typer
 from evalboard.cli.against import Opponent, check_policy, find_opponent, judge, render_come_back
 from evalboard.cli.arguments import collect_labels, parse_id
 from evalboard.cli.errors import INTERRUPTED, CommandError
-from evalboard.cli.release import NothingCaches, build_body, check_treatment, parse_baseline
+from evalboard.cli.release import LabelTexts, NothingCaches, WaitAtMost, build_body, check_treatment, parse_baseline
 from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_report_files
 from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
@@ -40,9 +40,7 @@ def run(
         str,
         typer.Option(metavar="PATH", help="Another checkpoint of the endpoint's model line, a folder on the worker."),
     ] = "",
-    label: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
-    ] = None,
+    label: LabelTexts = None,
     priority: Annotated[
         str,
         typer.Option(
@@ -89,9 +87,7 @@ def run(
     fail_on_lean: Annotated[
         bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 5 where it leans towards no-ship.")
     ] = False,
-    give_up_after: Annotated[
-        float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")
-    ] = GIVE_UP_SECONDS,
+    give_up_after: WaitAtMost = GIVE_UP_SECONDS,
     junit: JunitFile = "",
     summary: SummaryFile = "",
     comment: CommentFile = "",

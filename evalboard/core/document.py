@@ -49,7 +49,7 @@ def read_strict_json(text: str) -> Any:
     """
     try:
         return json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys
+            text, parse_constant=refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys
         )
     except RecursionError:
         raise ValueError("it is nested too deep") from None
@@ -143,7 +143,8 @@ def _scalar_problem(item: Any) -> str | None:
     return f"is a {type(item).__name__}, which JSON cannot hold"
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for a word that JSON does not have: NaN, Infinity."""
     raise ValueError(f"{name} is not a JSON number")
 
 

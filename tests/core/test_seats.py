@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evalboard.contract.manifest import EngineSeats
-from evalboard.core.profile import seats
+from evalboard.core.profile import read_seats
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def manifest(**changes: Any) -> dict[str, Any]:
     ids=["fewer", "all", "unbounded"],
 )
 def test_seats_are_read_from_the_manifest(changes: dict[str, Any], found: EngineSeats | None) -> None:
-    assert seats.read_seats(manifest(**changes)) == found
+    assert read_seats(manifest(**changes)) == found
 
 
 @pytest.mark.parametrize("known", [{}, {"source": {"backend": "vLLM"}}, {"engine": {"max_num_seqs": 64}}])
 def test_who_says_nothing_of_seats_has_none(known: dict[str, Any]) -> None:
-    assert seats.read_seats(known) is None
+    assert read_seats(known) is None

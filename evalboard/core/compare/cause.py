@@ -99,7 +99,7 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) ->
         return alike
     if _is_leak(parting, noise):
         return Cause("leak", None, numbers)
-    if noise.is_zero and _has_moved(parting):
+    if noise.is_zero and (parting.drift_onset is not None or bool(parting.moved_by) or parting.are_disjoint):
         return Cause("silent_change", None, numbers)
     if drawn := _other_draw(pair, parting):
         return Cause("seed_ignored", None, drawn)
@@ -233,11 +233,6 @@ def _is_leak(parting: Divergence, noise: LogitNoise) -> bool:
     if parting.drift_onset is None:
         return parting.n_shared > 0
     return parting.n_usable >= MIN_POSITIONS and not noise.is_larger(parting.shift_rms, parting.n_usable)
-
-
-def _has_moved(parting: Divergence) -> bool:
-    """Tell whether any logprob differs by a bit, where both sides had read the same tokens."""
-    return parting.drift_onset is not None or bool(parting.moved_by) or parting.are_disjoint
 
 
 def _other_draw(pair: Pair, parting: Divergence) -> CauseFacts:

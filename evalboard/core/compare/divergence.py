@@ -280,7 +280,7 @@ def _at_flip(laid: PairedRows, own: Sides, moved: Drift, step: float) -> Columns
         "margin_candidate": _distances(theirs.margin),
         "gap_before_flip": _before_flip(laid, moved, pairs),
         "are_top_two_equal": are_top_two_equal(ours, theirs),
-        "movement": _numbers(np.minimum(movement, MAX_MOVEMENT)),
+        "movement": [None if math.isnan(value) else value for value in np.minimum(movement, MAX_MOVEMENT).tolist()],
         "moved_by": _distances(_moved_by(laid, moved, pairs, find_largest_gap(ours, theirs), step)),
     }
     flags = {
@@ -335,10 +335,6 @@ def _spread(values: Sequence[Any], pairs: Indexes, laid: PairedRows, otherwise: 
 
 def _positions(positions: NDArray[np.integer]) -> list[int | None]:
     return [None if position == NEVER else position for position in positions.tolist()]
-
-
-def _numbers(values: Numbers) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 def _distances(values: Numbers) -> list[float | None]:

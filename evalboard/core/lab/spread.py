@@ -59,7 +59,7 @@ def measure_spread(points: Sequence[float], *, step: float, level: float = LEVEL
     mean = math.fsum(points) / n
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in points) / (n - 1))
     tails = ((1 + level) / 2, (1 - level) / 2)
-    sd_low, sd_high = (sd * math.sqrt((n - 1) / _chi2_quantile(tail, n - 1)) for tail in tails)
+    sd_low, sd_high = (sd * math.sqrt((n - 1) / float(special.chdtri(n - 1, 1 - tail))) for tail in tails)
     wide = (high - low) * mean_range(n)
     range_low, range_high = (wide / range_quantile(tail, n) for tail in tails)
     resampled, kurtosis = _resampled_sd(points, tails[1])
@@ -125,7 +125,3 @@ def _range_cdf(width: float, n: int) -> float:
     at = np.linspace(-FARTHEST, FARTHEST, GRID)
     density = np.exp(-(at**2) / 2) / math.sqrt(2 * math.pi)
     return float(np.trapezoid(n * density * (special.ndtr(at + width) - special.ndtr(at)) ** (n - 1), at))
-
-
-def _chi2_quantile(level: float, df: int) -> float:
-    return float(special.chdtri(df, 1 - level))

@@ -130,7 +130,7 @@ def _measured(runs: _CanaryRuns, random_seed: int) -> dict[str, Any]:
     moved = _moved(runs, _observed(runs))[0]
     n_outside = _outside(runs, runs.window, runs.baseline).sum(axis=1)
     worst = _worst_window(runs)
-    n_requests = int(_answered(runs, runs.window).sum())
+    n_requests = int(runs.prompts_with(~np.isnan(runs.window)).sum())
     p_value, n_splits = (None, None) if is_still else _p_value(runs, random_seed)
     return {
         "n_baseline": runs.n_baseline,
@@ -230,10 +230,6 @@ def _worst_window(runs: _CanaryRuns) -> int:
         rest = np.delete(runs.baseline, left_out, axis=0)
         counts.append(int(_outside(runs, runs.baseline[left_out], rest).sum()))
     return max(counts)
-
-
-def _answered(runs: _CanaryRuns, values: Array) -> NDArray[np.bool_]:
-    return runs.prompts_with(~np.isnan(values))
 
 
 def _by_prompt(runs: _CanaryRuns, moved: Array) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ from evalboard.core.profile.fingerprint import (
     list_fields,
     name_stack,
     names_calls,
+    read_seats,
     select_stack,
 )
-from evalboard.core.profile.order import order_key
 from evalboard.core.profile.profile import (
     DTYPES,
     MAX_GROUP_SIZE,
@@ -42,12 +42,12 @@ from evalboard.core.profile.profile import (
     count_wanted_seats,
     find_profile_refusal,
     is_unsent,
+    order_key,
     parse_profile,
     plan_engine,
     set_batch_size,
     split_sampling,
 )
-from evalboard.core.profile.seats import read_seats
 from evalboard.core.profile.self_test import (
     MAX_TESTED_BATCH,
     SELF_TEST_VERSION,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evalboard.contract.manifest import ManifestDifference, MovedField
+from evalboard.contract.manifest import EngineSeats, ManifestDifference, MovedField
 from evalboard.core import digest
 
 # Named by the batch class.
@@ -267,3 +267,14 @@ def _hardware_label(hardware: Mapping[str, Any]) -> str:
         return f"CPU {hardware.get('cpu_isa') or ''}".rstrip()
     same = len(set(names)) == 1
     return f"{len(names)} × {names[0]}" if same and len(names) > 1 else " + ".join(names)
+
+
+def read_seats(manifest: Mapping[str, Any]) -> EngineSeats | None:
+    """Read the seats of the process that a manifest speaks of.
+
+    None where vLLM shares its steps as it likes (`mixed`), and where no process or an earlier Evalboard reported.
+    """
+    engine = manifest.get("engine", {})
+    if engine.get("seats") is None:
+        return None
+    return EngineSeats(engine["max_num_seqs"], engine["seats"], engine["max_model_len"])

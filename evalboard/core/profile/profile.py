@@ -209,7 +209,7 @@ def plan_engine(
 def count_wanted_seats(profile: ProfileSettings, hardware: Mapping[str, Any]) -> int | None:
     """Count the sequences that an engine under this profile decodes at a time, memory allowing; None: vLLM decides.
 
-    `hardware`: only its "kind" counts. How many a started engine got stands in its manifest (core.profile.seats).
+    `hardware`: only its "kind" counts. How many a started engine got stands in its manifest (core.profile.read_seats).
     """
     return _engine_settings(profile, hardware).get("max_num_seqs")
 
@@ -380,3 +380,12 @@ def _is_same(wanted: Any, reported: Any) -> bool:
     if isinstance(wanted, bool) or isinstance(reported, bool):
         return wanted is reported
     return bool(wanted == reported)
+
+
+def order_key(run_id: int, *, repeat: int, case_index: int) -> bytes:
+    """Return what to sort a repeat's cases by where they are shuffled: as good as random, and the same every time.
+
+    It depends on nothing else, so that an attempt that takes over goes on in the same order. Two runs have different
+    orders, and so have two repeats.
+    """
+    return digest.short_digest(digest.canonical_json(["order", run_id, repeat, case_index]))

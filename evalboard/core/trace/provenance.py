@@ -1,11 +1,8 @@
 """Hold what came back for one case: a decoded response, or why there is none."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from evalboard.core.trace.trace import TokenTrace
-
-FinishReason = Literal["stop", "length", "abort", "error", "repetition"]
 
 # Why a response is missing. None of these is a wrong answer: a missing response has no score.
 ERROR_CODES = {
