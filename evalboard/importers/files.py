@@ -85,7 +85,7 @@ class LogFile:
     def head(self, n: int = 4096) -> bytes:
         """Return the first bytes, by which a format is recognised; of a damaged file what comes before the damage."""
         parts: list[bytes] = []
-        with self.open() as content, suppress(InvalidInput):
+        with suppress(InvalidInput), self.open() as content:
             while n and (part := content.read1(n)):
                 parts.append(part)
                 n -= len(part)
