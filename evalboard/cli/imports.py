@@ -44,12 +44,12 @@ def import_logs(
     with connect() as client, open_logs(files) as logs:
         if logs.left_out:
             typer.echo(f"No known format fits {', '.join(logs.left_out)}: left out.", err=True)
-        name = logs.files[0].name if len(logs.files) == 1 else f"{len(logs.files)} files"
         given = {"suite": suite, "scale": scale, "second_of": second_log_of}
-        with follow_transfer(name) as transfer:
-            answer = client.import_logs(logs.files, log_format=log_format, tell=transfer.tell, **given)
-    result = _render_result(answer.value, is_new=answer.is_new)
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
+        for group in logs.groups(log_format):
+            with follow_transfer(group[0].name if len(group) == 1 else f"{len(group)} files") as transfer:
+                answer = client.import_logs(group, log_format=log_format, tell=transfer.tell, **given)
+            result = _render_result(answer.value, is_new=answer.is_new)
+            typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else result)
 
 
 def _render_result(log: "Import", *, is_new: bool) -> str:

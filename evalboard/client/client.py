@@ -130,8 +130,11 @@ class Client:
         """
         given = {"suite": suite, "scale": scale, "second_of": second_of}
         with open_logs([Path(file) for file in files]) as logs:
-            answer = self._rest.import_logs(logs.files, log_format=log_format, tell=lambda _: None, **given)
-        return [self.run(run.id) for run in answer.value.runs]
+            sent = [
+                self._rest.import_logs(group, log_format=log_format, tell=lambda _: None, **given)
+                for group in logs.groups(log_format)
+            ]
+        return [self.run(run.id) for answer in sent for run in answer.value.runs]
 
     def compare(
         self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS

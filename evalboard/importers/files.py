@@ -85,7 +85,7 @@ class LogFile:
     def head(self, n: int = 4096) -> bytes:
         """Return the first bytes, by which a format is recognised; of a damaged file what comes before the damage."""
         parts: list[bytes] = []
-        with self.open() as content, suppress(InvalidInput):
+        with suppress(InvalidInput), self.open() as content:
             while n and (part := content.read1(n)):
                 parts.append(part)
                 n -= len(part)
@@ -161,17 +161,25 @@ def first_object_of(text: str) -> dict[str, Any]:
     """Return the first JSON object of a file that begins so, or of the list that it holds; {} where none begins it.
 
     Where the object goes on after the first 64 KiB, or is nested deeper than is read, the fields that are complete
-    until there. Never raises, and takes time in proportion to the text.
+    until there. Where the first line holds no JSON, the object that the second one is. Never raises, and takes time in
+    proportion to the text.
     """
     if text.startswith("["):
         text = text[1:].lstrip()
-    if not text.startswith("{"):
-        return {}
     try:
         head, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
-        head = _cut(text)
+        head = _second_line(text) or (_cut(text) if text.startswith("{") else None)
     return head if isinstance(head, dict) else {}
+
+
+def _second_line(text: str) -> Any:
+    """Parse the line after a damaged one; None where it is no JSON by itself, as in one text of many lines."""
+    first, _, rest = text.partition("\n")
+    try:
+        return None if first.strip() in _OPENING else json.loads(rest.lstrip().partition("\n")[0])
+    except (ValueError, RecursionError):
+        return None
 
 
 def _cut(text: str) -> Any:

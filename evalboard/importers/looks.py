@@ -12,6 +12,7 @@ from evalboard.wording.numbers import counted
 
 MAX_FILES_EXPLAINED = 3
 MAX_FIELDS_NAMED = 8
+MAX_LOOKED_AT = 16 << 20  # bytes of one JSON text
 RECIPES = "docs/imports.md"
 
 # The fields of each form of a format, first the one that tells it from others. The closest format is that of the form
@@ -141,8 +142,9 @@ def _look_at_json(file: LogFile, start: str) -> tuple[str, bool, str]:
         names = ", ".join(shortened(name, 40) for name in list(first)[:MAX_FIELDS_NAMED])
         more = ", …" if len(first) > MAX_FIELDS_NAMED else ""
         return f"JSON with the fields {names}{more}", False, place
+    is_document = not place and file.content_size <= MAX_LOOKED_AT
     try:
-        value = parse_value(first_line, where="")
+        value = parse_value(file.read() if is_document else first_line, where="")
     except InvalidInput as problem:
         return f"damaged JSON, or JSON that breaks off: it {problem.detail}", False, place
     return f"JSON without an object in it: {shortened(first_line, 40)}" if value else "empty JSON", False, place

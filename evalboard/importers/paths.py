@@ -1,5 +1,6 @@
 """The files of a log as a person names them: files, folders, and `-` for standard input."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ from evalboard.wording.numbers import counted
 
 STDIN = "-"
 MAX_LOOKED_AT = 10_000  # files in a folder
+MAX_AT_ONCE = 20  # files that a server reads at a time
+TOGETHER = {"lm_eval", "batch"}  # formats whose logs are of several files
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,29 @@ class OpenedLogs:
 
     files: list[LogFile] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+
+    def groups(self, log_format: str) -> list[list[LogFile]]:
+        """Return the files as they are to be sent: those of one format together, and MAX_AT_ONCE at most.
+
+        Files that belong together stay so, and so do all where no format fits one of them: the server says what is
+        wrong. log_format: the one that a person names, or "auto".
+        """
+        if len(self.files) == 1 or not all(os.access(file.path, os.R_OK) for file in self.files):
+            return [self.files]
+        from evalboard.importers.formats import AUTO, recognise  # here as below
+
+        by_format: dict[str, list[LogFile]] = {}
+        name = log_format if log_format != AUTO else recognise(self.files)
+        for file in self.files:
+            by_format.setdefault(name or recognise([file]), []).append(file)
+        if "" in by_format:
+            return [self.files]
+        return [part for fitting, files in by_format.items() for part in _parts(files, is_one=fitting in TOGETHER)]
+
+
+def _parts(files: list[LogFile], *, is_one: bool) -> list[list[LogFile]]:
+    n = len(files) if is_one else MAX_AT_ONCE
+    return [files[at : at + n] for at in range(0, len(files), n)]
 
 
 @contextmanager

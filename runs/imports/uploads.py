@@ -16,9 +16,10 @@ from django.http import HttpRequest
 
 from evalboard.core.errors import EvalboardError, InvalidInput
 from evalboard.importers.files import LogFile
+from evalboard.importers.paths import MAX_AT_ONCE
 from evalboard.wording.numbers import fixed
 
-MAX_FILES = 20
+MAX_FILES = MAX_AT_ONCE
 
 
 class TooLarge(EvalboardError):

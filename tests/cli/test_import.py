@@ -84,3 +84,12 @@ def test_a_log_comes_by_standard_input(variables: dict[str, str], environment: d
     done = subprocess.run(command, input=log, capture_output=True, env=environment, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
     assert [each["name"] for each in ImportRecord.objects.get().files] == ["stdin"]
+
+
+def test_more_logs_than_go_at_once_are_sent_one_group_after_another(evalboard: Call, tmp_path: Path) -> None:
+    for n in range(22):
+        line = {"suite": f"suite {n}", "case": "sky", "answer": "blue", "score": 1}
+        (tmp_path / f"{n:02}.jsonl").write_text(json.dumps(line))
+    done = evalboard("import", *(str(path) for path in sorted(tmp_path.glob("*.jsonl"))), "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [len(json.loads(line)["runs"]) for line in done.stdout.splitlines()] == [20, 2]

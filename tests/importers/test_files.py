@@ -18,6 +18,11 @@ from evalboard.importers.files import first_object_of
         ('{"a": "no end', {}),
         ('{"a": 1, "b": ' + "[" * 500, {"a": 1, "b": json.loads("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1))}),
         ("diary", {}),
+        ('{"a": 1, "b\n{"a": 2}\n{"a": 3}', {"a": 2}),
+        ('started at noon\n\n{"a": 2}\n', {"a": 2}),
+        ('{\n{"a": 2}\n', {}),
+        ('started\nended\n{"a": 2}\n', {}),
+        ('{"a": 1, "b": \n[1, 2], "c": ', {"a": 1, "b": [1, 2]}),
         ("[[[", {}),
     ],
 )

@@ -147,3 +147,16 @@ def test_recognising_never_raises(written: Written, content: bytes) -> None:
     """Whatever the file, it is of no format, or its reader says what is wrong with it."""
     with pytest.raises(InvalidInput):
         read_logs([written("log.jsonl", content)])
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if name not in ("inspect", "promptfoo")])
+def test_a_damaged_first_line_costs_itself_alone(written: Written, name: str) -> None:
+    _, patterns = REAL[name]
+    files = []
+    for path in (path for pattern in patterns for path in sorted(LOGS.glob(pattern))):
+        lines = path.read_bytes().splitlines(keepends=True)
+        damaged = lines[0][: len(lines[0]) // 2] + b"\n" + b"".join(lines[1:])
+        files.append(written(path.name, damaged if path.suffix == ".jsonl" else path.read_bytes()))
+    fitting, runs = read_logs(files)
+    assert fitting == name
+    assert any("line 1: is not JSON" in note for run in runs for note in run.notes)

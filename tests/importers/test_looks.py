@@ -69,6 +69,7 @@ OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"conte
         ('{"doc_id": 1, "resps": []}', "Closest is lm_eval, but arguments is missing."),
         ('{"colour": "red", "size": 2}', "JSON with the fields colour, size (line 1)"),
         ('{"colour": ', "damaged JSON, or JSON that breaks off: it is not JSON"),
+        ('{\n "colour": 1,\n "size" 2\n}', "it is not JSON: Expecting ':' delimiter: line 3 column 9"),
         ("[1, 2]", "JSON without an object in it: [1, 2]"),
         ("{}", "empty JSON"),
         ("a;b\n1;2\n", "a table with the columns a, b"),

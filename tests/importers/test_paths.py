@@ -62,3 +62,39 @@ def test_a_folder_without_a_log_and_one_of_too_many_files_are_refused(
     monkeypatch.setattr(paths, "MAX_LOOKED_AT", 1)
     with pytest.raises(InvalidInput, match="holds 2 files; the most that is looked at is 1"), open_logs([folder]):
         pass
+
+
+@pytest.mark.parametrize(
+    ("content", "log_format", "sizes"),
+    [
+        (LINE, "auto", [20, 1]),
+        (LINE, "scores", [20, 1]),
+        (LINE, "batch", [21]),
+        (b'{"custom_id": "a", "result": {"type": "expired"}}', "auto", [21]),
+        (b"Dear diary", "auto", [21]),
+    ],
+)
+def test_only_logs_of_one_file_each_are_parted(
+    tmp_path: Path, content: bytes, log_format: str, sizes: list[int]
+) -> None:
+    for n in range(21):
+        (tmp_path / f"{n}.jsonl").write_bytes(content)
+    with open_logs(sorted(tmp_path.iterdir())) as opened:
+        assert [len(group) for group in opened.groups(log_format)] == sizes
+
+
+def test_logs_of_several_formats_are_sent_one_format_after_another(tmp_path: Path) -> None:
+    lines = {"a.jsonl": LINE, "b.jsonl": b'{"choices": []}', "c.jsonl": LINE}
+    for name, content in lines.items():
+        (tmp_path / name).write_bytes(content)
+    with open_logs([tmp_path]) as opened:
+        assert [[file.name for file in group] for group in opened.groups("auto")] == [
+            ["a.jsonl", "c.jsonl"],
+            ["b.jsonl"],
+        ]
+
+
+def test_a_file_that_is_not_there_is_left_to_who_opens_it(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(LINE)
+    with open_logs([tmp_path / "a.jsonl", tmp_path / "no.jsonl"]) as opened:
+        assert [len(group) for group in opened.groups("auto")] == [2]
