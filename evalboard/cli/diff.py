@@ -37,7 +37,7 @@ def diff(
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
     fail_on: Annotated[
         str,
-        typer.Option(help="Exit with 5 on flip, shift, text, score, points=N or cause=NAME; several with commas."),
+        typer.Option(help="Exit with 5 on flip, shift, text, score, points=N, kl=N, cause=NAME; several with commas."),
     ] = "",
     limit: Annotated[int, typer.Option(min=0, help="How many cases to print.")] = SHOWN,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")] = False,
