@@ -47,7 +47,7 @@ WITH_DATABASE = (
     "sign_in",
     "find",
 )
-WITHOUT_DATABASE = ("cli", "sampled", "verdict", "edges", "probes", "truth", "forced")
+WITHOUT_DATABASE = ("cli", "diff", "sampled", "verdict", "edges", "probes", "truth", "forced")
 PARTS = (*WITH_DATABASE, *WITHOUT_DATABASE)
 
 

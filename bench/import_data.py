@@ -43,10 +43,12 @@ def write_inspect_log(path: Path, n_responses: int, *, n_flips: int = 0, shift: 
             archive.writestr(f"samples/case-{number}_epoch_1.json", json.dumps(_sample(number, content)))
 
 
-def write_chat_lines(path: Path, n_responses: int) -> None:
-    """Write raw chat completions with their requests, one object a line."""
+def write_chat_lines(
+    path: Path, n_responses: int, *, n_positions: int = N_POSITIONS, n_flips: int = 0, shift: float = 0.0
+) -> None:
+    """Write raw chat completions with their requests, one object a line. n_flips, shift: as of `write_inspect_log`."""
     with path.open("w") as stream:
-        for number, content in enumerate(_answers(n_responses)):
+        for number, content in enumerate(_answers(n_responses, n_flips, shift, n_positions)):
             row = {
                 "custom_id": f"case-{number}",
                 "started_at": "2026-11-21T02:13:03.149758+00:00",
@@ -58,12 +60,12 @@ def write_chat_lines(path: Path, n_responses: int) -> None:
             stream.write(json.dumps(row) + "\n")
 
 
-def _answers(n: int, n_flips: int = 0, shift: float = 0.0) -> Iterator[list[Entry]]:
+def _answers(n: int, n_flips: int = 0, shift: float = 0.0, n_positions: int = N_POSITIONS) -> Iterator[list[Entry]]:
     rng = np.random.default_rng(SEED)
     for number in range(n):
-        chosen = rng.integers(0, len(WORDS), (N_POSITIONS, 1)) + np.arange(2)
-        chosen[FLIP_AT:] += number < n_flips
-        logprobs = shift - np.sort(rng.exponential(2.0, (N_POSITIONS, 2)).astype(np.float32))
+        chosen = rng.integers(0, len(WORDS), (n_positions, 1)) + np.arange(2)
+        chosen[min(FLIP_AT, n_positions // 2) :] += number < n_flips
+        logprobs = shift - np.sort(rng.exponential(2.0, (n_positions, 2)).astype(np.float32))
         yield [
             {**_token(word, logprob), "top_logprobs": [_token(word, logprob), _token(other, behind)]}
             for (word, other), (logprob, behind) in zip(

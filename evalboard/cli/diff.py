@@ -37,7 +37,7 @@ def diff(
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
     fail_on: Annotated[
         str,
-        typer.Option(help="Exit with 5 on flip, shift, text, score, points=N or cause=NAME; several with commas."),
+        typer.Option(help="Exit with 5 on flip, shift, text, score, points=N, kl=N, cause=NAME; several with commas."),
     ] = "",
     limit: Annotated[int, typer.Option(min=0, help="How many cases to print.")] = SHOWN,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")] = False,
@@ -97,15 +97,17 @@ def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) ->
 
     from evalboard.logged.comparing import LogComparison
     from evalboard.logged.memory import LogStore
-    from evalboard.logged.sources import read_side
+    from evalboard.logged.sources import read_sides, without_garbage_search
 
     now = datetime.now(UTC)
     store, names, runs = LogStore(now=now), [], []
-    for paths in sides:
-        named = read_side(paths, log_format=log_format, scale=scale)
-        names.append(named.name)
-        runs.append(store.add(named.logged, source=named.source))
-    return names, LogComparison(store, runs[0], runs[1], at=now)
+    with without_garbage_search():
+        for named in read_sides(sides, log_format=log_format, scale=scale):
+            names.append(named.name)
+            runs.append(store.add(named.logged, source=named.source))
+        made = LogComparison(store, runs[0], runs[1], at=now)
+        _ = made.comparison
+    return names, made
 
 
 def _to_json(made: "LogComparison") -> dict[str, Any]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalboard.cli.arguments import split
+from evalboard.cli.errors import CommandError
 from evalboard.client.errors import WrongUse
 from evalboard.core.compare import CAUSES
 from evalboard.wording.numbers import counted, points
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison
     from evalboard.logged.comparing import LogComparison
 
 WORDS = ("flip", "shift", "text", "score")
@@ -23,22 +23,31 @@ def parse_limits(text: str) -> list[Limit]:
         name, has_value, value = part.partition("=")
         is_known = (
             (name in WORDS and not has_value)
-            or (name == "points" and _is_number(value))
+            or (name in ("points", "kl") and _is_number(value))
             or (name == "cause" and value in CAUSES)
         )
         if not is_known:
             causes = f" The causes are {', '.join(CAUSES)}." if name == "cause" else ""
-            raise WrongUse(f"--fail-on takes {', '.join(WORDS)}, points=N and cause=NAME, not {part}.{causes}")
+            raise WrongUse(f"--fail-on takes {', '.join(WORDS)}, points=N, kl=N and cause=NAME, not {part}.{causes}")
         limits.append((name, value))
     return limits
 
 
 def find_reached(made: "LogComparison", limits: Sequence[Limit]) -> list[str]:
     """Return a sentence for each limit that is reached."""
-    return [text for name, value in limits if (text := _check(made.comparison, made.n_other_text, name, value))]
+    texts = [_check_kl(made, value) if name == "kl" else _check(made, name, value) for name, value in limits]
+    return [text for text in texts if text]
 
 
-def _check(comparison: "Comparison", n_other_text: int, name: str, value: str) -> str:
+def _check_kl(made: "LogComparison", value: str) -> str:
+    kl = made.measure_kl()
+    if kl is None:
+        raise CommandError("--fail-on kl: no position has logprobs of the same tokens on both sides.")
+    return f"kl: {kl:.3g} nats a position" if kl >= float(value) else ""
+
+
+def _check(made: "LogComparison", name: str, value: str) -> str:
+    comparison, n_other_text = made.comparison, made.n_other_text
     counts, judged, change = comparison.counts, comparison.computation, comparison.score.difference
     match name:
         case "flip":

@@ -35,6 +35,7 @@ from evalboard.core.compare import (
     measure_buckets,
     needs_usual,
     served_beside,
+    sum_listed_kl,
 )
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
@@ -203,6 +204,27 @@ class LogComparison:
     def n_other_text(self) -> int:
         """How many pairs of answers differ in their text."""
         return int(np.count_nonzero(self._comparing.matched.has_other_text))
+
+    def measure_kl(self) -> float | None:
+        """Return the mean KL of the two sides' distributions in nats a position, at least (core.compare.listed_kl).
+
+        It is over the positions of all pairs until they part; None where no position can be compared.
+        """
+        pairing, total, n = self._comparing.matched.pairing, 0.0, 0
+        known: dict[tuple[bytes, bytes], tuple[float, int]] = {}
+        columns = (pairing.cases, pairing.baseline_repeats, pairing.candidate_repeats)
+        for row, at, at_too in zip(*(column.tolist() for column in columns), strict=True):
+            ours = self.baseline.whole[at].answers[self.cases[0][row]]
+            theirs = self.candidate.whole[at_too].answers[self.cases[1][row]]
+            if ours is None or theirs is None or ours.place is None or theirs.place is None:
+                continue
+            if self.store.words.beside(ours.vocabulary_id, theirs.vocabulary_id, are_logged=True) is not None:
+                continue
+            key = ours.place.digest, theirs.place.digest
+            if key not in known:
+                known[key] = sum_listed_kl(ours.place, theirs.place)
+            total, n = total + known[key][0], n + known[key][1]
+        return total / n if n else None
 
     def prompt(self, pair: DifferingPair) -> str:
         """Return the last message of a pair's case."""

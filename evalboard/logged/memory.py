@@ -298,6 +298,7 @@ class LogStore:
         chosen = runs.choose_cases(logged, placed.indexes, len(placed.version.cases))
         for index, cases in enumerate(chosen, start=1):
             run.repeats.append(self._repeat_of(run, model, index, cases, answers, fields, traces))
+        run.logged = replace(logged, cases=(), responses=())  # the repeats have them
         run.status = runs.end_run(logged, [repeat.status for repeat in run.repeats])
         run.bucket = self._largest_bucket(run)
         run.settings_seen = _see_settings(run).to_json()

@@ -2,7 +2,9 @@
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from evalboard.importers import formats
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
 from evalboard.logged.runs import digest_of_files
+
+MIN_AT_ONCE_BYTES, MAX_AT_ONCE_BYTES = 4 << 20, 64 << 20  # of a side that is read at the same time as the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +29,43 @@ class NamedLog:
 
 def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
     """Return the runs of one log: a file, or a folder whose files belong together. Raises InvalidInput."""
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    if not path.exists() or not files:
+    files = _list_files(path)
+    if not files:
         problem = "does not exist" if not path.exists() else "is an empty folder"
         raise InvalidInput(f"{path} {problem}.", fields={str(path): problem})
     given = [LogFile(str(each.relative_to(path)) if path.is_dir() else each.name, each) for each in files]
-    is_on = gc.isenabled()
-    gc.disable()  # records hold no cycles, and looking for some among millions takes a sixth of the time
-    try:
+    with without_garbage_search():
         name, runs = formats.read_logs(given, format=log_format, scale=scale)
+    source = digest_of_files(given, name, scale=scale)
+    return [NamedLog(str(path), source, logged) for logged in runs]
+
+
+@contextmanager
+def without_garbage_search() -> Iterator[None]:
+    """Put Python's search for cycles off: records hold none, and looking through millions takes a sixth of the time."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if is_on:
             gc.enable()
-    source = digest_of_files(given, name, scale=scale)
-    return [NamedLog(str(path), source, logged) for logged in runs]
+
+
+def read_sides(
+    sides: Sequence[Sequence[Path]], *, log_format: str = formats.AUTO, scale: str = ""
+) -> Iterator[NamedLog]:
+    """Yield the run of each side. Two small sides are read at the same time, large ones one after the other, so that
+    memory holds one of them. Raises InvalidInput.
+    """
+    sizes = [sum(file.stat().st_size for path in side for file in _list_files(path)) for side in sides]
+    if len(sides) < 2 or max(sizes) > MAX_AT_ONCE_BYTES or min(sizes) < MIN_AT_ONCE_BYTES:
+        yield from (read_side(side, log_format=log_format, scale=scale) for side in sides)
+        return
+    with ProcessPoolExecutor(len(sides) - 1) as others:
+        later = [others.submit(read_side, side, log_format=log_format, scale=scale) for side in sides[1:]]
+        yield read_side(sides[0], log_format=log_format, scale=scale)
+        yield from (side.result() for side in later)
 
 
 def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: str = "") -> NamedLog:
@@ -54,6 +81,13 @@ def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: s
             )
         logs += runs
     return logs[0] if len(logs) == 1 else _join(logs)
+
+
+def _list_files(path: Path) -> list[Path]:
+    """Return a file, or the files in a folder in the order of their names; none where there are none."""
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*") if each.is_file())
+    return [path] if path.exists() else []
 
 
 def _join(logs: Sequence[NamedLog]) -> NamedLog:

@@ -71,6 +71,8 @@ def test_one_case_is_shown_token_by_token(capsys: pytest.CaptureFixture[str]) ->
         ("flip", "flip: 9 pairs chose another token"),
         ("text", "text: 9 pairs differ in their text"),
         ("score,points=0.1,shift,cause=error", ""),
+        ("kl=1e-5", "kl: "),
+        ("kl=1", ""),
         ("cause=backend_changed", "cause: 12 pairs of backend_changed"),
     ],
 )
@@ -89,7 +91,7 @@ def test_a_fall_by_the_limit_of_points_ends_with_5(capsys: pytest.CaptureFixture
     assert (code, "points: the score fell by" in err, "changed their score" in err) == (LIMIT_REACHED, True, True)
 
 
-@pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "flip=1"])
+@pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "kl=-1", "flip=1"])
 def test_a_limit_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str], limit: str) -> None:
     code, _, err = call(capsys, BASELINE, CANDIDATE, "--fail-on", limit)
     assert (code, limit in err) == (WRONG_USE, True)

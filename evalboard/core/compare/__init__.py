@@ -41,6 +41,7 @@ from evalboard.core.compare.known_pair import (
 )
 from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import round_to_tenths
+from evalboard.core.compare.listed_kl import sum_listed_kl
 from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
 from evalboard.core.compare.pipeline import SUMMED_FACTS, Comparing, ComparisonReport, Reads, run
 from evalboard.core.compare.replay import (
@@ -203,4 +204,5 @@ __all__ = [
     "settings_seen",
     "split_by_bucket",
     "stack_of",
+    "sum_listed_kl",
 ]

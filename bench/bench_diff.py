@@ -1,0 +1,54 @@
+"""`evalboard diff` from the files to the report, as a person starts it: processor time by the operating system's count.
+
+Of two logs that are small both are read at the same time, so that an idle machine with two cores takes little more than
+half of the processor's time by the clock. Peak memory is of the largest process.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bench.import_data import N_POSITIONS, SEED, write_chat_lines, write_inspect_log
+from bench.row import Row
+
+SHORT = 60  # positions, so that 20,000 responses are within the 512 MiB that are read of one log
+# The name, the files' ending, what writes them, positions and number of responses; at most so many seconds and MB.
+LOGS: tuple[tuple[str, str, Callable[..., None], int, int, float, int], ...] = (
+    ("Inspect logs", "eval", write_inspect_log, N_POSITIONS, 250, 1, 500),
+    ("Inspect logs", "eval", write_inspect_log, N_POSITIONS, 1000, 2, 500),
+    ("raw chat lines", "jsonl", partial(write_chat_lines, n_positions=SHORT), SHORT, 20_000, 30, 500),
+)
+
+
+def measure() -> list[Row]:
+    """Compare two logs of each kind and size: a tenth of the second one's answers flip, and every logprob moved."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for what, ending, write, n_positions, n, seconds, megabytes in LOGS:
+            paths = [Path(folder) / f"{side}.{ending}" for side in "ab"]
+            write(paths[0], n)
+            write(paths[1], n, n_flips=n // 10, shift=0.0001)
+            by_clock, by_processor, peak = _run(paths)
+            name = f"diff, 2 × {n:,} responses of {n_positions} positions, {what}, made up, seed {SEED}"
+            note = f"of the processor, all processes with their start; {by_clock:.2f} by the clock"
+            rows += [
+                Row(name, by_processor, "s", note, f"at most {seconds:g} by the clock, idle"),
+                Row(f"{name}: memory", peak, "MB", "peak", f"at most {megabytes}"),
+            ]
+    return rows
+
+
+def _run(paths: list[Path]) -> tuple[float, float, float]:
+    """Return seconds by the clock, seconds of the processor, and the peak in MB."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "evalboard", "diff", *map(str, paths), "--limit", "5"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
