@@ -228,6 +228,7 @@ def test_what_the_question_changed_comes_before_what_the_stack_did() -> None:
     changed = replace(served(**NEWER), max_tokens=8)
     found = verdict.judge_gate(replace(pinned(), setup_candidate=changed, expired=EXPIRED), STRICT)
     assert codes(found.reasons) == ["params_changed", "rebaseline", "rebaseline"]
+    assert found.reasons[1].facts == EXPIRED
     assert codes(found.next) == ["rebaseline"]
 
 

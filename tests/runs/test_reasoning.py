@@ -79,7 +79,6 @@ def test_a_scorer_that_asks_for_it_reads_the_thinking(new_thinking_run: Callable
     assert scores(run) == [1.0, 0.0, 0.0]
 
 
-@pytest.mark.nightly
 def test_another_thought_before_the_same_answer_is_no_other_scorer(
     serve: Serve, new_run: Callable[..., RunRecord]
 ) -> None:

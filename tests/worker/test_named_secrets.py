@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalboard.importers.records import LoggedPosition, LoggedPositions, LoggedResponse
 from runs.work.answered import Answered
 from tests.scripted import Reply, ScriptedServer, ok
 from tests.worker.openai_cases import decode
@@ -158,3 +159,10 @@ def test_tokens_without_the_key_stay_as_they_came(monkeypatch: pytest.MonkeyPatc
     assert isinstance(masked, Answered)
     assert masked.response.positions == plain.response.positions
     assert masked.response.text == plain.response.text
+
+
+def test_a_token_that_is_hidden_is_not_given_away_by_its_id() -> None:
+    rows = [LoggedPosition(b"Your key is ", -0.1, token_id=7), LoggedPosition(KEY.encode(), -0.2, token_id=8)]
+    response = LoggedResponse(case_id="sky", repeat=1, positions=LoggedPositions.from_positions(rows))
+    masked = Mask([KEY]).response(response).positions or ()
+    assert [(row.token, row.token_id) for row in masked] == [(b"Your key is ", 7), (b"***", None)]
