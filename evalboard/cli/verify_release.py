@@ -9,6 +9,7 @@ import typer
 
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
+from evalboard.cli.summary import draw_line
 from evalboard.client.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _judge_again(bundle: "ReleaseBundle") -> str:
 
 
 def _render(checked: dict[str, Any]) -> str:
-    return "\n".join(_lines(checked))
+    return "\n".join(map(draw_line, _lines(checked)))
 
 
 def _lines(checked: dict[str, Any]) -> Iterator[str]:

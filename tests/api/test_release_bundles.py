@@ -91,7 +91,9 @@ def rewrite(data: bytes, **changes: Callable[[Json], None]) -> bytes:
         known[path] = canonical_json(value)
     written = [run_archive.ArchiveMember(name, [data], is_packed=True) for name, data in known.items()]
     kind = manifest["format"], manifest["version"]
-    return b"".join(run_archive.write_archive(written, lambda: {"n_gates": manifest["n_gates"]}, kind=kind))
+    return b"".join(
+        run_archive.write_archive(written, lambda: {"n_gates": manifest["n_gates"]}, kind=kind, is_packed=True)
+    )
 
 
 def test_a_signed_release_is_judged_again_from_its_file_alone(ship: ReleaseRecord, tmp_path: Path) -> None:
@@ -199,6 +201,77 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, data: bytes) -> None:
     (path := tmp_path / "release.zip").write_bytes(data)
     code, out, err = verify(path)
     assert (code, out, err.count("\n")) == (4, "", 1)
+
+
+def zipped(data: bytes, method: int = zipfile.ZIP_STORED, **changes: Any) -> bytes:
+    """Return the bundle's members in another zip; `changes` are of its manifest, where None takes a field out."""
+    known = members(data)
+    manifest = {**json.loads(known[run_archive.MANIFEST_NAME]), **changes}
+    stated = json.dumps({name: each for name, each in manifest.items() if each is not None})
+    with zipfile.ZipFile(out := io.BytesIO(), "w", method) as archive:
+        for name, each in {**known, run_archive.MANIFEST_NAME: stated}.items():
+            archive.writestr(name, each)
+    return out.getvalue()
+
+
+def lay_over(data: bytes) -> bytes:
+    """Return a zip whose directory lists its largest member twice."""
+    with zipfile.ZipFile(out := io.BytesIO(zipped(data)), "a") as archive:
+        archive.filelist.append(max(archive.filelist, key=lambda info: info.file_size))
+        archive._didModify = True  # type: ignore[attr-defined]  # so that it writes its directory again
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda data: zipped(data, members=None), "its manifest does not list its members ('members')"),
+        (lambda data: zipped(data, members=[1]), "its manifest does not list its members"),
+        (lambda data: zipped(data, members=[{"name": ["a"], "size": 1, "sha256": ""}]), "it holds gates/0/cases.jsonl"),
+        (lambda data: zipped(data, version=None), "The export has format version None"),
+        (lambda data: zipped(data, n_gates=float("inf")), "release.json cannot be read"),
+        (lambda data: zipped(data, zipfile.ZIP_DEFLATED), "a member is compressed, and none is"),
+        (lambda data: zipped(data, zipfile.ZIP_DEFLATED, more="[" * 2**20), "its manifest is larger than any"),
+        (lay_over, "its members lie on top of one another"),
+    ],
+)
+def test_a_zip_that_somebody_made_up_ends_in_a_sentence(
+    ship: ReleaseRecord, tmp_path: Path, spoil: Callable[[bytes], bytes], words: str
+) -> None:
+    (path := tmp_path / "release.zip").write_bytes(spoil(bundle(ship)))
+    code, out, err = verify(path)
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    assert words in err
+
+
+def test_a_number_that_no_digest_covers_ends_in_a_sentence(ship: ReleaseRecord, tmp_path: Path) -> None:
+    known = members(bundle(ship))
+    release = json.loads(known["release.json"])
+    release["verdict"]["document"]["gates"][0]["repeats_needed"] = float("nan")
+    known["release.json"] = json.dumps(release).encode()
+    written = [run_archive.ArchiveMember(name, [each], is_packed=True) for name, each in known.items()]
+    kind = "evalboard-release", 1
+    parts = run_archive.write_archive(written[:-1], lambda: {"n_gates": 1}, kind=kind, is_packed=True)
+    (path := tmp_path / "release.zip").write_bytes(b"".join(parts))
+    code, out, err = verify(path)
+    assert (code, out, err.count("\n")) == (4, "", 1)
+    assert "its sign-offs cannot be read (Out of range float values" in err
+
+
+def test_what_a_bundle_says_turns_no_terminal_around(ship: ReleaseRecord, tmp_path: Path) -> None:
+    def paint(release: Json) -> None:
+        release["verdict"]["document"]["summary"] = "\x1b[31mShip it.\u202e\ud800"
+
+    (path := tmp_path / "release.zip").write_bytes(rewrite(bundle(ship), release=paint))
+    code, out, _ = verify(path)
+    assert code == 4
+    assert "\\u{1b}[31mShip it.\\u{202e}" in out
+
+
+def test_nothing_in_a_bundle_is_deflated(ship: ReleaseRecord) -> None:
+    """So that another zlib writes the same bytes again."""
+    with zipfile.ZipFile(io.BytesIO(bundle(ship))) as archive:
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
 @pytest.mark.django_db(transaction=True)

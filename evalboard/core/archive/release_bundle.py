@@ -60,7 +60,7 @@ def write_bundle(release: Json, evidence: Sequence[bytes], cases: Sequence[Itera
 
 def _write(members: Iterable[ArchiveMember], n_gates: int) -> Iterator[bytes]:
     stored = (replace(member, is_packed=True) for member in members)
-    return write_archive(stored, lambda: {"n_gates": n_gates}, kind=(BUNDLE_FORMAT, BUNDLE_VERSION))
+    return write_archive(stored, lambda: {"n_gates": n_gates}, kind=(BUNDLE_FORMAT, BUNDLE_VERSION), is_packed=True)
 
 
 class SignedBundle(NamedTuple):
@@ -80,6 +80,8 @@ class ReleaseBundle(Archive):
     kind = BUNDLE_FORMAT
     what = "release"
     versions = (BUNDLE_VERSION,)
+    max_manifest_bytes = 1 << 20  # of thousands of gates
+    is_deflated = False
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
@@ -110,8 +112,8 @@ class ReleaseBundle(Archive):
         """Yield the sign-offs, oldest first, each with what is wrong with it."""
         evidence = digest_evidence(self.read_member(evidence_name(at)) for at in range(self.n_gates))
         verdict, chain = self.release["verdict"], self.release["chain"]
-        signed = digest_verdict(verdict["word"], verdict["document"], self.release["policy"])
         with reading("its sign-offs cannot be read"):
+            signed = digest_verdict(verdict["word"], verdict["document"], self.release["policy"])
             for row in self.release["sign_offs"]:
                 covers, problem, extent = row["covers"], "", "covers an earlier verdict, which is not in this file"
                 if digest_json(covers) != row["digest"]:

@@ -39,10 +39,11 @@ def write_archive(
     manifest: Callable[[], dict[str, Any]],
     *,
     kind: tuple[str, int] = (ARCHIVE_FORMAT, ARCHIVE_VERSION),
+    is_packed: bool = False,
 ) -> Iterator[bytes]:
     """Yield the archive's bytes in parts. The manifest is made after the members are written, and gets their digests.
 
-    kind: the name and the version of the format.
+    kind: the name and the version of the format. is_packed: the manifest is not to be deflated.
     An error in the members ends this too: what was yielded until then is no archive.
     """
     pipe = _Pipe()
@@ -54,7 +55,7 @@ def write_archive(
             listed.append({"name": entry.name, "size": entry.size, "sha256": entry.hash.hexdigest()})
         document = {"format": kind[0], "version": kind[1], **manifest(), "members": listed}
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1).encode()
-        yield from _write_one(archive, pipe, [text], MANIFEST_NAME, is_packed=False)
+        yield from _write_one(archive, pipe, [text], MANIFEST_NAME, is_packed=is_packed)
     yield pipe.take()
 
 

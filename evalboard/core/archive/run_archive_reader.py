@@ -11,6 +11,7 @@ Nothing but this package's own core is needed: no database, no server.
 
 import functools
 import hashlib
+import io
 import json
 import struct
 import zipfile
@@ -27,7 +28,6 @@ from evalboard.core.errors import EvalboardError, TraceDamaged
 from evalboard.core.suite import SuiteDocument, parse_suite, read_suite_jsonl
 from evalboard.core.trace import TokenTrace, Vocabulary, VocabularyDamaged, read_block
 
-MAX_MANIFEST_BYTES = 1 << 28
 MAX_MEMBER_BYTES = 1 << 30  # of what is read at once
 MAX_LINE_BYTES = 1 << 26  # of one response: the longest answer has about a megabyte
 MAX_CACHED_BLOCKS = 8  # decoded, a few megabytes each at most times
@@ -39,6 +39,7 @@ UNREADABLE: tuple[type[Exception], ...] = (
     EvalboardError,
     ValueError,
     LookupError,
+    ArithmeticError,
     TypeError,
     AttributeError,
     EOFError,
@@ -88,12 +89,19 @@ class Archive:
     kind = run_archive.ARCHIVE_FORMAT
     what = "run"
     versions: tuple[int, ...] = run_archive.READABLE_VERSIONS
+    max_manifest_bytes = 1 << 28
+    is_deflated = True  # whether a member may be
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         with reading("it is no zip"):
             self._zip = zipfile.ZipFile(file)
+            infos, size = self._zip.infolist(), file.seek(0, io.SEEK_END)
+        if sum(info.compress_size for info in infos) > size:
+            raise _damaged("its members lie on top of one another")
         self.manifest = self._manifest()
+        if not self.is_deflated and any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+            raise _damaged("a member is compressed, and none is where Evalboard wrote it")
 
     def read_member(self, name: str) -> bytes:
         """Return a member, which fits into memory."""
@@ -104,29 +112,30 @@ class Archive:
 
     def check_members(self) -> None:
         """Check the size and SHA-256 of every member against the manifest."""
-        stated = {each["name"]: each for each in self.manifest["members"]}
+        with reading("its manifest does not list its members"):
+            stated = {str(each["name"]): (each["size"], each["sha256"]) for each in self.manifest["members"]}
         names = [name for name in self._zip.namelist() if name != run_archive.MANIFEST_NAME]
         if sorted(names) != sorted(stated):
             raise _damaged(f"it holds {_named(names)} where its manifest lists {_named(list(stated))}")
-        for name, each in stated.items():
+        for name, listed in stated.items():
             size, hashed = 0, hashlib.sha256()
             with reading(f"{name} cannot be read"), self._zip.open(name) as member:
                 while part := member.read(_PART_BYTES):
                     size += len(part)
                     hashed.update(part)
-            if (size, hashed.hexdigest()) != (each["size"], each["sha256"]):
+            if (size, hashed.hexdigest()) != listed:
                 raise _damaged(f"{name} is not what was written")
 
     def _manifest(self) -> dict[str, Any]:
         with reading("it has no manifest"):
-            if self._zip.getinfo(run_archive.MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
+            if self._zip.getinfo(run_archive.MANIFEST_NAME).file_size > self.max_manifest_bytes:
                 raise _damaged("its manifest is larger than any")
             manifest = json.loads(self._zip.read(run_archive.MANIFEST_NAME))
         if not isinstance(manifest, dict) or manifest.get("format") != self.kind:
             raise _damaged(f"it is no {self.what} of Evalboard's")
-        if manifest["version"] not in self.versions:
+        if manifest.get("version") not in self.versions:
             raise ArchiveDamaged(
-                f"The export has format version {manifest['version']}, and this program reads versions up to "
+                f"The export has format version {manifest.get('version')}, and this program reads versions up to "
                 f"{max(self.versions)}: update Evalboard."
             )
         return manifest
