@@ -152,6 +152,15 @@ def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tm
     assert call(capsys, first, "--fail-on", "flip")[0] == WRONG_USE
 
 
+def test_a_side_without_a_score_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes", "no"), tmp_path / "b.jsonl"
+    other = Path(chat(tmp_path, "c.jsonl", "yes", "no", prints="fp_2")).read_text().splitlines()
+    theirs.write_text("\n".join([Path(ours).read_text().splitlines()[0], other[1]]))
+    _, out, _ = call(capsys, ours, str(theirs))
+    assert "A: no repeat has a score: the log holds none" in out
+    assert "B: 2 backends answered, so it has no score as a whole." in out
+
+
 def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "no | <b>**@x**")
     _, out, _ = call(capsys, ours, theirs, "--markdown")
