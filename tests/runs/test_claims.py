@@ -105,6 +105,19 @@ def test_a_heartbeat_renews_a_lease_that_is_held(run: RunRecord, worker: WorkerR
     assert not SHARDS.expired().exists()
 
 
+def test_an_earlier_attempt_of_the_same_worker_holds_nothing(run: RunRecord, worker: WorkerRecord) -> None:
+    first = claim_shard(worker=worker)
+    assert first is not None
+    release_shard(lease=first, reason="The engine stopped.", is_crash=False)
+    second = claim_shard(worker=worker)
+    assert second is not None
+    assert (second.id, second.attempt) == (first.id, first.attempt + 1)
+    assert not renew_shard(lease=first).is_held
+    with pytest.raises(LeaseLost):
+        mark_in_flight(lease=first, case_index=0)
+    assert renew_shard(lease=second).is_held
+
+
 def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
