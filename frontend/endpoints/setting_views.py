@@ -17,7 +17,7 @@ from frontend.endpoints.forms import (
     RemoteEndpointForm,
     SameModelForm,
 )
-from frontend.shell.forms import PlainForm, blaming
+from frontend.shell.forms import PlainForm, blaming, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
@@ -50,10 +50,8 @@ def settings(request: HttpRequest) -> HttpResponse:
 @require_POST
 def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Ignore the fingerprints of an external endpoint's answers, or read them again."""
-    try:
+    with reporting(request):
         ignore_fingerprint(endpoint=endpoint, ignores=request.POST.get("ignores") == "yes")
-    except EvalboardError as problem:
-        messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
     return redirect("endpoint", endpoint)
 
 
