@@ -116,9 +116,7 @@ def _list_ranges(comparison: "Comparison") -> list[str]:
     for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
         if len(side.buckets) > 1:
             n = len(side.buckets)
-            lines.append(
-                f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split."
-            )
+            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
         elif all(repeat.score is None for repeat in side.repeats):
             lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
         elif side.range is not None and len(side.repeats) > 1:
