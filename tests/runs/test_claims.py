@@ -222,6 +222,20 @@ def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
     assert run.events.filter(level=Event.Level.ERROR, code="engine_start_failed").exists()
 
 
+def test_after_each_failed_start_the_whole_run_waits_for_longer(
+    run: RunRecord, worker: WorkerRecord, settings: Any
+) -> None:
+    settings.START_PAUSE_SECONDS = 100.0
+    for n_failed in (1, 2):
+        lease = claim_shard(worker=worker)
+        assert lease is not None
+        fail_start(lease=lease, reason="No room for the cache.")
+        assert claim_shard(worker=worker) is None
+        waiting = Shard.objects.filter(repeat__run=run, next_at__gt=Now() + timedelta(seconds=100 * n_failed - 50))
+        assert waiting.count() == Shard.objects.filter(repeat__run=run).count()
+        Shard.objects.update(next_at=Now())
+
+
 def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: RunRecord, worker: WorkerRecord) -> None:
     for _ in range(60):
         lease = claim_shard(worker=worker)
