@@ -11,7 +11,7 @@ from pathlib import Path
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
-from evalboard.importers.files import LogFile
+from evalboard.importers.paths import STDIN, open_logs
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
 from evalboard.logged.runs import digest_of_files
 from evalboard.wording.numbers import counted, listed
@@ -30,15 +30,12 @@ class NamedLog:
 
 
 def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
-    """Return the runs of one log: a file, or a folder whose files belong together. Raises InvalidInput."""
-    files = _list_files(path)
-    if not files:
-        problem = "does not exist" if not path.exists() else "is an empty folder"
-        raise InvalidInput(f"{path} {problem}.", fields={str(path): problem})
-    given = [LogFile(str(each.relative_to(path)) if path.is_dir() else each.name, each) for each in files]
-    with without_garbage_search():
-        name, runs = formats.read_logs(given, format=log_format, scale=scale)
-    source = digest_of_files(given, name, scale=scale)
+    """Return the runs of one log: a file, `-`, or a folder whose files belong together. Raises InvalidInput."""
+    if str(path) != STDIN and not path.exists():
+        raise InvalidInput(f"{path} does not exist.", fields={str(path): "does not exist"})
+    with open_logs([path]) as opened, without_garbage_search():
+        name, runs = formats.read_logs(opened.files, format=log_format, scale=scale)
+        source = digest_of_files(opened.files, name, scale=scale)
     return [NamedLog(str(path), source, logged) for logged in runs]
 
 
@@ -60,8 +57,7 @@ def read_sides(
     """Yield the run of each side. Two small sides are read at the same time, large ones one after the other, so that
     memory holds one of them. Raises InvalidInput.
     """
-    files = [[file for path in side for file in _list_files(_split_number(path)[0])] for side in sides]
-    sizes = [sum(file.stat().st_size for file in side) for side in files]
+    sizes = [sum(_weigh(_split_number(path)[0]) for path in side) for side in sides]
     if len(sides) < 2 or max(sizes) > MAX_AT_ONCE_BYTES or min(sizes) < MIN_AT_ONCE_BYTES:
         yield from (read_side(side, log_format=log_format, scale=scale) for side in sides)
         return
@@ -99,11 +95,10 @@ def _split_number(path: Path) -> tuple[Path, int | None]:
     return Path(text), int(number[:9])
 
 
-def _list_files(path: Path) -> list[Path]:
-    """Return a file, or the files in a folder in the order of their names; none where there are none."""
-    if path.is_dir():
-        return sorted(each for each in path.rglob("*") if each.is_file())
-    return [path] if path.exists() else []
+def _weigh(path: Path) -> int:
+    """Return the bytes of a file, or of the files in a folder; 0 of what is neither."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files if each.is_file())
 
 
 def _join(logs: Sequence[NamedLog]) -> NamedLog:
