@@ -111,13 +111,17 @@ def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
 
 
 def _list_ranges(comparison: "Comparison") -> list[str]:
-    """Say between what the repeats of a side lie, where it has several."""
-    sides = zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True)
-    return [
-        f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}."
-        for letter, side in sides
-        if side.range is not None and len(side.repeats) > 1
-    ]
+    """Say between what the repeats of a side lie, where it has several, and why a side has no score as a whole."""
+    lines = []
+    for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
+        if len(side.buckets) > 1:
+            n = len(side.buckets)
+            lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
+        elif all(repeat.score is None for repeat in side.repeats):
+            lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
+        elif side.range is not None and len(side.repeats) > 1:
+            lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
+    return lines
 
 
 def _render_worst(made: "LogComparison", worst: "WorstCase") -> str:

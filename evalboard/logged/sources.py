@@ -11,10 +11,12 @@ from pathlib import Path
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
-from evalboard.importers.files import LogFile
+from evalboard.importers.paths import STDIN, open_logs
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
 from evalboard.logged.runs import digest_of_files
+from evalboard.wording.numbers import counted, listed
 
+SHOWN = 8  # runs that a refusal lists
 MIN_AT_ONCE_BYTES, MAX_AT_ONCE_BYTES = 4 << 20, 64 << 20  # of a side that is read at the same time as the other
 
 
@@ -28,15 +30,12 @@ class NamedLog:
 
 
 def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
-    """Return the runs of one log: a file, or a folder whose files belong together. Raises InvalidInput."""
-    files = _list_files(path)
-    if not files:
-        problem = "does not exist" if not path.exists() else "is an empty folder"
-        raise InvalidInput(f"{path} {problem}.", fields={str(path): problem})
-    given = [LogFile(str(each.relative_to(path)) if path.is_dir() else each.name, each) for each in files]
-    with without_garbage_search():
-        name, runs = formats.read_logs(given, format=log_format, scale=scale)
-    source = digest_of_files(given, name, scale=scale)
+    """Return the runs of one log: a file, `-`, or a folder whose files belong together. Raises InvalidInput."""
+    if str(path) != STDIN and not path.exists():
+        raise InvalidInput(f"{path} does not exist.", fields={str(path): "does not exist"})
+    with open_logs([path]) as opened, without_garbage_search():
+        name, runs = formats.read_logs(opened.files, format=log_format, scale=scale)
+        source = digest_of_files(opened.files, name, scale=scale)
     return [NamedLog(str(path), source, logged) for logged in runs]
 
 
@@ -58,7 +57,7 @@ def read_sides(
     """Yield the run of each side. Two small sides are read at the same time, large ones one after the other, so that
     memory holds one of them. Raises InvalidInput.
     """
-    sizes = [sum(file.stat().st_size for path in side for file in _list_files(path)) for side in sides]
+    sizes = [sum(_weigh(_split_number(path)[0]) for path in side) for side in sides]
     if len(sides) < 2 or max(sizes) > MAX_AT_ONCE_BYTES or min(sizes) < MIN_AT_ONCE_BYTES:
         yield from (read_side(side, log_format=log_format, scale=scale) for side in sides)
         return
@@ -72,22 +71,34 @@ def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: s
     """Return the one run of a side. Several logs are repeats of one another. Raises InvalidInput."""
     logs = []
     for path in paths:
-        runs = read_log(path, log_format=log_format, scale=scale)
-        if len(runs) != 1:
-            listed = ", ".join(f"{each.logged.slug} of {each.logged.model or 'an unnamed model'}" for each in runs[:5])
-            raise InvalidInput(
-                f"{path} holds {len(runs)} runs ({listed}), and one side is one run. Give each a file of its own.",
-                fields={str(path): f"holds {len(runs)} runs"},
+        file, number = _split_number(path)
+        runs = read_log(file, log_format=log_format, scale=scale)
+        if number is None and len(runs) == 1:
+            logs += runs
+        elif number is None or not 1 <= number <= len(runs):
+            choices = ", ".join(
+                f"#{at} {each.logged.slug} of {each.logged.model or 'an unnamed model'}"
+                for at, each in enumerate(runs[:SHOWN], start=1)
             )
-        logs += runs
+            problem = f"{file} holds {counted(len(runs), 'run')} ({choices}), and a side is one run"
+            raise InvalidInput(f"{problem}: name it, as in {file}#1.", fields={str(path): problem})
+        else:
+            logs.append(replace(runs[number - 1], name=str(path)))
     return logs[0] if len(logs) == 1 else _join(logs)
 
 
-def _list_files(path: Path) -> list[Path]:
-    """Return a file, or the files in a folder in the order of their names; none where there are none."""
-    if path.is_dir():
-        return sorted(each for each in path.rglob("*") if each.is_file())
-    return [path] if path.exists() else []
+def _split_number(path: Path) -> tuple[Path, int | None]:
+    """Return a path and the number of its run, as in log.json#2; None where none is named."""
+    text, mark, number = str(path).rpartition("#")
+    if path.exists() or not mark or not number.isascii() or not number.isdigit():
+        return path, None
+    return Path(text), int(number[:9])
+
+
+def _weigh(path: Path) -> int:
+    """Return the bytes of a file, or of the files in a folder; 0 of what is neither."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(each.stat().st_size for each in files if each.is_file())
 
 
 def _join(logs: Sequence[NamedLog]) -> NamedLog:
@@ -95,14 +106,17 @@ def _join(logs: Sequence[NamedLog]) -> NamedLog:
     first, n_before = logs[0].logged, 0
     cases: dict[str, LoggedCase] = {}
     responses: list[LoggedResponse] = []
+    differs = [name for name in ("model", "tool", "settings") if len({_key(log.logged)[name] for log in logs}) > 1]
     for log in logs:
+        if any(cases.get(case.id, case).messages != case.messages for case in log.logged.cases):
+            differs.append("prompts")
         cases |= {case.id: case for case in log.logged.cases if case.id not in cases}
         responses += [replace(each, repeat=each.repeat + n_before) for each in log.logged.responses]
         n_before += max(log.logged.count_answers().values(), default=0)
-    differs = [name for name in ("model", "tool", "settings") if len({_key(log.logged)[name] for log in logs}) > 1]
     if differs:
         names = ", ".join(log.name for log in logs)
-        raise InvalidInput(f"{names} are no repeats of one another: their {' and '.join(differs)} differ.")
+        what = listed(list(dict.fromkeys(differs)))
+        raise InvalidInput(f"{names} are no repeats of one another: they differ in {what}.")
     scorers = tuple(dict.fromkeys(name for log in logs for name in log.logged.scorers))
     joined = replace(
         first,

@@ -7,9 +7,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalboard.contract.access import ApiToken
-from evalboard.core.errors import EvalboardError
 from frontend.access.forms import TokenForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from runs.access import (
     ADMIN,
     READ,
@@ -33,11 +32,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST, scopes=scopes)
     if form.is_valid():
         wanted = {name: form.cleaned_data[name] for name in ("name", "scopes")}
-        try:
+        with blaming(form, names={"expires_at": "days"}):
             token, secret = create_token(user=request.user, expires_at=form.expires_at(), **wanted)
-        except EvalboardError as problem:
-            blame(form, problem, names={"expires_at": "days"})
-        else:
             return _page(request, TokenForm(scopes=scopes), made=token_row(token), secret=secret)
     form.mark_problems()
     return _page(request, form)

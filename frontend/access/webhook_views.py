@@ -8,9 +8,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from evalboard.core.errors import EvalboardError, NotFound
 from frontend.access.forms import WebhookForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming, reporting
 from runs import webhooks as webhooks_slice
 from runs.access import ADMIN, requires
 from runs.models import WebhookRecord
@@ -23,11 +22,8 @@ from runs.webhooks import OFF_AFTER, create_webhook, delete_webhook, webhook_row
 def webhooks(request: HttpRequest) -> HttpResponse:
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form):
             webhook, secret = create_webhook(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             return _page(request, WebhookForm(), made=webhook, secret=secret)
     form.mark_problems()
     return _page(request, form)
@@ -54,13 +50,8 @@ def send_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
 
 
 def _act(request: HttpRequest, act: Callable[[], object], words: str) -> HttpResponse:
-    try:
+    with reporting(request):
         act()
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, problem.detail)
-    else:
         messages.success(request, words)
     return redirect("webhooks")
 

@@ -15,7 +15,6 @@ from runs.access import READ, requires, scopes_of
 from runs.tour import end_tour, tour_of
 
 BANDS_PART = "bands"
-AGES_FOR = 600  # seconds: so long a page may go on saying how old its rows are
 
 
 @requires(READ)

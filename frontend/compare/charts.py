@@ -17,7 +17,7 @@ from evalboard.wording.noise_share import write_noise_limit
 from evalboard.wording.numbers import percent
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
 from frontend.compare.pair_address import comparison_url
-from frontend.shell.charts import Tick
+from frontend.shell.charts import Tick, count_levels
 
 Line = TypeVar("Line", bound=LedgerPart)
 
@@ -222,7 +222,7 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
             if not n:
                 continue
             height = n * scale
-            where = _places(start, positions.width)
+            where = f"position {start}" if positions.width == 1 else f"positions {start}–{start + positions.width - 1}"
             words = f"{where}: {n:,} {MARKS[line.cause].label}"
             bars.append(
                 HistogramBar(
@@ -242,7 +242,7 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
     return HistogramChart(
         bars=tuple(bars),
         ticks=_ticks(positions, pitch),
-        levels=_levels(tallest, axis_y, scale),
+        levels=count_levels(tallest, axis_y, scale),
         marks=tuple(MARKS[line.cause] for line in series),
         rows=counts,
         axis_y=axis_y,
@@ -251,17 +251,8 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
     )
 
 
-def _places(start: int, width: int) -> str:
-    return f"position {start}" if width == 1 else f"positions {start}–{start + width - 1}"
-
-
 def _ticks(positions: PositionHistogram, pitch: float) -> tuple[Tick, ...]:
     every = max(math.ceil(len(positions.starts) / 5), 1)
     places = range(0, len(positions.starts), every)
     middle = pitch / 2 if positions.width == 1 else 0.0
     return tuple(Tick(round(place * pitch + middle, 3), str(positions.starts[place])) for place in places)
-
-
-def _levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
-    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
-    return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

@@ -7,6 +7,7 @@ from typing import Any
 from evalboard.contract.compare import Comparison, FlipPoint
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_address import pair_url
+from frontend.compare.pair_chart import escape_hover
 from frontend.shell.log_scale import LogScale, scale_of
 from frontend.templatetags.numbers import nats
 from runs.compare import case_ids
@@ -76,7 +77,7 @@ def _points(cause: str, flips: list[ChartedFlip], margins: LogScale, moves: LogS
         "x": [margins.y(flip.point.margin or 0.0) for flip in flips],
         "y": [moves.y(flip.point.movement or 0.0) for flip in flips],
         "text": [
-            f"{_plain(flip.case)}, flip {flip.point.flip}<br>{mark.label}<br>margin {nats(flip.point.margin)}, "
+            f"{escape_hover(flip.case)}, flip {flip.point.flip}<br>{mark.label}<br>margin {nats(flip.point.margin)}, "
             f"movement {nats(flip.point.movement)} nats"
             for flip in flips
         ],
@@ -105,8 +106,3 @@ def _zone_words(near: float | None, moves: LogScale) -> list[dict[str, Any]]:
         place = {"xref": "paper", "x": 0.08, "xanchor": "left", "yref": "y", "y": moves.y(near), "yanchor": "top"}
         words.append(place | {"text": f"within noise, {nats(near)}", "name": "flip"})
     return words
-
-
-def _plain(text: str) -> str:
-    """Return a case id for Plotly's hover words, which read some HTML tags and entities."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

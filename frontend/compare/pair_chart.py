@@ -46,7 +46,7 @@ def _margins(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, A
     series = []
     for place, (side, symbol) in enumerate((("baseline", "circle-open"), ("candidate", "circle"))):
         known = [(point, value) for point in points if (value := point.margins[place]) is not None]
-        words = [f"{_named(point.tokens[place])}<br>margin {nats(value)}" for point, value in known]
+        words = [f"{escape_hover(point.tokens[place])}<br>margin {nats(value)}" for point, value in known]
         heights = [scale.y(value) for _, value in known]
         series.append(_marks([point for point, _ in known], heights, words, ink=side, symbol=symbol, hover=f"{side} "))
     return series
@@ -55,7 +55,7 @@ def _margins(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, A
 def _gaps(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
     shown = [point for point in points if point.gap is not None]
     heights = [scale.y(point.gap or 0.0) for point in shown]
-    words = [f"{_named(point.tokens[0])}<br>gap {point.gap:.3g}" for point in shown]
+    words = [f"{escape_hover(point.tokens[0])}<br>gap {point.gap:.3g}" for point in shown]
     stems: dict[str, list[Any]] = {"x": [], "y": []}
     for point, height in zip(shown, heights, strict=True):
         stems["x"] += [point.at, point.at, None]
@@ -216,6 +216,6 @@ def _mark_words(pair: TracePair) -> list[dict[str, Any]]:
     ]
 
 
-def _named(token: str) -> str:
-    """Return a token for Plotly's hover words, which read some HTML tags and entities."""
-    return token.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def escape_hover(text: str) -> str:
+    """Return text for Plotly's hover words, which read some HTML tags and entities."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

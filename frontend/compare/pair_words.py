@@ -59,7 +59,9 @@ def _narrowest(points: tuple[MarginPoint, ...]) -> MarginPoint | None:
 def list_evidence(facts: CauseFacts) -> tuple[tuple[str, str], ...]:
     """Return what a cause rests on, name and words, those numbers first that decided it."""
     lines = [(name, say(facts)) for name, say in NUMBERS.items()]
-    lines += [(_plain(name), _value(facts[name])) for name in facts if name not in SAID_ABOVE]
+    lines += [
+        (name.removeprefix("n_").replace("_", " "), _value(facts[name])) for name in facts if name not in SAID_ABOVE
+    ]
     return tuple((name, words) for name, words in lines if words)
 
 
@@ -104,10 +106,6 @@ def _noise(facts: CauseFacts) -> str:
     if facts.get("capped_from") is not None:
         how = f"the most that counts of a measured {numbers.nats(facts['capped_from'])}"
     return f"{numbers.nats(facts['sd'])}, {how}"
-
-
-def _plain(name: str) -> str:
-    return name.removeprefix("n_").replace("_", " ")
 
 
 def _value(value: object) -> str:

@@ -10,9 +10,8 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from evalboard.contract.pair import TracePair
-from evalboard.core.errors import EvalboardError, NotFound
 from frontend.compare import pair_address
-from frontend.shell.forms import PlainForm
+from frontend.shell.forms import PlainForm, reporting
 from runs.access import RUN, requires
 from runs.catalogue.read import decoding_profiles
 from runs.replays import create_replay, newest_replay
@@ -74,7 +73,7 @@ def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
         return redirect(_page(baseline, candidate, case, repeats) if case else f"/compare/{baseline}/{candidate}/")
     sent: Mapping[str, Any] = form.cleaned_data
     repeat = repeats[1] if sent["run"] == candidate else repeats[0]
-    try:
+    with reporting(request):
         made = create_replay(
             run_id=sent["run"],
             case_id=sent["case"],
@@ -83,11 +82,6 @@ def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
             profile=sent["profile"] or None,
             user=request.user,
         )
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, " ".join((problem.detail, *problem.fields.values())))
-    else:
         if sent["profile"]:
             return redirect("replay", replay_id=made.pk)
         messages.success(request, f"Replay {made.pk} is queued; the line below says how far it is.")

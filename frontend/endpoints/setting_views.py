@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from evalboard.core.errors import EvalboardError
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
 from frontend.endpoints.forms import (
     ENDPOINT_FIELDS,
@@ -18,7 +17,7 @@ from frontend.endpoints.forms import (
     RemoteEndpointForm,
     SameModelForm,
 )
-from frontend.shell.forms import PlainForm, blame
+from frontend.shell.forms import PlainForm, blaming, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
@@ -51,10 +50,8 @@ def settings(request: HttpRequest) -> HttpResponse:
 @require_POST
 def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Ignore the fingerprints of an external endpoint's answers, or read them again."""
-    try:
+    with reporting(request):
         ignore_fingerprint(endpoint=endpoint, ignores=request.POST.get("ignores") == "yes")
-    except EvalboardError as problem:
-        messages.error(request, "; ".join(problem.fields.values()) or problem.detail)
     return redirect("endpoint", endpoint)
 
 
@@ -68,11 +65,8 @@ def new_endpoint(request: HttpRequest) -> HttpResponse:
         else EndpointForm(request.POST or None)
     )
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form, names=REMOTE_FIELDS if is_remote else ENDPOINT_FIELDS):
             endpoint = create_endpoint(**form.cleaned_data, engine=REMOTE if is_remote else EndpointRecord.Engine.VLLM)
-        except EvalboardError as problem:
-            blame(form, problem, names=REMOTE_FIELDS if is_remote else ENDPOINT_FIELDS)
-        else:
             messages.success(request, f"Endpoint {endpoint.slug} is there; runs may use it.")
             return redirect("endpoint", endpoint.slug)
     if is_remote and form.errors:
@@ -90,11 +84,8 @@ def new_profile(request: HttpRequest) -> HttpResponse:
     initial = {"slug": base.slug, "title": base.title, "settings": as_json(base.settings)} if base else {}
     form = ProfileForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form):
             profile, is_new = create_profile(**form.cleaned_data)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             state = "is there; runs may use it" if is_new else "was stored before with the same settings"
             messages.success(request, f"Profile {profile} {state}.")
             return redirect("settings")
@@ -111,11 +102,8 @@ def new_policy(request: HttpRequest) -> HttpResponse:
     settings = base.settings if base else DEFAULT_POLICIES[DEFAULT_POLICY]["settings"]
     form = PolicyForm(request.POST or None, initial=initial | {"settings": as_json(settings)})
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form, under="settings"):
             policy, is_new = create_policy(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem, under="settings")
-        else:
             state = "is there; releases may use it" if is_new else "was stored before with the same settings"
             messages.success(request, f"Policy {policy} {state}.")
             return redirect("settings")
@@ -128,11 +116,8 @@ def new_policy(request: HttpRequest) -> HttpResponse:
 def new_same_model(request: HttpRequest) -> HttpResponse:
     form = SameModelForm(request.POST or None, names=logged_names())
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form):
             statement = say_same_model(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             messages.success(request, f"{statement.name} and {statement.other_name} count as one model from now on.")
             return redirect("settings")
     about = "A log has a model's name and not its weights. Two names that you say are one model count as one."

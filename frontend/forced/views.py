@@ -6,10 +6,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evalboard.contract.forced import ForcedAnswer, ForcedScoring
-from evalboard.core.errors import EvalboardError, NotFound
 from frontend.forced import words
 from frontend.shell import addresses
 from frontend.shell.findings import Headline
+from frontend.shell.forms import reporting
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -26,20 +26,16 @@ PARTS = {"progress": "forced/_live.html"}
 def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
     """The scorings of a run, what another takes, and asking for it."""
     if request.method == "POST":
-        try:
+        with reporting(request):
             scoring = create_forced(
                 run_id=run_id,
                 endpoint=request.POST.get("endpoint", ""),
                 profile=request.POST.get("profile") or None,
                 user=request.user,
             )
-        except NotFound:
-            raise
-        except EvalboardError as problem:
-            messages.error(request, _words(problem))
-            return redirect("run_forced", run_id=run_id)
-        messages.success(request, f"Forced scoring {scoring.pk} is queued; this page follows it.")
-        return redirect("forced", forced_id=scoring.pk)
+            messages.success(request, f"Forced scoring {scoring.pk} is queued; this page follows it.")
+            return redirect("forced", forced_id=scoring.pk)
+        return redirect("run_forced", run_id=run_id)
     page = {
         "run": run_report(run_id),
         "cost": selector.forced_cost(run_id),
@@ -53,13 +49,8 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
 @requires(RUN)
 @require_POST
 def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
-    try:
+    with reporting(request):
         create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, _words(problem))
-    else:
         messages.success(request, "Both sides are scored on both stacks; what that gives stands here at the end.")
     return redirect("compare", baseline=baseline, candidate=candidate)
 
@@ -105,8 +96,3 @@ def _row(scoring: ForcedScoring, answer: ForcedAnswer) -> dict[str, object]:
     at = answer.figures.worst_at if answer.figures and answer.figures.worst_log_ratio else None
     url = addresses.response_url(int(scoring.run), answer.repeat, answer.case)
     return {"of": answer, "url": url if at is None else f"{url}?at={at}"}
-
-
-def _words(problem: EvalboardError) -> str:
-    unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
-    return " ".join((problem.detail, *unsaid))

@@ -9,9 +9,8 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from evalboard.core.errors import EvalboardError
 from frontend.imports.forms import ImportForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from frontend.shell.lists import newest_first, parse_number
 from runs.access import READ, RUN, requires
 from runs.imports import import_logs, import_rows, is_waiting, log_files, takes_logs
@@ -33,7 +32,7 @@ def imports(request: HttpRequest) -> HttpResponse:
     form = ImportForm(request.POST, request.FILES, suites=suites)
     if form.is_valid():
         fields = form.cleaned_data
-        try:
+        with blaming(form, names={"files": "log"}, under="log"):
             imported, runs, is_new = import_logs(
                 files=log_files(fields["log"]),
                 format=fields["format"],
@@ -43,9 +42,6 @@ def imports(request: HttpRequest) -> HttpResponse:
                 user=request.user,
                 is_wanted=partial(is_waiting, request.META),
             )
-        except EvalboardError as problem:
-            blame(form, problem, names={"files": "log"}, under="log")
-        else:
             messages.success(request, _words(imported, runs, is_new=is_new))
             return redirect("run", run_id=runs[0].pk) if len(runs) == 1 else redirect(_place(imported))
     form.mark_problems()

@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evalboard.contract.lab import Experiment
-from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.lab import describe_arm
 from evalboard.wording.lab_report import (
     describe_change,
@@ -22,7 +21,7 @@ from evalboard.wording.lab_report import (
 from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
 from frontend.lab.forms import BisectForm, ExperimentForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming, reporting
 from frontend.shell.lists import newest_first, parse_number
 from frontend.shell.live import answer_list
 from runs import lab
@@ -47,11 +46,8 @@ def experiments(request: HttpRequest) -> HttpResponse:
 def bisect(request: HttpRequest) -> HttpResponse:
     form = BisectForm(request.POST)
     if form.is_valid():
-        try:
+        with blaming(form):
             planned = lab.plan_bisect(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             return redirect("experiment", experiment_id=planned.pk)
     return _experiments(request, None, bisect_form=form)
 
@@ -61,11 +57,8 @@ def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | N
     choices = {"suites": suite_rows(), "endpoints": read.endpoint_rows(), "profiles": read.profile_rows()}
     form = ExperimentForm(sent, **choices)
     if form.is_bound and form.is_valid():
-        try:
+        with blaming(form):
             planned = lab.plan_experiment(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             return redirect("experiment", experiment_id=planned.pk)
     form.mark_problems()
     runs = {name: request.GET.get(name, "") for name in ("baseline", "candidate")}
@@ -126,25 +119,16 @@ def resume(request: HttpRequest, experiment_id: int) -> HttpResponse:
 @requires(RUN)
 @require_POST
 def delete(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    try:
+    with reporting(request):
         lab.delete_experiment(experiment_id=experiment_id)
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, problem.detail)
-        return redirect("experiment", experiment_id=experiment_id)
-    messages.success(request, f"Experiment {experiment_id} was deleted; its runs stay.")
-    return redirect("experiments")
+        messages.success(request, f"Experiment {experiment_id} was deleted; its runs stay.")
+        return redirect("experiments")
+    return redirect("experiment", experiment_id=experiment_id)
 
 
 def _act(request: HttpRequest, act: Callable[..., None], experiment_id: int, words: str, **more: float) -> HttpResponse:
-    try:
+    with reporting(request):
         act(experiment_id=experiment_id, **more)
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, " ".join([problem.detail, *problem.fields.values()]))
-    else:
         messages.success(request, words)
     return redirect("experiment", experiment_id=experiment_id)
 

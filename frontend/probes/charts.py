@@ -9,7 +9,7 @@ from typing import Any
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
-from frontend.shell.charts import Tick
+from frontend.shell.charts import Tick, count_levels
 from frontend.shell.findings import Headline
 from runs.probes import CanaryLine
 
@@ -83,7 +83,7 @@ def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) 
     return PlacesChart(
         bars=bars,
         ticks=_ticks(last),
-        levels=_levels(max(by_position.values()), axis_y, scale),
+        levels=count_levels(max(by_position.values()), axis_y, scale),
         places=tuple(_place(each, prompts, tokens) for each in divergences),
         axis_y=axis_y,
         height=PLACES_HEIGHT,
@@ -205,7 +205,7 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
     rest = "Each mark is a canary: how far the newest runs' logprobs are from those of the runs before, in nats."
     return CanaryChart(
         marks=marks,
-        levels=_nat_levels(highest, axis_y, scale),
+        levels=_natcount_levels(highest, axis_y, scale),
         noise_y=round(axis_y - noise * scale, 2) if noise else None,
         axis_y=axis_y,
         height=PLACES_HEIGHT,
@@ -214,7 +214,7 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
     )
 
 
-def _nat_levels(highest: float, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
+def _natcount_levels(highest: float, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
     power = 10.0 ** math.floor(math.log10(highest / 4))
     step = next(step * power for step in (1, 2, 5, 10) if highest / (step * power) <= 4)
     return tuple((round(axis_y - step * i * scale, 2), f"{step * i:.2g}") for i in range(1, int(highest / step) + 1))
@@ -251,8 +251,3 @@ def _x(position: int, last: int) -> float:
 def _ticks(last: int) -> tuple[Tick, ...]:
     step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if last / (step * 10**power) <= 8)
     return tuple(Tick(_x(place, last), str(place)) for place in range(0, last + 1, step))
-
-
-def _levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
-    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
-    return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

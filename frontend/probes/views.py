@@ -9,14 +9,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.probe import Probe
 from evalboard.contract.verification import read_finding
-from evalboard.core.errors import EvalboardError
 from evalboard.wording.clock import describe_clock
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
 from frontend.probes.forms import ProbeForm
 from frontend.probes.parameters import parameter_rows
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
@@ -41,7 +40,7 @@ def probes(request: HttpRequest) -> HttpResponse:
     form = ProbeForm(request.POST, **choices)
     if form.is_valid():
         asked_for = form.cleaned_data
-        try:
+        with blaming(form):
             probe = create_probe(
                 endpoint=asked_for["endpoint"],
                 kind=asked_for["kind"],
@@ -49,9 +48,6 @@ def probes(request: HttpRequest) -> HttpResponse:
                 parameters=asked_for["parameters"],
                 user=request.user,
             )
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             messages.success(request, f"Probe {probe.pk} is queued; this page follows it.")
             return redirect("probe", probe_id=probe.pk)
     form.mark_problems()

@@ -15,7 +15,7 @@ from frontend.release import forms, steps, words
 from frontend.release.forms import RerunForm, SettleForm, SignForm
 from frontend.release.verdicts import DECISIONS
 from frontend.release.views import named_runs, shown, with_plan
-from frontend.shell.forms import blame
+from frontend.shell.forms import blame, blaming, reporting
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN, credential, requires
 from runs.catalogue import read
@@ -98,15 +98,11 @@ def settle(request: HttpRequest, release_id: int) -> HttpResponse:
 
 
 def _settled(request: HttpRequest, release_id: int, form: SettleForm) -> HttpResponse:
-    try:
+    with reporting(request):
         settle_release(release_id=release_id, **form.cleaned_data, user=request.user)
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        messages.error(request, problem.detail)
-        return redirect(steps.settle_address(release_id, form.cleaned_data["cases"]))
-    messages.success(request, "The repeats are queued on both sides; the verdict follows by itself.")
-    return redirect("release", release_id=release_id)
+        messages.success(request, "The repeats are queued on both sides; the verdict follows by itself.")
+        return redirect("release", release_id=release_id)
+    return redirect(steps.settle_address(release_id, form.cleaned_data["cases"]))
 
 
 def _plan_lines(report: Release, plan: SettlePlan) -> tuple[dict[str, Any], ...]:
@@ -149,11 +145,8 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": side.endpoint}
     form = RerunForm(request.POST or None, initial=initial, sides=sides, whats=whats, endpoints=endpoints)
     if request.method == "POST" and form.is_valid():
-        try:
+        with blaming(form):
             made = _run_again(gate, name, form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             queued = f"Run {made[-1].pk} is" if len(made) == 1 else f"Runs {made[0].pk} and {made[1].pk} are"
             messages.success(request, f"{queued} queued; this page follows run {made[-1].pk}.")
             return redirect("run", run_id=made[-1].pk)

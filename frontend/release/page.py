@@ -6,7 +6,6 @@ from typing import Any
 
 from evalboard.contract.bucket import Bucket, Metric
 from evalboard.contract.compare import Comparison
-from evalboard.contract.manifest import MovedField
 from evalboard.contract.probe import ProbeHop, ProbeRow
 from evalboard.contract.release import Gate, GateSide, Release
 from evalboard.contract.stack import FingerprintDifference
@@ -225,15 +224,11 @@ def served(
         without=_without_odd_ones(shown[0]) if mixed else "",
         sides=shown,
         columns=(columns[0], columns[1]),
-        moved=_moved_lines(moved[:most]),
+        moved=tuple((render_field_name(each.field), *render_sides(each)) for each in moved[:most]),
         n_more=max(len(moved) - most, 0),
         n_equal=between.n_equal if between else 0,
         url=(int(between.a.id), int(between.b.id)) if between else None,
     )
-
-
-def _moved_lines(moved: Sequence[MovedField]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((render_field_name(each.field), *render_sides(each)) for each in moved)
 
 
 def _mixed(gate: Gate, buckets: Buckets) -> list[Bucket]:

@@ -291,11 +291,7 @@ def _times(n: int) -> str:
 
 
 def _spread(side: GateSide) -> str:
-    known = _known(side.repeats)
+    known = [value for value in side.repeats if value is not None]
     if not known:
         return "not scored"
     return f"{span((min(known), max(known)))} over {len(known)} repeat{'' if len(known) == 1 else 's'}"
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None]

@@ -7,10 +7,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.replay import Replay
-from evalboard.core.errors import EvalboardError
 from frontend.replays.forms import BodyForm
 from frontend.shell import tokens
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from frontend.shell.lists import newest_first, parse_number
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
@@ -30,11 +29,8 @@ def replays(request: HttpRequest) -> HttpResponse:
     choices = {"endpoints": catalogue.endpoint_rows(), "profiles": catalogue.profile_rows()}
     form = BodyForm(request.POST if request.method == "POST" else None, **choices)
     if form.is_bound and form.is_valid():
-        try:
+        with blaming(form):
             made = create_body_replay(**form.cleaned_data, user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             return redirect("replay", replay_id=made.pk)
     form.mark_problems()
     before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None

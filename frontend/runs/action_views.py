@@ -7,10 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from evalboard.core.errors import EvalboardError, NotFound
 from evalboard.wording.numbers import counted
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell.forms import PlainForm
+from frontend.shell.forms import PlainForm, reporting
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
 from runs.run import cancel_run, complete_run, delete_run, run_report
@@ -59,24 +58,16 @@ def delete(request: HttpRequest, run_id: int) -> HttpResponse:
     run = run_report(run_id)
     if request.method != "POST":
         return render(request, "runs/delete.html", {"run": run})
-    try:
+    with reporting(request):
         delete_run(run_id=run_id)
-    except EvalboardError as problem:
-        messages.error(request, problem.detail)
-        return redirect("run", run_id=run_id)
-    messages.success(request, f"Run {run_id} was deleted, with its {run.progress.n_done:,} responses.")
-    return redirect("runs")
+        messages.success(request, f"Run {run_id} was deleted, with its {run.progress.n_done:,} responses.")
+        return redirect("runs")
+    return redirect("run", run_id=run_id)
 
 
 def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: str, place: str = "") -> HttpResponse:
-    try:
+    with reporting(request):
         act()
-    except NotFound:
-        raise
-    except EvalboardError as problem:
-        unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
-        messages.error(request, " ".join((problem.detail, *unsaid)))
-    else:
         messages.success(request, words)
     response = redirect("run", run_id=run_id)
     response["Location"] += place

@@ -10,7 +10,7 @@ from runs.run import TraceWindow
 
 CELLS_PER_ROW = 40
 CELL_GAP = 0.5  # percent
-CELL_HEIGHT, CELL_PITCH = 20, 24
+CELL_PITCH = 24
 WIDE_LABELS = 1000  # positions, whose ticks a phone has room for half as many of
 MARGIN_TOP, MARGIN_DECADE, MARGIN_DECADES = 8.0, 30.0, 4
 

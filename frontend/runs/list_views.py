@@ -7,9 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from frontend.shell.lists import filter_by, newest_first, parse_number, read_filters
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
@@ -61,7 +60,7 @@ def new_run(request: HttpRequest) -> HttpResponse:
     form = StartRunForm(request.POST, **choices)
     if form.is_valid():
         asked_for = form.cleaned_data
-        try:
+        with blaming(form, names=FORM_FIELDS):
             run, _ = create_run_once(
                 key=form.idempotency_key(),
                 body=asked_for,
@@ -75,9 +74,6 @@ def new_run(request: HttpRequest) -> HttpResponse:
                 priority=asked_for["priority"] or Priority.NORMAL,
                 user=request.user,
             )
-        except EvalboardError as problem:
-            blame(form, problem, names=FORM_FIELDS)
-        else:
             messages.success(request, f"Run {run.pk} is queued; this page follows it.")
             return redirect("run", run_id=run.pk)
     form.mark_problems()

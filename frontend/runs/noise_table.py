@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evalboard.contract.bucket import Bucket, Noise
+from evalboard.contract.bucket import Bucket
 from evalboard.core.stats import ASSUMED_CHURN, CONFIDENCE_LEVEL
 from evalboard.wording.numbers import fixed
 from frontend.templatetags.numbers import MISSING, NARROW, count, points, share, span
@@ -46,14 +46,6 @@ def _unlikely(value: float | None) -> str:
     if value is None:
         return MISSING
     return f"p{NARROW}{'under 0.001' if value < 0.001 else fixed(value, 3)}"
-
-
-def _resolved(noise: Noise) -> str:
-    return _width(noise.resolution.points if noise.resolution else None)
-
-
-def _resolved_elsewhere(noise: Noise) -> str:
-    return _width(noise.resolution.elsewhere_points if noise.resolution else None)
 
 
 MEASURES = (
@@ -110,12 +102,12 @@ MEASURES = (
     ),
     _Measure(
         "Resolves here",
-        lambda bucket: _resolved(bucket.noise),
+        lambda bucket: _width(bucket.noise.resolution.points if bucket.noise.resolution else None),
         "smallest change on these cases that such repeats on both sides tell from noise, 4 times in 5",
     ),
     _Measure(
         "Resolves elsewhere",
-        lambda bucket: _resolved_elsewhere(bucket.noise),
+        lambda bucket: _width(bucket.noise.resolution.elsewhere_points if bucket.noise.resolution else None),
         f"the same for other cases like these, where {share(ASSUMED_CHURN)} change their score",
     ),
     _Measure(

@@ -16,7 +16,7 @@ from frontend.runs import charts, words
 from frontend.shell import addresses, tokens
 from runs.access import READ, requires
 from runs.replays import list_case_replays
-from runs.run import ResponsePage, ScoreCell, TraceWindow, response_page
+from runs.run import ResponsePage, TraceWindow, response_page
 
 PARTS = {"alternatives": "runs/_alternatives.html"}
 
@@ -59,7 +59,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "after": _after(trace) if trace else None,
         "margins": charts.margin_chart(trace) if trace else None,
         "caption": words.describe_margins(trace, trace.narrowest) if trace and trace.narrowest else None,
-        "own_score": _own_score(page),
+        "own_score": next((score for score in page.scores if score.is_own), None),
         "trace_reason": page.response.trace_reason and explain_trace_reason(page.response.trace_reason),
         "left_out": listed([MARK_WORDS[mark] for mark in page.response.marks if mark in MARK_WORDS] or [""]),
         "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
@@ -79,10 +79,6 @@ def _after(trace: TraceWindow) -> int | None:
     """Return the first position behind those that are shown."""
     following = trace.tokens[-1].position + 1
     return following if following < trace.n else None
-
-
-def _own_score(page: ResponsePage) -> ScoreCell | None:
-    return next((score for score in page.scores if score.is_own), None)
 
 
 def _url(page: ResponsePage, case_id: str | None) -> str:

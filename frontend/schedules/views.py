@@ -9,9 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalboard.contract.schedule import Schedule
-from evalboard.core.errors import EvalboardError
 from frontend.schedules.forms import PROBE_FIELDS, RUN_FIELDS, ProbeScheduleForm, RunScheduleForm
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import ENGINES, read
 from runs.schedules import (
@@ -44,12 +43,9 @@ def schedules(request: HttpRequest) -> HttpResponse:
     form = probe_form if is_probe else run_form
     if form.is_bound and form.is_valid():
         times = {name: form.cleaned_data[name] for name in ("slug", "cron", "time_zone")}
-        try:
+        with blaming(form, names=PROBE_FIELDS if is_probe else RUN_FIELDS):
             kind = "probe" if is_probe else "run"
             schedule = create_schedule(**times, kind=kind, order=form.order(), user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem, names=PROBE_FIELDS if is_probe else RUN_FIELDS)
-        else:
             messages.success(request, f"Schedule {schedule.slug} is there.")
             return redirect("schedules")
     form.mark_problems()

@@ -146,3 +146,9 @@ def _named(repeats: Sequence[int]) -> str:
     if len(repeats) == 1:
         return f"repeat {repeats[0]}"
     return f"repeats {listed([str(repeat) for repeat in repeats])}"
+
+
+def count_levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
+    """Return up to four lines across bars of counts: y in pixels, `scale` of them a count, and the count in words."""
+    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
+    return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

@@ -1,13 +1,17 @@
 """What people fill in. The forms check shape; the services check meaning, and `blame` puts their words at the field."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.http import HttpRequest
 
-from evalboard.core.errors import EvalboardError
+from evalboard.core.document import refuse_constant
+from evalboard.core.errors import EvalboardError, NotFound
 from frontend.templatetags.drawing import shortened
 
 
@@ -24,6 +28,27 @@ def blame(
         form.add_error(field, f"{prefix}{words}")
     if not problem.fields:
         form.add_error(None, problem.detail)
+
+
+@contextmanager
+def blaming(form: forms.Form, **options: Any) -> Iterator[None]:
+    """Show a service's error inside as `blame` does, with its options; the view goes on behind it, with the form."""
+    try:
+        yield
+    except EvalboardError as problem:
+        blame(form, problem, **options)
+
+
+@contextmanager
+def reporting(request: HttpRequest) -> Iterator[None]:
+    """Show a service's error inside on the next page, with the fields that it names. NotFound is raised."""
+    try:
+        yield
+    except NotFound:
+        raise
+    except EvalboardError as problem:
+        unsaid = (f"{name}: {text}" for name, text in problem.fields.items() if text not in problem.detail)
+        messages.error(request, " ".join((problem.detail, *unsaid)))
 
 
 def parse_labels(text: str) -> dict[str, str]:
@@ -47,16 +72,12 @@ class JSONText(forms.CharField):
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value)
         try:
-            parsed = json.loads(text, parse_constant=_refuse_constant)
+            parsed = json.loads(text, parse_constant=refuse_constant)
         except ValueError as problem:
             raise forms.ValidationError(f"This is not valid JSON: {problem}.") from problem
         if not isinstance(parsed, dict):
             raise forms.ValidationError("This must be a JSON object: { … }.")
         return parsed
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 class PlainForm(forms.Form):

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from evalboard.core.errors import EvalboardError, NotFound
-from frontend.shell.forms import blame
+from frontend.shell.forms import blaming
 from frontend.suites.baselines import list_eligible
 from frontend.suites.forms import BaselineForm
 from frontend.suites.views import suite_page
@@ -29,11 +29,8 @@ def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
     form = BaselineForm(request.POST, runs=list_eligible(report, suite_standing(report)))
     if form.is_valid():
         fields = form.cleaned_data
-        try:
+        with blaming(form):
             baselines.set_baseline(suite=slug, run=fields["run"], reason=fields["reason"], user=request.user)
-        except EvalboardError as problem:
-            blame(form, problem)
-        else:
             messages.success(request, f"Run {fields['run']} is the baseline now.")
             return _to_baselines(slug)
     form.mark_problems()

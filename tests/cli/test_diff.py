@@ -7,6 +7,7 @@ import pytest
 
 from evalboard.cli.errors import FAILED, LIMIT_REACHED, WRONG_USE
 from evalboard.cli.main import main
+from evalboard.logged import sources
 from tests.recorded import LOGS
 
 BASELINE, CANDIDATE = (str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval"))
@@ -106,9 +107,31 @@ def test_several_logs_of_a_side_are_its_repeats(capsys: pytest.CaptureFixture[st
     assert [len(sides[name]["repeats"]) for name in ("baseline", "candidate")] == [2, 3]
     other = chat(tmp_path, "c.jsonl", "yes", "no", model="other")
     code, _, err = call(capsys, ours[0], other, "--", *theirs)
-    assert (code, "are no repeats of one another: their model differ" in err) == (FAILED, True)
+    assert (code, "are no repeats of one another: they differ in model" in err) == (FAILED, True)
     assert call(capsys, *ours, *theirs)[0] == WRONG_USE
     assert call(capsys, *ours, "--")[0] == WRONG_USE
+
+
+def test_one_run_of_a_log_is_named_by_its_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [json.loads(Path(chat(tmp_path, "a", "yes", model=model)).read_text()) for model in ("one", "two")]
+    for row in rows:
+        row["request"]["model"] = row["response"]["model"]
+    both = tmp_path / "both.jsonl"
+    both.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, err = call(capsys, str(both), str(both))
+    assert (code, "holds 2 runs (#1" in err, f"as in {both}#1." in err) == (FAILED, True, True)
+    code, out, _ = call(capsys, f"{both}#1", f"{both}#2", "--json")
+    sides = json.loads(out)["sides"]
+    assert (code, sides["baseline"]["model"], sides["candidate"]["model"]) == (0, "one", "two")
+    assert call(capsys, f"{both}#3", f"{both}#1")[0] == FAILED
+
+
+def test_repeats_have_the_same_prompts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours = chat(tmp_path, "a.jsonl", "yes")
+    other = tmp_path / "b.jsonl"
+    other.write_text(Path(ours).read_text().replace("Question", "Riddle"))
+    code, _, err = call(capsys, ours, str(other), "--", ours)
+    assert (code, "they differ in prompts" in err) == (FAILED, True)
 
 
 def test_a_folder_is_one_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +150,15 @@ def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tm
     parts = json.loads(call(capsys, first, "--json")[1])[0]["parts"]
     assert [(part["fingerprint"], part["share"]) for part in parts] == [("fp_1", 0.75), ("fp_2", 0.25)]
     assert call(capsys, first, "--fail-on", "flip")[0] == WRONG_USE
+
+
+def test_a_side_without_a_score_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes", "no"), tmp_path / "b.jsonl"
+    other = Path(chat(tmp_path, "c.jsonl", "yes", "no", prints="fp_2")).read_text().splitlines()
+    theirs.write_text("\n".join([Path(ours).read_text().splitlines()[0], other[1]]))
+    _, out, _ = call(capsys, ours, str(theirs))
+    assert "A: no repeat has a score: the log holds none" in out
+    assert "B: 2 backends answered, so it has no score as a whole." in out
 
 
 def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -151,6 +183,18 @@ def test_what_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str], tmp_pa
     other = chat(tmp_path, "a.jsonl", "yes")
     code, _, err = call(capsys, other, CANDIDATE)
     assert (code, "No case of the two logs is the same" in err) == (FAILED, True)
+
+
+def test_two_sides_that_are_read_at_the_same_time_come_to_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one_by_one = call(capsys, BASELINE, CANDIDATE)
+    monkeypatch.setattr(sources, "MIN_AT_ONCE_BYTES", 0)
+    assert call(capsys, BASELINE, CANDIDATE) == one_by_one
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("no log\n")
+    code, _, err = call(capsys, BASELINE, str(broken))
+    assert (code, "broken.jsonl" in err) == (FAILED, True)
 
 
 def test_no_server_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -590,6 +590,14 @@ def test_a_leak_is_not_suspected_where_logits_or_prompts_explain_it(first: list,
     assert named(found, text="x", **facts).code != "leak"
 
 
+def test_tokens_as_likely_as_each_other_within_noise_are_no_leak() -> None:
+    shared, ours, theirs = [(1, -0.1), (2, -2.5)], [(3, -1.39), (5, -1.4)], [(7, -1.39), (9, -1.4)]
+    one, other = (
+        make_trace([1] * 6 + [row[0][0]], [-0.1] * 6 + [-1.39], [*[shared] * 6, row]) for row in (ours, theirs)
+    )
+    assert named(find_divergence(one, other), text="x").code != "leak"
+
+
 def test_logits_that_moved_before_the_parting_are_no_leak() -> None:
     one = make_trace([1] * 6 + [3], [-0.1] * 7, [*[[(1, -0.1), (2, -2.5)]] * 6, [(3, -0.1), (5, -2.5)]])
     other = make_trace([1] * 6 + [7], [-0.1] * 7, [*[[(1, -0.1), (2, -4.5)]] * 6, [(7, -0.1), (9, -2.5)]])

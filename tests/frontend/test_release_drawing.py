@@ -3,7 +3,7 @@
 import pytest
 
 from evalboard.contract.release import Finding
-from frontend.release import page, ruler
+from frontend.release import page, ruler, views
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
 from runs.access.roles import SCOPES
@@ -182,3 +182,12 @@ def test_a_side_without_a_certificate_leads_to_the_probe_that_would_give_one():
     first = release_steps.steps(wanting, EVERYTHING)[0]
     assert (first.label, first.is_primary) == ("Probe determinism", True)
     assert first.url == f"/probes/?endpoint={wanting.headline.candidate.endpoint}&kind=determinism#new"
+
+
+@pytest.mark.parametrize(("other", "offered"), [("later", True), ("earlier", False), ("candidate", False)])
+def test_the_baseline_that_is_offered_instead_came_after_this_one(monkeypatch, other, offered):
+    gate = staged.gate()
+    ours, candidate = gate.baseline.run_id, gate.candidate.run_id
+    run = {"later": max(ours, candidate) + 1, "earlier": ours - 1, "candidate": candidate}[other]
+    monkeypatch.setattr(views, "baseline_runs", lambda suite, profile: (ours, run))
+    assert views.newer_baseline(gate) == (run if offered else None)

@@ -105,6 +105,19 @@ def test_a_heartbeat_renews_a_lease_that_is_held(run: RunRecord, worker: WorkerR
     assert not SHARDS.expired().exists()
 
 
+def test_an_earlier_attempt_of_the_same_worker_holds_nothing(run: RunRecord, worker: WorkerRecord) -> None:
+    first = claim_shard(worker=worker)
+    assert first is not None
+    release_shard(lease=first, reason="The engine stopped.", is_crash=False)
+    second = claim_shard(worker=worker)
+    assert second is not None
+    assert (second.id, second.attempt) == (first.id, first.attempt + 1)
+    assert not renew_shard(lease=first).is_held
+    with pytest.raises(LeaseLost):
+        mark_in_flight(lease=first, case_index=0)
+    assert renew_shard(lease=second).is_held
+
+
 def test_an_expired_lease_goes_back_to_the_queue_and_the_page_can_tell(run: RunRecord, worker: WorkerRecord) -> None:
     lease = claim_shard(worker=worker)
     assert lease is not None
@@ -207,6 +220,20 @@ def test_an_engine_that_does_not_start_three_times_fails_the_run_with_its_words(
     assert (run.status, run.failure) == ("failed", "No room for the cache.")
     assert claim_shard(worker=worker) is None
     assert run.events.filter(level=Event.Level.ERROR, code="engine_start_failed").exists()
+
+
+def test_after_each_failed_start_the_whole_run_waits_for_longer(
+    run: RunRecord, worker: WorkerRecord, settings: Any
+) -> None:
+    settings.START_PAUSE_SECONDS = 100.0
+    for n_failed in (1, 2):
+        lease = claim_shard(worker=worker)
+        assert lease is not None
+        fail_start(lease=lease, reason="No room for the cache.")
+        assert claim_shard(worker=worker) is None
+        waiting = Shard.objects.filter(repeat__run=run, next_at__gt=Now() + timedelta(seconds=100 * n_failed - 50))
+        assert waiting.count() == Shard.objects.filter(repeat__run=run).count()
+        Shard.objects.update(next_at=Now())
 
 
 def test_a_shard_that_crashes_on_and_on_has_failed_and_ends_its_run(run: RunRecord, worker: WorkerRecord) -> None:

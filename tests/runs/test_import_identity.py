@@ -135,6 +135,13 @@ def test_the_same_eval_with_other_scores_is_refused_with_what_to_do(tmp_path: Pa
     assert f"has other scores than this log. Nothing is stored; delete run {run.pk}" in refused.value.detail
 
 
+def test_the_same_log_on_another_scale_has_other_scores(tmp_path: Path) -> None:
+    files = [as_json(tmp_path, capitals(score="5"))]
+    import_logs(files=files, scale="0..10", user=None)
+    with pytest.raises(Conflict, match="has other scores than this log"):
+        import_logs(files=files, scale="0..20", user=None)
+
+
 def test_without_an_id_of_the_tools_the_answers_own_ids_tell_an_eval(tmp_path: Path) -> None:
     first = import_of(chat(tmp_path, "a.jsonl", "r1", "r2"))
     assert import_of(chat(tmp_path, "b.jsonl", "r1", "r2", note="kept elsewhere")) == (first[0], first[1], False)

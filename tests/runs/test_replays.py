@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -356,3 +357,10 @@ def test_replays_are_listed_by_case_and_run_newest_first(
         selectors.replay_rows(999, limit=5)
     with pytest.raises(NotFound):
         selectors.replay_row(999)
+
+
+def test_a_replay_that_waits_for_its_time_is_not_claimed_before_it(replay: ReplayRecord, worker: WorkerRecord) -> None:
+    ReplayRecord.objects.update(next_at=Now() + timedelta(hours=1))
+    assert claim_replay(worker=worker) is None
+    ReplayRecord.objects.update(next_at=Now())
+    assert claim_replay(worker=worker) is not None
