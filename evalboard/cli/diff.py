@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from evalboard.cli.errors import LIMIT_REACHED, CommandError
+from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
 from evalboard.cli.output import decide
 from evalboard.client.errors import WrongUse
 
@@ -60,7 +60,7 @@ def diff(
             typer.echo(text)
             return
         names, made = _compare(sides, log_format=log_format, scale=scale)
-        reached = diff_limits.find_reached(made, limits)
+        reached, unknown = diff_limits.find_reached(made, limits)
         if as_json:
             text = json.dumps(_to_json(made), ensure_ascii=False)
         elif case:
@@ -73,9 +73,9 @@ def diff(
         raise CommandError(" ".join([problem.detail, *named])) from problem
     decide(is_verdict=bool(limits))
     typer.echo(text)
-    if reached:
-        typer.echo(f"evalboard: --fail-on: {'; '.join(reached)}.", err=True)
-        raise typer.Exit(LIMIT_REACHED)
+    if reached or unknown:
+        typer.echo(f"evalboard: --fail-on: {'; '.join([*reached, *unknown])}.", err=True)
+        raise typer.Exit(LIMIT_REACHED if reached else FAILED)
 
 
 def _split(logs: Sequence[str]) -> list[list[Path]]:

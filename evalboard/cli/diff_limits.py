@@ -1,10 +1,9 @@
-"""What `--fail-on` of a comparison names, and which of its limits are reached."""
+"""What `--fail-on` of a comparison names, which of its limits are reached, and which these logs cannot tell."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalboard.cli.arguments import split
-from evalboard.cli.errors import CommandError
 from evalboard.client.errors import WrongUse
 from evalboard.core.compare import CAUSES
 from evalboard.wording.numbers import counted, points
@@ -33,17 +32,30 @@ def parse_limits(text: str) -> list[Limit]:
     return limits
 
 
-def find_reached(made: "LogComparison", limits: Sequence[Limit]) -> list[str]:
-    """Return a sentence for each limit that is reached."""
-    texts = [_check_kl(made, value) if name == "kl" else _check(made, name, value) for name, value in limits]
-    return [text for text in texts if text]
+def find_reached(made: "LogComparison", limits: Sequence[Limit]) -> tuple[list[str], list[str]]:
+    """Return a sentence for each limit that is reached, and one for each of which nobody can say whether it is."""
+    reached, unknown = [], []
+    for name, value in limits:
+        if text := _check(made, name, value):
+            reached.append(text)
+        elif text := _find_lack(made, name):
+            unknown.append(f"{name}: {text}")
+    return reached, unknown
 
 
-def _check_kl(made: "LogComparison", value: str) -> str:
-    kl = made.measure_kl()
-    if kl is None:
-        raise CommandError("--fail-on kl: no position has logprobs of the same tokens on both sides.")
-    return f"kl: {kl:.3g} nats a position" if kl >= float(value) else ""
+def _find_lack(made: "LogComparison", name: str) -> str:
+    """Return why these logs cannot tell whether a limit is reached that was not seen to be; "" where they can."""
+    comparison, judged = made.comparison, made.comparison.computation
+    sides = comparison.sides.baseline, comparison.sides.candidate
+    if name == "kl" and made.mean_kl is None:
+        return "no position has logprobs of the same tokens on both sides"
+    if name == "flip" and not made.has_tokens:
+        return "no answer of a side has tokens"
+    if name == "shift" and (judged is None or judged.answer == "unknown"):
+        return "whether both sides are one computation is not known" if judged is None else judged.text.rstrip(".")
+    if name == "score" and any(all(repeat.score is None for repeat in side.repeats) for side in sides):
+        return "a side has no scores"
+    return "no difference of scores is given" if name == "points" and comparison.score.difference is None else ""
 
 
 def _check(made: "LogComparison", name: str, value: str) -> str:
@@ -59,6 +71,9 @@ def _check(made: "LogComparison", name: str, value: str) -> str:
         case "shift":
             is_moved = judged is not None and judged.answer in ("two", "apart")
             return f"shift: {judged.text.rstrip('.')}" if judged is not None and is_moved else ""
+        case "kl":
+            kl = made.mean_kl
+            return f"kl: {kl:.3g} nats a position" if kl is not None and kl >= float(value) else ""
         case "points":
             has_fallen = change is not None and -change >= float(value)
             return f"points: the score fell by {points(-change)}" if change is not None and has_fallen else ""

@@ -15,7 +15,7 @@ from evalboard.core.compare import cut_pair, cut_texts
 from evalboard.wording.numbers import counted, fixed, nats, percent, points, score_range
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import ComparedCase, Comparison
+    from evalboard.contract.compare import ComparedCase
     from evalboard.contract.excerpt import AnswerExcerpt
     from evalboard.core.compare import ResponseFacts
     from evalboard.core.trace import Vocabulary
@@ -31,7 +31,7 @@ BEFORE, AFTER = 6, 10  # tokens around the one where the answers part
 def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
     """Return the sentence, whether the two may be compared, causes with points, then cases, the worst first."""
     comparison, worst = made.comparison, made.list_worst()
-    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(comparison)]
+    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(made)]
     head = list(map(_safe, lines))
     if not worst:
         return "\n".join([*head, "No case differs."])
@@ -44,7 +44,7 @@ def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
 def render_markdown(made: "LogComparison", names: Sequence[str], limit: int) -> str:
     """Return the same as Markdown, in which nothing that a model says is read as markup."""
     comparison, worst = made.comparison, made.list_worst()
-    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(comparison)]
+    lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(made)]
     parts = [f"### {escape(lines[0])}", *(f"- {escape(line.strip())}" for line in lines[1:])]
     rows = []
     for each in worst[:limit]:
@@ -59,12 +59,18 @@ def render_markdown(made: "LogComparison", names: Sequence[str], limit: int) -> 
 
 def render_case(made: "LogComparison", case_id: str) -> str:
     """Return one case: the prompt, the cause, and both answers token by token around where they part."""
-    cases = {case.id: case.index for case in made.baseline.suite_version.cases}
-    if case_id not in cases:
-        raise WrongUse(f"No case is called {case_id}. The first is {next(iter(cases))}.")
-    worst = next((each for each in made.list_worst() if each.pair.flip.case_index == cases[case_id]), None)
+    ours, theirs = ({case.id: case for case in run.suite_version.cases} for run in (made.baseline, made.candidate))
+    if case_id not in ours and case_id not in theirs:
+        raise WrongUse(f"No case is called {case_id}. The first is {next(iter(ours))}.")
+    if case_id not in ours or case_id not in theirs:
+        return f"{case_id}: only {'B' if case_id in theirs else 'A'} has this case."
+    index = ours[case_id].index
+    if index not in made.cases[0]:
+        return f"{case_id}: its prompt or its target is another one on the other side, so it is no pair."
+    worst = next((each for each in made.list_worst() if each.pair.flip.case_index == index), None)
     if worst is None:
-        return f"{case_id}: both sides gave the same answers with the same logprobs, or one side lacks the case."
+        logprobs = " with the same logprobs" if made.has_tokens else ""
+        return f"{case_id}: both sides gave the same answers{logprobs}."
     [pair] = made.write_pairs([worst.pair])
     facts, words = made.answers(worst.pair), made.vocabularies
     traced = [each.place for each in facts if each is not None and each.place is not None]
@@ -100,7 +106,7 @@ def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdow
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
     ]
-    return "\n".join([title, *lines])
+    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in log.logged.notes)])
 
 
 def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
@@ -110,9 +116,9 @@ def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
     )
 
 
-def _list_ranges(comparison: "Comparison") -> list[str]:
-    """Say between what the repeats of a side lie, where it has several, and why a side has no score as a whole."""
-    lines = []
+def _list_ranges(made: "LogComparison") -> list[str]:
+    """Say between what the repeats of a side lie, why a side has no score as a whole, and what its log lacks."""
+    lines, comparison = [], made.comparison
     for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
         if len(side.buckets) > 1:
             n = len(side.buckets)
@@ -121,7 +127,9 @@ def _list_ranges(comparison: "Comparison") -> list[str]:
             lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
-    return lines
+    notes = [run.logged.notes for run in (made.baseline, made.candidate)]
+    lines += [f"note on {'A and B' if note in notes[1] else 'A'}: {note}" for note in notes[0]]
+    return lines + [f"note on B: {note}" for note in notes[1] if note not in notes[0]]
 
 
 def _render_worst(made: "LogComparison", worst: "WorstCase") -> str:

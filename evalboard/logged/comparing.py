@@ -38,10 +38,12 @@ from evalboard.core.compare import (
     sum_listed_kl,
 )
 from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import CaseDocument
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
 from evalboard.logged.runs import PROFILE
 from evalboard.logged.suites import unknown_prompt
+from evalboard.wording.numbers import counted
 
 WITHOUT_SCORE = ("cancelled", "failed")
 
@@ -112,10 +114,7 @@ class LogComparison:
         known = {case.digest: case.index for case in theirs.cases}
         shared = [(case.index, known[case.digest]) for case in ours.cases if case.digest in known]
         if not shared:
-            raise InvalidInput(
-                "No case of the two logs is the same: ids, prompts and targets must be equal. "
-                f"The first is {ours.cases[0].id!r} on one side and {theirs.cases[0].id!r} on the other."
-            )
+            raise InvalidInput(f"No case of the two logs is the same: {_find_difference(ours.cases, theirs.cases)}")
         rows = np.array(shared, np.int64)
         return rows[:, 0], rows[:, 1]
 
@@ -205,8 +204,17 @@ class LogComparison:
         """How many pairs of answers differ in their text."""
         return int(np.count_nonzero(self._comparing.matched.has_other_text))
 
-    def measure_kl(self) -> float | None:
-        """Return the mean KL of the two sides' distributions in nats a position, at least (core.compare.listed_kl).
+    @property
+    def has_tokens(self) -> bool:
+        """Whether answers of both sides have tokens."""
+        return all(
+            any(facts is not None and facts.place is not None for repeat in run.whole for facts in repeat.answers)
+            for run in (self.baseline, self.candidate)
+        )
+
+    @cached_property
+    def mean_kl(self) -> float | None:
+        """The mean KL of the two sides' distributions in nats a position, at least (core.compare.listed_kl).
 
         It is over the positions of all pairs until they part; None where no position can be compared.
         """
@@ -308,6 +316,22 @@ class LogComparison:
                 if not repeat.is_whole and repeat.status not in WITHOUT_SCORE
             ],
         )
+
+
+def _find_difference(ours: Sequence[CaseDocument], theirs: Sequence[CaseDocument]) -> str:
+    """Return why no case is on both sides: other ids, or what else differs under an id that both have."""
+    known = {case.id: case for case in theirs}
+    both = [(case, known[case.id]) for case in ours if case.id in known]
+    if not both:
+        return f"their ids differ. The first is {ours[0].id!r} on one side and {theirs[0].id!r} on the other."
+    case, other = both[0]
+    if (list(case.messages) == unknown_prompt()) != (list(other.messages) == unknown_prompt()):
+        what = "one log does not hold its prompts. Where these are in a file of requests, name a folder that has both"
+    else:
+        parts = {"prompt": (case.messages, other.messages), "target": (case.target, other.target)}
+        unequal = [name for name, (one, two) in parts.items() if one != two] or ["tools or settings"]
+        what = f"of {case.id!r} each has another {' and another '.join(unequal)}"
+    return f"{counted(len(both), 'id')} {'is' if len(both) == 1 else 'are'} on both sides, but {what}."
 
 
 def _scores(repeats: Sequence[LogRepeat], scorer_digest: str, cases: Indexes) -> NDArray[np.float64]:

@@ -71,7 +71,7 @@ def test_one_case_is_shown_token_by_token(capsys: pytest.CaptureFixture[str]) ->
     [
         ("flip", "flip: 9 pairs chose another token"),
         ("text", "text: 9 pairs differ in their text"),
-        ("score,points=0.1,shift,cause=error", ""),
+        ("score,points=0.1,cause=error", ""),
         ("kl=1e-5", "kl: "),
         ("kl=1", ""),
         ("cause=backend_changed", "cause: 12 pairs of backend_changed"),
@@ -90,6 +90,60 @@ def test_a_fall_by_the_limit_of_points_ends_with_5(capsys: pytest.CaptureFixture
     worse.write_text(json.dumps(log))
     code, _, err = call(capsys, str(LOGS / "promptfoo" / "out_fp32.json"), str(worse), "--fail-on", "points=1,score")
     assert (code, "points: the score fell by" in err, "changed their score" in err) == (LIMIT_REACHED, True, True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "unknown", "code"),
+    [
+        ("flip", "flip: no answer of a side has tokens", FAILED),
+        ("shift", "shift: Whether both sides are one computation is not known: no case can be judged", FAILED),
+        ("score", "score: a side has no scores", FAILED),
+        ("points=1", "points: no difference of scores is given", FAILED),
+        ("kl=1", "kl: no position has logprobs of the same tokens on both sides", FAILED),
+        ("flip,text", "text: 1 pair differ in their text; flip: no answer of a side has tokens", LIMIT_REACHED),
+    ],
+)
+def test_a_limit_that_these_logs_cannot_tell_is_not_passed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, limits: str, unknown: str, code: int
+) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes", "no"), chat(tmp_path, "b.jsonl", "yes", "yes")
+    ended, out, err = call(capsys, ours, theirs, "--fail-on", limits)
+    assert (ended, unknown in err, "1 case differs" in out) == (code, True, True)
+
+
+def test_what_a_log_lacks_is_said_beside_its_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [{"case": f"c{at}", "prompt": f"{at}?", "answer": "4", "score": 1} for at in range(200)]
+    (ours := tmp_path / "ours.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows[0]["score"] = None
+    (theirs := tmp_path / "theirs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{not json\n")
+    _, out, _ = call(capsys, str(ours), str(theirs))
+    assert "note on B: 1 answer of 200 unscored by score: its score is over the others." in out
+    assert "note on B: Of theirs.jsonl 1 of 201 rows cannot be read and are missing: line 201: is not JSON" in out
+    assert "note on A" not in out
+    assert "note: Of theirs.jsonl 1 of 201 rows" in call(capsys, str(theirs))[1]
+    assert "note on A and B: 1 answer of 200 unscored" in call(capsys, str(theirs), str(theirs))[1]
+
+
+def test_why_no_case_is_the_same_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    first, text = chat(tmp_path, "a.jsonl", "yes", "no"), (tmp_path / "a.jsonl").read_text()
+    for name, change, words in (
+        ("prompt", ("Question", "Other"), "2 ids are on both sides, but of 'case-0' each has another prompt."),
+        ("bare", ('"messages"', '"nothing"'), "2 ids are on both sides, but one log does not hold its prompts."),
+        ("ids", ("case-", "fact-"), "their ids differ. The first is 'case-0' on one side and 'fact-0' on the other."),
+    ):
+        (path := tmp_path / f"{name}.jsonl").write_text(text.replace(*change))
+        code, _, err = call(capsys, first, str(path))
+        assert (code, words in err) == (FAILED, True), err
+
+
+def test_a_case_that_is_no_pair_says_which_side_lacks_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "yes", "no")
+    assert call(capsys, ours, theirs, "--case", "case-0")[1] == "case-0: both sides gave the same answers.\n"
+    assert call(capsys, ours, theirs, "--case", "case-1")[1] == "case-1: only B has this case.\n"
+    assert call(capsys, theirs, ours, "--case", "case-1")[1] == "case-1: only A has this case.\n"
+    other = tmp_path / "c.jsonl"
+    other.write_text(Path(theirs).read_text().replace("Question 1", "Another 1"))
+    assert "its prompt or its target is another one" in call(capsys, theirs, str(other), "--case", "case-1")[1]
 
 
 @pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "kl=-1", "flip=1"])

@@ -29,7 +29,7 @@ def moved(logged: LoggedRun, by: float) -> LoggedRun:
 def is_red(ours: LoggedRun, theirs: LoggedRun) -> bool:
     store = LogStore(now=NOW)
     made = LogComparison(store, store.add(ours, source="1" * 64), store.add(theirs, source="2" * 64), at=NOW)
-    return bool(find_reached(made, [("shift", "")]))
+    return bool(find_reached(made, [("shift", "")])[0])
 
 
 def alternatives_too(logged: LoggedRun, by: float) -> LoggedRun:
