@@ -69,6 +69,8 @@ def diff(
             render = diff_report.render_markdown if as_markdown else diff_report.render_text
             text = render(made, names, limit)
     except InvalidInput as problem:
+        if log_format == "auto" and "format" in problem.fields:
+            raise CommandError(problem.fields["format"]) from problem
         named = [f"{name}: {what}" for name, what in problem.fields.items() if what not in problem.detail]
         raise CommandError(" ".join([problem.detail, *named])) from problem
     decide(is_verdict=bool(limits))

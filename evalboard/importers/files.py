@@ -16,6 +16,7 @@ from evalboard.core.document import MAX_DEPTH
 from evalboard.core.errors import InvalidInput
 
 HEAD_BYTES = 64 << 10
+MAX_FIRST_BYTES = 4 << 20  # of a first line that is longer than the head
 MAX_BYTES = 512 << 20  # of one file, and of what one file unpacks to
 MAX_WINDOW = 1 << 27  # the largest that Zstandard's own command line writes
 # How a compressed file begins, what its name ends in, and what unpacks it.
@@ -79,7 +80,15 @@ class LogFile:
 
     @cached_property
     def first_object(self) -> dict[str, Any]:
-        """Return the first JSON object in it, as far as its beginning holds it; {} where it does not begin with one."""
+        """Return the first JSON object in it, as far as its beginning holds it; {} where it does not begin with one.
+
+        A first line may hold a long prompt before the fields that tell its format: it is read to its end.
+        """
+        head = self.head(HEAD_BYTES)
+        if len(head) == HEAD_BYTES and b"\n" not in head:
+            line, end, _ = self.head(MAX_FIRST_BYTES).partition(b"\n")
+            if end or len(line) < MAX_FIRST_BYTES:
+                return first_object_of(start_of(line))
         return first_object_of(self.start)
 
     def head(self, n: int = 4096) -> bytes:

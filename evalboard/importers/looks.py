@@ -75,6 +75,8 @@ _MAGIC = (
     (b"%PDF", "a PDF"),
     (b"ARROW1", "an Arrow file"),
     (b"\x93NUMPY", "a NumPy array"),
+    (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
     (b"PK", "a zip that is no log of Inspect's: unpack it first"),
     (b"\x1f\x8b", "a file that was compressed twice"),
     (b"\x28\xb5\x2f\xfd", "a file that was compressed twice"),
@@ -120,6 +122,8 @@ def _look(file: LogFile) -> tuple[str, bool, str]:
     by_magic = next((words for magic, words in _MAGIC if head.startswith(magic)), "")
     if by_magic:
         return by_magic, False, ""
+    if head[257:262] == b"ustar":
+        return "a tar archive: unpack it first", False, ""
     if b"\0" in head:
         return "binary data", False, ""
     if start[:1] in "{[":

@@ -91,6 +91,8 @@ def _read_eval(file: LogFile, odd: OddRows) -> _Eval:
     rows = [row for _, row in read_rows(file, odd)]
     if rows and _is_result(rows[0]):
         return _Eval(file, "", rows, {}, {}, "promptfoo", None, None)
+    if not rows and odd.problems:
+        raise InvalidInput(odd.problems[0])
     document = rows[0] if len(rows) == 1 else {}
     notes = drop_odd(document, SIDE_FIELDS)
     results = mapping(document.get("results"), "results")

@@ -124,6 +124,15 @@ def test_what_a_log_lacks_is_said_beside_its_side(capsys: pytest.CaptureFixture[
     assert "note on A and B: 1 answer of 200 unscored" in call(capsys, str(theirs), str(theirs))[1]
 
 
+def test_a_file_of_no_format_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (path := tmp_path / "page.html").write_text("<html>")
+    code, _, err = call(capsys, str(path))
+    assert (code, err.startswith("evalboard: No known format fits page.html. It looks like a page of HTML")) == (
+        4,
+        True,
+    )
+
+
 def test_why_no_case_is_the_same_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     first, text = chat(tmp_path, "a.jsonl", "yes", "no"), (tmp_path / "a.jsonl").read_text()
     for name, change, words in (

@@ -2,11 +2,12 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
 from evalboard.core.document import MAX_DEPTH
-from evalboard.importers.files import first_object_of
+from evalboard.importers.files import MAX_FIRST_BYTES, LogFile, first_object_of
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,19 @@ from evalboard.importers.files import first_object_of
 )
 def test_the_fields_that_are_complete_are_read(text: str, found: object) -> None:
     assert first_object_of(text) == found
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_long_first_line_tells_its_format_to_its_end(tmp_path: Path, end: str) -> None:
+    """A prompt of 100 kB stands before the fields that tell the format."""
+    row = {"case": "1", "prompt": "a" * 100_000, "answer": "b", "score": 1}
+    (path := tmp_path / "long.jsonl").write_text(json.dumps(row) + end)
+    assert LogFile("long.jsonl", path).first_object == row
+
+
+def test_of_a_document_without_lines_the_beginning_is_read(tmp_path: Path) -> None:
+    (path := tmp_path / "long.json").write_text('{"a": 1, "b": "' + "a" * MAX_FIRST_BYTES)
+    assert LogFile("long.json", path).first_object == {"a": 1}
 
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', '[{"a":', '[1,"', "[]" * 2])

@@ -78,6 +78,8 @@ OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"conte
         ("", "an empty file"),
         (b"PAR1\0\0\0", "a Parquet file"),
         (b"\0\1\2", "binary data"),
+        ("{}".encode("utf-16"), "text in UTF-16: save it as UTF-8"),
+        (b"log.jsonl".ljust(257, b"\0") + b"ustar\0", "a tar archive: unpack it first"),
         (b"PK\3\4\0\0", "a zip that is no log of Inspect's"),
         (gzip.compress(gzip.compress(b"{}")), "a file that was compressed twice"),
     ],

@@ -77,6 +77,12 @@ def test_a_run_has_texts_scores_and_what_the_configuration_says(read: Read) -> N
     assert "s3cret" not in repr(run)
 
 
+def test_an_output_on_one_line_that_breaks_off_is_no_json(tmp_path: Path) -> None:
+    (path := tmp_path / "cut.json").write_text(json.dumps(output(result(1)))[:-20])
+    with pytest.raises(InvalidInput, match=r"cut\.json: line 1: is not JSON"):
+        promptfoo.read([LogFile("cut.json", path)])
+
+
 def test_repeats_of_a_test_stand_side_by_side(read: Read) -> None:
     other = {"metadata": {"sample_id": "fact-2"}}
     results = [result(3, "d", testCase=other), result(1, "b"), result(0, "a"), result(2, "c", testCase=other)]
