@@ -75,7 +75,7 @@ def _check(made: "LogComparison", name: str, value: str) -> str:
             kl = made.mean_kl
             return f"kl: {kl:.3g} nats a position" if kl is not None and kl >= float(value) else ""
         case "points":
-            has_fallen = change is not None and -change >= float(value)
+            has_fallen = change is not None and change < 0 and -change >= float(value)
             return f"points: the score fell by {points(-change)}" if change is not None and has_fallen else ""
     n = next((each.n_pairs for each in comparison.causes if each.cause == value), 0)
     return f"cause: {counted(n, 'pair')} of {value}" if n else ""

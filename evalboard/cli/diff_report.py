@@ -170,8 +170,12 @@ def _list_tokens(pair: "ComparedCase", traces: Sequence, words: "tuple[Vocabular
     columns = []
     for trace, own in zip(traces, words, strict=True):
         ids, margins = trace.token_ids[first:last].tolist(), trace.margins()[first:last]
-        rows = zip(own.draw(ids), trace.logprobs[first:last].tolist(), margins.tolist(), strict=True)
-        columns.append([f"{_safe(token)}  {fixed(logprob, 3)}  {_margin(margin)}" for token, logprob, margin in rows])
+        tokens = [_safe(token) for token in own.draw(ids)]
+        rows = zip(tokens, trace.logprobs[first:last].tolist(), margins.tolist(), strict=True)
+        longest = max(map(len, tokens), default=0)
+        columns.append(
+            [f"{each:<{longest}}  {fixed(logprob, 3):>7}  {_margin(margin):>6}" for each, logprob, margin in rows]
+        )
     width = max((len(cell) for cell in columns[0]), default=0)
     lines = [f"{'position':>8}  {'A: token, logprob, margin':<{max(width, 25)}}  B"]
     for place in range(max(map(len, columns), default=0)):

@@ -89,8 +89,8 @@ def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: s
 
 def _split_number(path: Path) -> tuple[Path, int | None]:
     """Return a path and the number of its run, as in log.json#2; None where none is named."""
-    text, mark, number = str(path).rpartition("#")
-    if path.exists() or not mark or not number.isascii() or not number.isdigit():
+    text, _, number = str(path).rpartition("#")
+    if path.exists() or not text or not number.isascii() or not number.isdigit():
         return path, None
     return Path(text), int(number[:9])
 

@@ -60,7 +60,10 @@ def test_json_is_the_comparison_with_its_pairs(capsys: pytest.CaptureFixture[str
 
 def test_one_case_is_shown_token_by_token(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, BASELINE, CANDIDATE, "--case", "fact-004")
-    assert "8  ·but  −1.869  0.044        ·which  −1.893  0.000" in out
+    lines = out[out.index("position  A") :].splitlines()
+    [at] = [line for line in lines if line.split()[:2] == ["8", "·but"]]
+    assert at.split() == ["8", "·but", "−1.869", "0.044", "·which", "−1.893", "0.000"]
+    assert {len(line) for line in lines[1:10]} == {len(at)}  # the columns stand under one another
     assert "B said:\n  A spider's legs are eight legs, which" in out
     code, _, err = call(capsys, BASELINE, CANDIDATE, "--case", "nothing")
     assert (code, "No case is called nothing" in err) == (WRONG_USE, True)
@@ -153,6 +156,19 @@ def test_a_case_that_is_no_pair_says_which_side_lacks_it(capsys: pytest.CaptureF
     other = tmp_path / "c.jsonl"
     other.write_text(Path(theirs).read_text().replace("Question 1", "Another 1"))
     assert "its prompt or its target is another one" in call(capsys, theirs, str(other), "--case", "case-1")[1]
+
+
+def test_no_change_is_no_fall(capsys: pytest.CaptureFixture[str]) -> None:
+    same = str(LOGS / "promptfoo" / "out_fp32.json")
+    assert call(capsys, same, same, "--fail-on", "points=0")[0] == 0
+
+
+def test_a_number_without_a_log_is_no_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = chat(tmp_path, "a.jsonl", "yes")
+    assert call(capsys, log, "#1")[::2] == (FAILED, "evalboard: #1 does not exist.\n")
 
 
 @pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "kl=-1", "flip=1"])
