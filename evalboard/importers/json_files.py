@@ -54,7 +54,11 @@ class OddRows:
         n, n_rows = len(self.problems), self.n_rows if n_rows is None else n_rows
         if not n:
             return []
-        first = "; ".join(self.problems[:ODD_ROWS_SHOWN]) + (f"; and {n - ODD_ROWS_SHOWN} more" * (n > ODD_ROWS_SHOWN))
+        places: dict[str, list[str]] = {}
+        for place, _, reason in (problem.partition(": ") for problem in self.problems[:ODD_ROWS_SHOWN]):
+            places.setdefault(reason, []).append(place)
+        first = "; ".join(", ".join(at) + (f": {reason}" if reason else "") for reason, at in places.items())
+        first += f"; and {n - ODD_ROWS_SHOWN} more" * (n > ODD_ROWS_SHOWN)
         if n == n_rows or n > max(1, n_rows // 100):
             with naming(self.file):
                 raise InvalidInput(first if n == 1 else f"{first}. Of {n_rows:,} rows {n:,} cannot be read")
@@ -152,7 +156,7 @@ def parse_slowly(text: bytes | str, *, where: str) -> Any:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         value = json.loads(decoded, parse_constant=_nothing, parse_float=_finite, parse_int=_integer)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{place}is not UTF-8 text (byte {error.start})") from None
+        raise InvalidInput(f"{place}is not UTF-8 text (byte {error.start}): save it as UTF-8") from None
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{place}is not JSON: {error}") from None
     except RecursionError:

@@ -79,8 +79,9 @@ def rows_of(written: Written, n: int, odd: set[int]) -> json_files.OddRows:
 @pytest.mark.parametrize(("n", "odd"), [(2, {1}), (3, {3}), (100, {7}), (399, {1, 200, 399})])
 def test_a_hundredth_of_the_lines_may_be_odd_and_one_always(written: Written, n: int, odd: set[int]) -> None:
     (note,) = rows_of(written, n, odd).settle()
-    assert note.startswith(f"Of log.jsonl {len(odd)} of {n} rows cannot be read and are missing: line {min(odd)}: ")
-    assert all(f"line {number}: is not JSON" in note for number in odd)
+    places = ", ".join(f"line {number}" for number in sorted(odd))
+    start = f"Of log.jsonl {len(odd)} of {n} rows cannot be read and are missing: {places}: is not JSON"
+    assert note.startswith(start)  # lines with one reason stand before it together
 
 
 def test_of_too_many_odd_lines_the_first_ten_are_named(written: Written) -> None:
@@ -89,7 +90,7 @@ def test_of_too_many_odd_lines_the_first_ten_are_named(written: Written) -> None
         rows.settle()
     problem = refused.value.fields["log.jsonl"]
     assert "line 11: " in problem
-    assert "line 12: " not in problem
+    assert "line 12" not in problem
     assert problem.endswith("; and 2 more. Of 1,000 rows 12 cannot be read")
 
 
