@@ -145,8 +145,17 @@ def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(versio
 def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -> None:
     noise = run_report(asked(version, "mini").pk).noise
     assert (noise.n_repeats, noise.n_draws, noise.sd_points, noise.interval) == (1, 1.0, None, None)
-    cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk).noise
-    assert (cold.n_repeats, cold.n_draws, cold.n_unstable) == (2, 2.0, 2)
+    assert not noise.does_first_differ
+
+
+def test_a_run_says_that_its_first_repeat_alone_differs(version: Any) -> None:
+    cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk)
+    assert (cold.noise.n_repeats, cold.noise.n_draws, cold.noise.n_unstable) == (2, 2.0, 2)
+    assert cold.noise.does_first_differ
+    [warning] = [each for each in cold.warnings if each.code == "first_repeat_differs"]
+    assert warning.text.startswith("Repeats 2 to 5 are copies of each other, and repeat 1 alone differs")
+    later = run_report(asked(version, "later", wrong={1: (1, 2), 2: (1, 2)}).pk)
+    assert "first_repeat_differs" not in [each.code for each in later.warnings]
 
 
 @pytest.mark.nightly
