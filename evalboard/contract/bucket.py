@@ -43,6 +43,9 @@ class Noise(Contract):
         float | None,
         says(description="samples of a case, in harmonic mean; null where all repeats are samples"),
     ]
+    does_first_differ: Annotated[
+        bool, says(description="whether the later repeats are copies of each other and the first is none of them")
+    ]
     disagreement_rate: float | None
     sd_points: float | None
     expected_range_points: Annotated[float | None, says(description="the range that flips within cases explain")]
@@ -64,7 +67,8 @@ class Noise(Contract):
     @classmethod
     def partly_known(cls, **known: Any) -> "Noise":
         """Return a noise of which the other fields are unknown."""
-        return cls(**{**dict.fromkeys(cls.model_fields), "n_repeats": 0, "is_overdispersed": False, **known})
+        unknown = {**dict.fromkeys(cls.model_fields), "is_overdispersed": False, "does_first_differ": False}
+        return cls(**{**unknown, "n_repeats": 0, **known})
 
     def without_place(self) -> "Noise":
         """Leave out where the score lies, which nobody is told of a run that is not finished."""

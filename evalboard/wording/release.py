@@ -5,7 +5,7 @@ from typing import Any
 
 from evalboard.wording import release_verdict
 from evalboard.wording.next_steps import next_step
-from evalboard.wording.numbers import ShownScores, interval_digits, points, scores_beside
+from evalboard.wording.numbers import ShownScores, counted, interval_digits, points, scores_beside
 from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_warnings import warning
 
@@ -71,7 +71,9 @@ def _summary(document: Mapping[str, Any]) -> str:
         text = f"{_moved(gate)} With a change of {release_verdict.measured(facts)}, the candidate {compares}."
     else:
         scored = _scored(gate, "" if code == "no_metric" else _by(gate), has_n=code != "copies")
-        text = f"{scored}. {release_verdict.reason(code, facts)}"
+        n = facts["n_judged"] if code == "incomplete" else 0
+        on = f" on the {counted(n, 'case')} with a score on both sides" if n else ""
+        text = f"{scored}{on}. {release_verdict.reason(code, facts)}"
     return f"{text}{_others(document)}"
 
 

@@ -29,7 +29,8 @@ class WarnedRun:
     not_greedy: how many answers to greedy calls hold a token that was not the most likely one, of how many.
     is_reported: who served it is what others say; is_logged: it was imported; tool: of another tool's log, "" of none.
     strays, unsteady: as the run has them. uncertified: the hosts. notes: the
-    newest line of its history by code. n_decoded: responses that are done, with those that came to an error.
+    newest line of its history by code. n_of_cold_cache: how many repeats there are, where all but the first are copies
+    of each other. n_decoded: responses that are done, with those that came to an error.
     endings: how many answers ended notably, by ending. pause: of its endpoint. deserted: the code and the facts of why
     no worker takes it. doorbell_problem: in words.
     """
@@ -54,6 +55,7 @@ class WarnedRun:
     n_truncated: int = 0
     endings: Mapping[str, int] = field(default_factory=dict)
     n_buckets: int = 1
+    n_of_cold_cache: int = 0
     n_of_one_process: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     strays: Sequence[Facts] = ()
@@ -191,6 +193,18 @@ def not_greedy(run: WarnedRun) -> Iterator[str]:
         yield (
             f"Decoding was not greedy: at temperature 0, {n:,} of {counted(total, 'answer')} hold a token that was not "
             "the most likely one. Repeats are judged as samples."
+        )
+
+
+@warns("warning", must_act="operator")
+def first_repeat_differs(run: WarnedRun) -> Iterator[str]:
+    """the later repeats are copies of each other and the first is none of them, as behind a prefix cache
+    ([copies](docs/verdict.md#copies))
+    """
+    if n := run.n_of_cold_cache:
+        yield (
+            f"Repeats 2 to {n} are copies of each other, and repeat 1 alone differs, as before a cache is warm. The "
+            "copies count as one sample."
         )
 
 

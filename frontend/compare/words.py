@@ -33,7 +33,16 @@ NAMED = 2
 
 
 def describe_comparison(report: Comparison) -> Headline:
-    """Return the first sentence of the page, and what supports it."""
+    """Return the first sentence of the page, and what supports it; where cases lack a response, how many."""
+    finding, counts = _describe_change(report), report.counts
+    n, n_missing = counts.n_cases, counts.n_cases_missing
+    if not n_missing or not report.progress.is_finished or report.score.difference is None:
+        return finding
+    lack = f"{n_missing:,} of {n:,} cases {'has' if n_missing == 1 else 'have'} no response on one side"
+    return Headline(finding.claim, f"{finding.rest} {lack}: the scores are over the other {n - n_missing:,}.".lstrip())
+
+
+def _describe_change(report: Comparison) -> Headline:
     counts = report.counts
     if not report.progress.is_finished:
         return Headline("The causes are still being computed.", "What digests alone can tell stands below already.")
@@ -43,8 +52,12 @@ def describe_comparison(report: Comparison) -> Headline:
     if report.score.difference is None:
         return Headline("No case is scored on both sides, so there is no difference to explain.")
     if counts.identical == counts.n_pairs and not counts.score_changed:
-        all_pairs = f"all {counts.n_pairs:,} pairs of responses are the same"
-        return Headline("Nothing moved:", f"{all_pairs}, and so are their scores.")
+        pairs = f"{counts.n_pairs:,} pairs of responses"
+        if counts.missing:
+            return Headline(
+                "Nothing moved where both sides answered:", f"{pairs} are the same, and so are their scores."
+            )
+        return Headline("Nothing moved:", f"all {pairs} are the same, and so are their scores.")
     shown = signed_points(report.score.difference)
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from evalboard.contract.manifest import MovedField
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import is_one_draw
 from evalboard.core.trace import pack_selection
@@ -19,6 +20,7 @@ from evalboard.logged.suites import MatchedSuite, place
 from evalboard.logged.times import Times, times_of
 from evalboard.logged.words import trace_by_ids
 from evalboard.wording import run as wording
+from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
@@ -65,8 +67,8 @@ def import_logs(
         first = _find_first(second_of, logged)
         with transaction.atomic():
             source, runs, is_new = _store(files, name, logged, suite=suite, scale=scale, user=user)
-            if first is not None and is_new:
-                _tell_second(first, runs[0])
+            if first is not None:
+                _tell_second(first, runs[0], logged[0])
         return source, runs, is_new
 
 
@@ -81,17 +83,51 @@ def _find_first(second_of: str, logged: Sequence[LoggedRun]) -> RunRecord | None
     return first
 
 
-def _tell_second(first: RunRecord, run: RunRecord) -> None:
+def _tell_second(first: RunRecord, run: RunRecord, logged: LoggedRun) -> None:
     """Store that a run is a second log of the side of another, where both ask the same of one model."""
     names = ("suite_version_id", "endpoint_id", "profile_id")
     if run.pk != first.pk and all(getattr(run, name) == getattr(first, name) for name in names):
         run.second_of = first
         run.save(update_fields=["second_of"])
         return
-    raise InvalidInput(
-        f"The log is no second one of run {first.pk}: its suite, model or settings are others.",
-        fields={"second_of": "Must be a run of the same suite, model and settings."},
+    suite, fields = (
+        first.suite_version.suite.slug,
+        {"second_of": "Must be a run of the same suite, model and settings."},
     )
+    text = f"The log is no second one of run {first.pk}: {'; '.join(_list_others(first, run))}."
+    if run.suite_version_id != first.suite_version_id and _may_be_of(first, logged):
+        lacks = "" if all(case.messages for case in logged.cases) else "The log does not hold its prompts. "
+        fields["suite"] = f"{lacks}If its questions are those of {suite}, import it with --suite {suite}."
+        text = f"{text} {fields['suite']}"
+    raise InvalidInput(text, fields=fields)
+
+
+def _list_others(first: RunRecord, run: RunRecord) -> Iterator[str]:
+    """Say in what a run is of another side: suite, model, settings."""
+    if run.pk == first.pk:
+        yield "it is the log of that run"
+    if run.suite_version_id != first.suite_version_id:
+        yield f"its suite is {run.suite_version} and not {first.suite_version}"
+    if run.endpoint_id != first.endpoint_id:
+        one, other = ((each.model_name, each.slug) for each in (run.endpoint, first.endpoint))
+        what, at = ("endpoint", 1) if one[0] == other[0] else ("model", 0)
+        yield f"its {what} is {one[at]} and not {other[at]}"
+    if run.profile_id != first.profile_id:
+        ours, theirs = (each.profile.settings.get("sampling", {}) for each in (first, run))
+        both = ((f"sampling.{name}", ours.get(name), theirs.get(name)) for name in sorted({*ours, *theirs}))
+        moved = [MovedField(*each) for each in both if each[1] != each[2]]
+        yield f"its settings are others ({render_moved(moved) or f'profile {run.profile} and not {first.profile}'})"
+
+
+def _may_be_of(first: RunRecord, logged: LoggedRun) -> bool:
+    """Tell whether a log, with the suite of a run named, becomes a run of the same version."""
+    try:
+        return (
+            logged.has_texts
+            and place(logged, first.suite_version.suite.slug, SHELF, source="").version == first.suite_version
+        )
+    except InvalidInput:
+        return False
 
 
 def _store(

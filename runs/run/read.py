@@ -130,6 +130,7 @@ def _warnings(
         n_truncated=facts.n_truncated,
         endings=facts.endings,
         n_buckets=len(facts.buckets),
+        n_of_cold_cache=max((len(each.repeats) for each in buckets if each.noise.does_first_differ), default=0),
         n_of_one_process=len(facts.repeats) if _shares_one_process(facts) else 0,
         errors=facts.all_errors,
         strays=run.strays or (),

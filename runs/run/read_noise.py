@@ -14,7 +14,7 @@ from evalboard.core.stats import (
     ASSUMED_CHURN,
     CONFIDENCE_LEVEL,
     OVERDISPERSED_BELOW,
-    Marks,
+    EffectiveDraws,
     count_draws,
     count_unstable,
     disagreement_rate,
@@ -49,7 +49,7 @@ def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_bu
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies. n_buckets:
     of the run.
     """
-    whole, served, n_draws = _drawn(columns, bucket)
+    whole, served, n_draws, does_first_differ = _drawn(columns, bucket)
     n_likely = _n_likely_to_flip(columns, bucket)
     if not whole:
         return Noise.partly_known(n_likely_to_flip=n_likely)
@@ -68,6 +68,7 @@ def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_bu
     return Noise(
         n_repeats=len(whole),
         n_draws=n_draws,
+        does_first_differ=does_first_differ,
         disagreement_rate=disagreement_rate(matrix),
         sd_points=sd,
         n_unstable=count_unstable(matrix),
@@ -140,7 +141,7 @@ def same_seeds_run(run: RunRecord, bucket_ids: Sequence[int]) -> RunRecord | Non
 def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
     """Measure what a bucket's draws come to; with it, why some metrics are left out. None where nothing is drawn."""
     run = columns.run
-    whole, served, _ = _drawn(columns, bucket)
+    whole, served, *_ = _drawn(columns, bucket)
     if not draws_of(run).is_sampled or run.is_one_draw or len(whole) < 2:
         return None, None
     is_ours = np.asarray(served.any(axis=1))
@@ -160,9 +161,11 @@ def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric,
     return rows, (Note(code=code, text=left_out_metric(code)),)
 
 
-def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumns], NDArray[np.bool_], float | None]:
-    """The whole repeats that are draws, of which cases of each the bucket gave a draw: bool[n_cases, k], and how many
-    draws a case has; None where no answer is left out.
+def _drawn(
+    columns: RunColumns, bucket: BucketRecord
+) -> tuple[list[RepeatColumns], NDArray[np.bool_], float | None, bool]:
+    """The whole repeats that are draws, of which cases of each the bucket gave a draw: bool[n_cases, k], how many
+    draws a case has (None where no answer is left out), and whether the later repeats are copies and the first is not.
 
     Of a finished run all are whole: a case without a score was left without one, or a filter refused its prompt. Cases
     that some repeat has no score of are then left out.
@@ -172,20 +175,22 @@ def _drawn(columns: RunColumns, bucket: BucketRecord) -> tuple[list[RepeatColumn
     if columns.run.is_one_draw:
         whole = whole[:1]  # the others are the same draw once more
     if not whole:
-        return [], np.zeros((0, 0), np.bool_), None
+        return [], np.zeros((0, 0), np.bool_), None, False
     mine = np.column_stack([repeat.served_by == bucket.pk for repeat in whole])
     scores = np.column_stack([repeat.scores for repeat in whole if repeat.scores is not None])
     mine &= ~np.isnan(scores).any(axis=1, keepdims=True)
-    left_out = is_left_out(_mark_copies(columns.run, bucket, whole, mine))
+    effective = _find_draws(columns.run, bucket, whole, mine)
+    left_out = is_left_out(effective.marks)
     are_draws = is_repeat_of_draws(left_out, mine)
     n_draws = count_draws(mine & ~left_out) if (left_out & mine).any() else None
-    return [whole[at] for at in np.flatnonzero(are_draws).tolist()], (mine & ~left_out)[:, are_draws], n_draws
+    drawn = [whole[at] for at in np.flatnonzero(are_draws).tolist()]
+    return drawn, (mine & ~left_out)[:, are_draws], n_draws, effective.does_first_differ
 
 
-def _mark_copies(
+def _find_draws(
     run: RunRecord, bucket: BucketRecord, whole: Sequence[RepeatColumns], mine: NDArray[np.bool_]
-) -> Marks:
-    """Return the marks of whole repeats, those of copies among them. mine: bool[n_cases, k], what the bucket served."""
+) -> EffectiveDraws:
+    """Tell which answers of whole repeats are draws. mine: bool[n_cases, k], what the bucket served."""
     drawn, indexes = draws_of(run), [repeat.index for repeat in whole]
 
     def find_ids() -> list[int]:
@@ -212,7 +217,7 @@ def _mark_copies(
         if copies.needs_usual(run, list(packed.values_list("columns__digest", flat=True))):
             usual = [repeat for repeat, _ in copies.find_usual([run])[run.pk]]
             effective = find(usual=copies.read_usual(usual, slice(None)))
-    return effective.marks
+    return effective
 
 
 def _groups(columns: RunColumns, is_ours: NDArray[np.bool_]) -> list[str]:

@@ -15,7 +15,7 @@ from evalboard.core.compare.comparability import (
     SideSetup,
 )
 from evalboard.wording.comparability import BLOCKS, explain_block
-from tests.core.questions import ASKED, NEWER, SERVED, served
+from tests.core.questions import ASKED, NEWER, PATCHED, SERVED, SHIPPED, served
 
 OTHER_MODEL = {"weights_digest": "0" * 64, "model_name": "paint-2b"}
 
@@ -60,6 +60,27 @@ def test_what_keeps_two_sides_from_being_compared(candidate: SideSetup, expected
     assert codes(blocks) == expected
     assert [moved.field for moved in comparability.find_moved_setup(ASKED, candidate)] == fields
     assert comparability.allows_comparing(blocks) == (not expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "treatment", "expected"),
+    [
+        (PATCHED, MODEL_TREATMENT, ["rebaseline"]),
+        (PATCHED | OTHER_MODEL, MODEL_TREATMENT, ["stack_changed"]),
+        (PATCHED, STACK_TREATMENT, ["stack_judged"]),
+        ({}, MODEL_TREATMENT, ["params_changed"]),
+        ({**PATCHED, "weights_digest": ""}, MODEL_TREATMENT, ["params_changed", "unknown_stack"]),
+        ({**PATCHED, "weights_digest": "", "named": "other"}, MODEL_TREATMENT, ["params_changed", "stack_changed"]),
+    ],
+)
+def test_an_engine_whose_build_ignores_temperature_0_is_another_stack(
+    changes: dict[str, Any], treatment: str, expected: list[str]
+) -> None:
+    """The answers say that they are not greedy, so that their temperature is not known."""
+    patched = replace(served(**changes), sampling={"seed": 42})
+    assert codes(found(patched, treatment, served(**(SHIPPED if changes else {})))) == expected
+    hot = replace(served(**changes), sampling={"seed": 42, "temperature": 1.0})
+    assert "params_changed" in codes(found(hot, treatment, served(**(SHIPPED if changes else {}))))
 
 
 @pytest.mark.parametrize("candidate", [served(fingerprint=""), served(weights_digest="")])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evalboard.core.compare import comparability
@@ -121,6 +122,15 @@ def test_every_sentence_is_one(name: str) -> None:
         assert text.endswith(".")
         assert text[0].isupper() or text[0].isdigit() or text == document["summary"]
         assert not re.search(r"(?<!\w)-\d|−0\.0(?!\d)|None|nan|\.\.|  ", text), text
+
+
+def test_the_summary_says_on_which_cases_the_scores_are_where_others_are_missing() -> None:
+    half = pinned()
+    half.candidate[400:] = np.nan
+    found = decided(("critical", verdict.judge_gate(half, STRICT)))["summary"]
+    assert "on the 400 cases with a score on both sides. 400 of 800 cases (50.0 %) have no score on one side" in found
+    half.candidate[:] = np.nan
+    assert "with a score" not in decided(("critical", verdict.judge_gate(half, STRICT)))["summary"]
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,7 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
     assert finding.startswith("The score fell by ")
     assert "because another serving stack answered (dtype float32 → bfloat16)." in finding
+    assert "1 of 30 cases has no response on one side: the scores are over the other 29." in finding
     assert "Not comparable as one change." in page
     assert re.search(r'href="/fingerprints/\d+/diff/\d+/"', page)
 
@@ -180,6 +181,15 @@ def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     assert "Nothing moved:" in page
     assert 'class="ledger"' not in page
     assert "every pair of responses is the same, scores included" in page
+
+
+def test_cases_without_a_response_are_not_among_those_that_did_not_move(stage, viewer):
+    page = page_of(viewer, two_runs.make({}, {case: Failed(case, "timeout", "late") for case in (8, 9)}))
+    finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
+    assert finding == (
+        "Nothing moved where both sides answered: 28 pairs of responses are the same, and so are their scores. "
+        "2 of 30 cases have no response on one side: the scores are over the other 28."
+    )
 
 
 def test_a_repeat_is_held_against_another_of_the_same_run(stage, viewer):

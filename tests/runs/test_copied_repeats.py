@@ -1,5 +1,6 @@
 """Releases over repeats that are an earlier answer given again, and what makes equal repeats count."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -132,6 +133,64 @@ def test_a_log_that_is_no_second_one_is_refused(tmp_path: Any) -> None:
     assert refused.value.fields == {"second_of": "Must be the id of a run."}
 
 
+def sent(tmp_path: Any, name: str, n_calls: int = 2, **changes: Any) -> dict[str, Any]:
+    """What importing a log of calls takes. Without messages the log does not hold its prompts."""
+    lines = []
+    for number in range(n_calls):
+        request = {
+            "model": "m",
+            "messages": [{"role": "user", "content": f"Say {number}."}],
+            "temperature": 0,
+            **changes,
+        }
+        choice = {"index": 0, "message": {"role": "assistant", "content": "blue"}, "finish_reason": "stop"}
+        body = {"id": f"{name}-{number}", "model": request["model"], "choices": [choice]}
+        known = {"custom_id": f"case-{number}", "response": {"status_code": 200, "body": body}}
+        lines.append(json.dumps(known if changes.get("messages") == [] else {**known, "request": request}))
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return {"files": [LogFile(path.name, path)], "user": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": "n"}, "its model is n and not m."),
+        ({"temperature": 1}, "its settings are others (temperature 0.0 → 1.0)."),
+    ],
+)
+def test_a_log_that_is_no_second_one_says_in_what_it_is_another(tmp_path: Any, changes: Any, says: str) -> None:
+    _, [first], _ = import_logs(**sent(tmp_path, "one"))
+    with pytest.raises(InvalidInput) as refused:
+        import_logs(**sent(tmp_path, "two", **changes), second_of=str(first.pk))
+    assert str(refused.value) == f"The log is no second one of run {first.pk}: {says}"
+    assert list(refused.value.fields) == ["second_of"]
+
+
+def test_a_log_that_was_imported_before_may_be_said_to_be_a_second_one(tmp_path: Any) -> None:
+    one, two = sent(tmp_path, "one"), sent(tmp_path, "two")
+    [first], [second] = import_logs(**one)[1], import_logs(**two)[1]
+    assert second.second_of is None
+    _, [same], is_new = import_logs(**two, second_of=str(first.pk))
+    assert (same, same.second_of, is_new) == (second, first, False)
+    with pytest.raises(InvalidInput, match="it is the log of that run"):
+        import_logs(**one, second_of=str(first.pk))
+
+
+def test_a_second_log_without_prompts_is_told_to_name_the_suite(tmp_path: Any) -> None:
+    _, [first], _ = import_logs(**sent(tmp_path, "one", messages=[]))
+    suite = first.suite_version.suite.slug
+    second = sent(tmp_path, "two", messages=[]) | {"second_of": str(first.pk)}
+    with pytest.raises(InvalidInput) as refused:
+        import_logs(**second)
+    assert f"v1 and not {first.suite_version}. The log does not hold its prompts." in str(refused.value)
+    assert refused.value.fields["suite"].endswith(f"import it with --suite {suite}.")
+    assert import_logs(**second, suite=suite)[1][0].second_of == first
+    with pytest.raises(InvalidInput) as refused:  # cases that the suite does not have: no way out
+        import_logs(**sent(tmp_path, "three", n_calls=3, messages=[]), second_of=str(first.pk))
+    assert "--suite" not in str(refused.value)
+
+
 @pytest.mark.nightly
 def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(version: Any) -> None:
     one, other = both(version)
@@ -145,8 +204,17 @@ def test_a_comparison_of_equal_repeats_says_that_their_noise_is_not_known(versio
 def test_the_page_of_a_run_says_how_many_samples_its_repeats_are(version: Any) -> None:
     noise = run_report(asked(version, "mini").pk).noise
     assert (noise.n_repeats, noise.n_draws, noise.sd_points, noise.interval) == (1, 1.0, None, None)
-    cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk).noise
-    assert (cold.n_repeats, cold.n_draws, cold.n_unstable) == (2, 2.0, 2)
+    assert not noise.does_first_differ
+
+
+def test_a_run_says_that_its_first_repeat_alone_differs(version: Any) -> None:
+    cold = run_report(asked(version, "cold", wrong={1: (1,), 2: (1,)}).pk)
+    assert (cold.noise.n_repeats, cold.noise.n_draws, cold.noise.n_unstable) == (2, 2.0, 2)
+    assert cold.noise.does_first_differ
+    [warning] = [each for each in cold.warnings if each.code == "first_repeat_differs"]
+    assert warning.text.startswith("Repeats 2 to 5 are copies of each other, and repeat 1 alone differs")
+    later = run_report(asked(version, "later", wrong={1: (1, 2), 2: (1, 2)}).pk)
+    assert "first_repeat_differs" not in [each.code for each in later.warnings]
 
 
 @pytest.mark.nightly

@@ -158,7 +158,8 @@ def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
 
 def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: str) -> list[Block]:
     """Find what was asked otherwise of the two. What a service makes of a setting is part of the service, so that a
-    known setting may stand beside one that is not known, as where one of two hosted models refuses a temperature.
+    known setting may stand beside one that is not known, as where one of two hosted models refuses a temperature. What
+    another stack of ours makes of temperature 0 is, likewise, part of that stack.
     """
     blocks = []
     moved = find_moved_setup(baseline, candidate)
@@ -173,9 +174,26 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: 
     sampled = _select_fields(moved, "sampling", "max_tokens", "stop")
     if treatment == SERVICE_TREATMENT:
         sampled = tuple(each for each in sampled if None not in (each.baseline, each.candidate))
+    elif _is_engine_changed(baseline, candidate):
+        sampled = tuple(each for each in sampled if not _is_greedy_lost(each))
     if sampled:
         blocks.append(_moved_block("params_changed", sampled))
     return blocks
+
+
+def _is_engine_changed(baseline: SideSetup, candidate: SideSetup) -> bool:
+    """Tell whether two engines of ours served the sides, and differ in more than the model."""
+    served = [side.served[0] for side in (baseline, candidate) if side.served]
+    are_ours = len(served) == 2 and all(each.weights_digest and each.fingerprint for each in served)
+    return are_ours and served[0].fingerprint != served[1].fingerprint
+
+
+def _is_greedy_lost(moved: MovedField) -> bool:
+    """Tell whether one side decoded at temperature 0 and the other, of our own engine, did not although it was asked
+    to: only its answers can make that temperature unknown.
+    """
+    values = (moved.baseline, moved.candidate)
+    return moved.field == "sampling.temperature" and None in values and 0 in values
 
 
 def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:

@@ -26,6 +26,7 @@ SITUATIONS: Situations = {
         asked_model="gpt-4-turbo", other_models={"gpt-3.5-turbo-0125": 1000}, n_decoded=1000
     ),
     "Answers of a greedy run were drawn": lambda: read_run_warnings(not_greedy=(12, 800)),
+    "Repeats behind a cache that was cold at first": lambda: read_run_warnings(n_of_cold_cache=5),
     "Responses that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=12),
     "One response that the self-check no longer vouches for": lambda: read_run_warnings(n_unvouched=1),
     "Answers cut inside their thinking": lambda: read_run_warnings(n_truncated=31),
