@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evalboard.core.profile import names_calls
 from evalboard.wording.numbers import counted
 
 Facts = Mapping[str, Any]
@@ -100,6 +99,9 @@ def _fingerprint(state: str, detail: Facts) -> str:
     some = "Every answer has" if state == "honoured" else f"{detail['n']} of {detail['n_answers']} answers have"
     if detail["n_distinct"] == 1:
         return f"{some} a system_fingerprint, and it stays the same: {detail['value']}."
+    # Here, as it brings pydantic, which no help waits for.
+    from evalboard.core.profile import names_calls
+
     if names_calls(detail["n_distinct"], detail["n"]):
         return f"{some} a system_fingerprint, each another one: they name calls, not servers."
     return f"{some} a system_fingerprint, and there are {detail['n_distinct']} of them: several servers answer."

@@ -2,7 +2,6 @@
 
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
-from runs.run.case_answers import words_of_query
 from runs.run.completing import complete_run
 from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
@@ -17,6 +16,7 @@ from runs.run.read_cases import (
     prompt_of,
     search_case_indexes,
     search_cases,
+    words_of_query,
 )
 from runs.run.read_list import (
     ANY_PIN_BROKEN,

@@ -1,11 +1,12 @@
 """The cases of a run over its repeats, as they are kept; no response is read but missing ones, and no column."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
+from django.db.models.functions import Left
 from django.urls import reverse
 from numpy.typing import NDArray
 
@@ -15,7 +16,6 @@ from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from runs.models import Case, CaseColumns, CaseFrame, ResponseRecord, RunFiguresRecord, RunRecord
 from runs.run import figures
-from runs.run.case_answers import is_searched, read_answers, search_answers
 from runs.run.case_table import (
     BY_ENDING,
     FAILED,
@@ -38,6 +38,8 @@ from runs.run.read_facts import RunFacts
 from runs.store import require_row
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
+ANSWER_SHOWN = 200  # likewise of an answer; the response's own page has the whole
+MAX_SEARCHED = 50_000  # responses; the texts of more are not read for a list of cases
 ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT_OUT, **BY_ENDING}
 # Each case is one of these: the first that it is. Failed alike is below 1 without being unstable; what is incomplete
 # lacks a response or a score.
@@ -50,7 +52,7 @@ class Pick:
     buckets served the run, those first that they scored differently.
 
     `query` is looked for in case ids, prompts and tags, and in the answers of runs that are not too large
-    (case_answers.MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out", an ending
+    (MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out", an ending
     of core.trace.NOTABLE or, of a run that several buckets served, "differ" by them. Failed is scored below 1 in some
     repeat, passed is 1 in every repeat; left out has answers that are no draws; those likely to flip come the likeliest
     first. `bucket`: those cases alone that one bucket answered, by its responses alone.
@@ -322,3 +324,34 @@ def prompt_of(case: Case) -> str:
     """Return the last message of a case, cut to what a list has room for."""
     content = case.content["messages"][-1].get("content") or ""
     return content if len(content) <= PROMPT_SHOWN else content[:PROMPT_SHOWN] + "…"
+
+
+def read_answers(run: RunRecord, shown: Mapping[int, int]) -> dict[int, str]:
+    """Return case index → the start of an answer, by `shown`: case index → its repeat's index.
+
+    A case whose response is missing is not there.
+    """
+    by_repeat: dict[int, list[int]] = {}
+    for case_index, repeat in shown.items():
+        by_repeat.setdefault(repeat, []).append(case_index)
+    wanted = Q(pk=None)
+    for repeat, indexes in by_repeat.items():
+        wanted |= Q(repeat__index=repeat, case_index__in=indexes)
+    stored = ResponseRecord.objects.filter(wanted, repeat__run=run, error_code="")
+    return dict(stored.annotate(start=Left("text", ANSWER_SHOWN)).values_list("case_index", "start"))
+
+
+def is_searched(n_cases: int, n_repeats: int) -> bool:
+    """Tell whether a search of a run's cases looks into its answers."""
+    return n_cases * n_repeats <= MAX_SEARCHED
+
+
+def search_answers(run: RunRecord, query: str) -> frozenset[int]:
+    """Return the indexes of cases of which some answer holds the words, in capitals or not."""
+    matches = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=words_of_query(query))
+    return frozenset(matches.order_by().values_list("case_index", flat=True).distinct())
+
+
+def words_of_query(query: str) -> str:
+    """Return what is looked for in answers: `·` and `⏎` are a space and a newline, as pages draw tokens."""
+    return query.replace("\0", "").replace("·", " ").replace("⏎", "\n")

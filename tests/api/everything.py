@@ -259,6 +259,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("export_cases_jsonl", run),
         Good("export_pairs_csv", query=pair),
         Good("export_pairs_jsonl", query=pair),
+        Good("export_release", take("release_id")),
         Good("replays", run),
         Good("create_replay", run, body={"case": CASE, "batch_sizes": [1, 2]}),
         Good("create_replay", run, body={"case": CASE, "profile": "pinned"}),

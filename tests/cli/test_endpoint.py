@@ -111,7 +111,7 @@ def test_an_ended_check_is_a_table() -> None:
         **{"id": "7", "endpoint": "mini", "kind": "capability", "profile": "pinned", "profile_version": 1},
         **{"status": "finished", "created_by": None, "created_at": "2026-11-20T00:00:00Z", "finished_at": None},
         **{"url": "https://board.example/probes/7/", "parameters": {}, "progress": {"n_done": 9, "n_total": 9}},
-        **{"error": None, "workers": [], "waits_for": []},
+        **{"error": None, "workers": [], "waits_for": [], "sets": []},
         "finding": {"state": "ignores", "sentence": "Silently ignored: seed.", "numbers": {"rows": rows}},
     }
     rows.append({"parameter": "logprobs", "asked": 20, "state": "refused", "detail": {"words": "not allowed"}})

@@ -65,6 +65,8 @@ OWN_REQUESTS = re.compile(r"^evalboard_http_.*$", re.MULTILINE)
 WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 # `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
 WITHOUT_REPORTS = {
+    "diff",
+    "verify-release",
     "up",
     "signin",
     "tour",
