@@ -12,6 +12,7 @@ READERS = {
     "evalboard/core/lab/plan.py": "plans what a condition asks for",
     "evalboard/core/profile": "makes settings and facts",
     "runs/exports/manifest.py": "stores what was asked for",
+    "runs/imports/imports.py": "names the settings that keep a log from being a second one",
     "runs/lab/bisect_plan.py": "plans what a step asks for",
     "runs/lab/read.py": "names a condition by what it asks for",
     "runs/pairs/pair_facts.py": "plans draws",
