@@ -303,7 +303,8 @@ def find_others(runs: tuple[int, int], case_indexes: Iterable[int]) -> dict[int,
 
     runs: ids of the baseline and the candidate.
     """
-    ours, theirs = (RunRecord.objects.select_related("suite_version__suite").in_bulk(runs)[run] for run in runs)
+    records = RunRecord.objects.select_related("suite_version__suite").in_bulk(runs)
+    ours, theirs = (records[run] for run in runs)
     if ours.suite_version_id == theirs.suite_version_id:
         return {index: index for index in case_indexes}
     return dict(zip(*(column.tolist() for column in shared_cases(ours, theirs)), strict=True))
