@@ -8,6 +8,7 @@ from tests.api.conftest import Api
 FIELDS = {
     "n_repeats",
     "n_draws",
+    "does_first_differ",
     "disagreement_rate",
     "sd_points",
     "expected_range_points",
@@ -32,7 +33,7 @@ def test_a_finished_run_says_how_much_its_score_moves(api: Api) -> None:
     assert set(found) == FIELDS
     assert found == body["buckets"][0]["noise"]
     assert (found["n_repeats"], found["n_unstable"], found["level"]) == (2, 1, 0.9)
-    assert found["n_draws"] is None  # all repeats are draws
+    assert (found["n_draws"], found["does_first_differ"]) == (None, False)  # all repeats are draws
     assert found["range5_points"] == pytest.approx(100 / 3)
     for low, high in (found["interval"], found["reach"]):
         assert 0 <= low < 50 < high <= 100
