@@ -38,11 +38,11 @@ Indexes = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredRepeats(ServedRepeats):
-    """What one bucket served of a run's stored repeats: id → index, in their order."""
+    """What one bucket served of a run's stored repeats. index_of: repeat id → index, in their order."""
 
     bucket: BucketRecord
     run: RunRecord
-    repeats: dict[int, int]
+    index_of: dict[int, int]
 
     def name_cases(self, indexes: Indexes) -> dict[int, str]:
         """Return index → case id."""
@@ -148,7 +148,7 @@ def _compare_same_seeds(served: StoredRepeats) -> tuple[Bools, Bools]:
 
 def _read_shared_seeds(served: StoredRepeats) -> NDArray[np.int64]:
     """Read the seeds that were sent: int64[n, k]; NO_SEED also in cases of which no two calls had the same one."""
-    columns = {repeat_id: at for at, repeat_id in enumerate(served.repeats)}
+    columns = {repeat_id: at for at, repeat_id in enumerate(served.index_of)}
     sent = ResponseRecord.objects.filter(repeat__in=columns).exclude(seed_sent=None)
     shared = sent.order_by().values("case_index", "seed_sent").annotate(n=Count("pk")).filter(n__gt=1)
     cases = set(shared.values_list("case_index", flat=True))
@@ -166,17 +166,17 @@ def _served_repeats(run: RunRecord) -> Iterator[StoredRepeats]:
     columns = sorted(stored_columns.stream(list(indexes)), key=lambda each: indexes[each.repeat_id])
     if len(columns) < 2:
         return
-    repeats = {each.repeat_id: indexes[each.repeat_id] for each in columns}
+    indexes_of = {each.repeat_id: indexes[each.repeat_id] for each in columns}
     are_greedy = not pair_facts.draws_of(run).may_sample
     parts = split_by_bucket(columns, are_greedy=are_greedy)
     for bucket in BucketRecord.objects.filter(pk__in=parts.ids).select_related("fingerprint").order_by("pk"):
         yield StoredRepeats(
             bucket=bucket,
             run=run,
-            repeats=repeats,
+            index_of=indexes_of,
             **parts.of(bucket),
             is_decimal=run.is_reported,
-            find_places=partial(_find_places, list(repeats)),
+            find_places=partial(_find_places, list(indexes_of)),
             reader=stored_traces,
         )
 
@@ -281,7 +281,7 @@ def _store(run: RunRecord, parts: Sequence[_Part], *, is_listed: bool) -> None:
 
 def _part(served: StoredRepeats, read: ReadRepeats, strays: BucketStrays) -> _Part:
     """Return what these cases show, and no others."""
-    repeats = list(served.repeats.values())
+    repeats = list(served.index_of.values())
     entry = {
         "bucket": served.bucket.pk,
         "is_steady": served.is_steady,
