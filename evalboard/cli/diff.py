@@ -97,9 +97,10 @@ def _split(logs: Sequence[str]) -> list[list[Path]]:
 def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
+    from evalboard.core.compare import without_garbage_search
     from evalboard.logged.comparing import LogComparison
     from evalboard.logged.memory import LogStore
-    from evalboard.logged.sources import read_sides, without_garbage_search
+    from evalboard.logged.sources import read_sides
 
     now = datetime.now(UTC)
     store, names, runs = LogStore(now=now), [], []

@@ -121,12 +121,9 @@ class LogComparison:
     @cached_property
     def report(self) -> ComparisonReport:
         """What the pipeline says of both sides."""
-        comparing = self._comparing
-        begun = comparing.begin()
-        begun.summary["blocks"] = write_blocks(begun.summary["blocks"])
-        flips = list(comparing.judge(slice(0, len(comparing.groups))))
-        summary = comparing.complete(begun.summary, lambda groups: (flips[group].flip for group in groups.tolist()))
-        return ComparisonReport(summary, begun.cases, flips)
+        report = self._comparing.run()
+        report.summary["blocks"] = write_blocks(report.summary["blocks"])
+        return report
 
     @cached_property
     def sides(self) -> tuple[Side, Side]:

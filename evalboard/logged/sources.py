@@ -1,13 +1,12 @@
 """Read what people name as one side of a comparison: a log, a folder, or several logs that are its repeats."""
 
-import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalboard.core.compare import without_garbage_search
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
@@ -37,18 +36,6 @@ def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> 
         name, runs = formats.read_logs(opened.files, format=log_format, scale=scale)
         source = digest_of_files(opened.files, name, scale=scale)
     return [NamedLog(str(path), source, logged) for logged in runs]
-
-
-@contextmanager
-def without_garbage_search() -> Iterator[None]:
-    """Put Python's search for cycles off: records hold none, and looking through millions takes a sixth of the time."""
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def read_sides(

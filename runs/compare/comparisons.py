@@ -4,7 +4,6 @@ What is the same to the bit is never read. A comparison is kept by the digest of
 repeat, or other scores, make another one.
 """
 
-import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from django.db.models.functions import Now
 
 from evalboard.compared.report import write_blocks
 from evalboard.contract.compare import Flip
-from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
+from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes, without_garbage_search
 from evalboard.core.errors import EvalboardError
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
@@ -96,7 +95,7 @@ def _find_or_make(
     if row is not None:
         return row
     try:
-        with transaction.atomic(), _without_looking_for_garbage():
+        with transaction.atomic(), without_garbage_search():
             made = _make(ours, theirs, repeats, input_digest)
     except IntegrityError:  # somebody else asked for the same at the same time
         return known.get()
@@ -122,7 +121,7 @@ def work_on_comparison() -> bool:
             if sides[-1] != row.input_digest:  # a repeat has ended since, or was scored again: who asks gets that one
                 row.delete()
                 return True
-            with _without_looking_for_garbage():
+            with without_garbage_search():
                 _advance(row, _prepared.of(*sides), CHUNK)
         if row.status != ComparisonRecord.Status.QUEUED:
             _prepared.forget()
@@ -149,20 +148,6 @@ class _Prepared:
 
 
 _prepared = _Prepared()
-
-
-@contextmanager
-def _without_looking_for_garbage() -> Iterator[None]:
-    """Put Python's search for cycles off: rows hold none, and looking through all that a server holds is a tenth of a
-    comparison's time.
-    """
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 @contextmanager

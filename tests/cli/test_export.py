@@ -20,6 +20,7 @@ from evalboard.core.archive import RunArchive
 from runs.models import RunRecord
 from tests import build
 from tests.frontend import stage, two_runs
+from tests.runs import judged
 from tests.servers import free_port
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -45,6 +46,22 @@ def test_a_run_is_written_under_a_name_of_its_own(
         archive = RunArchive(file)
         archive.check()
         assert archive.manifest["run"]["id"] == str(run.pk)
+
+
+def test_a_release_is_written_and_judged_again_from_its_file(
+    evalboard: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    policy = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
+    version, process = judged.suite(n_cases=8, policy=policy), build.process()
+    release = judged.release(*(judged.run(version, repeats=3, by=process) for _ in range(2)))
+    monkeypatch.chdir(tmp_path)
+    done = evalboard("export", "--release", str(release.pk))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"release-{release.pk}.zip: release {release.pk}, ")
+    checked = evalboard("verify-release", f"release-{release.pk}.zip")
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.startswith(f"Release {release.pk}: ship. ")
+    assert evalboard("export", "--release", str(release.pk), "--cases", "csv").returncode == 64
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

@@ -43,7 +43,14 @@ from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continua
 from evalboard.core.compare.ledger import round_to_tenths
 from evalboard.core.compare.listed_kl import sum_listed_kl
 from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
-from evalboard.core.compare.pipeline import SUMMED_FACTS, Comparing, ComparisonReport, Reads, run
+from evalboard.core.compare.pipeline import (
+    SUMMED_FACTS,
+    Comparing,
+    ComparisonReport,
+    Reads,
+    run,
+    without_garbage_search,
+)
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
     ReplayResult,
@@ -205,4 +212,5 @@ __all__ = [
     "split_by_bucket",
     "stack_of",
     "sum_listed_kl",
+    "without_garbage_search",
 ]
