@@ -20,7 +20,7 @@ SCALARS = (str, int, float, bool, type(None))
 
 
 class Rows(Sequence[Json]):
-    """Rows with the fields of docs/api.md. What is nested keeps its shape here, and becomes columns in a frame."""
+    """Rows with the fields of docs/api-reference.md. Nested values keep their shape; a frame makes them columns."""
 
     def __init__(self, rows: Iterable[Json | Answer[Contract]]) -> None:
         self._rows = [row.json if isinstance(row, Answer) else row for row in rows]

@@ -137,7 +137,7 @@ class Worker(Contract):
     n_fenced: Annotated[
         int, says(minimum=0, description="writes that were refused, since another attempt has the shard")
     ]
-    self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/self-test.md")]
+    self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/node.md")]
     certificates: Annotated[
         tuple[Certificate, ...], says(description="of its node, the newest of each endpoint and profile")
     ]

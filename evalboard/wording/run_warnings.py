@@ -1,7 +1,7 @@
 """The warnings of a run, worst first: each a row, which decides when it is said and makes its sentence.
 
-A row is a function under `@warns`. Its name is the code, its docstring is what the table in docs/api.md says of it, and
-it yields no sentence, one, or one for each bucket. Nothing else lists the codes.
+A row is a function under `@warns`. Its name is the code, and its docstring is its text in docs/api-reference.md. It
+yields no sentence, one, or one for each bucket. Nothing else lists the codes.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A release as one file: its verdict, what that was judged by, and who signed it; docs/export-format.md.
+"""A release as one file: its verdict, what that was judged by, and who signed it; docs/formats.md.
 
 Whoever has the file can judge the release again with the same code, without a server and without its database.
 """

@@ -1,4 +1,4 @@
-"""A run as one file: a zip that is written as it is read, so that it never stands in memory; docs/export-format.md.
+"""A run as one file: a zip that is written as it is read, so that it never stands in memory; docs/formats.md.
 
 The manifest comes last, because it has the digest of every member before it. Members are dated 1980 and in a fixed
 order: the same run gives the same bytes.

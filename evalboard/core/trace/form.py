@@ -1,4 +1,4 @@
-"""Which bytes of a part's numbers stand where: every stream is cut into byte planes (docs/trace-format.md says why)."""
+"""Which bytes of a part's numbers stand where: every stream is cut into byte planes (docs/formats.md says why)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
