@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
@@ -29,11 +30,13 @@ def force(
     repeats: Annotated[str, typer.Option(metavar="1,2", help="Answers of these repeats alone.")] = "",
     cost: Annotated[bool, typer.Option("--cost", help="Print what scoring them takes, and ask for none.")] = False,
     show: Annotated[str, typer.Option(metavar="ID", help="Come back to a scoring that was asked for before.")] = "",
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
 ) -> None:
     """Give the tokens of a run's answers to another stack, and say how likely it holds them."""
     chosen = _chosen(cases, tag, repeats)
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_FORCED)
     if cost:
         parse_id(run, "RUN")
         with connect() as client:
@@ -61,9 +64,11 @@ def force(
             come_back=f"evalboard force --show {forced_id}",
             give_up_after=give_up_after,
         )
-    decide()
+    decide(is_verdict=bool(limits))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
+    if answer.value.status != "finished":
+        raise typer.Exit(FAILED)
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_forced(answer.value))))
 
 
 def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:

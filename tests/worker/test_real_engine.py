@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.forced import check_on_policy
 from evalboard.core.profile import attest_pins, identify_manifest
 from evalboard.core.rollouts import join_trainer, parse_rollouts
@@ -44,7 +45,7 @@ from tests.worker.test_real_run import (
     new_run,
     replay,
 )
-from worker.engines.base import DecodeRequest, EngineDied, EngineSpec, Started
+from worker.engines.base import EngineDied, EngineSpec, Started
 from worker.runner import Runner
 
 __all__ = ["new_run"]
