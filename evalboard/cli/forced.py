@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
@@ -33,11 +34,13 @@ def force(
     repeats: Annotated[str, typer.Option(metavar="1,2", help="Score only these repeats.")] = "",
     cost: Annotated[bool, typer.Option("--cost", help="Print the cost and score nothing.")] = False,
     show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier scoring.")] = "",
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
 ) -> None:
     """Score a run's answers on another stack: how likely it finds each of their tokens."""
     chosen = _chosen(cases, tag, repeats)
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_FORCED)
     if cost:
         parse_id(run, "RUN")
         with connect() as client:
@@ -65,9 +68,11 @@ def force(
             come_back=f"evalboard force --show {forced_id}",
             give_up_after=give_up_after,
         )
-    decide()
+    decide(is_verdict=bool(limits))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
+    if answer.value.status != "finished":
+        raise typer.Exit(FAILED)
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_forced(answer.value))))
 
 
 def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
 from evalboard.cli.output import decide
@@ -35,6 +36,7 @@ def verify(
     planted: Annotated[str, typer.Option(metavar="RUN", help="A run of slightly changed weights.")] = "",
     profile: Annotated[str, typer.Option(help="The profile of the reference engine; default: the control's.")] = "",
     again: Annotated[bool, typer.Option("--again", help="Score all answers again, even if scored before.")] = False,
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verification as JSON.")] = False,
 ) -> None:
@@ -44,13 +46,13 @@ def verify(
     run_ids = [parse_id(text, option) for option, text in [("RUN", run), *known]]
     if len(set(run_ids)) < len(run_ids):
         raise typer.BadParameter("Each of them is a run of its own.", param_hint="RUN")
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_VERIFICATION)
     with connect() as client:
         profile = profile or client.run(control).value.profile
         forced_ids = [_score(client, each, on, profile, is_new=again) for each in run_ids]
         options = [word for option, text in known for word in (option, text)]
         come_back = shlex.join(["evalboard", "verify", run, "--on", on, *options, "--profile", profile])
-        for forced_id in forced_ids:
-            _follow(client, forced_id, come_back, give_up_after)
+        scorings = [_follow(client, forced_id, come_back, give_up_after) for forced_id in forced_ids]
         own, control_id, *others = forced_ids
         first, *more = others[: len(numerics)]
         sent = {"control": control_id, "numerics": first, "more_numerics": ",".join(more)}
@@ -58,7 +60,8 @@ def verify(
         answer = client.verification(own, {name: text for name, text in sent.items() if text})
     decide(is_verdict=True)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    raise typer.Exit(CODES[answer.value.state])
+    judge = diff_limits.judge_verification(answer.value, scorings[0])
+    raise typer.Exit(CODES[answer.value.state] or diff_limits.conclude(*diff_limits.find_reached(limits, judge)))
 
 
 def _score(client: "RestClient", run: str, on: str, profile: str, *, is_new: bool) -> str:
@@ -87,8 +90,8 @@ def _is_of_all(scoring: "ForcedScoring", cost: "ForcedCost") -> bool:
     return is_whole and same_size and scoring.status != "failed"
 
 
-def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> None:
-    """Wait for a scoring; exits where nothing of it could be scored."""
+def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> "ForcedScoring":
+    """Wait for a scoring and return it; exits where nothing of it could be scored."""
     scoring = follow_to_end(
         lambda: client.forced(forced_id),
         forced_progress,
@@ -100,6 +103,7 @@ def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after:
         decide()
         typer.echo(f"Forced scoring {forced_id}: {scoring.status}. {' '.join((scoring.error or '').split())}")
         raise typer.Exit(FAILED)
+    return scoring
 
 
 def _render(verification: "Verification") -> str:

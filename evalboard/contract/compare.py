@@ -82,6 +82,8 @@ class ComparedCounts(Contract):
     score_changed: Count
     n_cases: Count
     n_cases_missing: Count
+    other_text: Annotated[int | None, says(minimum=0, description="pairs whose texts differ")] = optional
+    untraced: Annotated[int | None, says(minimum=0, description="pairs without logprobs on both sides")] = optional
     flipped_score_changed: int = page_only
     n_cases_paired: int = page_only
     n_cases_score_changed: int = page_only
@@ -276,8 +278,8 @@ class CauseCount(Contract):
     """How many differing pairs have a cause, and how many of them changed the score; for filters."""
 
     cause: str
-    n_pairs: int
-    n_score_changed: int
+    n_pairs: Count
+    n_score_changed: Count
 
 
 class FlipPoint(Contract):
@@ -330,11 +332,19 @@ class Comparison(Contract):
     flip_histogram: PositionHistogram | None
     clusters: tuple[Cluster, ...]
     n_clusters: Count
+    causes: tuple[CauseCount, ...] = optional
+    looks: Annotated[
+        tuple[CauseCount, ...],
+        says(description="pairs of another cause, such as a changed backend, whose numbers look like this one"),
+    ] = optional
+    unseen: Annotated[
+        tuple[str, ...],
+        says(description="causes that no pair could have shown, as what shows them is not known of both sides"),
+    ] = optional
     sides: ComparedSides
     finished_at: Instant | None
     url: PageAddress
     id: int = page_only  # of the record that holds it
-    causes: tuple[CauseCount, ...] = page_only
     flips: tuple[FlipPoint, ...] = page_only  # a sample of at most so many as the scatter draws
     n_flips: int = page_only  # of all pairs
     backends: tuple[tuple[str, str], ...] = page_only  # letters of both sides' buckets, among differing pairs

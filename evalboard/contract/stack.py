@@ -135,7 +135,7 @@ class Worker(Contract):
     rests_until: Annotated[Instant | None, says(description="set while degraded")]
     n_engine_failures: Annotated[int, says(minimum=0, description="in a row")]
     n_fenced: Annotated[int, says(minimum=0, description="refused writes, since another attempt has the shard")]
-    self_test: Annotated[SelfTest | None, says(description="the newest of its node (docs/self-test.md)")]
+    self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/node.md")]
     certificates: Annotated[tuple[Certificate, ...], says(description="its node's newest per endpoint and profile")]
     seen_at: Instant
     started_at: Instant

@@ -2,7 +2,7 @@
 
 A line is one rollout, or a batch of them whose fields are lists of equal length. Who wrote it is seen from its fields.
 Padding is cut, tokens that the model did not sample (a tool's answer) are marked, and what stands before the first
-sampled token is the prompt. docs/forced-reference.md has the fields.
+sampled token is the prompt. docs/forced.md has the fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """What a replay's results mean, the finding first and what limits it after.
 
-A result is the dictionary that `core.compare.replay` makes; docs/api.md lists its fields.
+A result is the dictionary that `core.compare.replay` makes; docs/api-reference.md lists its fields.
 """
 
 import shlex

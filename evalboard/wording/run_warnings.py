@@ -1,6 +1,6 @@
 """Warnings of a run, worst first: when each applies, and its sentence.
 
-Each is a function under `@warns`. Its name is the code, its docstring is its text in the table of docs/api.md, and it
+Each is a function under `@warns`. Its name is the code, and its docstring is its text in docs/api-reference.md. It
 yields no sentence, one, or one for each bucket. The codes are listed nowhere else.
 """
 

@@ -20,7 +20,7 @@ RANGE = {
 
 
 class PackedTrace(BaseRenderer):
-    """The bytes of docs/trace-format.md, as they are."""
+    """The bytes of docs/formats.md, as they are."""
 
     media_type = "application/octet-stream"
     format = "packed"

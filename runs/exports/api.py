@@ -1,4 +1,4 @@
-"""Files: a run with its traces, its cases, the pairs of a comparison, a release (docs/export-format.md)."""
+"""Files: a run with its traces, its cases, the pairs of a comparison, a release (docs/formats.md)."""
 
 from django.http import StreamingHttpResponse
 from rest_framework.decorators import renderer_classes

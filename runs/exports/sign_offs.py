@@ -13,7 +13,7 @@ from runs.models import Verdict
 
 
 def sign_off_lines() -> Iterator[str]:
-    """The export: one JSON object a line, strict, with the names of docs/api.md. Each verdict is judged once."""
+    """The export: a strict JSON object a line, with the names of docs/api-reference.md. Each verdict is judged once."""
     for line in release.sign_off_lines(lru_cache(maxsize=None)(_change)):
         yield json.dumps(line.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
 

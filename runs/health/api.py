@@ -52,7 +52,7 @@ def ready(request: Request) -> HttpResponseBase:
 @open_to_anyone("GET", "POST", "PUT", "PATCH", "DELETE")
 def unknown(request: Request) -> HttpResponseBase:
     """Answer 404 for what stands under the API and is no route of it."""
-    detail = f"There is no {request.path} in this API. Addresses end with a slash; docs/api.md lists them."
+    detail = f"There is no {request.path} in this API. Addresses end with a slash; docs/api-reference.md lists them."
     return problems.problem(404, "There is no such thing", detail, "not_found", getattr(request, "request_id", ""))
 
 

@@ -1,4 +1,4 @@
-"""A run's archive becomes a run again, with every trace and all that its engines said; docs/export-format.md.
+"""A run's archive becomes a run again, with every trace and all that its engines said; docs/formats.md.
 
 What an archive holds is taken for what engines of ours gave, so only those that come with the program are read.
 """

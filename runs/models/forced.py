@@ -11,7 +11,7 @@ class ForcedScoringRecord(Requested):
     The latter was read from the run's own log: it has neither endpoint, profile nor bucket, for nobody says what the
     trainer ran on. What one engine gives for a token of an answer depends on nothing but what stands before it, so
     equal answers of a case are scored once. `cases` and `repeats` say whose answers. All of it is of one `bucket`,
-    which the first answers that are stored bind it to. docs/forced-reference.md has the rest.
+    which the first answers that are stored bind it to. docs/forced.md has the rest.
     """
 
     run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="forced_scorings")

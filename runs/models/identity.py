@@ -106,7 +106,7 @@ class SelfTestRecord(models.Model):
     """What a node's arithmetic did when it was tested (`evalboard worker --self-test`); the newest of a node counts.
 
     `node_digest` covers hardware and versions, so that a test never vouches for a node that has changed since.
-    `result` has the shape that `core.profile.self_test` reads; see docs/self-test.md.
+    `result` has the shape that `core.profile.self_test` reads; see docs/node.md.
     """
 
     host = models.CharField(max_length=200)

@@ -12,7 +12,7 @@ IS_REQUEST_OF_OTHERS = ~models.Q(request_id="") & ~models.Q(request_id__regex=OW
 
 
 class TraceBlock(models.Model):
-    """A few dozen packed traces; docs/trace-format.md says every byte."""
+    """A few dozen packed traces; docs/formats.md says every byte."""
 
     run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="trace_blocks")
     data = models.BinaryField()

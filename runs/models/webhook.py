@@ -10,7 +10,7 @@ class WebhookRecord(models.Model):
 
     url = models.URLField(max_length=500)
     secret = models.CharField(max_length=100)
-    events = models.JSONField(help_text="the kinds it is told of; see docs/webhooks.md")
+    events = models.JSONField(help_text="the kinds it is told of; see docs/operations.md")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
     created_at = models.DateTimeField(auto_now_add=True)
     is_active = models.BooleanField(default=True, help_text="false after too many failures in a row")

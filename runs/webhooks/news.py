@@ -1,6 +1,6 @@
 """What webhooks are told of: how a run ended, a release's verdict, another serving stack, an incident of an audit.
 
-Each is called in the transaction that makes it so; docs/webhooks.md has the payloads. Addresses are written out: a
+Each is called in the transaction that makes it so; docs/operations.md has the payloads. Addresses are written out: a
 worker that ends a run need not load every page for them.
 """
 

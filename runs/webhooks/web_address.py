@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 
-from runs.store import Address, is_public
+from evalboard.calling.addresses import Address, is_public
 
 
 def host_problem(host: str, addresses: Iterable[Address]) -> str | None:

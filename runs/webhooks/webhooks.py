@@ -18,7 +18,7 @@ from runs.models import OutboxMessage, WebhookRecord
 from runs.store import require_row
 from runs.webhooks.web_address import host_problem
 
-# What each event tells of, for people; docs/webhooks.md has the payloads.
+# What each event tells of, for people; docs/operations.md has the payloads.
 EVENTS = {
     "release.decided": "a release's verdict was reached, or changed",
     "run.finished": "a run ended with every response",

@@ -67,6 +67,8 @@ class CallLimits:
     slot that is taken sets it.
     """
 
+    away: tuple[type[Exception], ...] = (DatabaseError,)
+
     def __init__(self, endpoint: EndpointRecord, *, worker: WorkerRecord, is_alone: bool) -> None:
         """is_alone: one call at a time, whatever the endpoint takes."""
         self._endpoint_id, self._worker_id = endpoint.pk, worker.pk

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
+from evalboard.calling.calls import Answered, CallOutcome, FailedCall
 from evalboard.core import digest
 from evalboard.core.trace import Decoded, Ending, Failed, TokenTrace, find_ending, is_truncated
 from evalboard.importers.spelling import is_measured
@@ -14,7 +15,6 @@ from runs.models import Case, EngineProcess, Event, RepeatRecord, ResponseRecord
 from runs.served import LiveServing
 from runs.store import BlockSlot, Key, bulk, history, storable, traces
 from runs.work import flip_chances
-from runs.work.answered import Answered, CallOutcome, FailedCall
 from runs.work.claims import Lease, lease_end, lost
 from runs.work.shards import SHARDS
 

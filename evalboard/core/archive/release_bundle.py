@@ -1,4 +1,4 @@
-"""Write and read a release as one file: verdict, evidence and sign-offs (docs/export-format.md).
+"""Write and read a release as one file: verdict, evidence and sign-offs (docs/formats.md).
 
 The file is enough to judge the release again with the same code: neither a server nor its database is needed.
 """

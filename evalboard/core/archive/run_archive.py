@@ -1,4 +1,4 @@
-"""Write a run as a zip, streamed so that it is never in memory as a whole (docs/export-format.md).
+"""Write a run as a zip, streamed so that it is never in memory as a whole (docs/formats.md).
 
 The manifest comes last, because it has the digest of every member before it. Members are dated 1980 and in a fixed
 order: the same run gives the same bytes.

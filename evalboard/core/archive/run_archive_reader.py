@@ -1,4 +1,4 @@
-"""Read a run's archive and prove that it is what was written; docs/export-format.md.
+"""Read a run's archive and prove that it is what was written; docs/formats.md.
 
     with open("run-12.zip", "rb") as file:
         run = RunArchive(file)

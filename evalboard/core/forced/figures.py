@@ -1,4 +1,4 @@
-"""Measure how far a reference is from the stack that sampled the responses (docs/forced-reference.md).
+"""Measure how far a reference is from the stack that sampled the responses (docs/forced.md).
 
 r is the chosen token's probability on the reference divided by the sampler's. Over tokens that the sampler drew from
 its own distribution, −log r and r − 1 − log r both estimate KL(sampler ‖ reference) without bias; the second is never

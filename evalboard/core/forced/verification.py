@@ -5,7 +5,7 @@ the reference itself; *numerics*, of the same weights in another dtype or on oth
 where it can be had, *planted*, of weights that were changed a little. The statistic of a response is the mean over its
 positions of the squared gap of the chosen token's logprob where the endpoint gives logprobs, else of the squared
 deficit: other weights show in what is rare and large sooner than in what is common and small.
-docs/forced-reference.md says how well it tells.
+docs/forced.md says how well it tells.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Identify what served a response, apart from the model, by part of its environment manifest.
 
-The manifest (docs/engine.md) has the parts engine, versions, hardware, env, model and host. A
+The manifest (docs/node.md) has the parts engine, versions, hardware, env, model and host. A
 fingerprint covers what can move numbers or says which software did. Beside it stay what the batch
 class already names, seeds, the model, and whatever tells one machine of a class from another.
 """

@@ -1,6 +1,6 @@
 """Read the result of `evalboard worker --self-test`: what a node's arithmetic did when it was tested.
 
-docs/self-test.md has the shape of a result. `steps` are what a model is made of, each measured alone, in batches and
+docs/node.md has the shape of a result. `steps` are what a model is made of, each measured alone, in batches and
 in a row; `varying` are operations that are known to differ between repeats on some hardware, measured in a row.
 """
 

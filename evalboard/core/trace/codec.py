@@ -1,4 +1,4 @@
-"""Traces as bytes and back, exact to the bit; docs/trace-format.md says every byte and why.
+"""Traces as bytes and back, exact to the bit; docs/formats.md says every byte and why.
 
 A block holds a few dozen traces: a directory (sizes and digests), parts of a few traces each, and the prompt ids.
 Whoever wants few of its traces reads the directory and the parts that they stand in. What is damaged, unknown or

@@ -1,4 +1,4 @@
-"""Lay out a part's numbers: every stream is split into byte planes (docs/trace-format.md says why)."""
+"""Lay out a part's numbers: every stream is split into byte planes (docs/formats.md says why)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

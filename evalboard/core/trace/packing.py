@@ -7,7 +7,7 @@ import zstandard
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.trace.cursor import AGAIN
 
-LEVEL = 11  # what higher ones save, they take a fifth longer for (docs/trace-format.md)
+LEVEL = 11  # what higher ones save, they take a fifth longer for (docs/formats.md)
 MAX_WINDOW = 1 << 27
 
 
