@@ -1,4 +1,4 @@
-"""Measures the house in one table, and fails where the code outgrew what was decided. `make check` runs it.
+"""Measure the code base in one table, and fail if it exceeds its limits (part of `make check`).
 
     python tools/house.py --list     also print what each row counts
     python tools/house.py --page     also count the modules that one view of a run's page enters; starts a database
@@ -67,7 +67,7 @@ class Source:
 
 
 def read_sources(root: Path) -> list[Source]:
-    """Return what is measured of each Python file, migrations apart."""
+    """Return the measurements of each Python file, except migrations."""
     return [_read(Source(str(path.relative_to(root))), path.read_text()) for path in _files(root, MEASURED, ".py")]
 
 
@@ -115,20 +115,20 @@ def list_twins(sources: list[Source]) -> list[str]:
 
 
 def list_forms(sources: list[Source], fields: set[str]) -> list[str]:
-    """Return the classes, tuples, lists, sets and dicts that name at least half of some fields, and at least three."""
+    """Return classes, tuples, lists, sets and dicts with at least half (and three) of some fields."""
     least = max(len(fields) / 2, MIN_FIELDS)
     return [f"{each.path} {form}" for each in sources for form, has in each.forms if len(has & fields) >= least]
 
 
 def list_files(root: Path, word: str, *places: str) -> list[str]:
-    """Return the files that have a word outside of what is generated."""
+    """Return the files that contain a word outside generated parts."""
     has = re.compile(rf"\b{word}\b")
     paths = (path for path in _files(root, places, ".py", ".html", ".js", ".md") if path.name != "sentences.md")
     return [str(path.relative_to(root)) for path in paths if has.search(GENERATED.sub("", path.read_text()))]
 
 
 def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
-    """Return the files of each class name that several classes of the product have, apart from Django's `Command`."""
+    """Return the files of each class name used by several classes, except Django's `Command`."""
     files = defaultdict(list)
     for each in sources:
         for name, _ in each.classes if each.path.startswith(PRODUCT) and "/commands/" not in each.path else ():
@@ -137,7 +137,7 @@ def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
 
 
 def list_arrows_up(graph: grimp.ImportGraph, layers: list[str]) -> list[str]:
-    """Return which parts of `runs` import from a higher one. layers: of an import contract, the highest first."""
+    """Return the parts of `runs` that import a higher one. layers: from the contract, highest first."""
     depth = {f"runs.{name.strip()}": place for place, layer in enumerate(layers) for name in layer.split("|")}
     imports = [(a, b) for a in graph.find_descendants("runs") for b in graph.find_modules_directly_imported_by(a)]
     parts = {tuple(".".join(name.split(".")[:2]) for name in pair) for pair in imports}
@@ -153,7 +153,10 @@ def list_circles(graph: grimp.ImportGraph, package: str) -> list[str]:
 
 
 def draw_map(root: Path) -> tuple[str, list[str]]:
-    """Return the subjects of three floors or more, a folder on one of them, as Markdown; and the nouns nothing has."""
+    """Return the map of subjects as Markdown, and the nouns that no module has.
+
+    Subjects are listed if they are on three floors or more, and a folder on one of them.
+    """
     subjects = {noun: subject for subject, nouns in OTHER_NOUNS.items() for noun in nouns}
     cells: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     unused = set(subjects)
@@ -189,7 +192,7 @@ def find_problems(root: Path, sources: list[Source], *, write: bool = False) -> 
 
 
 def measure(root: Path, sources: list[Source]) -> list[tuple[str, str, list[str] | int]]:
-    """Return the rows of the table: measure, goal, and what was counted."""
+    """Return the rows of the table: (measure, goal, what was counted)."""
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each.get("containers") == ["runs"])
     graph = grimp.build_graph(*PRODUCT, cache_dir=None)
@@ -221,7 +224,7 @@ def list_page_modules() -> list[str]:
 
 
 def main(options: list[str]) -> int:
-    """Print the table and what is wrong; return the exit status."""
+    """Print the table and the problems; return the exit status."""
     sources = read_sources(ROOT)
     rows = measure(ROOT, sources)
     if "--page" in options:
