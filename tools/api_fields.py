@@ -1,4 +1,4 @@
-"""Check that the fields in the REST pages are those of the contracts; with --write they are written again.
+"""Check that the field tables in the REST pages match the contracts; --write updates them.
 
 So are the tables of warnings, between `<!-- warnings of runs -->` in docs/api-reference.md or
 `<!-- warnings of releases -->` in docs/releases.md and the same end.
@@ -8,8 +8,8 @@ A place in the page names its contract, by its module in evalboard/contract and 
     <!-- fields of probe.Probe -->
     <!-- end -->
 
-Between the two come what the contract says of itself, its shape, and what its fields mean: what `says(description=…)`
-gives a field, or what a contract within it says of itself.
+Between the two are the contract's docstring, its shape, and the meaning of its fields: from `says(description=…)`, or
+from the docstring of a nested contract.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Install the locked packages into virtualenvs of the checkout. Standard library only, any Python 3.11 to 3.13.
+"""Install the locked packages into the checkout's virtualenvs, with Python 3.11 to 3.13.
 
 Usage: python tools/install.py app | dev | core | engine | rig
 

@@ -73,7 +73,7 @@ class RemoteProbes:
     def _read(
         self, work: ProbeWork, wanted: Sequence[ProbeExchange], outcomes: Mapping[int, CallOutcome]
     ) -> list[ProbeExchange]:
-        """The calls with what came of each, and with the bucket of who answered, as a run of them would have it."""
+        """Return the calls with their answers, and with the bucket of each answer's backend."""
         endpoint = work.serving.endpoint
         called = [replace(call, worker=self._station.worker.pk, is_remote=True) for call in wanted]
         return [_with_answer(call, outcomes.get(place), endpoint, work.kind) for place, call in enumerate(called)]
