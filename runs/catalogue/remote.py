@@ -1,4 +1,4 @@
-"""What an endpoint that others run may be: its address, where its key is read, and what goes into every call."""
+"""Check the settings of an external endpoint: its address, its key's source, and its calls' constants."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,10 @@ DEFAULT_CONCURRENCY = 8
 
 
 def auth_problem(auth: str) -> str | None:
-    """Return why a key cannot be read from there; "" needs none. What was written is never repeated."""
+    """Return why a key cannot be read from there; "" needs none.
+
+    The text is never quoted, since it may be a key.
+    """
     if not auth:
         return None
     if auth.startswith("/"):
@@ -41,7 +44,7 @@ def read_remote(
     bypass: str | None = None,
     rescores: bool | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the row's fields of an endpoint that others run, and what is wrong by field; what is None has a default.
+    """Return the row's fields of an external endpoint, and the problems by field. None: use the default.
 
     `reference` and `bypass` are slugs.
     """

@@ -96,7 +96,7 @@ def test_the_manifest_is_complete_and_every_pin_is_held(pinned: Running) -> None
 
 
 def test_every_name_in_the_manifest_is_documented(pinned: Running) -> None:
-    text = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "node.md").read_text(encoding="utf-8")
     names = {name for name in pinned.started.manifest["engine"] if not name.startswith("env.")}
     assert {name for name in names if f"`{name}`" not in text} == set()
     assert {part for part in pinned.started.manifest if f"| `{part}` |" not in text} == set()

@@ -20,7 +20,7 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started engine's environment manifest (docs/engine.md), read from inside it."""
+    """A started engine's environment manifest (docs/node.md), read from inside it."""
 
     manifest: dict[str, Any]
     seconds: float

@@ -1,4 +1,4 @@
-"""vLLM, in a process of its own: drives `worker/vllm_host.py` over JSON lines (docs/engine.md)."""
+"""vLLM, in a process of its own: drives `worker/vllm_host.py` over JSON lines (docs/node.md)."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What goes to `worker/vllm_host.py` and what comes of it, as JSON objects (docs/engine.md)."""
+"""What goes to `worker/vllm_host.py` and what comes of it, as JSON objects (docs/node.md)."""
 
 import base64
 from collections.abc import Mapping
