@@ -10,7 +10,9 @@ from typer.core import TyperCommand
 
 from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
 from evalboard.cli.output import decide
+from evalboard.cli.release import PairedBy, check_pairing, check_treatment
 from evalboard.client.errors import WrongUse
+from evalboard.contract.treatments import AUTO, BY_INPUT
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
@@ -39,6 +41,11 @@ def diff(
         str,
         typer.Option(help="Exit with 5 on flip, shift, text, score, points=N, kl=N, cause=NAME; several with commas."),
     ] = "",
+    treatment: Annotated[
+        str,
+        typer.Option(help="What is judged: auto, model, stack, service or prompt. auto takes what alone differs."),
+    ] = AUTO,
+    pair_by: PairedBy = BY_INPUT,
     limit: Annotated[int, typer.Option(min=0, help="How many cases to print.")] = SHOWN,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")] = False,
     as_json: Annotated[
@@ -49,6 +56,8 @@ def diff(
     from evalboard.cli import diff_limits, diff_report
     from evalboard.core.errors import InvalidInput
 
+    check_treatment(treatment, AUTO)
+    check_pairing(pair_by)
     sides = _split(logs)
     limits = diff_limits.parse_limits(fail_on)
     try:
@@ -59,7 +68,7 @@ def diff(
             decide()
             typer.echo(text)
             return
-        names, made = _compare(sides, log_format=log_format, scale=scale)
+        names, made = _compare(sides, log_format=log_format, scale=scale, treatment=treatment, pair_by=pair_by)
         reached, unknown = diff_limits.find_reached(made, limits)
         if as_json:
             text = json.dumps(_to_json(made), ensure_ascii=False)
@@ -94,7 +103,9 @@ def _split(logs: Sequence[str]) -> list[list[Path]]:
     return [[Path(log) for log in side] for side in sides]
 
 
-def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) -> "tuple[list[str], LogComparison]":
+def _compare(
+    sides: Sequence[Sequence[Path]], *, log_format: str, scale: str, treatment: str, pair_by: str
+) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
     from evalboard.core.compare import without_garbage_search
@@ -108,7 +119,7 @@ def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) ->
         for named in read_sides(sides, log_format=log_format, scale=scale):
             names.append(named.name)
             runs.append(store.add(named.logged, source=named.source))
-        made = LogComparison(store, runs[0], runs[1], at=now)
+        made = LogComparison(store, runs[0], runs[1], at=now, treatment=treatment, pair_by=pair_by)
         _ = made.comparison
     return names, made
 

@@ -47,6 +47,8 @@ def _find_lack(made: "LogComparison", name: str) -> str:
     """Return why these logs cannot tell whether a limit is reached that was not seen to be; "" where they can."""
     comparison, judged = made.comparison, made.comparison.computation
     sides = comparison.sides.baseline, comparison.sides.candidate
+    if name in ("kl", "flip", "shift") and made.terms.is_prompt:
+        return "answers to different prompts are not compared by their tokens"
     if name == "kl" and made.mean_kl is None:
         return "no position has logprobs of the same tokens on both sides"
     if name == "flip" and not made.has_tokens:

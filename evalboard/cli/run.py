@@ -16,6 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
+from evalboard.contract.treatments import TREATMENTS
 from evalboard.wording.run import describe_ahead
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def run(
         str, typer.Option(help="Of a judgement: the policy; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack|service", help="Of a judgement: what differs between the sides.")
+        str, typer.Option(metavar="|".join(TREATMENTS), help="Of a judgement: what differs between the sides.")
     ] = "model",
     nothing_caches: NothingCaches = False,
     fail_on_lean: Annotated[
