@@ -1,7 +1,7 @@
-"""The fields in docs/api.md are those of the contracts, or this fails; with --write they are written again.
+"""Check that the fields in the REST pages are those of the contracts; with --write they are written again.
 
-So are the tables of warnings, between `<!-- warnings of runs -->` in docs/api.md or `<!-- warnings of releases -->` in
-docs/releases.md and the same end.
+So are the tables of warnings, between `<!-- warnings of runs -->` in docs/api-reference.md or
+`<!-- warnings of releases -->` in docs/releases.md and the same end.
 
 A place in the page names its contract, by its module in evalboard/contract and its class:
 
@@ -30,7 +30,7 @@ from evalboard.wording.release_warnings import SEVERITIES  # noqa: E402
 from evalboard.wording.release_warnings import WARNINGS as RELEASES  # noqa: E402
 from evalboard.wording.run_warnings import WARNINGS as RUNS  # noqa: E402
 
-PAGES = ROOT / "docs" / "api.md", ROOT / "docs" / "releases.md"
+PAGES = tuple(ROOT / "docs" / name for name in ("api-reference.md", "api.md", "releases.md"))
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WARNINGS_PLACE = re.compile(r"(<!-- warnings of (runs|releases) -->\n).*?(<!-- end -->)", re.DOTALL)
 MAX_CHARS = 120
@@ -65,7 +65,7 @@ def describe_warnings(whose: str) -> str:
 
 
 def _linked(text: str) -> str:
-    """Return words of a contract as Markdown on one line; what they call docs/runs.md is beside the page."""
+    """Return words of a contract as Markdown on one line; what they call docs/suites.md is next to the page."""
     linked = re.sub(r"(?<!\]\()docs/([\w-]+\.md)(#[\w-]+)?", r"[\1](\1\2)", " ".join(text.split()))
     return linked.replace("](docs/", "](")
 

@@ -42,8 +42,8 @@ def _run() -> int:
 def _work(pool: str) -> int:
     from django.conf import settings
 
+    from evalboard.calling.calls import EngineFailure
     from evalboard.core.profile import NO_ENGINE
-    from worker.engines.base import EngineFailure
     from worker.engines.vllm import VllmEngine, describe
     from worker.runner import Runner
 

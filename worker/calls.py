@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from django.conf import settings
 
+from evalboard.calling.calls import CallOutcome, DecodeRequest
 from evalboard.core.digest import digest_json
 from runs.models import EndpointRecord, WorkerRecord
-from runs.work import CallLimits, CallOutcome
-from worker.engines.base import DecodeRequest
+from runs.work import CallLimits
 
 MAX_OPEN = 4  # endpoints that a worker goes to and fro between
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from evalboard.calling.calls import EngineFailure
 from evalboard.core.trace import Failed
 from runs.forced import (
     FORCED,
@@ -18,7 +19,7 @@ from runs.forced import (
     record_forced,
 )
 from runs.work import Lease, others_work
-from worker.engines.base import EngineFailure, ForceRequest
+from worker.engines.base import ForceRequest
 from worker.heartbeat import Heartbeat
 from worker.jobs import RequestedJob, describe_failure
 from worker.session import Opened

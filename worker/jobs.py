@@ -4,11 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.core.profile import find_profile_refusal, parse_profile
 from runs.models import WorkerRecord
 from runs.work import Beat, CaseToDecode, Lease, Requests, Serving, beat, leave_alone, self_test_result
 from worker.calls import OpenClients
-from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.session import EngineSession
 

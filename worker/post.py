@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from runs.store import Address
+from evalboard.calling.addresses import Address
 from runs.webhooks import host_problem
 
 CONNECT_SECONDS = 5.0

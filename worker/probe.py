@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.contract.probe_kinds import EXACT, ProbeKind
 from evalboard.core.probes import ProbeExchange, choose_sampling
 from evalboard.core.trace import Decoded, Outcome, TokenTrace
@@ -24,7 +25,6 @@ from runs.probes import (
     record_calls,
 )
 from runs.work import Lease, others_work
-from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.jobs import RequestedJob, Station, describe_failure
 from worker.remote_probe import RemoteProbes

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, EndpointRefused, EndpointRests
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.probes import ProbeExchange, choose_sampling, select_needed_calls
 from evalboard.core.profile import parse_profile
@@ -15,9 +16,8 @@ from evalboard.importers.records import LoggedPositions, LoggedResponse
 from runs.models import EndpointRecord
 from runs.probes import ProbeWork, fail_probe, finish_probe, let_probe_rest, record_calls
 from runs.served import bucket_of_answer
-from runs.work import Answered, CallOutcome, Lease, end_rest
+from runs.work import Lease, end_rest
 from worker.calls import EndpointClient
-from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station
 

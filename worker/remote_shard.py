@@ -4,13 +4,13 @@ import time
 from contextlib import closing
 from functools import partial
 
+from evalboard.calling.calls import Answered, DecodeRequest, EndpointRefused, EndpointRests
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.catalogue import read_newest_check
 from runs.served import LiveServing
 from runs.work import (
     RESTS_BEFORE_GIVING_UP,
-    Answered,
     Lease,
     ShardWork,
     end_rest,
@@ -22,7 +22,6 @@ from runs.work import (
     rest_endpoint,
     wait_for_endpoint,
 )
-from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, make_request
 from worker.shard_steps import Recorder, end_if_cancelled

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.core.compare import (
     ReplayResult,
     list_neighbours,
@@ -29,7 +30,6 @@ from runs.replays import (
     replay_work,
 )
 from runs.work import Lease
-from worker.engines.base import DecodeRequest, EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.jobs import RequestedJob, make_request
 from worker.session import Opened

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
+from evalboard.calling.calls import EngineFailure
 from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import (
     DEFAULT_PROFILES,
@@ -26,7 +27,7 @@ from evalboard.core.profile import (
 )
 from runs.models import SelfTestRecord
 from runs.work import record_self_test
-from worker.engines.base import EngineDied, EngineFailure, EngineTimeout
+from worker.engines.base import EngineDied, EngineTimeout
 from worker.engines.vllm import child_environment, describe
 
 logger = logging.getLogger(__name__)

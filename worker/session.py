@@ -8,12 +8,13 @@ from typing import Any
 
 from django.conf import settings
 
+from evalboard.calling.calls import EngineFailure
 from evalboard.core import digest
 from evalboard.core.profile import EnginePlan, ProfileSettings, parse_profile, plan_engine
 from evalboard.core.trace import pack_vocabulary
 from runs.models import EngineProcess, WorkerRecord
 from runs.work import Serving, ShardWork, close_engine_process, open_engine_process, record_self_check, store_vocabulary
-from worker.engines.base import Engine, EngineFailure, EngineSpec
+from worker.engines.base import Engine, EngineSpec
 
 logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from django.conf import settings
 
+from evalboard.calling.calls import EngineFailure
 from evalboard.core.trace import Failed
 from runs.work import (
     CRASHES_BEFORE_ISOLATION,
@@ -28,7 +29,6 @@ from runs.work import (
     renew_shard,
     shard_work,
 )
-from worker.engines.base import EngineFailure
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, describe_failure, make_request
 from worker.remote_shard import RemoteShards

@@ -3,9 +3,10 @@
 import time
 from functools import partial
 
+from evalboard.calling.calls import CallOutcome
 from runs.models import EngineProcess
 from runs.served import LiveServing
-from runs.work import CallOutcome, Lease, cancel_shard, record_outcomes
+from runs.work import Lease, cancel_shard, record_outcomes
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, WorkInterrupted
 

@@ -2,7 +2,7 @@
 
 Run as `python worker/torch_check.py plain 2,4,8` or `… invariant 2,4,8` (the sizes of the batches) by the engine's
 interpreter, in which Evalboard is not installed: standard library and torch, and vLLM where its kernels are asked for.
-Prints one JSON object, whose shape stands in docs/self-test.md. `plain` measures torch's own kernels, `invariant`
+Prints one JSON object, whose shape stands in docs/node.md. `plain` measures torch's own kernels, `invariant`
 vLLM's batch-invariant ones; vLLM replaces torch's in the whole process and cannot put them back, hence one process for
 each.
 """

@@ -2,7 +2,7 @@
 
 Run by the engine's interpreter, in which Evalboard is not installed: `python worker/torch_trainer.py MODEL DTYPE
 < rollouts.jsonl > trainer.jsonl`. MODEL is a folder, DTYPE float32 or bfloat16. Each line of the plain form
-(docs/forced-reference.md) comes back with the trainer's `logprobs` in place of the sampler's. One response at a time,
+(docs/forced.md) comes back with the trainer's `logprobs` in place of the sampler's. One response at a time,
 so that nothing else is in the batch; the log-softmax is float32.
 """
 

@@ -2,7 +2,7 @@
 
 Part of `vllm_host.py` and, like it, run by the engine's own interpreter: standard library only. A digest covers what
 files hold and how they are called inside their package: no folder, date or address, and nothing that an installer
-writes for itself. docs/engine.md says what is covered and when a stored digest is used.
+writes for itself. docs/node.md says what is covered and when a stored digest is used.
 """
 
 import csv

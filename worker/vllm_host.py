@@ -3,7 +3,7 @@
 Run as `python worker/vllm_host.py` by the interpreter that has vLLM and not Evalboard: standard
 library, torch and vLLM only. Requests come on stdin, one JSON object a line; events go to a
 private copy of stdout, so that no library can write into them; what libraries say goes to stderr.
-docs/engine.md lists every request and event. `--describe` prints hardware and versions and ends.
+docs/node.md lists every request and event. `--describe` prints hardware and versions and ends.
 
 The process dies with its parent: by the kernel's signal, and when its stdin ends.
 """

@@ -127,7 +127,7 @@ def manifest(
 
 
 def resolved_settings(engine: Any, seats: int | None, room: int) -> dict[str, Any]:
-    """Return the settings that the engine runs with, by the names of docs/engine.md."""
+    """Return the settings that the engine runs with, by the names of docs/node.md."""
     import torch
     from vllm import envs
 

@@ -1,4 +1,4 @@
-"""What people write on the command line: ids, pairs, and the labels of a run, some of which the CI's variables say.
+"""Parse ids, pairs and labels from the command line, and read labels from CI variables.
 
 The functions that parse raise typer.BadParameter, naming the option.
 """
@@ -45,14 +45,14 @@ def parse_pair(text: str, form: str, option: str) -> tuple[str, str]:
 
 
 def collect_labels(texts: Sequence[str], environment: Environment = os.environ) -> dict[str, str]:
-    """Return `commit=1f3a` and so on as labels, beside those of the CI that this runs in."""
+    """Parse KEY=VALUE labels and add those of the CI that this runs in."""
     return {**read_ci_labels(environment), **dict(parse_pair(text, "KEY=VALUE", "--label") for text in texts)}
 
 
 def read_ci_labels(environment: Environment) -> dict[str, str]:
-    """Return commit, branch or tag, the job's address, and the pull or merge request's number, where the CI has them.
+    """Return labels from CI variables: commit, branch or tag, job address, pull or merge request.
 
-    Outside GitHub Actions and GitLab CI nothing is guessed. What the server would refuse as too long is left out.
+    Empty outside GitHub Actions and GitLab CI. Values too long for the server are left out.
     """
     if environment.get("GITHUB_ACTIONS") == "true":
         labels = _read_github_labels(environment)
@@ -80,7 +80,7 @@ def _read_github_labels(environment: Environment) -> dict[str, str]:
 
 
 def _read_pull_request_head(event_path: str) -> str:
-    """Return the commit that was pushed, out of the file that GitHub describes the event in; "" for any other event."""
+    """Return a pull request's head commit from GitHub's event file; "" for other events."""
     try:
         event: Any = json.loads(Path(event_path).read_text(encoding="utf-8"))
         commit = event["pull_request"]["head"]["sha"]

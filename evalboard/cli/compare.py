@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
@@ -27,8 +28,8 @@ MARKED = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}  # a
 
 
 def compare(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The id of the run to compare against.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The id of the run to compare.")],
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to compare with, by id.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run to compare, by id.")],
     treatment: Annotated[
         str,
         typer.Option(
@@ -37,15 +38,17 @@ def compare(
         ),
     ] = "",
     pair_by: PairedBy = BY_INPUT,
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
-    """Compare two runs: the difference, whether it may be read as one change, and its ledger by cause."""
+    """Compare two runs: the difference, whether it can be read as one change, and its ledger by cause."""
     parse_id(baseline, "BASELINE")
     parse_id(candidate, "CANDIDATE")
     check_treatment(treatment, "")
     terms = {"treatment": treatment} if treatment else {}
     terms |= {"pair_by": check_pairing(pair_by)} if pair_by != BY_INPUT else {}
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_COMPARISON)
     with connect() as client:
         answer = follow_to_end(
             lambda: client.compare(baseline, candidate, **terms),
@@ -54,15 +57,18 @@ def compare(
             come_back=shlex.join(["evalboard", *sys.argv[1:]]),
             give_up_after=give_up_after,
         )
-    decide()
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_comparison(answer.value))
-    raise typer.Exit(0 if answer.value.progress.is_finished else FAILED)
+    comparison = answer.value
+    decide(is_verdict=bool(limits))
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_comparison(comparison))
+    if not comparison.progress.is_finished:
+        raise typer.Exit(FAILED)
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_comparison(comparison))))
 
 
 def render_comparison(comparison: "Comparison", title: str = "") -> str:
-    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause.
+    """Return the change, its comparability, whether logprobs agree, and a line for each cause.
 
-    title: names both sides; the runs, unless given.
+    title: names both sides; by default the runs.
     """
     title = title or f"Run {comparison.candidate} against run {comparison.baseline}"
     progress, score = comparison.progress, comparison.score

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
+from evalboard.cli import diff_limits
+from evalboard.cli.errors import CommandError
 from evalboard.cli.output import decide
 from evalboard.cli.release import PairedBy, check_pairing, check_treatment
 from evalboard.client.errors import WrongUse
@@ -37,10 +38,7 @@ def diff(
     ] = "auto",
     scale: Annotated[str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10.")] = "",
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
-    fail_on: Annotated[
-        str,
-        typer.Option(help="Exit with 5 on flip, shift, text, score, points=N, kl=N, cause=NAME; several with commas."),
-    ] = "",
+    fail_on: diff_limits.FailOn = "",
     treatment: Annotated[
         str,
         typer.Option(help="What is judged: auto, model, stack, service or prompt. auto takes what alone differs."),
@@ -53,13 +51,13 @@ def diff(
     ] = False,
 ) -> None:
     """Compare two logs without a server: the difference, its causes, and the cases that differ."""
-    from evalboard.cli import diff_limits, diff_report
+    from evalboard.cli import diff_report
     from evalboard.core.errors import InvalidInput
 
     check_treatment(treatment, AUTO)
     check_pairing(pair_by)
     sides = _split(logs)
-    limits = diff_limits.parse_limits(fail_on)
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_LOGS)
     try:
         if len(sides) == 1:
             if case or fail_on:
@@ -69,7 +67,8 @@ def diff(
             typer.echo(text)
             return
         names, made = _compare(sides, log_format=log_format, scale=scale, treatment=treatment, pair_by=pair_by)
-        reached, unknown = diff_limits.find_reached(made, limits)
+        judge = diff_limits.judge_comparison(made.comparison, lambda: made.mean_kl)
+        reached = diff_limits.find_reached(limits, judge)
         if as_json:
             text = json.dumps(_to_json(made), ensure_ascii=False)
         elif case:
@@ -84,9 +83,7 @@ def diff(
         raise CommandError(" ".join([problem.detail, *named])) from problem
     decide(is_verdict=bool(limits))
     typer.echo(text)
-    if reached or unknown:
-        typer.echo(f"evalboard: --fail-on: {'; '.join([*reached, *unknown])}.", err=True)
-        raise typer.Exit(LIMIT_REACHED if reached else FAILED)
+    raise typer.Exit(diff_limits.conclude(*reached))
 
 
 def _split(logs: Sequence[str]) -> list[list[Path]]:

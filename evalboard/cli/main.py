@@ -38,7 +38,7 @@ NEED_THE_PRODUCT = "Commands of a server, which need more than `pip install eval
 
 
 class Commands(TyperGroup):
-    """Commands by their names; `--help` of one loads no more than its own module does."""
+    """Commands by name; `--help` of one loads only its own module."""
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         option = super().get_help_option(ctx)

@@ -28,7 +28,10 @@ def is_large(file: Path) -> bool:
 
 @contextmanager
 def open_lines(file: Path, *, slug: str, title: str, mapping: str) -> Iterator[SuiteLines]:
-    """Open a large file as lines. JSONL goes as it is, and the server checks it; another form is read whole before."""
+    """Open a large file as lines.
+
+    JSONL is sent unchanged, and the server checks it; other formats are converted first.
+    """
     if mapping or not _is_jsonl(file):
         document = load_document(file, slug=slug, title=title, mapping=mapping)
         yield SuiteLines(document["slug"], "", _lines_of(document))
@@ -52,7 +55,7 @@ def _name(file: Path) -> str:
 
 
 def load_document(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
-    """Read a suite's document, whose cases are checked as the server would. Raises WrongUse, naming every mistake."""
+    """Read a suite document and check its cases like the server. Raises WrongUse, naming all mistakes."""
     try:
         document = _parse(file, slug=slug, title=title, mapping=mapping)
         parse_suite(document)  # so that a mistake is named before anything is sent
@@ -77,7 +80,7 @@ def _parse(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]
 
 
 def _load_mapping(name: str) -> Any:
-    """Read a mapping that ships with the product, by its name, or a file."""
+    """Read a mapping that ships with the product, by name, or from a file."""
     path = Path(name)
     if not path.exists() and (shipped := MAPPINGS / f"{name}.json").exists():
         path = shipped

@@ -14,7 +14,7 @@ _HINT = re.compile(rf"(?<![\w./-])evalboard(?= (?:{'|'.join(COMMANDS)})\b)")
 
 
 def program() -> str:
-    """Return `evalboard` where the shell finds this installation's, else its path, such as `.venv/bin/evalboard`."""
+    """Return the command to print: `evalboard` if the shell finds this installation's, else its path."""
     script = Path(sys.executable).with_name("evalboard")
     if not script.exists():
         return "evalboard"

@@ -98,6 +98,9 @@ def write_comparison(
         flip_histogram=_histogram(summary.get("flips")),
         clusters=tuple(_cluster(each, sides, named) for each in summary.get("clusters", ())[:CLUSTERS_SHOWN]),
         n_clusters=summary.get("n_clusters", 0),
+        causes=tuple(contract.CauseCount(**count) for count in summary.get("causes", ())),
+        looks=tuple(contract.CauseCount(**count) for count in summary.get("looks", ())),
+        unseen=tuple(summary.get("unseen", ())),
         sides=contract.ComparedSides(
             baseline=_side(sides["baseline"], named.sides[0], named.buckets, by_letter),
             candidate=_side(sides["candidate"], named.sides[1], named.buckets, by_letter),
@@ -188,7 +191,6 @@ def _for_pages(summary: Json, by_letter: Mapping[int, str]) -> Json:
     """Return what the page alone draws: the scatter of flips, and the filters of the case list."""
     backends = summary.get("backends", ())[:FACETS_SHOWN]
     return {
-        "causes": tuple(contract.CauseCount(**count) for count in summary.get("causes", ())),
         "flips": tuple(contract.FlipPoint(**flip) for flip in summary.get("sample", ())),
         "n_flips": summary["flips"]["n"] if "flips" in summary else 0,
         "backends": tuple((by_letter.get(ours, ""), by_letter.get(theirs, "")) for ours, theirs in backends),

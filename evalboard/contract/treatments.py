@@ -1,4 +1,4 @@
-"""What a comparison or a release may judge, for whoever names it: docs/verdict.md says what each forbids."""
+"""What a comparison or a release may judge (docs/verdict.md says what each forbids)."""
 
 from typing import Annotated, NamedTuple
 

@@ -259,11 +259,6 @@ class LogComparison:
         return [None if pk is None else self.store.words.read(pk) for pk in ids]
 
     @property
-    def n_other_text(self) -> int:
-        """How many pairs of answers differ in their text."""
-        return int(np.count_nonzero(self._comparing.matched.has_other_text))
-
-    @property
     def has_tokens(self) -> bool:
         """Whether answers of both sides have tokens, which are compared."""
         return not self.terms.is_prompt and all(

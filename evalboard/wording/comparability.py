@@ -1,6 +1,6 @@
-"""Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`.
+"""Sentences for why two sides cannot be compared, one for each code of `core.compare.BLOCK_ORDER`.
 
-The docstring of a block that only warns is what the table in docs/releases.md says of it.
+The docstring of a block that only warns is its text in the table of docs/releases.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
 
 
 def explain_block(code: str, facts: Facts) -> str:
-    """Say what moved, with both values, and what to do about it. facts: those of `core.compare.Block`."""
+    """Say what differs, with both values, and what to do. facts: those of `core.compare.Block`."""
     return BLOCKS[code](facts)
 
 
@@ -163,12 +163,12 @@ def _template_changed(facts: Facts) -> str:
 
 
 def _stack_judged(facts: Facts) -> str:
-    """the release judges what serves the model: what moved"""
+    """the release judges the serving stack: what changed in it"""
     return f"What serves the model differs, which is what is judged: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
-    """the release judges what serves the model, and nothing moved"""
+    """the release judges the serving stack, and nothing in it changed"""
     return "What serves the model is judged, and both sides were served alike: any change is noise."
 
 
@@ -243,8 +243,9 @@ def _stack_assumed(facts: Facts) -> str:
 
 
 def _identity_assumed(facts: Facts) -> str:
-    """what served is not known; both sides took turns within the window, and it is assumed that nothing changed. What
-    the canaries found
+    """the stack is unknown; both sides were interleaved within the window and are assumed to share it.
+
+    Includes what the canaries found
     """
     # canaries: {"endpoint", "state"} each.
     who = " and the ".join(facts["sides"])
@@ -264,13 +265,13 @@ def _hours(hours: float) -> str:
 
 
 def _stack_reported(facts: Facts) -> str:
-    """that both sides were served alike is known only as it was reported, and by which name"""
+    """both sides name the same stack, but that is self-reported: the name"""
     text = f"What served is known only as it was reported ({' and '.join(facts['stacks'])})"
     return f"{text}: a change that does not show in it would not be seen."
 
 
 def _other_model(facts: Facts) -> str:
-    """answers of a side name another model than was asked for: which, and how many. That name is the one that counts"""
+    """answers of a side name another model than requested: which, and how many. The reported name counts"""
     request = f"The {facts['side']} asked for {facts['asked']}"
     return f"{request}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
 

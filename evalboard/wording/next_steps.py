@@ -1,4 +1,4 @@
-"""What a person can do next: a sentence for each step that a verdict offers, by the codes of docs/verdict.md."""
+"""Sentences for the next steps that a verdict offers, by the codes of docs/verdict.md."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -93,14 +93,17 @@ def _price(facts: Facts) -> str:
 
 
 def _larger_suite(facts: Facts) -> str:
-    """Say how many more cases help. needed: [look, cases] by look, where the suite itself is too small; else None."""
+    """Say how many more cases help.
+
+    needed: [checkpoint, cases] pairs if the suite itself is too small; else None.
+    """
     if facts["needed"]:
         return f"Use a larger suite: {cases_needed(facts['needed'], facts.get('n_cases', 0))}."
     return "Use a larger suite: four times the cases halve the interval."
 
 
 def _share_seeds(facts: Facts) -> str:
-    """Say how both sides come to draw by the same seeds. is_one_seed: they have one, and their repeats differ."""
+    """Say how both sides can use the same seeds. is_one_seed: they have one, and their repeats differ."""
     what = "Run the candidate again with the baseline's seed"
     if facts["is_one_seed"]:
         what = "Compare the same repeats: run those that one side lacks"
@@ -108,7 +111,7 @@ def _share_seeds(facts: Facts) -> str:
 
 
 def _second_run(facts: Facts) -> str:
-    """Say how to learn whether equal repeats were each computed. sides: those whose repeats are one answer."""
+    """Say how to learn whether equal repeats were each computed. sides: whose repeats are one answer."""
     if facts.get("is_logged"):
         how, command = "Import a second log of the same side, from another hour", "import LOG --second-log-of {}"
     else:

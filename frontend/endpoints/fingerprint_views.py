@@ -48,7 +48,7 @@ class FieldRow:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPart:
-    """One part of a manifest, under the title of docs/engine.md."""
+    """One part of a manifest, under the title of docs/node.md."""
 
     title: str
     rows: tuple[FieldRow, ...]

@@ -11,7 +11,7 @@ from runs.run import draw
 
 @dataclass(frozen=True, slots=True)
 class ForcedMark:
-    """Where a token is not the other stack's first choice, and what is; "" where that is not known."""
+    """A token that is not the other stack's top choice. first_choice: that choice, "" if unknown."""
 
     position: int
     first_choice: str

@@ -43,9 +43,9 @@ class ForcedStrip:
 
 
 def forced_sides(baseline: RunRecord, candidate: RunRecord) -> ForcedSides:
-    """Return what is known of two runs on both their stacks, and what asking for the rest takes.
+    """Return the scorings of two runs on both stacks, and the cost of the missing ones.
 
-    Both with suite version, endpoint and profile.
+    baseline, candidate: with suite version, endpoint and profile.
     """
     able = [(run, other) for run, other in readings_of(baseline, candidate) if can_score(stack_of(other))]
     known = {}
@@ -64,7 +64,7 @@ def _name(run: RunRecord, other: RunRecord, baseline: RunRecord) -> str:
 
 
 def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> ForcedStrip | None:
-    """Return a response on the stack of another run, by the newest scoring that has it; None where none has."""
+    """Return a response scored on another run's stack, by its newest scoring; None without one."""
     answer = _newest_answer(run_id, repeat, case_id, other_id)
     if answer is None:
         return None
@@ -73,7 +73,7 @@ def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> Fo
 
 
 def forced_choice(stack: str, run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedFlip | None:
-    """Return what the stack of another run would have chosen at a position of a response; None where none scored it.
+    """Return what another run's stack would have chosen at a position of a response; None if not scored.
 
     stack: the side whose it is.
     """

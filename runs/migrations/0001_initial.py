@@ -1120,7 +1120,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('url', models.URLField(max_length=500)),
                 ('secret', models.CharField(max_length=100)),
-                ('events', models.JSONField(help_text='the kinds it is told of; see docs/webhooks.md')),
+                ('events', models.JSONField(help_text='the kinds it is told of; see docs/operations.md')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('is_active', models.BooleanField(default=True, help_text='false after too many failures in a row')),
                 ('n_failures', models.PositiveIntegerField(default=0, help_text='messages given up on, in a row')),

@@ -5,7 +5,7 @@ from django.db import models
 
 
 class Priority(models.TextChoices):
-    """In the order in which workers take them; `runs.work.queue` says how much a lower one still gets."""
+    """Priorities in the order in which workers take them; `runs.work.queue` guarantees lower ones a share."""
 
     RELEASE = "release"
     NORMAL = "normal"

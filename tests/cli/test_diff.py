@@ -73,11 +73,12 @@ def test_one_case_is_shown_token_by_token(capsys: pytest.CaptureFixture[str]) ->
     ("limits", "reached"),
     [
         ("flip", "flip: 9 pairs chose another token"),
-        ("text", "text: 9 pairs differ in their text"),
+        ("text", "text: 9 pairs differ in text"),
         ("score,points=0.1,cause=error", ""),
         ("kl=1e-5", "kl: "),
         ("kl=1", ""),
         ("cause=backend_changed", "cause: 12 pairs of backend_changed"),
+        ("cause=near_tie", "cause: 9 pairs of near_tie"),  # as the numbers look beside another backend
     ],
 )
 def test_a_limit_that_is_reached_ends_with_5(capsys: pytest.CaptureFixture[str], limits: str, reached: str) -> None:
@@ -98,12 +99,14 @@ def test_a_fall_by_the_limit_of_points_ends_with_5(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("limits", "unknown", "code"),
     [
-        ("flip", "flip: no answer of a side has tokens", FAILED),
+        ("flip", "flip: no pair of answers has tokens on both sides", FAILED),
+        ("cause=sampler_fault", "cause: what shows sampler_fault is not known of both sides", FAILED),
+        ("cause=whitespace", "", 0),
         ("shift", "shift: Whether both sides are one computation is not known: no case can be judged", FAILED),
         ("score", "score: a side has no scores", FAILED),
         ("points=1", "points: no difference of scores is given", FAILED),
         ("kl=1", "kl: no position has logprobs of the same tokens on both sides", FAILED),
-        ("flip,text", "text: 1 pair differ in their text; flip: no answer of a side has tokens", LIMIT_REACHED),
+        ("flip,text", "text: 1 pair differs in text; flip: no pair of answers has tokens on both sides", LIMIT_REACHED),
     ],
 )
 def test_a_limit_that_these_logs_cannot_tell_is_not_passed(

@@ -193,7 +193,7 @@ def test_a_warning_is_added_to_a_run(copied: Path) -> None:
     assert list_filled(copied / READ) == list_facts(copied / ROWS)
     write(copied, "tools/api_fields.py")
     assert run(copied, "-c", WRITE_AND_TEST) == ""
-    assert "| `throttled` | warning | operator | the GPU was too hot" in (copied / "docs/api.md").read_text()
+    assert "| `throttled` | warning | operator | the GPU was too hot" in (copied / "docs/api-reference.md").read_text()
     said = (copied / "tests/core/golden/sentences.md").read_text()
     assert "**A hot GPU**\n\n- run warning `throttled`: 3 responses came slowly: cool the GPU.\n" in said
 
@@ -220,4 +220,4 @@ def test_a_number_is_added_to_a_gate(copied: Path) -> None:
     assert run(copied, "tools/openapi.py", "--write") == ""
     assert "description: of the interval, in points" in (copied / "docs/openapi.yaml").read_text()
     assert run(copied, "-c", SHOW_GATE) == ""
-    assert "| `gates.width` | of the interval, in points |" in (copied / "docs/api.md").read_text()
+    assert "| `gates.width` | of the interval, in points |" in (copied / "docs/api-reference.md").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from tools.words import banned_names
+from tools.words import MAX_WORDS, STILL_TO_DO, banned_names, unplain_sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
@@ -62,3 +62,37 @@ def test_a_name_of_no_field_is_found_wherever_it_is_defined() -> None:
 
 def test_fields_of_contracts_are_called_what_clients_know() -> None:
     assert set(banned_names(PLANTED, has_fixed_fields=True)) == {(5, "of_run"), (6, "told"), (7, "asked")}
+
+
+LONG = " ".join(["word"] * (MAX_WORDS + 1))
+PAGE = f"""# Heading
+
+A short sentence. **Bold one.** {LONG}.
+
+* {LONG} in an item.
+
+| cell | {LONG} |
+| {LONG.replace(" ", "; ", 9)} | |
+
+It was held
+against another. `held against` is code, and so is this:
+
+```
+{LONG} anew
+```
+
+<!-- fields of run.Run -->
+{LONG} anew
+<!-- end -->
+"""
+
+
+def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
+    faults = list(unplain_sentences(PAGE))
+    assert [line for line, fault in faults if "words in one sentence" in fault] == [3, 5, 7]
+    assert [line for line, fault in faults if "compared with" in fault] == [10]
+    assert len(faults) == 4
+
+
+def test_the_pages_still_to_do_have_something_to_do() -> None:
+    assert all(any(unplain_sentences((ROOT / page).read_text())) for page in STILL_TO_DO)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import CallOutcome, DecodeRequest, EndpointRefused, EndpointRests, FailedCall
 from evalboard.core.answer import AnswerParts, split_parts
 from evalboard.core.trace import Failed
-from runs.work.answered import CallOutcome, FailedCall
 from tests.scripted import (
     Received,
     Reply,
@@ -36,7 +36,6 @@ from tests.scripted import (
 from tests.scripted_answers import Answerer
 from tests.servers import free_port
 from tests.worker.openai_cases import SAMPLING, answered, decode, failed, opened, questions
-from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.engines.openai import OpenAIEngine
 
 CASE = questions(1)[0]

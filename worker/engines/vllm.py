@@ -1,4 +1,4 @@
-"""vLLM, in a process of its own: drives `worker/vllm_host.py` over JSON lines (docs/engine.md)."""
+"""vLLM, in a process of its own: drives `worker/vllm_host.py` over JSON lines (docs/node.md)."""
 
 import base64
 import json
@@ -12,17 +12,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.profile import split_sampling
 from evalboard.core.trace import Failed, Forced, Outcome
-from worker.engines.base import (
-    DecodeRequest,
-    EngineDied,
-    EngineSpec,
-    EngineTimeout,
-    ForceRequest,
-    Started,
-    TokenListing,
-)
+from worker.engines.base import EngineDied, EngineSpec, EngineTimeout, ForceRequest, Started, TokenListing
 from worker.engines.process import DeadlinePassed, EngineInterrupted, LineProcess, ProcessEnded
 from worker.engines.vllm_wire import read_forced, read_ints, read_outcome, write_decode, write_force
 

@@ -1,4 +1,4 @@
-"""Write and read a run, or a release, as one file (docs/export-format.md)."""
+"""Write and read a run, or a release, as one file (docs/formats.md)."""
 
 from evalboard.core.archive.release_bundle import ReleaseBundle, digest_evidence, dump_evidence, write_bundle
 from evalboard.core.archive.run_archive import (

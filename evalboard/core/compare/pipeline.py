@@ -41,6 +41,7 @@ from evalboard.core.compare.prompts import PromptsJudged
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
+from evalboard.core.compare.unseen import find_unseen
 from evalboard.core.stats import LogitNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
@@ -171,22 +172,34 @@ class Comparing:
         members, group_at = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
         table = _tabulate(find_flips(scored), len(scored))[group_at]
         # The digests of decimals differ where the traces are equal to a step.
-        differs = (table[:, 0] != CAUSE_CODES["identical"]) | (table[:, 3] == NO_POSITION)
+        differs = (table[:, 0] != CAUSE_CODES["identical"]) | (table[:, 4] == NO_POSITION)
         members, group_at, table = members[differs], group_at[differs], table[differs]
         differing = DifferingPairs(groups.pair_indexes[members], *table.T)
-        sides, is_read = begun["sides"], self._has_logprobs()
+        sides, (is_read, is_traced) = begun["sides"], self._has_logprobs()
         summary = complete_summary(
             begun,
             self.matched,
             differing,
             is_read=is_read,
+            is_traced=is_traced,
             words=(self._spell(sides["baseline"]["vocabulary"]), self._spell(sides["candidate"]["vocabulary"])),
             case_indexes=ours.case_indexes,
             noise_of=ScoreNoise(ours, theirs, do_agree=self._do_agree).measure_cases,
         )
         is_flipped = differing.flips != NO_POSITION
+        n_hidden = int(np.count_nonzero(differing.causes == CAUSE_CODES["prompt_mismatch"]))
+        n_hidden += int(np.count_nonzero(self.matched.has_other_text & ~is_traced))
         return {
             **summary,
+            "unseen": find_unseen(
+                ours,
+                theirs,
+                n_traced=int(np.count_nonzero(is_traced)),
+                n_hidden=n_hidden,
+                differs=len(differing.pairs) > 0,
+                is_scored=self.matched.is_scored,
+                is_noise_zero=begun["noise"] is not None and begun["noise"]["sd"] == 0,
+            ),
             "computation": None
             if self.prompts is not None
             else self.judge_computation()
@@ -202,18 +215,22 @@ class Comparing:
             self.baseline, self.candidate, reads.traces, reads.words, is_one_vocabulary=self.is_one_vocabulary
         )
 
-    def _has_logprobs(self) -> Bools:
-        """Return bool[m], whether the baseline's response of a pair has a trace, and the candidate's where nothing
-        differs.
+    def _has_logprobs(self) -> tuple[Bools, Bools]:
+        """Return bool[m] twice: whether the baseline's response of a pair has a trace, as the candidate's has where
+        nothing differs; and whether both have.
 
         What an engine of ours decodes always has one. Where prompts are judged none is compared.
         """
         if self.prompts is not None:
-            return np.zeros(len(self.matched.pairing), np.bool_)
-        side, pairs = self.baseline, self.matched.pairing
-        has_trace = side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
-        logprobs: Bools = has_trace[pairs.cases, pairs.baseline_repeats]
-        return logprobs
+            nothing: Bools = np.zeros(len(self.matched.pairing), np.bool_)
+            return nothing, nothing
+        pairs = self.matched.pairing
+        has_trace, has_trace_too = (
+            side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
+            for side in (self.baseline, self.candidate)
+        )
+        is_read: Bools = pairs.take_baseline(has_trace)
+        return is_read, is_read & pairs.take_candidate(has_trace_too)
 
     def _do_agree(self, side: Side) -> bool:
         return do_repeats_agree(side, self.reads.traces, self.reads.words)
@@ -287,8 +304,8 @@ def _describe(side: Side, *, is_traced: bool) -> Json:
 
 
 def _tabulate(flips: Iterable[Flip], n: int) -> NDArray[np.int64]:
-    """Return int64[n, 8]: the columns of DifferingPairs but the first."""
-    table = np.full((n, 8), NO_POSITION, np.int64)
+    """Return int64[n, 9]: the columns of DifferingPairs but the first."""
+    table = np.full((n, 9), NO_POSITION, np.int64)
     rows, n_read = iter(flips), 0
     while part := [_row(flip) for flip in islice(rows, AT_ONCE)]:
         table[n_read : n_read + len(part)] = part
@@ -311,4 +328,4 @@ def _row(flip: Flip) -> list[int]:
     )
     look = find_look(flip.cause, flip.numeric, is_confounded=bool(facts.get("also_moved")))
     numbers = [NO_POSITION if value is None else value for value in known]
-    return [CAUSE_CODES[flip.cause], look, _KINDS[flip.consequence], *numbers]
+    return [CAUSE_CODES[flip.cause], look, CAUSE_CODES[flip.numeric or flip.cause], _KINDS[flip.consequence], *numbers]

@@ -1,4 +1,4 @@
-"""Read suites and their policies (docs/suites.md), and requests as production was sent them (docs/replay.md)."""
+"""Read suites and their policies (docs/suites.md), and recorded production requests (docs/node.md)."""
 
 from evalboard.core.suite.chat_body import ChatBody, read_chat_body
 from evalboard.core.suite.lines import dump_case, dump_header

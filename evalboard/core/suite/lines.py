@@ -1,4 +1,4 @@
-"""Write a stored suite version as the JSONL that `read_suite_jsonl` reads: parsed again, it has the same digest."""
+"""Write a stored suite version as JSONL that `read_suite_jsonl` parses to the same digest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def dump_case(
     default: Spec | None,
     digest: str,
 ) -> dict[str, Any]:
-    """Return one case. `scorer`: its own in the scoring plan; `default`: the suite's; `digest`: the stored one.
+    """Return one case as JSON. `scorer`: its own in the scoring plan; `default`: the suite's.
 
     A plan keeps no scorer that is the suite's default too, but the digest covers it where the case named it.
     """

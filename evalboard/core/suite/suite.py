@@ -1,4 +1,4 @@
-"""Suite documents: checked in full before anything is stored, then frozen. docs/suites.md describes them."""
+"""Parse suite documents, and check them in full before anything is stored (docs/suites.md)."""
 
 import re
 import unicodedata
@@ -79,7 +79,7 @@ class PolicyDocument:
 
 @dataclass(frozen=True, slots=True)
 class SuiteHead:
-    """What a suite version is besides its cases; `scorer` judges those that have none of their own."""
+    """A suite version without its cases. `scorer` judges cases that have none of their own."""
 
     slug: str
     title: str
@@ -91,9 +91,9 @@ class SuiteHead:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDocument(SuiteHead):
-    """One suite version. `digest` covers the cases in their order and how they are sent and scored, no name.
+    """One suite version. `digest` covers its cases in order and how they are sent and scored.
 
-    Nor does it cover the policy: another tolerance makes no two runs incomparable.
+    It covers neither names nor the policy: runs under another tolerance stay comparable.
     """
 
     cases: tuple[CaseDocument, ...]
@@ -119,7 +119,7 @@ def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
 
 
 def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
-    """Return what a suite document says besides its cases, after adding what is wrong to the problems."""
+    """Return a suite document without its cases; problems are added to `problems`."""
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
     slug = _read_slug(document.get("slug"), "slug", problems)
     title = read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
@@ -161,7 +161,7 @@ def read_suite_jsonl(text: str, *, slug: str, title: str | None = None) -> dict[
 
 
 def read_lines(text: str, problems: Problems, *, first: int = 1) -> list[tuple[int, dict[str, Any]]]:
-    """Return (line number, object) for every line of a JSONL text that is not blank; `first` is its first line's."""
+    """Return (line number, object) for every non-blank line of JSONL. first: number of the first line."""
     rows = []
     # Not splitlines(): JSON strings may hold U+2028 and its like as they are.
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=first):
@@ -212,7 +212,7 @@ def _read_cases(rows: Any, default: dict[str, Any] | None, problems: Problems) -
 def read_case(
     row: Any, index: int, default: dict[str, Any] | None, problems: Problems, *, path: str
 ) -> CaseDocument | None:
-    """Return one case, or None after adding to the problems; path: where it stands."""
+    """Return one case; None if it has problems, which are added to `problems`. path: its path."""
     if not isinstance(row, Mapping):
         problems.add(path, "must be an object")
         return None
@@ -299,7 +299,7 @@ def _read_prompt(row: Mapping[str, Any], path: str, problems: Problems) -> list[
 
 
 def read_messages(messages: Any, path: str, problems: Problems) -> list[dict[str, Any]]:
-    """Return a list of chat messages; what is wrong with them is added to `problems`."""
+    """Return a list of chat messages; problems are added to `problems`."""
     if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
         problems.add(path, f"must be a list of 1 to {MAX_MESSAGES} messages")
         return []
@@ -325,7 +325,7 @@ def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]
 
 
 def read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any]] | None:
-    """Return a list of tools, None where there are none; what is wrong with them is added to `problems`."""
+    """Return a list of tools, None if there are none; problems are added to `problems`."""
     if tools is None:
         return None
     if not isinstance(tools, list) or not 1 <= len(tools) <= MAX_TOOLS:
@@ -362,7 +362,7 @@ def _read_id(value: Any, path: str, problems: Problems) -> str:
 
 
 def read_text(value: Any, path: str, problems: Problems, *, at_least: int = 0, at_most: int) -> str:
-    """Return a text of so many characters; what is wrong with it is added to `problems`."""
+    """Return a text of at_least to at_most characters; problems are added to `problems`."""
     if not isinstance(value, str) or not at_least <= len(value) <= at_most:
         problems.add(path, f"must be text of {at_least} to {at_most} characters")
         return ""

@@ -1,4 +1,4 @@
-"""Which bytes of a part's numbers stand where: every stream is cut into byte planes (docs/trace-format.md says why)."""
+"""Lay out a part's numbers: every stream is split into byte planes (docs/formats.md says why)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Form:
 
     @classmethod
     def unpack(cls, flags: int, plain: int) -> "Form":
-        """Read the two bytes that `pack` wrote. Raises TraceDamaged for what it never writes."""
+        """Read the two bytes that `pack` wrote. Raises TraceDamaged if it cannot have written them."""
         form = cls(flags & 0x1F, (flags >> 5 & 3) + 1, bool(flags & _HAS_RANKS), plain)
         if form.grid != WHOLE and (form.grid > gaps.FINEST or plain & 0x80):
             raise TraceDamaged(f"The trace block holds an impossible grid. {AGAIN}")

@@ -13,16 +13,16 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore
 
+from evalboard.calling.addresses import Address, endpoint_host_problem, plain_http_problem
+from evalboard.calling.calls import EndpointRefused
 from evalboard.wording.numbers import capital
-from runs.store import Address, endpoint_host_problem, plain_http_problem
-from worker.engines.base import EndpointRefused
 
 CONNECT_SECONDS = 10.0
 LONGEST_ANSWER_BYTES = 32 * 2**20  # unpacked
@@ -69,8 +69,10 @@ class CallFailed(Exception):
 class Wire:
     """Connections to one server. `post` and `get` may be called by many threads, `cut` by any, signal handlers too."""
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], *, n_connections: int) -> None:
-        """Raise EndpointRefused where the address is none."""
+    def __init__(
+        self, base_url: str, headers: Mapping[str, str], *, n_connections: int, hosts: Collection[str]
+    ) -> None:
+        """Raise EndpointRefused where the address is none. hosts: as `endpoint_host_problem` takes them."""
         try:
             parts = urlsplit(base_url)
             port = parts.port or PORTS[parts.scheme]
@@ -93,7 +95,7 @@ class Wire:
             *((name, value) for name, value in NOT_FROM_A_CACHE.items() if name.lower() not in given),
             *headers.items(),
         ]
-        self._backend = _Backend(is_plain=parts.scheme == "http")
+        self._backend = _Backend(hosts, is_plain=parts.scheme == "http")
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl.create_default_context() if parts.scheme == "https" else None,
             max_connections=n_connections,
@@ -178,7 +180,8 @@ class _Backend(httpcore.NetworkBackend):
     A name server that answers otherwise a moment later changes nothing.
     """
 
-    def __init__(self, *, is_plain: bool) -> None:
+    def __init__(self, hosts: Collection[str], *, is_plain: bool) -> None:
+        self._hosts = hosts
         self._is_plain = is_plain  # http, without TLS
         self._calls = threading.local()
         self.sockets: set[socket.socket] = set()
@@ -189,8 +192,8 @@ class _Backend(httpcore.NetworkBackend):
 
         EndpointRefused too where the key would go in the clear to a host that nobody names any more.
         """
-        addresses = _checked_addresses(host, port)
-        if self._is_plain and (refusal := plain_http_problem(host, port=port)):
+        addresses = _checked_addresses(host, port, self._hosts)
+        if self._is_plain and (refusal := plain_http_problem(host, hosts=self._hosts, port=port)):
             raise EndpointRefused(refusal)
         return addresses
 
@@ -314,14 +317,14 @@ def _as_httpcore(too_slow: type[Exception], broken: type[Exception]) -> Iterator
         raise broken(str(problem)) from None
 
 
-def _checked_addresses(host: str, port: int) -> list[Address]:
+def _checked_addresses(host: str, port: int, hosts: Collection[str]) -> list[Address]:
     """The addresses of a host. Raises httpcore.ConnectError where it has none, EndpointRefused where one may not be."""
     try:
         resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
         raise httpcore.ConnectError(f"the name {host} cannot be resolved: {problem}") from None
     addresses = list(dict.fromkeys(ipaddress.ip_address(str(place[0])) for *_, place in resolved))
-    if refusal := endpoint_host_problem(host, addresses, port=port):
+    if refusal := endpoint_host_problem(host, addresses, hosts=hosts, port=port):
         raise EndpointRefused(refusal)
     return addresses
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.profile import is_unsent
 from evalboard.importers.completions import content_text
-from worker.engines.base import DecodeRequest
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 # Of vLLM's own parameters, the values that ask for nothing.

@@ -10,6 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
 
+from evalboard.calling.calls import Answered, EndpointRefused, FailedCall
+from evalboard.calling.mask import Mask
+from evalboard.calling.request import Built
+from evalboard.calling.retries import TOO_MANY, passing_status, wished_seconds
+from evalboard.calling.wire import CallFailed, HttpReply, TryFailed, Wire
 from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import ClockAhead, measure_clock
@@ -20,12 +25,6 @@ from evalboard.importers.event_streams import BROKEN_OFF, read_stream
 from evalboard.importers.field_values import shortened, text, whole
 from evalboard.importers.json_files import parse_value
 from evalboard.importers.records import ServedBy
-from runs.work.answered import Answered, FailedCall
-from worker.engines.base import EndpointRefused
-from worker.engines.named_secrets import Mask
-from worker.engines.openai_request import Built
-from worker.engines.openai_retries import TOO_MANY, passing_status, wished_seconds
-from worker.engines.openai_wire import CallFailed, HttpReply, TryFailed, Wire
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
 FORBIDDEN, NOT_ALLOWED, BAD_GATEWAY = 403, 405, 502

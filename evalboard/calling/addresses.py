@@ -1,12 +1,11 @@
 """Which addresses this installation's machines may be sent to by what somebody typed in: one rule for all of it.
 
 Whoever may add a webhook or an endpoint must not thereby reach what only this installation's machines can reach.
+`hosts` are those that whoever runs it has named, EVALBOARD_ENDPOINT_HOSTS.
 """
 
 import ipaddress
-from collections.abc import Iterable
-
-from django.conf import settings
+from collections.abc import Collection, Iterable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -23,20 +22,22 @@ METADATA = frozenset(
 EVERY_PUBLIC_HOST = "*"
 
 
-def endpoint_host_problem(host: str, addresses: Iterable[Address], *, port: int | None = None) -> str | None:
+def endpoint_host_problem(
+    host: str, addresses: Iterable[Address], *, hosts: Collection[str], port: int | None = None
+) -> str | None:
     """Return why no call may go to an endpoint at a host with these addresses; None where it may.
 
     One address that may not be reached is enough. `port` None: of an entry with a port, the host alone counts.
     """
-    named = _is_named(host, port)
-    if not named and EVERY_PUBLIC_HOST not in settings.ENDPOINT_HOSTS:
+    named = _is_named(host, port, hosts)
+    if not named and EVERY_PUBLIC_HOST not in hosts:
         return (
             f"{host} is not among the hosts that endpoints may have. Whoever runs this installation can name it in "
             "EVALBOARD_ENDPOINT_HOSTS."
         )
     for address in addresses:
         where = str(address) if host == str(address) else f"{host} is {address}, which"
-        if _is_metadata(address) and str(address) not in settings.ENDPOINT_HOSTS:
+        if _is_metadata(address) and str(address) not in hosts:
             return (
                 f"{where} hands out credentials of the machine. It is called only where EVALBOARD_ENDPOINT_HOSTS names "
                 "the address itself."
@@ -49,9 +50,9 @@ def endpoint_host_problem(host: str, addresses: Iterable[Address], *, port: int 
     return None
 
 
-def plain_http_problem(host: str, *, port: int) -> str | None:
+def plain_http_problem(host: str, *, hosts: Collection[str], port: int) -> str | None:
     """Return why no call may go to a host in the clear; None where the list names it, since it says who that is."""
-    if _is_named(host, port):
+    if _is_named(host, port, hosts):
         return None
     return (
         "Its address must begin with https://, because the key goes with every call; EVALBOARD_ENDPOINT_HOSTS may name "
@@ -73,14 +74,14 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _is_named(host: str, port: int | None) -> bool:
+def _is_named(host: str, port: int | None, hosts: Collection[str]) -> bool:
     name = host.casefold().rstrip(".").removeprefix("[").removesuffix("]")
-    if name in settings.ENDPOINT_HOSTS:
+    if name in hosts:
         return True
     start = f"[{name}]:" if ":" in name else f"{name}:"
     if port is None:
-        return any(entry.startswith(start) and entry[len(start) :].isdigit() for entry in settings.ENDPOINT_HOSTS)
-    return f"{start}{port}" in settings.ENDPOINT_HOSTS
+        return any(entry.startswith(start) and entry[len(start) :].isdigit() for entry in hosts)
+    return f"{start}{port}" in hosts
 
 
 def _is_metadata(address: Address) -> bool:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from queue import Empty, SimpleQueue
 
+from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest
+from evalboard.calling.request import Built
+from evalboard.calling.wire import HttpReply
 from evalboard.core.trace import Failed
-from runs.work.answered import Answered, CallOutcome
-from worker.engines.base import DecodeRequest
-from worker.engines.openai_request import Built
-from worker.engines.openai_wire import HttpReply
 
 
 class CalledOff(Exception):
