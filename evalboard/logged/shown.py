@@ -96,10 +96,11 @@ def list_cases(made: LogComparison) -> list[ListedLogCase]:
 def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *, around: tuple[int, int]) -> TracePair:
     """Return both answers of a pair around where they part. row: the pair as a list has it."""
     facts, case = made.answers(pair), made.baseline.suite_version.cases[pair.flip.case_index]
+    has_tokens = not made.terms.is_prompt  # texts alone are compared where the prompt is judged
     texts = [
         TracedText("", None, None, is_logged=True)
         if each is None
-        else TracedText(each.text, each.place, each.vocabulary_id, is_logged=True)
+        else TracedText(each.text, each.place if has_tokens else None, each.vocabulary_id, is_logged=True)
         for each in facts
     ]
     is_missing = any(each is None or each.error_code for each in facts)
