@@ -52,6 +52,20 @@ def test_every_page_that_code_names_is_there() -> None:
     assert not {each for each in named if leads_nowhere(ROOT / "README.md", each[1] + each[2])}
 
 
+FOLDERS = "tests|bench|runs|evalboard|worker|frontend|tools|deploy"
+FILE = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w/.-]*\w\.(?:py|sh|json))\b")
+ONLY = re.compile(r"--only ([\w ]+)")
+
+
+def test_every_file_and_part_of_the_bench_that_a_page_names_is_there() -> None:
+    pages = [page.read_text() for page in PAGES if page.name != "CHANGELOG.md" and page.parent.name != "decisions"]
+    files = {path for text in pages for path in FILE.findall(text)}
+    parts = {part for text in pages for named in ONLY.findall(text) for part in named.split()}
+    assert len(files) > 100
+    assert not {path for path in files if not (ROOT / path).is_file()}
+    assert not {part for part in parts if not (ROOT / "bench" / f"bench_{part}.py").is_file()}
+
+
 BLOCK = re.compile(r"(?:<!-- body of (\w+ \S+) -->\n)?^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CURL = re.compile(r"^curl (?:.*\\\n)*.*$", re.MULTILINE)
 CALL = re.compile(r"`(GET|POST|DELETE) (?:/api/v1)?(/[^\s`?]*)[^`]*`")
