@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+from base64 import b64encode
+from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 from django.core.management import get_commands
+from standardwebhooks import Webhook
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -136,3 +139,22 @@ def test_a_call_that_is_not_served_is_noticed() -> None:
         check_call("POST", "/runs/7/")
     with pytest.raises(jsonschema.ValidationError, match="no_such_field"):
         check_call("POST", "/runs/", '{"suite": "sample", "endpoint": "local", "no_such_field": 1}')
+
+
+def test_the_examples_that_check_a_signature_take_a_true_one_alone() -> None:
+    secret = "whsec_" + b64encode(bytes(range(32))).decode()
+    page = (ROOT / "docs" / "operations.md").read_text()
+    examples = "".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    names: dict[str, Any] = {}
+    exec(compile(examples.replace("whsec_…", secret), "operations.md", "exec"), names)  # noqa: S102  # our own page
+    body, at = b'{"type":"run.failed","data":{"url":"/runs/57/"}}', datetime.now(UTC)
+    headers = {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": Webhook(secret).sign("msg_1", at, body.decode()),
+    }
+    assert names["receive"](headers, body) == 204
+    assert names["receive"](headers, body + b" ") == 401
+    assert names["is_ours"](secret, headers, body)
+    assert not names["is_ours"](secret, headers, body + b" ")
+    assert not names["is_ours"](secret, headers | {"webhook-timestamp": "1"}, body)
