@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evalboard.core.compare import ResponseFacts
     from evalboard.core.trace import Vocabulary
     from evalboard.logged.comparing import LogComparison, WorstCase
-    from evalboard.logged.sources import BackendShare, NamedLog
+    from evalboard.logged.sources import SplitRun
 
 LETTERS = "AB"
 RED, GREEN, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[1m", "\033[0m"
@@ -82,12 +82,13 @@ def render_case(made: "LogComparison", case_id: str) -> str:
     return "\n\n".join(lines)
 
 
-def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdown: bool) -> str:
-    """Return who answered a log: share and score of each fingerprint, provider and model."""
+def render_parts(run: "SplitRun", *, as_markdown: bool) -> str:
+    """Return who answered a run: share and score of each fingerprint, provider and model."""
+    parts = run.parts
     n = sum(part.n_answers for part in parts)
     prints = {part.fingerprint for part in parts if part.fingerprint}
     who = f"{counted(len(prints), 'fingerprint')} answered" if prints else "the log names no fingerprint"
-    title = f"{log.name}: {counted(n, 'answer')} of {log.logged.tool or 'an unnamed tool'}, {who}."
+    title = f"{run.name}: {counted(n, 'answer')} of {run.tool or 'an unnamed tool'}, {who}."
     head = ("fingerprint", "provider", "model", "answers", "share", "score")
     rows = [
         (
@@ -106,7 +107,7 @@ def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdow
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
     ]
-    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in log.logged.notes)])
+    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in run.notes)])
 
 
 def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
@@ -127,7 +128,7 @@ def _list_ranges(made: "LogComparison") -> list[str]:
             lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
-    notes = [run.logged.notes for run in (made.baseline, made.candidate)]
+    notes = [run.notes for run in (made.baseline, made.candidate)]
     lines += [f"note on {'A and B' if note in notes[1] else 'A'}: {note}" for note in notes[0]]
     return lines + [f"note on B: {note}" for note in notes[1] if note not in notes[0]]
 
