@@ -20,7 +20,7 @@ USUAL_SIZES = "1, 2, 4, 8, 16"
 
 
 class ReplayForm(PlainForm):
-    """A case decoded again. Under another profile than the run's it is one of production's, and kept apart."""
+    """The form to decode a case again. Another profile than the run's makes it one of production's."""
 
     case = forms.CharField(widget=forms.HiddenInput)
     run = forms.IntegerField(widget=forms.HiddenInput)
@@ -47,9 +47,9 @@ class ReplayForm(PlainForm):
 
 
 def describe_last(pair: TracePair, run: str | None) -> dict[str, Any]:
-    """Return what the page says of the newest replay of the side that can be decoded again; nothing of two logs.
+    """Return the page's part about the newest replay of a side; empty for two logs.
 
-    A running one is told by how many of its variants are done, so that loading the page again shows how far it is.
+    A running one shows its number of finished variants, so that reloading shows progress.
     """
     if run is None:
         return {}
