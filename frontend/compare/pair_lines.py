@@ -15,7 +15,7 @@ NONE_ODD: Mapping[str, Collection[int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PairCell:
-    """One token of one side. `mark`: "onset" or "flip" if drift starts or the responses diverge here.
+    """One token of one side. `mark`: where drift starts, or where the responses diverge.
 
     hangs_left: its label extends to the left, for lack of space. is_raised: it is above that of the next mark, which is
     too close for both in one line. is_odd: the other stack would not have chosen it.
