@@ -71,6 +71,10 @@ class LogVersion:
     def __str__(self) -> str:
         return f"{self.suite.slug} v{self.number}"
 
+    @property
+    def n_cases(self) -> int:
+        return len(self.cases)
+
 
 class MemoryShelf:
     """The suite versions that logs have made; a `logged.suites.Shelf`."""

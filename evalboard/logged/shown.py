@@ -138,6 +138,9 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
         leak=None,
         at_flip=(),
         at_flip_text="",
+        changed=made.list_prompt_changes(pair.flip.case_index),
+        treatment=made.terms.treatment,
+        pair_by=made.terms.pair_by,
         messages=tuple(map(_cut_message, case.messages)),
         target=case.target,
         prompts=PairPrompts(
