@@ -55,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-AHEAD = 4  # requests that wait beside those in flight, so that no thread waits for whoever stores the answers
+AHEAD = 4  # waiting requests besides those in flight, so that threads need not wait for storing
 LOOK_FOR_SLOT_SECONDS = 0.1
 VLLM_FINGERPRINT = "vllm-"
 LITELLM = "x-litellm-version"  # a header that every answer of it has
@@ -241,7 +241,7 @@ class ApiClient:
             outcome: CallOutcome | Doubtful | BaseException = self._call(decoding, request)
         except CalledOff:
             return
-        except BaseException as problem:  # noqa: BLE001  whoever reads the results raises it
+        except BaseException as problem:  # noqa: BLE001  the reader of the results raises it
             outcome, decoding.has_failed = problem, True
         decoding.results.put(outcome)
 

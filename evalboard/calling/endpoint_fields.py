@@ -18,7 +18,7 @@ MAX_HEADER_CHARS = 1000
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-# Those whose value lets somebody in: only the name of a variable may stand for it.
+# Headers with credentials: the value must be the name of a variable.
 SECRET_NAME = re.compile(
     r"(?:.*[-_])?(?:authorization|cookie|api[-_]?key|apikey|auth|token|access[-_]?key|secret|password|credential)s?",
     re.IGNORECASE,
@@ -28,7 +28,7 @@ HTTP_OWN = re.compile(
     r"accept|accept-encoding|connection|content-.*|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade",
     re.IGNORECASE,
 )
-# What a call is made of, beside what the profile says: the case's own fields, and the suite's.
+# Fields of a call that do not come from the profile: the case's and the suite's.
 BODY_OWN = re.compile(
     r"messages|model|prompt|input|instructions|n|best_of|stream|stream_options|max_(?:completion_|output_)?tokens|stop|"
     r"top_logprobs|echo|return_token_ids|return_tokens_as_token_ids"

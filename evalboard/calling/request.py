@@ -95,7 +95,7 @@ def build(
     wanted = _wanted(settings, in_full=is_vllm)
     left_out = [name for name in wanted if name in dialect.refused]
     wanted = {name: value for name, value in wanted.items() if name not in dialect.refused}
-    if "reasoning_tags" in settings:  # our own engine's: a server of others keeps the thinking apart or does not
+    if "reasoning_tags" in settings:  # for our own engine; external servers split thinking themselves
         left_out.append("reasoning_tags")
     if api == "responses":
         left_out += [name for name, none in NOT_IN_RESPONSES.items() if wanted.get(name) not in (None, *none)]

@@ -290,7 +290,7 @@ class StepNumbers:
 def _margins(half: TracedHalf, lasts: Places) -> Numbers:
     if half.trace is None:
         return np.empty(0)
-    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # what −1 stands for
+    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # for −1
     return padded[lasts]
 
 

@@ -65,6 +65,6 @@ if __name__ == "__main__":
         status = main(json.load(sys.stdin))
     except MemoryError:
         status = wire.OUT_OF_MEMORY
-    except BrokenPipeError:  # nobody waits any more
+    except BrokenPipeError:  # the parent has stopped reading
         status = 0
-    os._exit(status)  # at once: taking millions of records down one by one is for nobody
+    os._exit(status)  # at once: freeing millions of records one by one is useless

@@ -29,7 +29,7 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     parts = [each for each in blocks if each.get("type") in ("text", _THINKING)]
     message = {"role": "assistant", "content": parts, "tool_calls": called}
     completion = {name: body[name] for name in ("id", "model") if name in body}
-    usage = body.get("usage")  # of another kind it is passed on, for whoever reads it to name it
+    usage = body.get("usage")  # another type is passed on, for the reader to report
     if isinstance(usage, Mapping):
         sent = [n for name in _INPUT_TOKENS if (n := count(usage.get(name))) is not None]
         usage = {"prompt_tokens": sum(sent) if sent else None, "completion_tokens": usage.get("output_tokens")}

@@ -125,7 +125,7 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
     if isinstance(ids, list) and isinstance(choice.get("token_ids", []), list):
         choice.setdefault("token_ids", []).extend(ids)
     elif ids is not None and not isinstance(ids, list):
-        choice["token_ids"] = ids  # for whoever reads it to name it
+        choice["token_ids"] = ids  # for the reader to report
     for name in ("finish_reason", "native_finish_reason", "error", "prompt_token_ids"):
         if part.get(name) is not None:
             choice[name] = part[name]

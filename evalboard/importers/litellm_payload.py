@@ -9,7 +9,7 @@ from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import MAX_ERROR_CHARS
 from evalboard.importers.field_values import mapping, moment, text
 
-_EVENT = "standard_logging_object"  # where the payload stands in a callback's whole event
+_EVENT = "standard_logging_object"  # the payload's place in a callback's whole event
 _MARKS = (
     "litellm_call_id",
     "trace_id",

@@ -25,7 +25,7 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     usage = body.get("usage")
     completion = {name: body[name] for name in _AS_THEY_ARE if name in body}
     completion["created"] = body.get("created_at")
-    completion["usage"] = usage  # of another kind it is passed on, for whoever reads it to name it
+    completion["usage"] = usage  # another type is passed on, for the reader to report
     if isinstance(usage, Mapping):
         counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
         completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()}
@@ -89,7 +89,7 @@ def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[
         message["reasoning"] = "\n".join(thought)
     given = [part["logprobs"] for part in parts if part.get("logprobs") is not None]
     entries = [_entry(entry) for each in given if isinstance(each, list) for entry in each]
-    odd = next((each for each in given if not isinstance(each, list)), None)  # for whoever reads it to name it
+    odd = next((each for each in given if not isinstance(each, list)), None)  # for the reader to report
     logprobs = odd if odd is not None else {"content": entries} if entries else None
     return {"index": 0, "finish_reason": finish_reason, "message": message, "logprobs": logprobs}
 

@@ -24,7 +24,7 @@ def answer_fields(response: LoggedResponse, trace: TokenTrace | None) -> dict[st
         trace = None
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
-    # An answer that is known by token ids alone is not empty, though nobody knows its text.
+    # An answer known only by token ids is not empty, although its text is unknown.
     has_ids_alone = not response.finish_reason and response.positions is not None and response.positions.has_ids_alone
     ending = (
         None

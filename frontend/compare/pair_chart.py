@@ -10,7 +10,7 @@ from frontend.templatetags.numbers import nats
 
 HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
 CLOSE = 0.18  # of the chart's width: the room that the words of a mark take
-ROOM = 0.13  # of the chart's width: what the words beside the flip take
+ROOM = 0.13  # of the chart's width: the label next to the flip
 CLOSE_DECADES = 0.8  # of the margin's scale: the height that the words of a mark take
 MANY = 300  # points; more are drawn smaller
 

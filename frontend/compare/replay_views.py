@@ -28,10 +28,10 @@ class ReplayForm(PlainForm):
         required=False,
         initial=USUAL_SIZES,
         label="Batch sizes",
-        help_text="The case alone and among others of its suite. Empty: as the profile has it.",
+        help_text="Batch sizes to try. Blank: the profile's.",
     )
     profile = forms.ChoiceField(
-        required=False, help_text="Another one is for the settings of production; it enters no score."
+        required=False, help_text="Another profile replays production's settings; it enters no score."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -18,7 +18,7 @@ from evalboard.wording.cause import explain_leak
 from runs.compare.read_pair_records import Half, response_traces
 from runs.models import Case, ResponseRecord, Shard
 
-MAX_BESIDE = 500  # responses; beside one long call to a server of others there may have been more
+MAX_BESIDE = 500  # responses; during one long call to an external server there may have been more
 DELAY = timedelta(seconds=1)  # from the end of an answer until the worker has it
 
 

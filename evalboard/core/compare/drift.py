@@ -92,7 +92,7 @@ def find_known_shifts(shifts: Numbers, starts: NDArray[np.int64]) -> KnownShifts
     rows = np.flatnonzero(~np.isnan(shifts))
     places, values = np.searchsorted(rows, starts), shifts[rows]
     own = (values[start:end] for start, end in itertools.pairwise(places.tolist()))
-    # Each pair's sum for itself: one over many pairs would round its sums by what stands before them.
+    # Each pair's sum for itself: one over many pairs would round differently.
     squares = np.array([each @ each for each in own], np.float64)
     return KnownShifts(values, rows, places, squares)
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
 
-MIN_TOKENS = 8  # a shorter run stands in answers to many cases
-TIMES_OTHERS = 2  # so much longer than a run that stands elsewhere too, as turns of phrase do
+MIN_TOKENS = 8  # a shorter run occurs in answers to many cases
+TIMES_OTHERS = 2  # so much longer than a run that also occurs elsewhere, like common phrases
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from evalboard.core.compare.sides import Bools, Digests, Traces
 from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, list_strays
 from evalboard.core.trace import differ
 
-MIN_REPEATS = 3  # of two that differ nobody knows which one is off
+MIN_REPEATS = 3  # of two that differ, either may be the outlier
 PAIRS = 10_000  # of repeats of a bucket, that are read at once
 MIN_CASES = 200  # that are read then however many repeats they have
 
@@ -95,7 +95,7 @@ class ServedRepeats:
         is_there &= self.is_ours[cases]
         digests = self.traces[cases]
         are_alike = ~differ(digests[:, :, None], digests[:, None]) & is_there[:, :, None] & is_there[:, None]
-        firsts = are_alike.argmax(axis=2)  # stands for all that are the same
+        firsts = are_alike.argmax(axis=2)  # represents all equal ones
         is_first = is_there & (firsts == np.arange(n))
         at = np.nonzero(np.triu(is_first[:, :, None] & is_first[:, None], 1))
         pairs = [(places[case, one], places[case, other]) for case, one, other in np.transpose(at).tolist()]
