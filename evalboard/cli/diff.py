@@ -20,7 +20,7 @@ from evalboard.contract.treatments import AUTO, BY_INPUT
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
 
-BETWEEN = "\0--"  # stands for the "--" between the logs of two sides, which the parser would take out
+BETWEEN = "\0--"  # replaces the "--" between two sides' logs, which the parser would remove
 SHOWN = 10
 
 
