@@ -8,9 +8,9 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let what is kept of runs follow them: their figures, experiments, and the verdicts that rest on them.
+        """Register what follows a run's changes: its figures, experiments and verdicts.
 
-        All is imported then, so garbage is collected again, which evalboard/settings.py stopped.
+        Everything is imported by then, so collect garbage again, which evalboard/settings.py turned off.
         """
         from runs.lab import advance_after
         from runs.release import verdicts

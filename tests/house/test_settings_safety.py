@@ -1,5 +1,6 @@
 """What other machines may reach refuses to start where it is unsafe, in one sentence that says what to set."""
 
+import gc
 import os
 import secrets
 import subprocess
@@ -8,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from evalboard import safety
+from runs.store import changes
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = secrets.token_urlsafe(64)
@@ -31,6 +34,16 @@ def start_web(**environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_safe_settings_start():
     assert start_web(**SAFE).returncode == 0
+
+
+def test_garbage_is_collected_again_once_all_is_imported(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(changes, "follow", lambda call: None)  # which it registered when this session began
+    gc.disable()
+    try:
+        apps.get_app_config("runs").ready()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
