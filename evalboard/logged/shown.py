@@ -159,9 +159,9 @@ def list_facts(made: LogComparison) -> list[Moved]:
     settings: dict[str, list[str | None]] = {
         "model": [side.model or None for side in sides],
         "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
-        "tool": [run.logged.tool or None for run in runs],
-        "settings": [_name_settings(run.logged.sampling) for run in runs],
-        "scorer": [", ".join(run.logged.scorers) or None for run in runs],
+        "tool": [run.tool or None for run in runs],
+        "settings": [_name_settings(run.sampling) for run in runs],
+        "scorer": [", ".join(run.scorers) or None for run in runs],
         "repeats": [str(len(side.repeats)) for side in sides],
         "tokens, logprobs": [_count_tokens(run) for run in runs],
     }
@@ -244,7 +244,7 @@ def _write_side(
         fingerprint=bucket.fingerprint.digest if bucket else None,
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=len(run.repeats),
-        model=bucket.model.name if bucket else run.logged.model,
+        model=bucket.model.name if bucket else run.model_name,
         is_vouched=True,
         is_logged=True,
     )
