@@ -134,8 +134,9 @@ CACHES: dict[str, dict[str, Any]] = {
 
 
 def counters_in(redis_url: str) -> dict[str, Any]:
-    """The cache that a team's servers share. A web request waits for it and can do without: no second try, no long
-    wait.
+    """Return the settings of a team's shared cache in Redis.
+
+    A web request waits for it and can do without it: no second try, no long wait.
     """
     patience = min(REDIS_SECONDS, 0.5)
     return {

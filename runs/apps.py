@@ -6,7 +6,7 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let what is kept of runs follow them: their figures, experiments, and the verdicts that rest on them."""
+        """Register what follows a run's changes: its figures, experiments and verdicts."""
         from runs.lab import advance_after
         from runs.release import verdicts
         from runs.run import keep_figures

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def compare(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The id of the run to compare against.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The id of the run to compare.")],
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to compare with, by id.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run to compare, by id.")],
     fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
-    """Compare two runs: the difference, whether it may be read as one change, and its ledger by cause."""
+    """Compare two runs: the difference, whether it can be read as one change, and its ledger by cause."""
     parse_id(baseline, "BASELINE")
     parse_id(candidate, "CANDIDATE")
     limits = diff_limits.parse_limits(fail_on, diff_limits.OF_COMPARISON)
@@ -48,9 +48,9 @@ def compare(
 
 
 def render_comparison(comparison: "Comparison", title: str = "") -> str:
-    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause.
+    """Return the change, its comparability, whether logprobs agree, and a line for each cause.
 
-    title: names both sides; the runs, unless given.
+    title: names both sides; by default the runs.
     """
     title = title or f"Run {comparison.candidate} against run {comparison.baseline}"
     progress, score = comparison.progress, comparison.score

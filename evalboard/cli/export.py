@@ -1,4 +1,4 @@
-"""`evalboard export`: a run, its cases, a comparison's pairs or a release, as a file that is whole or not there."""
+"""`evalboard export`: write a run, its cases, a comparison's pairs or a release to a file, atomically."""
 
 import csv
 import hashlib
@@ -34,7 +34,7 @@ MAX_CELL_CHARS = 1 << 27  # of one response's text, which the module's own limit
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """What the server is asked for, and what the file is called where nobody says another name."""
+    """A download request, and the default name of its file."""
 
     form: str
     path: str
@@ -46,21 +46,23 @@ class FileRequest:
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")] = "",
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to; default: a name of its own in this folder.")
+        Path | None, typer.Option(metavar="FILE", help="The output file; default: a generated name in this folder.")
     ] = None,
     cases: Annotated[
-        str, typer.Option(metavar="csv|jsonl", help="A row for each case and repeat, in place of the whole run.")
+        str, typer.Option(metavar="csv|jsonl", help="Export a row per case and repeat instead of the whole run.")
     ] = "",
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="BASELINE CANDIDATE", help="With --cases, in place of RUN: the pairs that differ."),
+        typer.Option(
+            metavar="BASELINE CANDIDATE", help="With --cases, instead of RUN: pairs of responses that differ."
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="With --cases: a filter, such as only=failed; several times."),
+        typer.Option(metavar="NAME=VALUE", help="With --cases: a filter, such as only=failed; can be repeated."),
     ] = None,
     release: Annotated[
-        str, typer.Option(metavar="ID", help="In place of RUN: a release with all that its verdict rests on.")
+        str, typer.Option(metavar="ID", help="Instead of RUN: a release with all evidence of its verdict.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
@@ -107,7 +109,7 @@ def _parse_request(
 
 @contextmanager
 def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
-    """Open a new file beside the target, which takes its name where all went well, and else is gone."""
+    """Open a new file next to the target; rename it to the target on success, else delete it."""
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
@@ -165,7 +167,7 @@ def _receive(client: "RestClient", request: FileRequest, file: IO[bytes]) -> Rec
 
 
 def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> int | None:
-    """Refuse a file of which a part did not come, which a proxy between may hide; return how many rows it has."""
+    """Raise if part of a file is missing, which a proxy may hide; return its number of rows."""
     file.flush()
     file.seek(0)
     if request.form == ZIP:

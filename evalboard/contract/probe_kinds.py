@@ -1,4 +1,4 @@
-"""The kinds of probes, for whoever names one: docs/probes.md says what each asks of an endpoint."""
+"""The kinds of probes (docs/probes.md explains each)."""
 
 from enum import StrEnum
 

@@ -110,7 +110,7 @@ class HistoryRow(Contract):
 
     @property
     def points(self) -> tuple[float, ...]:
-        """Those of its repeats of draws, over the cases that this bucket served."""
+        """Return the scores of its repeats of samples, over the cases of this bucket."""
         return self.repeats
 
     @property
@@ -124,6 +124,6 @@ class HistoryRow(Contract):
 
 
 class BucketHistory(BucketOfHistory):
-    """A bucket with its runs, oldest first; buckets are never joined. For pages alone."""
+    """A bucket with its runs, oldest first; buckets are never merged. For pages only."""
 
     runs: tuple[HistoryRow, ...]

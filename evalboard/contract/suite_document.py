@@ -17,7 +17,7 @@ from evalboard.contract.suite_limits import (
 Slug = Annotated[str, says(pattern="^[a-z0-9][a-z0-9_-]{0,79}$")]
 Title = Annotated[str, says(minLength=1, maxLength=MAX_TITLE_CHARS)]
 Texts = tuple[str, ...]
-ScorerIn = Annotated[dict[str, Any], says(description="`kind`, and what that kind takes: docs/suites.md")]
+ScorerIn = Annotated[dict[str, Any], says(description="`kind`, and its options (docs/suites.md)")]
 
 
 class MessageIn(Contract):

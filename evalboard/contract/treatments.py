@@ -1,4 +1,4 @@
-"""What a release may judge, for whoever names it: docs/verdict.md says what each forbids."""
+"""What a release may judge (docs/verdict.md says what each forbids)."""
 
 # A model, both sides being served alike; what serves one and the same model; or both together, as a hosted model is
 # bought.

@@ -204,6 +204,11 @@ class LogComparison:
         return [None if pk is None else self.store.words.read(pk) for pk in ids]
 
     @property
+    def case_parts(self) -> NDArray[np.uint8]:
+        """The place in CASE_PARTS of each case, NO_PART where it has no pair of answers."""
+        return self._comparing.matched.case_parts
+
+    @property
     def has_tokens(self) -> bool:
         """Whether answers of both sides have tokens."""
         return all(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.urls import reverse
 
+from evalboard.compared.pair_layout import trace_of
 from evalboard.contract import pair as contract
 from evalboard.contract.call import CallFacts
 from evalboard.contract.compare import SIDES
@@ -14,7 +15,7 @@ from evalboard.core.compare import Beside, Continuation, Divergence, Ids, find_c
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import TokenTrace
 from evalboard.wording.cause import explain_leak
-from runs.compare.read_pair_records import Half, response_traces, trace_of
+from runs.compare.read_pair_records import Half, response_traces
 from runs.models import Case, ResponseRecord, Shard
 
 MAX_BESIDE = 500  # responses; beside one long call to a server of others there may have been more

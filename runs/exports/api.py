@@ -19,7 +19,7 @@ from runs.run import api as api_run
 
 
 class JsonLinesRenderer(BaseRenderer):
-    """One JSON object a line, as it is."""
+    """JSON Lines, passed through unchanged."""
 
     media_type = JsonLinesParser.media_type
     format = "jsonl"

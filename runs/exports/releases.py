@@ -1,4 +1,4 @@
-"""A release as one file: its verdict, what that is judged by, who signed it, and what its worst cases answered."""
+"""Export a release as one file: verdict, evidence, sign-offs, and the answers of its worst cases."""
 
 from collections.abc import Iterator
 from typing import Any

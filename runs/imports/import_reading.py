@@ -1,4 +1,4 @@
-"""Logs are read in a process of their own, under limits: whatever a file does to its reader, pages are served."""
+"""Parse logs in a separate process with limits, so that no file can affect the server."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ _imports = threading.BoundedSemaphore(MAX_IMPORTS)
 
 
 class SenderLeft(EvalboardError):
-    """Nobody waits for the answer, which the web server's log alone will have."""
+    """The sender has disconnected. Only the web server's log gets this answer."""
 
     code = "sender_left"
     title = "Whoever sent the log has left"
@@ -57,7 +57,7 @@ def read(
     scale: str,
     is_wanted: Callable[[], bool],
 ) -> tuple[str, list[LoggedRun]]:
-    """Return the format and the runs of a log, as `formats.read_logs` does, read in a process that ends with this call.
+    """Parse a log in a process of its own; return the format and the runs, like `formats.read_logs`.
 
     Raises InvalidInput as that does, and at `files` where reading breaks a limit or its process fails; SenderLeft once
     `is_wanted` says no.

@@ -1,4 +1,4 @@
-"""A baseline held against a candidate: what was computed, and of the pairs only those that differ."""
+"""Comparisons of a baseline and a candidate: the results, and only those pairs that differ."""
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -55,7 +55,7 @@ class ComparisonRecord(models.Model):
 
 
 class DivergenceRecord(models.Model):
-    """How one pair of responses of a comparison parted; `evidence` is what its cause rests on."""
+    """How one pair of responses diverged; `evidence` supports its cause."""
 
     # The constraint below begins with it, and serves as its index.
     comparison = models.ForeignKey(
@@ -99,9 +99,7 @@ class DivergenceRecord(models.Model):
 
 
 class ListedFrame(models.Model):
-    """Some cases of a comparison in a row, in the order of the list of all of them, the first of them at the place
-    `first`: `compare.case_lists` has the bytes.
-    """
+    """A range of a comparison's cases in list order, from place `first` (`compare.case_lists`)."""
 
     comparison = models.ForeignKey(
         ComparisonRecord, on_delete=models.CASCADE, related_name="listed_frames", db_index=False

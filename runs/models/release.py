@@ -8,7 +8,7 @@ from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, ST
 
 
 class ReleaseRecord(models.Model):
-    """What the ship/no-ship page shows. `verdict` is the one on the present inputs; earlier ones stay beside it."""
+    """A release. `verdict` is the one on the present inputs; earlier ones stay stored too."""
 
     class Treatment(models.TextChoices):
         MODEL = MODEL_TREATMENT, "the model: both sides must be served alike"
@@ -64,7 +64,7 @@ class GateRecord(models.Model):
 
 
 class Verdict(models.Model):
-    """What the rules said on one state of a release's inputs; never changed. `document`: core.release's own shape."""
+    """The verdict on one state of a release's inputs; never changed. document: as core.release makes it."""
 
     class Word(models.TextChoices):
         SHIP = "ship"
@@ -88,7 +88,7 @@ class Verdict(models.Model):
 
 
 class SignOffRecord(models.Model):
-    """A person's decision on a verdict. Append-only: triggers of the database refuse any change (see the migrations).
+    """A person's decision on a verdict. Append-only: database triggers refuse any change.
 
     `digest` covers the row and the digest of the row before it, so that an export shows a change made past the trigger.
     """
@@ -132,7 +132,7 @@ class SignOffRecord(models.Model):
 
 
 class Settling(models.Model):
-    """Further repeats on both sides up to a look, asked for from a release within a budget that a person confirmed.
+    """Further repeats on both sides up to a checkpoint, requested from a release with a confirmed budget.
 
     `plan`: a list of {"run", "n_before", "n_more"}, each run once.
     """

@@ -1,5 +1,4 @@
-"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history, which
-addresses its machines may be sent to, and what is said while the database is away."""
+"""The lowest slice: SQL helpers, packed columns, trace blocks, run history, addresses, outages."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now

@@ -85,6 +85,13 @@ def test_every_command_in_a_sentence_has_these_options() -> None:
     assert not {each: problem for each, problem in problems.items() if problem and not left_out.match(problem)}
 
 
+def test_the_comparison_of_the_readme_says_what_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    [line] = [line for page, line in written(pattern=TYPED, fenced=True) if page == "README.md" and "diff " in line]
+    with pytest.raises(SystemExit, match="0"):
+        main(shlex.split(line))
+    assert "Another backend answered" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("line", ["no-such-command", "run sample --no-such-option", "compare 1", "run sample --wait=3"])
 def test_a_command_that_would_not_run_is_noticed(line: str) -> None:
     assert find_problem(line)

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from evalboard.compared.pair_layout import WINDOW
 from evalboard.contract.base import Contract
+from evalboard.contract.pair import TracePair
 from evalboard.core.archive import RunArchive
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
@@ -29,8 +31,9 @@ from evalboard.importers.records import (
 from evalboard.logged.archived import add_archive
 from evalboard.logged.comparing import LogComparison
 from evalboard.logged.memory import LogStore
+from evalboard.logged.shown import show_log_pair
 from runs import exports
-from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of
+from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of, trace_pair
 from runs.imports import imports
 from runs.models import ImportRecord, RunRecord
 from runs.tour import load_tour
@@ -40,6 +43,21 @@ from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
 
+# Of a pair side by side, what its answers tell; the rest is provenance, of which a log has none.
+SIDE_BY_SIDE = (
+    "case",
+    "cause",
+    "numeric",
+    "n_positions",
+    "at",
+    "positions",
+    "parts_at",
+    "shorter",
+    "last_at",
+    "earlier",
+)
+SIDE_BY_SIDE += ("later", "points", "n_points", "shown_points", "n_within_noise", "gap_range", "drift_onset")
+SIDE_BY_SIDE += ("flip_position", "margin_baseline", "text_position", "is_approximate", "target")
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SAMPLES = {
     "inspect": (["inspect/fp32_baseline.eval"], ["inspect/bf16_candidate.eval"]),
@@ -76,7 +94,12 @@ def both_ways(ours: LoggedRun, theirs: LoggedRun) -> tuple[list[Any], list[Any]]
         store, *(store.add(each, source=_source(place)) for place, each in enumerate((ours, theirs))), at=NOW
     )
     alone = [made.comparison, *made.write_pairs(made.pairs)]
-    return [_plain(each) for each in (report_of(row), *pairs)], [_plain(each) for each in alone]
+    shown: list[Contract] = []
+    if made.pairs:  # the gravest, laid side by side
+        repeats, (first, *_) = (pairs[0].repeat_baseline, pairs[0].repeat_candidate), made.pairs
+        shown = [trace_pair(runs[0].pk, runs[1].pk, case_id=pairs[0].case, repeats=repeats)]
+        alone.append(show_log_pair(made, first, made.write_pairs([first])[0], around=WINDOW))
+    return [_plain(each) for each in (report_of(row), *pairs, *shown)], [_plain(each) for each in alone]
 
 
 def archived_ways(*runs: RunRecord) -> tuple[list[Any], list[Any]]:
@@ -110,7 +133,10 @@ def _stored(logged: LoggedRun, place: int) -> RunRecord:
 
 def _plain(value: Contract) -> str:
     """JSON, without what only an installation has; what is for pages alone as well."""
-    return json.dumps(_strip(value.to_stored()), default=str, sort_keys=True)  # PostgreSQL keeps no order
+    stored = value.to_stored()
+    if isinstance(value, TracePair):
+        stored = {name: stored[name] for name in SIDE_BY_SIDE}
+    return json.dumps(_strip(stored), default=str, sort_keys=True)  # PostgreSQL keeps no order
 
 
 def _strip(value: Any) -> Any:
