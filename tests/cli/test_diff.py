@@ -243,14 +243,6 @@ def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tm
     assert call(capsys, first, "--fail-on", "flip")[0] == WRONG_USE
 
 
-def test_the_readme_shows_what_its_example_prints(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    [command] = re.findall("^evalboard diff (.*)$", Path("README.md").read_text(), re.MULTILINE)
-    assert f"```\n{call(capsys, command)[1]}```\n" in Path("README.md").read_text()
-
-
 def test_a_side_without_a_score_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ours, theirs = chat(tmp_path, "a.jsonl", "yes", "no"), tmp_path / "b.jsonl"
     other = Path(chat(tmp_path, "c.jsonl", "yes", "no", prints="fp_2")).read_text().splitlines()
