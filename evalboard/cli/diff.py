@@ -13,7 +13,9 @@ from typer.core import TyperCommand
 from evalboard.cli import diff_limits
 from evalboard.cli.errors import CommandError
 from evalboard.cli.output import decide
+from evalboard.cli.release import PairedBy, check_pairing, check_treatment
 from evalboard.client.errors import WrongUse
+from evalboard.contract.treatments import AUTO, BY_INPUT
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
@@ -39,6 +41,11 @@ def diff(
     scale: Annotated[str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10.")] = "",
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
     fail_on: diff_limits.FailOn = "",
+    treatment: Annotated[
+        str,
+        typer.Option(help="What is judged: auto, model, stack, service or prompt. auto takes what alone differs."),
+    ] = AUTO,
+    pair_by: PairedBy = BY_INPUT,
     limit: Annotated[
         int | None, typer.Option(min=0, show_default="10; 5 in Markdown", help="How many cases to print.")
     ] = None,
@@ -53,6 +60,8 @@ def diff(
 
     if as_json + as_markdown + bool(case) > 1:
         raise WrongUse("--json, --markdown and --case each print another form: give one of them.")
+    check_treatment(treatment, AUTO)
+    check_pairing(pair_by)
     sides = _split(logs)
     limits = diff_limits.parse_limits(fail_on, diff_limits.OF_LOGS)
     reached: tuple[list[str], list[str]] = [], []
@@ -63,7 +72,9 @@ def diff(
                     raise WrongUse("--case and --fail-on compare two logs, and one was given.")
                 text = _split_log(paths[0][0], addresses, log_format, scale, as_json=as_json, as_markdown=as_markdown)
             else:
-                names, made = _compare(paths, addresses, log_format=log_format, scale=scale)
+                names, made = _compare(
+                    paths, addresses, log_format=log_format, scale=scale, treatment=treatment, pair_by=pair_by
+                )
                 judge = diff_limits.judge_comparison(made.comparison, lambda: made.mean_kl)
                 reached = diff_limits.find_reached(limits, judge)
                 if as_json:
@@ -119,7 +130,13 @@ def _fetch(sides: Sequence[Sequence[str]]) -> Iterator[tuple[list[list[Path]], d
 
 
 def _compare(
-    sides: Sequence[Sequence[Path]], addresses: Mapping[str, str], *, log_format: str, scale: str
+    sides: Sequence[Sequence[Path]],
+    addresses: Mapping[str, str],
+    *,
+    log_format: str,
+    scale: str,
+    treatment: str,
+    pair_by: str,
 ) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
@@ -135,7 +152,7 @@ def _compare(
     with without_garbage_search():
         named = read_sides([sides[at] for at in order], log_format=log_format, scale=scale)
         runs = {at: (each.name, each.add_to(store)) for at, each in zip(order, named, strict=True)}
-        made = LogComparison(store, runs[0][1], runs[1][1], at=now)
+        made = LogComparison(store, runs[0][1], runs[1][1], at=now, treatment=treatment, pair_by=pair_by)
         _ = made.comparison
     return [addresses.get(runs[at][0], runs[at][0]) for at in range(2)], made
 

@@ -125,6 +125,8 @@ def _find_lack(comparison: "Comparison", name: str, value: str) -> str:
     """Return why nobody can tell whether a limit is reached that was not seen to be; "" where somebody can."""
     counts, judged = comparison.counts, comparison.computation
     sides = comparison.sides.baseline, comparison.sides.candidate
+    if name in ("flip", "shift") and comparison.prompts is not None:
+        return "answers to different prompts are not compared by their tokens"
     if name == "cause" and value in comparison.unseen:
         return f"what shows {value} is not known of both sides"
     if name == "flip" and counts.untraced == counts.n_pairs:

@@ -21,6 +21,7 @@ from evalboard.cli.summary import (
     visible,
 )
 from evalboard.client.errors import WrongUse
+from evalboard.contract.compare import SIDES
 from evalboard.core.compare import cut_pair, cut_texts
 from evalboard.wording.numbers import counted, fixed, nats, percent, points, score_range
 
@@ -101,13 +102,13 @@ def _render_hunk(made: "LogComparison", worst: "Sequence[WorstCase]") -> str:
 
 def render_case(made: "LogComparison", case_id: str) -> str:
     """Return one case: the prompt, the cause, and both answers token by token around where they part."""
-    ours, theirs = ({case.id: case for case in run.suite_version.cases} for run in (made.baseline, made.candidate))
-    if case_id not in ours and case_id not in theirs:
-        raise WrongUse(f"No case is called {case_id}. The first is {next(iter(ours))}.")
-    if case_id not in ours or case_id not in theirs:
-        return f"{case_id}: only {'B' if case_id in theirs else 'A'} has this case."
-    index = ours[case_id].index
-    if index not in made.cases[0]:
+    index, only = made.find_case(case_id)
+    cases = made.baseline.suite_version.cases
+    if only:
+        return f"{case_id}: only {LETTERS[SIDES.index(only)]} has this case."
+    if index is None and not any(case.id == case_id for case in cases):
+        raise WrongUse(f"No case is called {case_id}. The first is {cases[0].id}.")
+    if index is None:
         return f"{case_id}: its prompt or its target is another one on the other side, so it is no pair."
     worst = next((each for each in made.list_worst() if each.pair.flip.case_index == index), None)
     if worst is None:

@@ -51,6 +51,7 @@ SAMPLING = {
 _VENDOR = re.compile(
     r"\A(?:anthropic/(?=claude)|openai/(?=gpt-(?!oss)|chatgpt-|o[1-9])|(?:google|gemini|vertex_ai)/(?=gemini-))"
 )
+MAX_INPUT_CHARS = 2_000
 MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
 COPIES = "{n} came again with the id of an earlier response: copies of one answer, kept once and counted as no repeat."
 
@@ -60,10 +61,10 @@ class LoggedCall:
     """One request with its answers, as a reader found it.
 
     `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
-    `index` is the tool's number of the case, `target` what its answer is compared with. `responses` carry no case and
-    repeat yet. `place` is the file and line, for messages. `is_completion` says that the prompt was sent as it is, to
-    `/v1/completions`. `suite` is what the log calls the cases, and `n_cases` how many there were to be. `left_out` are
-    settings that were not sent, because the server refuses them.
+    `index` is the tool's number of the case, `target` what its answer is compared with, `input` as `LoggedCase` has
+    it. `responses` carry no case and repeat yet. `place` is the file and line, for messages. `is_completion` says that
+    the prompt was sent as it is, to `/v1/completions`. `suite` is what the log calls the cases, and `n_cases` how many
+    there were to be. `left_out` are settings that were not sent, because the server refuses them.
     """
 
     place: str
@@ -83,6 +84,7 @@ class LoggedCall:
     suite: str = ""
     n_cases: int | None = None
     left_out: tuple[str, ...] = ()
+    input: str = ""
 
     @property
     def is_answered(self) -> bool:
@@ -193,6 +195,25 @@ def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     if problem:
         raise InvalidInput(f"{problem[0]} {problem[1]}")
     return messages
+
+
+def read_input(given: Any, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what of a prompt a log names as the case's own, "" where that is the last user message, or nothing.
+
+    Of a mapping with one value it is the value, so that a template of one variable has the same input as none. What is
+    no text, or a long one, is told by its digest.
+    """
+    if isinstance(given, Mapping) and len(given) == 1:
+        [given] = given.values()
+    by_user = (message.get("content") for message in reversed(messages) if message.get("role") == "user")
+    if given in (None, "", [], {}) or given == next(by_user, None):
+        return ""
+    if isinstance(given, str) and len(given) <= MAX_INPUT_CHARS and not any(storage_problems(given, "input")):
+        return given
+    try:
+        return f"sha256 {digest_json(given)}"
+    except ValueError:  # it holds a number that is none
+        return ""
 
 
 def prompt_id(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -395,7 +416,12 @@ def _cases(calls: Sequence[LoggedCall]) -> tuple[LoggedCase, ...]:
             index = call.index if case is None else case.index
             target = call.target if case is None or case.target is None else case.target
             cases[call.case_id] = LoggedCase(
-                id=call.case_id, messages=call.messages, target=target, index=index, tools=call.tools
+                id=call.case_id,
+                messages=call.messages,
+                target=target,
+                index=index,
+                tools=call.tools,
+                input=call.input,
             )
         elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
             raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")

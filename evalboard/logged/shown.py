@@ -135,6 +135,9 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
         leak=None,
         at_flip=(),
         at_flip_text="",
+        changed=made.list_prompt_changes(pair.flip.case_index),
+        treatment=made.terms.treatment,
+        pair_by=made.terms.pair_by,
         messages=tuple(map(_cut_message, case.messages)),
         target=case.target,
         prompts=PairPrompts(
@@ -156,9 +159,9 @@ def list_facts(made: LogComparison) -> list[Moved]:
     settings: dict[str, list[str | None]] = {
         "model": [side.model or None for side in sides],
         "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
-        "tool": [run.logged.tool or None for run in runs],
-        "settings": [_name_settings(run.logged.sampling) for run in runs],
-        "scorer": [", ".join(run.logged.scorers) or None for run in runs],
+        "tool": [run.tool or None for run in runs],
+        "settings": [_name_settings(run.sampling) for run in runs],
+        "scorer": [", ".join(run.scorers) or None for run in runs],
         "repeats": [str(len(side.repeats)) for side in sides],
         "tokens, logprobs": [_count_tokens(run) for run in runs],
     }
@@ -241,9 +244,9 @@ def _write_side(
         fingerprint=bucket.fingerprint.digest if bucket else None,
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=len(run.repeats),
-        model=bucket.model.name if bucket else run.logged.model,
+        model=bucket.model.name if bucket else run.model_name,
         is_vouched=True,
-        is_logged=True,
+        is_logged=run.is_log,
     )
 
 

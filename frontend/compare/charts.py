@@ -152,14 +152,14 @@ def _list_url(report: Comparison, cause: str) -> str:
     if report.sides.baseline.scorer != report.sides.candidate.scorer:
         return ""
     filters = {"cause": cause, "changed": "yes"}
-    return comparison_url(*report.run_ids, repeats=report.repeats, filters=filters)
+    return comparison_url(*report.run_ids, repeats=report.repeats, filters=filters, terms=report.terms)
 
 
 def _cases_url(report: Comparison, outcome: str) -> str:
     """Return a list of cases; "" where several buckets served a side, as no case is judged as a whole then."""
     if report.outcomes is None:
         return ""
-    return comparison_url(*report.run_ids, repeats=report.repeats, filters={"outcome": outcome})
+    return comparison_url(*report.run_ids, repeats=report.repeats, filters={"outcome": outcome}, terms=report.terms)
 
 
 def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from evalboard.contract.parts import name_version
 from evalboard.contract.release import ALL_CASES, CASES, Release
 from evalboard.contract.run import RunRow
+from evalboard.contract.treatments import PROMPT_TREATMENT
 from evalboard.core.errors import EvalboardError
 from evalboard.core.suite import DEFAULT_POLICY, SAMPLED_POLICY, parse_policy
 from frontend.release import words as release_words
@@ -89,6 +90,7 @@ TREATMENTS = {
     "or batch-invariant; what differs between the stacks is what is judged.",
     "service": "hosted models, or model and engine changed together: what answers under each name. "
     "Nobody can then say whether the model or the stack made a difference.",
+    "prompt": "a system prompt or a template. One model, served alike, on cases with equal inputs and targets.",
 }
 
 
@@ -101,10 +103,20 @@ class ReleaseForm(PlainForm):
         help_text="How large a drop is tolerated, and what counts as settled.",
     )
     treatment = forms.ChoiceField(
-        choices=[("model", "The model"), ("stack", "The serving stack"), ("service", "The service")],
+        choices=[
+            ("model", "The model"),
+            ("stack", "The serving stack"),
+            ("service", "The service"),
+            ("prompt", "The prompt"),
+        ],
         initial="model",
         widget=forms.RadioSelect,
         label="What is judged",
+    )
+    pair_by_id = forms.BooleanField(
+        required=False,
+        label="Pair cases by id",
+        help_text="Where a prompt is judged and inputs cannot be shown to be equal. The release says so.",
     )
     nothing_caches = forms.BooleanField(
         required=False,
@@ -132,6 +144,12 @@ class ReleaseForm(PlainForm):
         for name, means in self._means.items():
             field = self[name]
             yield field, [(choice, str(choice.choice_label), means[str(choice.data["value"])]) for choice in field]
+
+    def clean(self) -> dict[str, Any] | None:
+        fields = super().clean()
+        if self.cleaned_data.get("pair_by_id") and self.cleaned_data.get("treatment") != PROMPT_TREATMENT:
+            self.add_error("pair_by_id", "Cases are paired by id where the prompt is judged: choose the prompt above.")
+        return fields
 
     def clean_labels(self) -> dict[str, str]:
         return parse_labels(self.cleaned_data["labels"])

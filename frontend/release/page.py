@@ -15,6 +15,7 @@ from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from evalboard.wording.release_verdict import claim
 from evalboard.wording.run import without_odd_ones
+from frontend.compare.pair_address import comparison_url
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
@@ -40,6 +41,10 @@ class GateLine:
     strip: release_ruler.ReleaseStrip | None
     ruler: release_ruler.RowRuler | None
     is_apart: bool
+
+    @property
+    def compare_url(self) -> str:
+        return comparison_url(*self.gate.run_ids, terms=self.gate.terms)
 
     @property
     def tone(self) -> str:
@@ -158,7 +163,8 @@ def context(
         "notes": notes(report),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
-        "treatment": words.describe_treatment(report.treatment),
+        "compare_url": comparison_url(*gate.run_ids, terms=gate.terms),
+        "treatment": words.describe_treatment(report.terms),
         "story": words.story(report, changes),
         "sign_offs": tuple(
             (line, words.describe_void(line, report, changes) if line.void else "") for line in report.signoffs

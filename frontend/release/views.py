@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, Release
 from evalboard.contract.run import RunRow
+from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.errors import EvalboardError, NotFound
 from frontend.compare import charts
 from frontend.release import forms, ruler, words
@@ -173,7 +174,9 @@ def compared(gate: Gate, decided: Decided | None = None) -> tuple[Comparison | N
     """Return the comparison behind the ledger; None, and why, where the two runs have none."""
     try:
         if decided is None:
-            row = compare(baseline=gate.baseline.run_id, candidate=gate.candidate.run_id)
+            baseline, candidate = gate.run_ids
+            terms = gate.terms
+            row = compare(baseline=baseline, candidate=candidate, treatment=terms.treatment, pair_by=terms.pair_by)
         else:
             row = compare_gate(decided, gate.position)
     except EvalboardError as problem:
@@ -210,7 +213,11 @@ def new_release(request: HttpRequest) -> HttpResponse:
     policies = read.policy_rows()
     if request.method != "POST":
         rows = _prefilled(request, runs)
-        initial = {name: request.GET[name] for name in ("policy", "treatment", "nothing_caches") if name in request.GET}
+        initial = {
+            name: request.GET[name]
+            for name in ("policy", "treatment", "pair_by_id", "nothing_caches")
+            if name in request.GET
+        }
         initial["labels"] = _labels(runs, _numbers(query, "candidate"))
         form = ReleaseForm(initial=initial, policies=policies)
         return _form_page(request, form, rows, runs)
@@ -229,6 +236,7 @@ def new_release(request: HttpRequest) -> HttpResponse:
                 gates=[gate for _, gate in chosen],
                 policy=form.cleaned_data["policy"] or None,
                 treatment=form.cleaned_data["treatment"],
+                pair_by=BY_ID if form.cleaned_data["pair_by_id"] else BY_INPUT,
                 nothing_caches=form.cleaned_data["nothing_caches"],
                 labels=form.cleaned_data["labels"],
                 user=request.user,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from evalboard.contract.release import Gate, PolicyOfRelease, Release, SignOff, StoryLine
 from evalboard.contract.run import EventOfRun
+from evalboard.contract.treatments import BY_ID, Terms
 from evalboard.core.suite import PolicySettings
 from frontend.compare.pair_address import comparison_url
 from frontend.templatetags.numbers import points
@@ -28,7 +29,9 @@ TREATMENTS = {
     "model": "the model; both sides must be served alike",
     "stack": "the serving stack, on one model",
     "service": "the service: model and stack together",
+    "prompt": "the prompt; cases are paired by their input",
 }
+PAIRED_BY_ID = "the prompt; cases are paired by their id, as a person chose"
 
 
 def describe_plate(gate: Gate) -> str:
@@ -74,7 +77,7 @@ def outcome_links(gate: Gate) -> tuple[OutcomeLink, ...]:
 def describe_outcome(gate: Gate, outcome: str) -> str:
     """Return the address of the gate's cases with an outcome, by the repeats that were judged."""
     query = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
-    return f"{comparison_url(gate.baseline.run_id, gate.candidate.run_id, filters=query)}#cases"
+    return f"{comparison_url(*gate.run_ids, filters=query, terms=gate.terms)}#cases"
 
 
 def describe_policy(settings: PolicySettings) -> str:
@@ -139,5 +142,5 @@ def _run_lines(changes: Changes) -> list[StoryLine]:
     return [StoryLine(at=event.at, code=event.code, text=f"run {run_id}: {event.text}") for run_id, event in changes]
 
 
-def describe_treatment(treatment: str) -> str:
-    return TREATMENTS[treatment]
+def describe_treatment(terms: Terms) -> str:
+    return PAIRED_BY_ID if terms.pair_by == BY_ID else TREATMENTS[terms.treatment]

@@ -63,7 +63,7 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     if not n:
         return None
     look = _look(gate)
-    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look)
+    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look, terms=comparison.terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
     return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome))
@@ -86,7 +86,9 @@ def _title(gate: Gate, outcome: str, n_shown: int, n: int) -> str:
 def _line(gate: Gate, shown: ShownCase, filters: dict[str, str]) -> WorstLine:
     runs, case, pair = (gate.baseline.run_id, gate.candidate.run_id), shown.outcome.case, shown.outcome.pair
     if pair is None:
-        return WorstLine(shown.outcome, pair_url(*runs, case, repeats=(1, 1), filters=filters), "", None, "")
-    url = pair_url(*runs, case, repeats=pair.repeats, at=pair.at, filters=filters)
+        return WorstLine(
+            shown.outcome, pair_url(*runs, case, repeats=(1, 1), filters=filters, terms=gate.terms), "", None, ""
+        )
+    url = pair_url(*runs, case, repeats=pair.repeats, at=pair.at, filters=filters, terms=gate.terms)
     here = "" if shown.n_alike == shown.n_pairs else f"{shown.n_alike} of {shown.n_pairs} here"
     return WorstLine(shown.outcome, url, pair.numeric or pair.cause, shown.excerpt, here)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.base import Page
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
-from evalboard.contract.treatments import MODEL_TREATMENT, TREATMENTS
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
 from runs.access import READ, RUN, SIGN, credential
 from runs.api import pages, query, wire
 from runs.api.access import resource
@@ -44,6 +44,7 @@ class ReleaseIn(Strict):
     gates = serializers.ListField(child=GateIn(), required=False, allow_empty=False, max_length=MAX_GATES)
     policy = Text(required=False)
     treatment = serializers.ChoiceField(TREATMENTS, default=MODEL_TREATMENT)
+    pair_by = serializers.ChoiceField(PAIRINGS, default=BY_INPUT)
     nothing_caches = Flag(required=False)
     labels = Object(required=False)
 

@@ -61,9 +61,12 @@ def release_report(
         stored,
         _expired(stored, decided),
         document.get("gates", ()),
-        read_computations([(gate.baseline_run_id, gate.candidate_run_id) for gate in stored]),
+        {}
+        if release.terms.is_prompt
+        else read_computations([(gate.baseline_run_id, gate.candidate_run_id) for gate in stored]),
         tolerance=policy.settings["tolerance_points"],
         word=word,
+        terms=release.terms,
     )
     sign_offs = list(SignOffRecord.objects.filter(release=release).order_by("id"))
     settlings = list(Settling.objects.filter(release=release).select_related("asked_by").order_by("id"))
@@ -78,6 +81,7 @@ def release_report(
         gates=gates,
         policy=_policy(policy),
         treatment=release.treatment,
+        pair_by=release.pair_by,
         input_digest=verdict.input_digest if verdict else None,
         candidates_tried=_candidates_tried(release_id, gates[headline]),
         settle=plans.whole,

@@ -7,6 +7,7 @@ from typing import Any
 
 from evalboard.contract import release as contract
 from evalboard.contract.compare import Computation
+from evalboard.contract.treatments import Terms
 from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
@@ -42,12 +43,13 @@ def read_gates(
     *,
     tolerance: float,
     word: str | None,
+    terms: Terms,
 ) -> tuple[contract.Gate, ...]:
     """Return the gates in the order asked for.
 
     expired: the ids of those whose baseline has. documents: of the verdict, by position; of a gate that it has none of
     there is who stands in it, and the policy's tolerance. computations: by the ids of both runs, where known. word: the
-    release's verdict.
+    release's verdict; terms: on which its runs are compared.
     """
     repeats = _count_repeats(gates)
     return tuple(
@@ -58,6 +60,7 @@ def read_gates(
             computations.get((gate.baseline_run_id, gate.candidate_run_id)),
             is_expired=gate.pk in expired,
             word=word,
+            terms=terms,
         )
         for place, gate in enumerate(gates)
     )
@@ -97,6 +100,7 @@ def _gate(
     *,
     is_expired: bool,
     word: str | None,
+    terms: Terms,
 ) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
     runs = (gate.baseline_run, gate.candidate_run)
@@ -107,6 +111,8 @@ def _gate(
         suite_digest=version.digest,
         tier=gate.tier,
         position=gate.position,
+        treatment=terms.treatment,
+        pair_by=terms.pair_by,
         order=order,
         is_in_turn=is_in_turn(order) if order else False if ran_apart(runs) else None,
         computation=computation,

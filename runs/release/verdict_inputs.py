@@ -15,7 +15,7 @@ from django.db.models import Count, Q
 from numpy.typing import NDArray
 
 from evalboard.contract.draws import Draws
-from evalboard.contract.treatments import MODEL_TREATMENT
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT
 from evalboard.core import digest
 from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine
 from evalboard.core.stats import EarlierNoise
@@ -93,6 +93,7 @@ class ReleaseInputs:
                 "method": rules,
                 "policy": {"slug": policy.slug, "version": policy.version, "digest": policy.digest},
                 "treatment": self.release.treatment,
+                **({"pair_by": self.release.pair_by} if self.release.pair_by != BY_INPUT else {}),
                 **({"nothing_caches": True} if self.release.nothing_caches else {}),
                 "gates": [
                     {
@@ -129,7 +130,9 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
 
     Raises Conflict if a run has no ended repeat, InvalidInput if two runs are of two suites.
     """
-    keys = comparison_inputs.find_pairs([(gate.baseline_run, gate.candidate_run) for gate in gates])
+    keys = comparison_inputs.find_pairs(
+        [(gate.baseline_run, gate.candidate_run) for gate in gates], terms=release.terms
+    )
     facts = _Facts({repeat for *sides, _ in keys for key in sides for repeat in key.repeat_ids})
     expired, targeted, canaries = expiry.expired(gates), find_targeted(gates), find_canaries(gates)
     first_look = parse_policy(release.policy.settings).looks[0]
@@ -153,7 +156,7 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
 
 def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, ...]) -> GateEvidence:
     """Return a gate's evidence, reading its columns. Raises InvalidInput if no case is shared."""
-    inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key)
+    inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key, release.terms)
     sides = (("baseline", inputs.baseline), ("candidate", inputs.candidate))
     version = gate.baseline.run.suite_version_id
     loads = read_loads(gate.gate, gate.baseline.judged_ids, gate.candidate.judged_ids)
@@ -192,6 +195,7 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
         setup_baseline=inputs.baseline.setup,
         setup_candidate=inputs.candidate.setup,
         treatment=release.treatment,
+        prompts=None if inputs.prompts is None else inputs.prompts.counts,
         computation=_judge_computation(inputs, release.treatment),
         expired=None if gate.expired is None else _expired_facts(gate.baseline, gate.expired),
         noisiest=None if noisiest is None else noisiest[judged],

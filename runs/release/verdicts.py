@@ -23,7 +23,7 @@ from runs.compare import comparisons
 from runs.models import ComparisonRecord, GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import verdict_inputs
 from runs.release.verdict_history import list_history_warnings
-from runs.release.verdict_inputs import ReleaseInputs
+from runs.release.verdict_inputs import GateInputs, ReleaseInputs
 from runs.store import require_row
 from runs.webhooks import news
 
@@ -46,9 +46,17 @@ def compare_gate(decided: Decided, position: int) -> ComparisonRecord:
     """Return a gate's comparison, making it if needed. Raises InvalidInput or Conflict."""
     if decided.inputs is None:
         gate = decided.gates[position]
-        return comparisons.compare(baseline=gate.baseline_run_id, candidate=gate.candidate_run_id)
+        treatment, pair_by = gate.release.terms
+        return comparisons.compare(
+            baseline=gate.baseline_run_id, candidate=gate.candidate_run_id, treatment=treatment, pair_by=pair_by
+        )
     each = decided.inputs.gates[position]
-    return comparisons.compare_sides(each.baseline.key, each.candidate.key, each.comparison_digest)
+    return _compare(each, decided.inputs.release)
+
+
+def _compare(each: GateInputs, release: ReleaseRecord) -> ComparisonRecord:
+    sides = each.baseline.key, each.candidate.key, each.comparison_digest
+    return comparisons.compare_sides(*sides, terms=release.terms)
 
 
 def decide_release(*, release_id: int) -> Verdict:
@@ -172,6 +180,6 @@ def _ask_for_ledgers(inputs: ReleaseInputs) -> None:
     for each in inputs.gates:
         gate = each.gate
         try:
-            comparisons.compare_sides(each.baseline.key, each.candidate.key, each.comparison_digest)
+            _compare(each, inputs.release)
         except EvalboardError as problem:
             logger.warning("Release %s has no ledger of gate %s: %s", gate.release_id, gate.position, problem.detail)

@@ -21,6 +21,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import (
+    LoggedCase,
     LoggedPosition,
     LoggedPositions,
     LoggedResponse,
@@ -84,15 +85,14 @@ def read(names: list[str]) -> list[LoggedRun]:
     return formats.read_logs([LogFile(Path(name).name, LOGS / name) for name in names])[1]
 
 
-def both_ways(ours: LoggedRun, theirs: LoggedRun) -> tuple[list[Any], list[Any]]:
+def both_ways(ours: LoggedRun, theirs: LoggedRun, **terms: str) -> tuple[list[Any], list[Any]]:
     """What the server and the memory say: the comparison, then each pair."""
     runs = [_stored(each, place) for place, each in enumerate((ours, theirs))]
-    row = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    row = compare(baseline=runs[0].pk, candidate=runs[1].pk, **terms)
     pairs = divergence_rows(row.pk, DivergenceFilter(), limit=10_000)
     store = LogStore(now=NOW)
-    made = LogComparison(
-        store, *(store.add(each, source=_source(place)) for place, each in enumerate((ours, theirs))), at=NOW
-    )
+    added = [store.add(each, source=_source(place)) for place, each in enumerate((ours, theirs))]
+    made = LogComparison(store, added[0], added[1], at=NOW, **terms)
     alone = [made.comparison, *made.write_pairs(made.pairs)]
     shown: list[Contract] = []
     if made.pairs:  # the gravest, laid side by side
@@ -281,6 +281,61 @@ MADE: dict[str, tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]] = {
 }
 
 
+def prompted(logged: LoggedRun, system: str, *, question: str = "Which {}?", own_input: bool = True) -> LoggedRun:
+    """The log with a system prompt, and with questions of this form about what the cases are called."""
+
+    def put(case: LoggedCase) -> LoggedCase:
+        asked = question.format(case.id)
+        messages = ({"role": "system", "content": system}, {"role": "user", "content": asked})
+        return replace(case, messages=messages, input=case.id if own_input else "")
+
+    return replace(logged, cases=tuple(map(put, logged.cases)))
+
+
+def mixed(logged: LoggedRun, system: str) -> LoggedRun:
+    """The log with another prompt: every other case has another input, one no partner, and one another target."""
+    other = prompted(logged, system)
+    cases = [replace(case, input="more") if place % 2 else case for place, case in enumerate(other.cases)]
+    cases[0], cases[2] = replace(cases[0], input="unlike any"), replace(cases[2], target="x")
+    return replace(other, cases=tuple(cases))
+
+
+PROMPTS: dict[str, tuple[Callable[[], LoggedRun], Callable[[], LoggedRun], dict[str, str]]] = {
+    "system prompt": (lambda: prompted(drawn(1), "Be short."), lambda: prompted(drawn(2), "Be long."), {}),
+    "template, by the last user message": (
+        lambda: prompted(drawn(1), "Be short.", own_input=False),
+        lambda: prompted(logs.without_tokens(drawn(2)), "Be long.", own_input=False),
+        {},
+    ),
+    "template around the input": (
+        lambda: prompted(drawn(1), "Be short.", question="{}"),
+        lambda: prompted(drawn(2), "Be short.", question="Say of {} what it is."),
+        {"treatment": "prompt"},
+    ),
+    "half of the inputs": (
+        lambda: prompted(drawn(1), "Be short."),
+        lambda: mixed(drawn(2), "Be long."),
+        {"treatment": "prompt"},
+    ),
+    "by id": (lambda: prompted(drawn(1), "Be short."), lambda: mixed(drawn(2), "Be long."), {"pair_by": "id"}),
+    "another model and stack": (
+        lambda: prompted(drawn(1), "Be short."),
+        lambda: prompted(edit(drawn(2, model="lab/paint-2b"), other_backend), "Be long."),
+        {"treatment": "prompt"},
+    ),
+    "no other prompt": (lambda: drawn(1), lambda: drawn(2), {"treatment": "prompt"}),
+    "an engine": (lambda: drawn(1), lambda: logs.served(drawn(2), logs.BFLOAT16), {"treatment": "stack"}),
+}
+
+
+@pytest.mark.parametrize("make", PROMPTS.values(), ids=PROMPTS)
+def test_prompts_are_compared_the_same(
+    make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun], dict[str, str]],
+) -> None:
+    server, memory = both_ways(make[0](), make[1](), **make[2])
+    assert memory == server
+
+
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_made_logs_come_to_the_same(make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]) -> None:
     server, memory = both_ways(*(each() for each in make))
@@ -334,7 +389,7 @@ def test_the_tour_comes_to_the_same() -> None:
 
 def test_without_a_case_in_common_both_refuse() -> None:
     other = replace(drawn(2), cases=tuple(logs.case(each, target="x") for each in CASES))
-    with pytest.raises(InvalidInput, match="is the same"):
+    with pytest.raises(InvalidInput, match="have the same input and another target"):
         both_ways(drawn(1), other)
     store = LogStore(now=NOW)
     made = LogComparison(store, store.add(drawn(1), source="1"), store.add(other, source="2"), at=NOW)
