@@ -202,16 +202,10 @@ class LogRepeat:
 
 @dataclass(slots=True, kw_only=True)
 class LogRun:
-    """A run of a log or an archive, with the attributes of a stored one.
-
-    sampling: as it was sent. scorers: their names, the main one first. vocabularies: by bucket.
-    """
+    """A run of a log or an archive, with the attributes of a stored one. vocabularies: by bucket."""
 
     pk: int
     model_name: str
-    tool: str
-    sampling: Mapping[str, Any]
-    scorers: Sequence[str]
     notes: Sequence[str]
     suite_version: LogVersion
     endpoint: str
@@ -307,9 +301,6 @@ class LogStore:
         run = LogRun(
             pk=len(self.runs) + 1,
             model_name=logged.model,
-            tool=logged.tool,
-            sampling=logged.sampling,
-            scorers=logged.scorers,
             notes=logged.notes,
             suite_version=placed.version,
             endpoint=self._endpoint_of(model),
