@@ -9,12 +9,13 @@ import typer
 from typer.core import TyperCommand
 
 from evalboard.cli import diff_limits
-from evalboard.cli.errors import CommandError
+from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
 from evalboard.cli.output import decide
 from evalboard.client.errors import WrongUse
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
+    from evalboard.logged.sources import BackendShare, NamedLog
 
 BETWEEN = "\0--"  # stands for the "--" between the logs of two sides, which the parser would take out
 SHOWN = 10
@@ -37,6 +38,9 @@ def diff(
     scale: Annotated[str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10.")] = "",
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
     fail_on: diff_limits.FailOn = "",
+    html: Annotated[
+        str, typer.Option(metavar="FILE", help="Write a report as one HTML file too, which opens without a network.")
+    ] = "",
     limit: Annotated[int, typer.Option(min=0, help="How many cases to print.")] = SHOWN,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")] = False,
     as_json: Annotated[
@@ -45,15 +49,20 @@ def diff(
 ) -> None:
     """Compare two logs without a server: the difference, its causes, and the cases that differ."""
     from evalboard.cli import diff_report
+    from evalboard.cli.report_file import ReportFile
     from evalboard.core.errors import InvalidInput
 
     sides = _split(logs)
     limits = diff_limits.parse_limits(fail_on, diff_limits.OF_LOGS)
+    file = ReportFile(html, sides, fail_on) if html else None
     try:
         if len(sides) == 1:
             if case or fail_on:
                 raise WrongUse("--case and --fail-on compare two logs, and one was given.")
-            text = _split_log(sides[0][0], log_format=log_format, scale=scale, as_json=as_json, as_markdown=as_markdown)
+            parts = _split_log(sides[0][0], log_format=log_format, scale=scale)
+            text = _write_parts(parts, as_json=as_json, as_markdown=as_markdown)
+            if file:
+                file.write_split(parts)
             decide()
             typer.echo(text)
             return
@@ -67,6 +76,8 @@ def diff(
         else:
             render = diff_report.render_markdown if as_markdown else diff_report.render_text
             text = render(made, names, limit)
+        if file:
+            file.write_comparison(made, names, _tell_ending(fail_on, *reached))
     except InvalidInput as problem:
         if log_format == "auto" and "format" in problem.fields:
             raise CommandError(problem.fields["format"]) from problem
@@ -115,13 +126,26 @@ def _to_json(made: "LogComparison") -> dict[str, Any]:
     return made.comparison.to_json() | {"cases": [pair.to_json() for pair in made.write_pairs(made.pairs)]}
 
 
-def _split_log(path: Path, *, log_format: str, scale: str, as_json: bool, as_markdown: bool) -> str:
+def _tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) -> str:
+    """Say for the report what the command exits with, and why."""
+    if reached or unknown:
+        return f"exit code {LIMIT_REACHED if reached else FAILED}: {'; '.join([*reached, *unknown])}"
+    return f"exit code 0: {f'no limit of --fail-on {fail_on} is reached' if fail_on else 'no limit was set'}"
+
+
+def _split_log(path: Path, *, log_format: str, scale: str) -> "list[tuple[NamedLog, list[BackendShare]]]":
+    from evalboard.logged.sources import read_log, split_by_backend
+
+    return [(log, split_by_backend(log.logged)) for log in read_log(path, log_format=log_format, scale=scale)]
+
+
+def _write_parts(
+    parts: "Sequence[tuple[NamedLog, Sequence[BackendShare]]]", *, as_json: bool, as_markdown: bool
+) -> str:
     from dataclasses import asdict
 
     from evalboard.cli import diff_report
-    from evalboard.logged.sources import read_log, split_by_backend
 
-    parts = [(log, split_by_backend(log.logged)) for log in read_log(path, log_format=log_format, scale=scale)]
     if as_json:
         rows = [
             {"suite": log.logged.slug, "tool": log.logged.tool, "parts": [asdict(part) for part in split]}

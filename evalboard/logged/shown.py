@@ -27,6 +27,7 @@ from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
 from evalboard.logged.memory import LogRun
+from evalboard.wording.manifest import render_field_name, render_sides
 
 MISSING = "missing"  # of a case without a pair of answers
 LISTS = (*CASE_OUTCOMES, *CASE_PARTS, MISSING)
@@ -164,10 +165,11 @@ def list_facts(made: LogComparison) -> list[Moved]:
     }
     facts = [Moved(field=name, baseline=ours, candidate=theirs) for name, (ours, theirs) in settings.items()]
     known = ("model", "source.system_fingerprint", "sampling")
-    return [
-        *(fact for fact in facts if not fact.is_unknown),
-        *(each for each in comparison.moved if not each.field.startswith(known)),
-    ]
+    others = [each.as_field for each in comparison.moved if not each.field.startswith(known)]
+    for field in others:
+        ours, theirs = render_sides(field)
+        facts.append(Moved(field=render_field_name(field.field), baseline=ours, candidate=theirs))
+    return [fact for fact in facts if not fact.is_unknown]
 
 
 def _name_settings(sampling: Mapping[str, Any]) -> str | None:
