@@ -1,4 +1,4 @@
-"""The static half of what a change must pass: lint, words, templates, types, imports, migrations, schemas, CI, images.
+"""Run all static checks: lint, words, templates, types, imports, migrations, schemas, CI, images.
 
 Started by `make check` in .venv. All checks run, as many at a time as there are cores; the exit status says whether all
 passed.

@@ -1,4 +1,4 @@
-"""A process as one of a team: it hears the doorbell through Celery, and looks by itself in between."""
+"""A worker process in a team: woken by the doorbell through Celery, and polling in between."""
 
 import logging
 import signal
@@ -52,7 +52,7 @@ def join(member: Runner) -> None:
 
 
 def schedule() -> None:
-    """Sweep at fixed times, and send what waits in the outbox, beside any other scheduler: two do no harm."""
+    """Sweep at fixed times and send the outbox. Several schedulers do no harm."""
     sender, reader = Sender(), SuiteReader()
     end_with_the_scheduler = die_with_parent(signal.SIGTERM)
 
@@ -78,7 +78,7 @@ def schedule() -> None:
 
 
 def _look(member: Runner) -> None:
-    """See to the worker's own affairs, and look for work that no ring told of."""
+    """Do the worker's own chores, and poll for work that no ring announced."""
     try:
         member.run_forever(look_seconds=settings.LOOK_SECONDS)
     finally:

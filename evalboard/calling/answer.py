@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from evalboard.calling.calls import Answered, EndpointRefused, FailedCall
+from evalboard.calling.calls import Answered, EndpointRefused, Exchange, FailedCall
 from evalboard.calling.mask import Mask
 from evalboard.calling.request import Built
 from evalboard.calling.retries import TOO_MANY, passing_status, wished_seconds
@@ -24,7 +24,7 @@ from evalboard.importers.completions import broken_off, count, ending_problem, e
 from evalboard.importers.event_streams import BROKEN_OFF, read_stream
 from evalboard.importers.field_values import shortened, text, whole
 from evalboard.importers.json_files import parse_value
-from evalboard.importers.records import ServedBy
+from evalboard.importers.records import LoggedResponse, ServedBy
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
 FORBIDDEN, NOT_ALLOWED, BAD_GATEWAY = 403, 405, 502
@@ -39,7 +39,6 @@ LOOK_SECONDS = 10.0
 MAX_DETAIL_CHARS = 1000
 MAX_ID_CHARS = 200
 LONGEST_ERROR_BYTES = 100_000  # of a body that is looked into for ids
-REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
 class CallRefused(EndpointRefused):
@@ -149,6 +148,7 @@ def read_answer(
         return failed(case_index, code, words, mask, built=built, timing=timing, reply=reply)
 
     headers = {name: mask.text(value) for name, value in reply.headers.items()}
+    given = body
     if responses_api.is_response(body):
         body = responses_api.as_completion(body)
     try:
@@ -167,6 +167,8 @@ def read_answer(
     except InvalidInput as problem:
         return _failed("no_answer", f"The answer cannot be read: {problem.detail}")
     response = mask.response(call.responses[0])
+    if _divides(call.responses[0], response):
+        given = {**body, "choices": [_plain_choice(response)]}
     if response.error:
         return _failed("no_answer", response.error if body.get("choices") else "The answer holds no choice.")
     if not response.finish_reason:
@@ -187,7 +189,19 @@ def read_answer(
         clock_ahead=_clock(headers, timing),
         worker_ahead=timing.worker_ahead,
     )
-    return Answered(case_index=case_index, response=response, call=facts)
+    return Answered(case_index=case_index, response=response, call=facts, exchange=Exchange(built.body, headers, given))
+
+
+def _divides(read: LoggedResponse, masked: LoggedResponse) -> bool:
+    """Tell whether parts or tokens of an answer divide a secret, so that its body still has it."""
+    texts = (masked.text, masked.reasoning) != (read.text, read.reasoning)
+    return texts or masked.positions is not read.positions
+
+
+def _plain_choice(response: LoggedResponse) -> dict[str, Any]:
+    """Return the choice that an answer is without its tokens."""
+    message = {"role": "assistant", "content": response.text, "reasoning_content": response.reasoning}
+    return {"index": 0, "finish_reason": response.finish_reason, "message": message}
 
 
 def _clock(headers: Mapping[str, str], timing: Timing) -> ClockAhead | None:
@@ -221,14 +235,14 @@ def failed(
         clock_ahead=_clock(headers, timing),
         worker_ahead=timing.worker_ahead,
     )
-    return FailedCall(case_index, code, _detail(words, mask), facts)
+    return FailedCall(case_index, code, _detail(words, mask), facts, Exchange(built.body, headers, body))
 
 
 def _facts_of(headers: Mapping[str, str], body: Mapping[str, Any], served_by: ServedBy) -> dict[str, Any]:
     """Who answered, and by which ids they will know it."""
     return {
         "response_id": _id(body.get("id")),
-        "request_id": _id(next((headers[name] for name in REQUEST_IDS if name in headers), "")),
+        "request_id": _id(next((headers[name] for name in backends.REQUEST_IDS if name in headers), "")),
         "system_fingerprint": served_by.system_fingerprint,
         "backend": served_by.key,
         "backend_from": served_by.key_from,

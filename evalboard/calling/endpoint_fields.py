@@ -1,16 +1,19 @@
-"""What the address of an external server and the constant headers of its calls may be."""
+"""What the address of an external server may be, and the constant headers and fields of its calls."""
 
 import ipaddress
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from evalboard.calling.addresses import endpoint_host_problem, plain_http_problem
+from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.secret_names import ONLY_ITS_NAME, looks_like_key, variable_problem
 
 MAX_URL_CHARS = 500
 MAX_HEADERS = 20
+MAX_BODY_BYTES = 8 * 1024
 MAX_HEADER_CHARS = 1000
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -24,6 +27,11 @@ SECRET_NAME = re.compile(
 HTTP_OWN = re.compile(
     r"accept|accept-encoding|connection|content-.*|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade",
     re.IGNORECASE,
+)
+# What a call is made of, beside what the profile says: the case's own fields, and the suite's.
+BODY_OWN = re.compile(
+    r"messages|model|prompt|input|instructions|n|best_of|stream|stream_options|max_(?:completion_|output_)?tokens|stop|"
+    r"top_logprobs|echo|return_token_ids|return_tokens_as_token_ids"
 )
 ENDINGS = ("/chat/completions", "/completions", "/responses")
 
@@ -71,6 +79,25 @@ def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
     return problems
 
 
+def extra_body_problems(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is wrong with the constant fields of every call's body, by field."""
+    try:
+        size = len(json.dumps(body, allow_nan=False, ensure_ascii=False).encode())
+    except (ValueError, RecursionError):
+        return {"extra_body": "Must be JSON, with finite numbers."}
+    if size > MAX_BODY_BYTES:
+        return {"extra_body": f"Must be at most {MAX_BODY_BYTES // 1024} KiB as JSON."}
+    problems = {
+        f"extra_body.{name}": "The case, the suite or the profile says this; it cannot be a constant of the endpoint."
+        for name in body
+        if BODY_OWN.fullmatch(name) or name in SAMPLING_FIELDS or name in THINKING_FIELDS
+    }
+    for path, value in _walk(body, "extra_body"):
+        if isinstance(value, str) and (looks_like_key(value) or SECRET_NAME.fullmatch(path.rpartition(".")[2])):
+            problems[path] = "A key must not be stored; give it as a header that names a variable."
+    return problems
+
+
 def _header_problem(name: str, value: Any, *, has_auth: bool) -> str | None:
     if not HEADER_NAME.fullmatch(name) or looks_like_key(name):
         return "A header's name has letters, digits and dashes only."
@@ -99,3 +126,15 @@ def _host_problem(scheme: str, host: str, port: int | None, hosts: Collection[st
     if problem := endpoint_host_problem(host, addresses, hosts=hosts, port=port):
         return problem
     return plain_http_problem(host, hosts=hosts, port=port) if scheme == "http" else None
+
+
+def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield every scalar within a JSON value, with its path."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _walk(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _walk(inner, f"{path}[{place}]")
+    else:
+        yield path, value

@@ -1,21 +1,25 @@
 """`evalboard diff`: two logs compared, or one split by who answered; no server is needed."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from evalboard.cli import diff_limits
-from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
+from evalboard.cli.errors import CommandError
 from evalboard.cli.output import decide
+from evalboard.cli.release import PairedBy, check_pairing, check_treatment
 from evalboard.client.errors import WrongUse
+from evalboard.contract.treatments import AUTO, BY_INPUT
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
-    from evalboard.logged.sources import BackendShare, NamedLog
+    from evalboard.logged.sources import SplitRun
 
 BETWEEN = "\0--"  # stands for the "--" between the logs of two sides, which the parser would take out
 SHOWN = 10
@@ -41,6 +45,11 @@ def diff(
     html: Annotated[
         str, typer.Option(metavar="FILE", help="Write a report as one HTML file too, which opens without a network.")
     ] = "",
+    treatment: Annotated[
+        str,
+        typer.Option(help="What is judged: auto, model, stack, service or prompt. auto takes what alone differs."),
+    ] = AUTO,
+    pair_by: PairedBy = BY_INPUT,
     limit: Annotated[int, typer.Option(min=0, help="How many cases to print.")] = SHOWN,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as for a pull request.")] = False,
     as_json: Annotated[
@@ -52,32 +61,36 @@ def diff(
     from evalboard.cli.report_file import ReportFile
     from evalboard.core.errors import InvalidInput
 
+    check_treatment(treatment, AUTO)
+    check_pairing(pair_by)
     sides = _split(logs)
     limits = diff_limits.parse_limits(fail_on, diff_limits.OF_LOGS)
     file = ReportFile(html, sides, fail_on) if html else None
+    reached: tuple[list[str], list[str]] = [], []
     try:
-        if len(sides) == 1:
-            if case or fail_on:
-                raise WrongUse("--case and --fail-on compare two logs, and one was given.")
-            parts = _split_log(sides[0][0], log_format=log_format, scale=scale)
-            text = _write_parts(parts, as_json=as_json, as_markdown=as_markdown)
-            if file:
-                file.write_split(parts)
-            decide()
-            typer.echo(text)
-            return
-        names, made = _compare(sides, log_format=log_format, scale=scale)
-        judge = diff_limits.judge_comparison(made.comparison, lambda: made.mean_kl)
-        reached = diff_limits.find_reached(limits, judge)
-        if as_json:
-            text = json.dumps(_to_json(made), ensure_ascii=False)
-        elif case:
-            text = diff_report.render_case(made, case)
-        else:
-            render = diff_report.render_markdown if as_markdown else diff_report.render_text
-            text = render(made, names, limit)
-        if file:
-            file.write_comparison(made, names, _tell_ending(fail_on, *reached))
+        with _fetch(sides) as (paths, addresses):
+            if len(paths) == 1:
+                if case or fail_on:
+                    raise WrongUse("--case and --fail-on compare two logs, and one was given.")
+                split = _split_log(paths[0][0], addresses, log_format, scale)
+                text = _write_split(split, as_json=as_json, as_markdown=as_markdown)
+                if file:
+                    file.write_split(split)
+            else:
+                names, made = _compare(
+                    paths, addresses, log_format=log_format, scale=scale, treatment=treatment, pair_by=pair_by
+                )
+                judge = diff_limits.judge_comparison(made.comparison, lambda: made.mean_kl)
+                reached = diff_limits.find_reached(limits, judge)
+                if as_json:
+                    text = json.dumps(_to_json(made), ensure_ascii=False)
+                elif case:
+                    text = diff_report.render_case(made, case)
+                else:
+                    render = diff_report.render_markdown if as_markdown else diff_report.render_text
+                    text = render(made, names, limit)
+                if file:
+                    file.write_comparison(made, names, diff_limits.tell_ending(fail_on, *reached))
     except InvalidInput as problem:
         if log_format == "auto" and "format" in problem.fields:
             raise CommandError(problem.fields["format"]) from problem
@@ -88,7 +101,7 @@ def diff(
     raise typer.Exit(diff_limits.conclude(*reached))
 
 
-def _split(logs: Sequence[str]) -> list[list[Path]]:
+def _split(logs: Sequence[str]) -> list[list[str]]:
     """Return the logs of one side or of two. Raises WrongUse."""
     if BETWEEN in logs:
         at = logs.index(BETWEEN)
@@ -99,26 +112,54 @@ def _split(logs: Sequence[str]) -> list[list[Path]]:
         raise WrongUse(f"Two logs can be compared, and {len(logs)} were given. Repeats are written A1 A2 -- B1 B2.")
     else:
         sides = [[log] for log in logs]
-    return [[Path(log) for log in side] for side in sides]
+    return sides
 
 
-def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) -> "tuple[list[str], LogComparison]":
+@contextmanager
+def _fetch(sides: Sequence[Sequence[str]]) -> Iterator[tuple[list[list[Path]], dict[str, str]]]:
+    """Yield the sides as paths, runs of a server downloaded; and what people call these."""
+    names: dict[str, str] = {}
+    with TemporaryDirectory(prefix="evalboard-diff-") as folder:
+
+        def path_of(log: str) -> Path:
+            if not log.startswith(("http://", "https://")):
+                return Path(log)
+            from evalboard.cli.export import download_run
+
+            path = Path(folder) / f"{len(names)}.zip"
+            download_run(log, path)
+            names[str(path)] = log
+            return path
+
+        yield [[path_of(log) for log in side] for side in sides], names
+
+
+def _compare(
+    sides: Sequence[Sequence[Path]],
+    addresses: Mapping[str, str],
+    *,
+    log_format: str,
+    scale: str,
+    treatment: str,
+    pair_by: str,
+) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
     from evalboard.core.compare import without_garbage_search
     from evalboard.logged.comparing import LogComparison
     from evalboard.logged.memory import LogStore
-    from evalboard.logged.sources import read_sides
+    from evalboard.logged.sources import find_archive, read_sides
 
     now = datetime.now(UTC)
-    store, names, runs = LogStore(now=now), [], []
+    store = LogStore(now=now)
+    # An archive first, so that a log of its cases is one of its suite, as on its server.
+    order = sorted(range(len(sides)), key=lambda at: find_archive(sides[at][0]) is None)
     with without_garbage_search():
-        for named in read_sides(sides, log_format=log_format, scale=scale):
-            names.append(named.name)
-            runs.append(store.add(named.logged, source=named.source))
-        made = LogComparison(store, runs[0], runs[1], at=now)
+        named = read_sides([sides[at] for at in order], log_format=log_format, scale=scale)
+        runs = {at: (each.name, each.add_to(store)) for at, each in zip(order, named, strict=True)}
+        made = LogComparison(store, runs[0][1], runs[1][1], at=now, treatment=treatment, pair_by=pair_by)
         _ = made.comparison
-    return names, made
+    return [addresses.get(runs[at][0], runs[at][0]) for at in range(2)], made
 
 
 def _to_json(made: "LogComparison") -> dict[str, Any]:
@@ -126,30 +167,21 @@ def _to_json(made: "LogComparison") -> dict[str, Any]:
     return made.comparison.to_json() | {"cases": [pair.to_json() for pair in made.write_pairs(made.pairs)]}
 
 
-def _tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) -> str:
-    """Say for the report what the command exits with, and why."""
-    if reached or unknown:
-        return f"exit code {LIMIT_REACHED if reached else FAILED}: {'; '.join([*reached, *unknown])}"
-    return f"exit code 0: {f'no limit of --fail-on {fail_on} is reached' if fail_on else 'no limit was set'}"
+def _split_log(path: Path, addresses: Mapping[str, str], log_format: str, scale: str) -> "list[SplitRun]":
+    from dataclasses import replace
+
+    from evalboard.logged.sources import split_by_backend
+
+    runs = split_by_backend(path, log_format=log_format, scale=scale)
+    return [replace(run, name=addresses.get(run.name, run.name)) for run in runs]
 
 
-def _split_log(path: Path, *, log_format: str, scale: str) -> "list[tuple[NamedLog, list[BackendShare]]]":
-    from evalboard.logged.sources import read_log, split_by_backend
-
-    return [(log, split_by_backend(log.logged)) for log in read_log(path, log_format=log_format, scale=scale)]
-
-
-def _write_parts(
-    parts: "Sequence[tuple[NamedLog, Sequence[BackendShare]]]", *, as_json: bool, as_markdown: bool
-) -> str:
+def _write_split(split: "Sequence[SplitRun]", *, as_json: bool, as_markdown: bool) -> str:
     from dataclasses import asdict
 
     from evalboard.cli import diff_report
 
     if as_json:
-        rows = [
-            {"suite": log.logged.slug, "tool": log.logged.tool, "parts": [asdict(part) for part in split]}
-            for log, split in parts
-        ]
+        rows = [{"suite": run.suite, "tool": run.tool, "parts": [asdict(part) for part in run.parts]} for run in split]
         return json.dumps(rows, ensure_ascii=False)
-    return "\n\n".join(diff_report.render_parts(log, split, as_markdown=as_markdown) for log, split in parts)
+    return "\n\n".join(diff_report.render_parts(run, as_markdown=as_markdown) for run in split)

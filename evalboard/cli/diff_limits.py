@@ -69,6 +69,13 @@ def conclude(reached: Sequence[str], unknown: Sequence[str]) -> int:
     return LIMIT_REACHED if reached else FAILED
 
 
+def tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) -> str:
+    """Return what the command exits with, and why, for a report."""
+    if reached or unknown:
+        return f"exit code {LIMIT_REACHED if reached else FAILED}: {'; '.join([*reached, *unknown])}"
+    return f"exit code 0: {f'no limit of --fail-on {fail_on} is reached' if fail_on else 'no limit was set'}"
+
+
 def judge_comparison(comparison: "Comparison", find_kl: Callable[[], float | None] = lambda: None) -> Judge:
     """Return the judge of a comparison. find_kl: measures the mean KL in nats a position, None where it cannot."""
 
@@ -125,6 +132,8 @@ def _find_lack(comparison: "Comparison", name: str, value: str) -> str:
     """Return why nobody can tell whether a limit is reached that was not seen to be; "" where somebody can."""
     counts, judged = comparison.counts, comparison.computation
     sides = comparison.sides.baseline, comparison.sides.candidate
+    if name in ("flip", "shift") and comparison.prompts is not None:
+        return "answers to different prompts are not compared by their tokens"
     if name == "cause" and value in comparison.unseen:
         return f"what shows {value} is not known of both sides"
     if name == "flip" and counts.untraced == counts.n_pairs:

@@ -11,6 +11,7 @@ import numpy as np
 from evalboard.cli.compare import render_comparison
 from evalboard.cli.summary import code, draw_line, escape, shorten, table, visible
 from evalboard.client.errors import WrongUse
+from evalboard.contract.compare import SIDES
 from evalboard.core.compare import cut_pair, cut_texts
 from evalboard.wording.numbers import counted, fixed, nats, percent, points, score_range
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from evalboard.core.compare import ResponseFacts
     from evalboard.core.trace import Vocabulary
     from evalboard.logged.comparing import LogComparison, WorstCase
-    from evalboard.logged.sources import BackendShare, NamedLog
+    from evalboard.logged.sources import SplitRun
 
 LETTERS = "AB"
 RED, GREEN, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[1m", "\033[0m"
@@ -59,13 +60,13 @@ def render_markdown(made: "LogComparison", names: Sequence[str], limit: int) -> 
 
 def render_case(made: "LogComparison", case_id: str) -> str:
     """Return one case: the prompt, the cause, and both answers token by token around where they part."""
-    ours, theirs = ({case.id: case for case in run.suite_version.cases} for run in (made.baseline, made.candidate))
-    if case_id not in ours and case_id not in theirs:
-        raise WrongUse(f"No case is called {case_id}. The first is {next(iter(ours))}.")
-    if case_id not in ours or case_id not in theirs:
-        return f"{case_id}: only {'B' if case_id in theirs else 'A'} has this case."
-    index = ours[case_id].index
-    if index not in made.cases[0]:
+    index, only = made.find_case(case_id)
+    cases = made.baseline.suite_version.cases
+    if only:
+        return f"{case_id}: only {LETTERS[SIDES.index(only)]} has this case."
+    if index is None and not any(case.id == case_id for case in cases):
+        raise WrongUse(f"No case is called {case_id}. The first is {cases[0].id}.")
+    if index is None:
         return f"{case_id}: its prompt or its target is another one on the other side, so it is no pair."
     worst = next((each for each in made.list_worst() if each.pair.flip.case_index == index), None)
     if worst is None:
@@ -82,12 +83,13 @@ def render_case(made: "LogComparison", case_id: str) -> str:
     return "\n\n".join(lines)
 
 
-def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdown: bool) -> str:
-    """Return who answered a log: share and score of each fingerprint, provider and model."""
+def render_parts(run: "SplitRun", *, as_markdown: bool) -> str:
+    """Return who answered a run: share and score of each fingerprint, provider and model."""
+    parts = run.parts
     n = sum(part.n_answers for part in parts)
     prints = {part.fingerprint for part in parts if part.fingerprint}
     who = f"{counted(len(prints), 'fingerprint')} answered" if prints else "the log names no fingerprint"
-    title = f"{log.name}: {counted(n, 'answer')} of {log.logged.tool or 'an unnamed tool'}, {who}."
+    title = f"{run.name}: {counted(n, 'answer')} of {run.tool or 'an unnamed tool'}, {who}."
     head = ("fingerprint", "provider", "model", "answers", "share", "score")
     rows = [
         (
@@ -106,7 +108,7 @@ def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdow
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
     ]
-    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in log.logged.notes)])
+    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in run.notes)])
 
 
 def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
@@ -127,7 +129,7 @@ def _list_ranges(made: "LogComparison") -> list[str]:
             lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
-    notes = [run.logged.notes for run in (made.baseline, made.candidate)]
+    notes = [run.notes for run in (made.baseline, made.candidate)]
     lines += [f"note on {'A and B' if note in notes[1] else 'A'}: {note}" for note in notes[0]]
     return lines + [f"note on B: {note}" for note in notes[1] if note not in notes[0]]
 

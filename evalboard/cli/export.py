@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_pair
 from evalboard.cli.errors import CommandError
-from evalboard.client.access import connect
+from evalboard.client.access import connect, find_access
 from evalboard.client.errors import WrongUse
 from evalboard.client.progress import render_size
 from evalboard.client.waiting import follow_transfer
@@ -130,6 +131,22 @@ def open_temporary(target: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def download_run(address: str, target: Path) -> None:
+    """Write the archive of the run at an address, `http…/runs/12`, to a file. Raises WrongUse, or CommandError."""
+    server = find_access().url  # the token goes nowhere else
+    match = re.fullmatch(re.escape(server) + r"/runs/([0-9]{1,18})/?(?:[?#].*)?", address)
+    if match is None:
+        raise WrongUse(
+            f"{address} is no run of {server}, the server in use. Set EVALBOARD_URL, or name {server}/runs/12."
+        )
+    request = _parse_request(match[1], "", None, [], "")
+    with connect() as client, target.open("w+b") as file:
+        run = client.run(match[1]).value
+        if not run.is_terminal:
+            raise CommandError(f"Run {run.id} is {run.status}. Wait for it with `evalboard wait {run.id}`.")
+        _check_whole(request, file, _receive(client, request, file))
+
+
 @dataclass(frozen=True, slots=True)
 class Received:
     n_bytes: int
@@ -155,10 +172,10 @@ def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> i
     file.seek(0)
     if request.form == ZIP:
         # Here, as it brings numpy, which no other command waits for.
-        from evalboard.core.archive import ReleaseBundle, RunArchive
+        from evalboard.core.archive import ReleaseBundle, RunArchive, find_kind
 
         try:
-            (RunArchive if request.path.startswith("/runs/") else ReleaseBundle)(file).check_members()
+            (ReleaseBundle if find_kind(file) == ReleaseBundle.kind else RunArchive)(file).check_members()
         except EvalboardError as problem:
             raise CommandError(f"What came is not whole, so nothing was kept. {problem.detail}") from problem
         return None

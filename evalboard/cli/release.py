@@ -16,7 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS
-from evalboard.contract.treatments import TREATMENTS
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
 from evalboard.wording.results import NO_VERDICT, describe_lean, describe_verdict, render_change
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_compa
 CURRENT = "current"
 LabelTexts = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="A label, such as commit=1f3a; can be repeated.")
+]
+PairedBy = Annotated[
+    str,
+    typer.Option(metavar="input|id", help="With another prompt, cases are one by their input, or by their id."),
 ]
 WaitAtMost = Annotated[float, typer.Option(min=0, help="With --wait: give up after so many seconds without an answer.")]
 NothingCaches = Annotated[
@@ -66,9 +70,9 @@ def release(
         str, typer.Option(help="The policy's slug; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str,
-        typer.Option(metavar="model|stack|service", help="What is judged: the part that differs between the sides."),
-    ] = "model",
+        str, typer.Option(metavar="|".join(TREATMENTS), help="What is judged: the part that differs between the sides.")
+    ] = MODEL_TREATMENT,
+    pair_by: PairedBy = BY_INPUT,
     nothing_caches: NothingCaches = False,
     label: LabelTexts = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the judged runs have ended.")] = False,
@@ -91,6 +95,7 @@ def release(
         _refuse_beside("--gate", is_given=bool(candidate or suite or baseline != CURRENT))
     labels = collect_labels(label or [])
     body = build_body(policy=policy, treatment=treatment, labelled=labels, nothing_caches=nothing_caches)
+    body |= {"pair_by": check_pairing(pair_by)} if pair_by != BY_INPUT else {}
     files = parse_report_files(junit=junit, summary=summary, comment=comment)
     with connect() as client:
         if show:
@@ -117,9 +122,16 @@ def build_body(*, policy: str, treatment: str, labelled: dict[str, str], nothing
     return body | ({"nothing_caches": True} if nothing_caches else {})
 
 
-def check_treatment(treatment: str) -> None:
-    if treatment not in TREATMENTS:
-        raise typer.BadParameter(f"Must be one of: {', '.join(TREATMENTS)}.", param_hint="--treatment")
+def check_treatment(treatment: str, *others: str) -> None:
+    known = (*others, *TREATMENTS)
+    if treatment not in known:
+        raise typer.BadParameter(f"Must be one of: {', '.join(known)}.", param_hint="--treatment")
+
+
+def check_pairing(pair_by: str) -> str:
+    if pair_by not in PAIRINGS:
+        raise typer.BadParameter(f"Must be one of: {', '.join(PAIRINGS)}.", param_hint="--pair-by")
+    return pair_by
 
 
 def _wait_for(client: "RestClient", gates: list[GateRequest], *, give_up_after: float) -> None:

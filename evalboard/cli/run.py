@@ -16,6 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
+from evalboard.contract.treatments import TREATMENTS
 from evalboard.wording.run import describe_ahead
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def run(
         str, typer.Option(help="For the verdict: the policy; default: the suite's, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack|service", help="For the verdict: what is judged, the part that differs.")
+        str,
+        typer.Option(metavar="|".join(TREATMENTS), help="For the verdict: what is judged, the part that differs."),
     ] = "model",
     nothing_caches: NothingCaches = False,
     fail_on_lean: Annotated[

@@ -137,13 +137,13 @@ class Client:
         return [self.run(run.id) for answer in sent for run in answer.value.runs]
 
     def compare(
-        self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS
+        self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS, **terms: str
     ) -> NotebookComparison:
-        """Compare two runs; waits where workers must read their traces first."""
+        """Compare two runs; waits where workers must read their traces first. Terms: treatment, pair_by."""
         runs = read_run_id(baseline), read_run_id(candidate)
         with make_follower() as follower:
             answer = follow(
-                lambda: self._rest.compare(*runs),
+                lambda: self._rest.compare(*runs, **terms),
                 comparison_progress,
                 follower,
                 come_back=f"evalboard compare {runs[0]} {runs[1]}",
@@ -173,6 +173,7 @@ class Client:
         baseline: Named = "current",
         policy: str = "",
         treatment: str = "model",
+        pair_by: str = "",
         labels: Mapping[str, str] | None = None,
     ) -> NotebookRelease:
         """Judge a run that has ended against a baseline: a run, or the suite's current one."""
@@ -183,4 +184,5 @@ class Client:
             "baseline": read_run_id(baseline),
         }
         body: Json = {"gates": [gate], "treatment": treatment, "labels": dict(labels or {})}
-        return NotebookRelease(self._rest.create_release(body | ({"policy": policy} if policy else {})))
+        more = {name: value for name, value in (("policy", policy), ("pair_by", pair_by)) if value}
+        return NotebookRelease(self._rest.create_release(body | more))

@@ -28,6 +28,7 @@ from evalboard.contract.manifest import MovedField
 from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, RepeatScored, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
+from evalboard.contract.treatments import BY_INPUT, PairBy, Terms, Treatment
 
 SIDES = ("baseline", "candidate")
 
@@ -298,6 +299,50 @@ class FlipPoint(Contract):
     gap: float | None = Field(validation_alias="gap_at_onset")
 
 
+class ChangedText(Contract):
+    """A piece of a message: the same on both sides, removed from the baseline's, or added in the candidate's."""
+
+    kind: Annotated[str, says(enum=("same", "removed", "added"))]
+    text: str
+
+
+class ChangedMessage(Contract):
+    """A message that differs, word by word; of tools the role is `tools`. `{input}` stands for the case's own input."""
+
+    role: str
+    pieces: tuple[ChangedText, ...]
+
+
+class PromptChange(Contract):
+    """A change that `n_cases` have in common, as the first of them, `case`, has it."""
+
+    n_cases: Count
+    case: str
+    messages: tuple[ChangedMessage, ...]
+
+
+class PromptsCompared(Contract):
+    """How cases were paired, and what changed in their prompts, where the prompt is judged.
+
+    `n_alone_*`: cases without a partner, of which `n_other_target` have another target there and `n_repeated` an input
+    that others have too. `n_other_input`: pairs whose inputs are not equal. Of `n_changed` pairs `n_read` were laid
+    side by side; they have `n_changes` different changes, of which the most frequent are in `changes`.
+    """
+
+    pair_by: PairBy
+    n_pairs: Count
+    n_changed: Count
+    n_alone_baseline: Count
+    n_alone_candidate: Count
+    n_other_target: Count
+    n_repeated: Count
+    n_other_input: Count
+    n_read: Count
+    n_changes: Count
+    changes: tuple[PromptChange, ...]
+    text: str
+
+
 class Comparison(Contract):
     """Two runs compared.
 
@@ -308,8 +353,10 @@ class Comparison(Contract):
     candidate: Id
     repeat: RepeatPair | None
     progress: ComparisonProgress
+    treatment: Treatment
     comparable: bool
     moved: tuple[Moved, ...]
+    prompts: Annotated[PromptsCompared | None, says(description="null unless the prompt is what is judged")]
     blocks: tuple[Note, ...]
     score: Annotated[
         ScoreCompared,
@@ -322,7 +369,9 @@ class Comparison(Contract):
     ]
     ledger: tuple[LedgerLine, ...]
     noise_share: NoiseShare | None
-    computation: Computation | None
+    computation: Annotated[
+        Computation | None, says(description="null until it is computed, and where the prompt is judged")
+    ]
     larger_shifts: LargerShifts | None
     noise: Annotated[
         NumericNoise | None,
@@ -357,6 +406,10 @@ class Comparison(Contract):
             return None
         baseline, candidate = self.repeat.split(",")
         return int(baseline), int(candidate)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.prompts.pair_by if self.prompts else BY_INPUT)
 
     @property
     def run_ids(self) -> tuple[int, int]:

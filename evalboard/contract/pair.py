@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
-from evalboard.contract.compare import SIDES, Moved, PartedPair
+from evalboard.contract.compare import SIDES, ChangedMessage, Moved, PartedPair
 from evalboard.contract.response import ResponseContent
 from evalboard.contract.trace import Position, TokenAtPosition
+from evalboard.contract.treatments import Terms
 
 
 class PairPosition(Contract):
@@ -114,6 +115,11 @@ class TracePair(PartedPair):
     leak: Annotated[Leak | None, says(description="if the cause is `leak`")]
     at_flip: Annotated[tuple[ForcedFlip, ...], says(description="if answers were scored on the other side's stack")]
     at_flip_text: Annotated[str, says(description='the same in a sentence, "" without any')]
+    changed: Annotated[
+        tuple[ChangedMessage, ...], says(description="what changed in the prompt, where the prompt is judged")
+    ]
+    treatment: str = page_only  # of the comparison that it is a pair of, as pair_by
+    pair_by: str = page_only
     comparison: int | None = page_only  # the id of one that lists this pair
     has_forced: bool = page_only  # whether anything was scored of either run
     messages: tuple[dict[str, Any], ...] = page_only
@@ -136,6 +142,10 @@ class TracePair(PartedPair):
     @property
     def run_ids(self) -> tuple[int, int]:
         return int(self.baseline.run), int(self.candidate.run)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def repeats(self) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from evalboard.contract.base import (
 from evalboard.contract.compare import Computation
 from evalboard.contract.draws import Draws
 from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
-from evalboard.contract.treatments import TREATMENTS
+from evalboard.contract.treatments import PairBy, Terms, Treatment
 
 Span = tuple[float, float]  # low and high, in points
 
@@ -35,7 +35,6 @@ OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
 
 Word = Annotated[str, says(enum=VERDICTS)]
 Outcome = Annotated[str, says(enum=OUTCOMES)]
-Treatment = Annotated[str, says(enum=TREATMENTS)]
 Side = Annotated[str, says(enum=("baseline", "candidate"))]
 Tier = Annotated[str, says(enum=("critical", "advisory"))]
 ReleaseActor = Annotated[str, says(enum=("author", "operator", "signer"))]
@@ -331,7 +330,18 @@ class Gate(Outlook):
         says(description="of the comparison of both runs; null while it is made, or without one"),
     ] = None
     position: int = page_only
+    treatment: str = page_only  # of the release, as pair_by
+    pair_by: str = page_only
     suite_digest: str = page_only
+
+    @property
+    def run_ids(self) -> tuple[int, int]:
+        return self.baseline.run_id, self.candidate.run_id
+
+    @property
+    def terms(self) -> Terms:
+        """The terms on which its runs are compared."""
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def interval(self) -> Span | None:
@@ -436,6 +446,7 @@ class Release(Contract):
     gates: tuple[Gate, ...]
     policy: PolicyOfRelease
     treatment: Treatment
+    pair_by: Annotated[PairBy, says(description="how cases are paired, where the prompt is judged")]
     input_digest: Digest | None
     candidates_tried: Annotated[
         int, says(minimum=0, description="runs judged against this baseline up to this release")
@@ -454,6 +465,10 @@ class Release(Contract):
     decided_at: Instant | None
     url: PageAddress
     story: tuple[StoryLine, ...] = page_only  # newest last
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def headline(self) -> Gate:

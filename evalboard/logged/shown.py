@@ -98,10 +98,13 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
     """Return both answers of a pair around where they part. row: the pair as a list has it."""
     facts, case = made.answers(pair), made.baseline.suite_version.cases[pair.flip.case_index]
     texts = [
-        TracedText("", None, None, is_logged=True)
-        if each is None
-        else TracedText(each.text, each.place, each.vocabulary_id, is_logged=True)
-        for each in facts
+        TracedText(
+            "" if each is None else each.text,
+            None if each is None else each.place,
+            None if each is None else each.vocabulary_id,
+            is_logged=run.is_reported,
+        )
+        for each, run in zip(facts, (made.baseline, made.candidate), strict=True)
     ]
     is_missing = any(each is None or each.error_code for each in facts)
     parting = None if is_missing else find_parting(texts[0], texts[1], made.store.words)
@@ -136,6 +139,9 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
         leak=None,
         at_flip=(),
         at_flip_text="",
+        changed=made.list_prompt_changes(pair.flip.case_index),
+        treatment=made.terms.treatment,
+        pair_by=made.terms.pair_by,
         messages=tuple(map(_cut_message, case.messages)),
         target=case.target,
         prompts=PairPrompts(
@@ -154,12 +160,12 @@ def list_facts(made: LogComparison) -> list[Moved]:
     """
     runs, comparison = (made.baseline, made.candidate), made.comparison
     sides = [getattr(comparison.sides, name) for name in SIDES]
+    are_scored = [any(repeat.score is not None for repeat in side.repeats) for side in sides]
     settings: dict[str, list[str | None]] = {
         "model": [side.model or None for side in sides],
         "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
-        "tool": [run.logged.tool or None for run in runs],
-        "settings": [_name_settings(run.logged.sampling) for run in runs],
-        "scorer": [", ".join(run.logged.scorers) or None for run in runs],
+        "settings": [_name_settings(run.profile.settings.get("sampling", {})) for run in runs],
+        "scorer": [_name_scorer(run) if is_scored else None for run, is_scored in zip(runs, are_scored, strict=True)],
         "repeats": [str(len(side.repeats)) for side in sides],
         "tokens, logprobs": [_count_tokens(run) for run in runs],
     }
@@ -174,6 +180,12 @@ def list_facts(made: LogComparison) -> list[Moved]:
 
 def _name_settings(sampling: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{name} {json.dumps(value)}" for name, value in sampling.items()) or None
+
+
+def _name_scorer(run: LogRun) -> str:
+    """Return the suite's own scorer: its kind, or which tool's scores are taken over."""
+    default = run.suite_version.scorer.spec["default"]
+    return str(default.get("source") or default["kind"])
 
 
 def _count_tokens(run: LogRun) -> str:
@@ -243,7 +255,7 @@ def _write_side(
         fingerprint=bucket.fingerprint.digest if bucket else None,
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=len(run.repeats),
-        model=bucket.model.name if bucket else run.logged.model,
+        model=bucket.model.name if bucket else run.model_name,
         is_vouched=True,
         is_logged=True,
     )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 
 REASONS = {
+    "same_prompt": "The prompt of this case did not change, and texts alone are compared where the prompt is judged.",
     "no_logprobs": "There are no logprobs to judge by: compare the fingerprints.",
     "text": "The texts differ though every token is the same.",
     "prompts": (
@@ -35,6 +36,7 @@ REASONS = {
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }
 CHANGES = {
+    "model_changed": "models",
     "prompt_mismatch": "prompts",
     "sampling_changed": "sampling settings",
     "backend_changed": "backends",
@@ -159,6 +161,12 @@ def _model_changed(cause: Cause) -> str:
 def _model_name_changed(cause: Cause) -> str:
     names = _sides(cause.evidence, "model_name", "{} against {}")
     return f"The model goes by another name: {names}. Whether its weights differ is not known.{_beside(cause)}"
+
+
+def _prompt_changed(cause: Cause) -> str:
+    if "n_prompt_tokens_baseline" not in cause.evidence:
+        return "The prompt changed."
+    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} tokens against {}')}."
 
 
 def _prompt_mismatch(cause: Cause) -> str:
@@ -377,6 +385,7 @@ _WORDS = {
     "error": _error,
     "identical": _identical,
     "scorer": _scorer,
+    "prompt_changed": _prompt_changed,
     "model_changed": _model_changed,
     "prompt_mismatch": _prompt_mismatch,
     "sampling_changed": _sampling_changed,

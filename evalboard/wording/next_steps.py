@@ -11,7 +11,7 @@ Facts = Mapping[str, Any]
 
 FOR_BLOCKS = {
     "mixed_fingerprint": "Run that side again, so that one bucket serves all of it.",
-    "model_changed": "Run one and the same model on both stacks.",
+    "model_changed": "Run one and the same model on both sides.",
     "batch_class": "Run both sides under one profile.",
     "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
     "scorer_changed": SCORE_AGAIN,
@@ -19,12 +19,16 @@ FOR_BLOCKS = {
     "prompts_unknown": "Import the log together with its requests, or with --suite and the suite that was asked.",
 }
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
+RUN_PROMPT_AGAIN = (
+    "Run the baseline again with its own prompt, on today's stack and settings, then judge against that run."
+)
 
 
 def next_step(code: str, facts: Facts) -> str:
     """Say what one step is. A step that undoes a block has the block's code as `block`."""
     if "block" in facts:
-        return FOR_BLOCKS.get(facts["block"], RUN_BASELINE_AGAIN)
+        again = RUN_PROMPT_AGAIN if facts.get("is_prompt_judged") else RUN_BASELINE_AGAIN
+        return FOR_BLOCKS.get(facts["block"], again)
     step = STEPS[code]
     return step if isinstance(step, str) else step(facts)
 

@@ -20,6 +20,7 @@ from django.template.loaders import filesystem
 from django.utils.safestring import mark_safe
 
 from evalboard.contract.compare import CaseOutcome, Comparison
+from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.compare import cut_text
 from evalboard.core.trace import END
 from evalboard.logged.comparing import LogComparison
@@ -31,7 +32,7 @@ from evalboard.logged.shown import (
     list_facts,
     show_log_pair,
 )
-from evalboard.logged.sources import BackendShare, NamedLog
+from evalboard.logged.sources import BackendShare, SplitRun
 from evalboard.wording.numbers import counted, fixed, signed
 from evalboard.wording.outcomes import compare_with_chance
 from frontend.compare import charts, words
@@ -58,6 +59,7 @@ SLACK = 2000  # for glyphs and styles of further rows, and what is left out
 FOR_PAIRS = 0.35  # of the bytes that the page itself leaves, for answers side by side; the list has the rest
 RULE, CLASS = re.compile(r"([^{}]+)\{([^{}]*)\}"), re.compile(r"\.([a-zA-Z][\w-]*)")
 MISSES = 5  # pairs in a row that are too large for the rest of the file, until no further one is tried
+PAIRED_BY = {BY_INPUT: "input and target", BY_ID: "id and target"}
 LABELS = {"changed": "changed", "other_text": "other text", "same_text": "same text", MISSING: "no answer"}
 LIST_ORDER = ("changed", "broken", "fixed", "unstable", "other_text", "same_text", MISSING)
 
@@ -125,10 +127,11 @@ def render_comparison(made: LogComparison, about: About) -> str:
     return render(_fill_rows(cases, pairs.shown, room - pairs.size))
 
 
-def render_split(logs: Sequence[tuple[NamedLog, Sequence[BackendShare]]], about: About) -> str:
+def render_split(runs: Sequence[SplitRun], about: About) -> str:
     """Return the report of one log: who answered it, with share and score."""
     split = []
-    for log, parts in logs:
+    for run in runs:
+        parts = run.parts
         scored = [part.score for part in parts if part.score is not None]
         apart = ""
         if len(scored) > 1:
@@ -137,17 +140,17 @@ def render_split(logs: Sequence[tuple[NamedLog, Sequence[BackendShare]]], about:
         largest = parts[0].fingerprint or parts[0].provider or parts[0].model if parts else ""
         split.append(
             {
-                "logged": log.logged,
+                "run": run,
                 "n": sum(part.n_answers for part in parts),
-                "claim": f"{counted(len(parts), 'backend')} answered {Path(log.name).name}",
+                "claim": f"{counted(len(parts), 'backend')} answered {Path(run.name).name}",
                 "finding": Headline(f"{largest} gave {share(parts[0].share)} of the answers.", apart)
                 if parts
                 else None,
                 "parts": [{**_fields(part), "width": round(100 * part.share, 3)} for part in parts],
             }
         )
-    notes = [("", note) for log, _ in logs for note in log.logged.notes]
-    names = dict.fromkeys(log.name for log, _ in logs)
+    notes = [("", note) for run in runs for note in run.notes]
+    names = dict.fromkeys(run.name for run in runs)
     return _render_page({"about": about, "title": ", ".join(names), "split": split, "notes": notes})
 
 
@@ -157,7 +160,7 @@ def _fields(part: BackendShare) -> dict[str, Any]:
 
 def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[ListedLogCase]) -> dict[str, Any]:
     n_lists = Counter(name for case in cases for name in case.lists)
-    notes = [run.logged.notes for run in (made.baseline, made.candidate)]
+    notes = [run.notes for run in (made.baseline, made.candidate)]
     sides = [("both logs" if note in notes[1] else "baseline", note) for note in notes[0]]
     sides += [("candidate", note) for note in notes[1] if note not in notes[0]]
     score = comparison.score.difference
@@ -174,6 +177,7 @@ def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[Liste
         "outcome_links": [_Counted(kind, n_lists[kind]) for kind in kinds if outcomes and n_lists[kind]],
         "by_chance": compare_with_chance(outcomes) if outcomes else "",
         "spread": tuple(words.describe_side(comparison, side) for side in ("baseline", "candidate")),
+        "paired_by": PAIRED_BY[made.terms.pair_by] if made.terms.is_prompt else "id, prompt and target",
         "moved": (),  # in the table of what was compared
         "count_parts": charts.count_parts(comparison, _no_address),
         "counts_caption": words.describe_counts(comparison),

@@ -46,7 +46,8 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     repeats = pair_address.parse_repeats(request)
     if baseline == candidate and repeats is None:
         return redirect(pair_address.comparison_url(baseline, candidate, repeats=FIRST_TWO))
-    comparison = compare_slice.compare(baseline=baseline, candidate=candidate, repeats=repeats)
+    terms = pair_address.parse_terms(request)
+    comparison = compare_slice.compare(baseline=baseline, candidate=candidate, repeats=repeats, **terms)
     report = report_of(comparison)
     part = request.GET.get("part")
     if part is not None and part not in PARTS:
@@ -93,7 +94,7 @@ def _page(report: Comparison) -> dict[str, Any]:
         "mixed_lines": (mixed := mixed_lines(report)),
         "odd_ones": describe_odd_ones(mixed),
         "swapped_url": pair_address.comparison_url(
-            *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1]
+            *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1], terms=report.terms
         ),
     }
 
@@ -165,7 +166,9 @@ def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str,
     for _, alike in groupby(rows, key=_shown_parts):
         first, *rest = alike
         length = max(first.n_tokens_baseline or 0, first.n_tokens_candidate or 0)
-        url = pair_address.pair_url(*report.run_ids, first.case, repeats=first.repeats, at=first.at, filters=active)
+        url = pair_address.pair_url(
+            *report.run_ids, first.case, repeats=first.repeats, at=first.at, filters=active, terms=report.terms
+        )
         flip_x = None if first.flip_position is None else round(100 * first.flip_position / max(length, 1), 2)
         lines.append(ComparedCaseLine(first, 1 + len(rest), url, length, flip_x))
     return lines

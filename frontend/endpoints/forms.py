@@ -42,7 +42,7 @@ class EndpointForm(PlainForm):
 
 
 class RemoteEndpointForm(PlainForm):
-    """A server that others run."""
+    """An external server."""
 
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
     base_url = forms.CharField(
@@ -96,7 +96,7 @@ class RemoteEndpointForm(PlainForm):
     )
 
     def __init__(self, *args: Any, endpoints: Sequence[Endpoint], **kwargs: Any) -> None:
-        """`endpoints`: all there are, of which reference and bypass are chosen."""
+        """Build the form. endpoints: all, from which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
         for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
             rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]

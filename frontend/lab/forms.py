@@ -27,7 +27,10 @@ class ExperimentForm(PlainForm):
     )
 
     def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`suites`, `endpoints`, `profiles`: rows of the catalogue; a profile that decodes together pins nothing."""
+        """Build the form. suites, endpoints, profiles: rows of the catalogue.
+
+        Profiles with batches are left out.
+        """
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["suite"].choices = [
@@ -44,7 +47,7 @@ class ExperimentForm(PlainForm):
 
 
 class BisectForm(PlainForm):
-    """Two runs. Its fields have ids of their own, as it stands below another form."""
+    """Two runs. Its fields have their own ids, since it is on one page with another form."""
 
     baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The number of the run held against.")
     candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The number of the run that differs.")

@@ -1,4 +1,4 @@
-"""A verification as a chart: how far each set of answers lies from the reference, on a logarithmic scale of nats."""
+"""Chart of a verification: how far each set of answers is from the reference, in nats (log scale)."""
 
 import math
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class BandRow:
 
 @dataclass(frozen=True, slots=True)
 class BandsChart:
-    """The sets of answers, the endpoint's last; boundary_x: where what is called another model begins."""
+    """The sets of answers, the endpoint's last. boundary_x: where another model begins."""
 
     rows: tuple[BandRow, ...]
     ticks: tuple[Tick, ...]

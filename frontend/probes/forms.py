@@ -29,7 +29,7 @@ class ProbeForm(PlainForm):
     )
 
     def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`endpoints`, `profiles`: rows of the catalogue; an endpoint that only stands for a log answers nothing."""
+        """Build the form. endpoints, profiles: rows of the catalogue, without those of logs."""
         super().__init__(*args, **kwargs)
         choices = self.fields
         choices["endpoint"].choices = [  # type: ignore[attr-defined]

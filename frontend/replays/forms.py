@@ -21,7 +21,7 @@ class BodyForm(PlainForm):
     )
 
     def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`endpoints`, `profiles`: rows of the catalogue; those of others and of logs are left out."""
+        """Build the form. endpoints, profiles: rows of the catalogue, without external ones and logs."""
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["endpoint"].choices = [

@@ -1,4 +1,4 @@
-"""What people fill in to have something decoded, and to have it scored anew."""
+"""Forms to start a run, and to score it again."""
 
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ MAX_REPEATS_ASKED = 100
 
 
 class StartRunForm(PlainForm):
-    """`key` is drawn with the form, so that sending one form twice as it is starts one run."""
+    """The form of a new run. `key` is made with the form, so that sending it twice starts one run."""
 
     key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
     suite = forms.ChoiceField()
@@ -65,7 +65,7 @@ class StartRunForm(PlainForm):
         ]
 
     def idempotency_key(self) -> str:
-        """The same for the same form with the same content: going back and changing something asks for another run."""
+        """Return a key that is equal only for the same form with the same content."""
         content = {name: value for name, value in self.cleaned_data.items() if name != "key"}
         return f"form-{self.cleaned_data['key'] or uuid4()}-{digest_json(content)}"
 

@@ -1,4 +1,4 @@
-"""Tokens as the response page lays them out: lines that break where the server says, margins in four steps."""
+"""Tokens as the response page shows them: line breaks by the server, margins in four steps."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def margin_step(margin: float | None) -> int:
 def lines(
     tokens: Sequence[TokenAtPosition], *, width: int = LINE_WIDTH, before: int | None = None
 ) -> tuple[TokenLine, ...]:
-    """Break after a token that ends a line, before one that would not fit, and before the position `before`."""
+    """Break lines after line-end tokens, before those that do not fit, and before position `before`."""
     done: list[TokenLine] = []
     row: list[TokenAtPosition] = []
     used = 0

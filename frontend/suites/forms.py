@@ -9,7 +9,7 @@ from frontend.templatetags.numbers import points
 
 
 class BaselineForm(PlainForm):
-    """`runs` are offered; of another one that is asked for, the service says why it will not do."""
+    """The form of a baseline. `runs` are offered; for others the service explains a refusal."""
 
     run = forms.IntegerField(min_value=1, widget=forms.Select)
     reason = forms.CharField(

@@ -1,5 +1,6 @@
-"""What the pages of two sides ask of their cells. Long rows are put together here: a template would take ten times
-as long for the hundreds of tokens that a page holds.
+"""Render cells of two-sided pages.
+
+Long rows are built in Python: a template would take ten times as long for the hundreds of tokens on a page.
 """
 
 from collections.abc import Sequence
@@ -107,7 +108,7 @@ def cause_name(code: str) -> SafeString:
 
 @register.filter
 def also_moved(evidence: CauseFacts) -> str:
-    """Name what the sides of a confounded pair differ in beside its cause; "" of any other pair."""
+    """Name the other differences of a confounded pair; "" for other pairs."""
     return name_changes(evidence)
 
 
@@ -123,11 +124,10 @@ def boxed(text: str, side: str) -> SafeString:
 
 @register.simple_tag
 def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
-    """Draw an answer's window on one line: the text before, which is the same on both sides, so that the outlined
-    tokens of two lines stand under each other; the token, or what was looked for; what follows, which the stylesheet
-    fades out.
+    """Render an answer's window on one line, aligned with the other answer's.
 
-    `far` is what a narrow screen leaves out of the text before.
+    First the text before, which is equal on both sides (narrow screens leave out its start, `far`); then the token, or
+    the searched text; then what follows, which the stylesheet fades out.
     """
     if of is None:
         return format_html('<span class="excerpt faint">{}</span>', "no answer came")
@@ -144,8 +144,9 @@ def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
 
 @register.simple_tag
 def passes(points: Sequence[float | None]) -> SafeString:
-    """Draw how many of a case's repeats were right: a tick only where all were, a cross only where none was, a wave
-    between; the mean in points where scores are graded.
+    """Render how many of a case's repeats were right: tick for all, cross for none, else a wave.
+
+    For graded scores, the mean in points.
     """
     known = [value for value in points if value is not None]
     if not known:
@@ -162,7 +163,7 @@ def passes(points: Sequence[float | None]) -> SafeString:
 @register.simple_tag
 @cache
 def side_mark(side: str) -> SafeString:
-    """Draw ring or dot; the word stands beside it."""
+    """Render a side's mark, ring or dot, without the word."""
     return format_html('<span class="side-mark {}">{}</span>', side, glyph("ring" if side == "baseline" else "dot"))
 
 
@@ -193,7 +194,7 @@ def score_move(baseline: float | None, candidate: float | None) -> SafeString:
 
 @register.filter
 def look(code: str) -> str:
-    """Draw how a pair looks beside another model or backend."""
+    """Return a short text for a pair's numeric cause, for pairs of other models or backends."""
     return LOOKS[code]
 
 
@@ -206,5 +207,5 @@ def backend_words(pair: str) -> str:
 
 @register.filter
 def with_part(url: str, part: str) -> str:
-    """Draw the address of one part of a page."""
+    """Return a page's address with a part parameter."""
     return f"{url}{'&' if '?' in url else '?'}part={part}"

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from evalboard.contract.baseline import ReferenceRescored, RotationSeen
 from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.profile import find_moved_fields
 from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, FingerprintRecord, Rotation, RunRecord
 from runs.run import rows_of
@@ -138,6 +139,7 @@ def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int]
         baseline__in={baseline for baseline, _ in pairs},
         candidate__in={candidate for _, candidate in pairs},
         baseline_repeat=None,
+        treatment=MODEL_TREATMENT,
     )
     rows = stored.filter(status=ComparisonRecord.Status.FINISHED).annotate(score=KeyTransform("score", "summary"))
     known: dict[tuple[int | None, int], tuple[float | None, float | None]] = {}

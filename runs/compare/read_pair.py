@@ -6,16 +6,19 @@ from typing import Any
 from django.db.models import Q
 
 from evalboard.compared.pair_layout import find_prompt_parts, show_pair
-from evalboard.compared.report import to_points
+from evalboard.compared.report import to_points, write_change
 from evalboard.compared.tokens import draw
 from evalboard.contract import pair as contract
-from evalboard.contract.compare import Moved
+from evalboard.contract.compare import ChangedMessage, Moved
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
     Cause,
     Divergence,
     Pair,
+    PromptOfCase,
     ResponseFacts,
+    compare_prompts,
     find_cause,
     find_parting,
     make_response,
@@ -24,6 +27,7 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
+from runs.compare.inputs import MODEL_TERMS
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_records import Half, load_halves
@@ -34,16 +38,23 @@ from runs.run import response_content
 
 
 def trace_pair(
-    baseline: int, candidate: int, *, case_id: str, repeats: tuple[int, int], at: int | None = None
+    baseline: int,
+    candidate: int,
+    *,
+    case_id: str,
+    repeats: tuple[int, int],
+    at: int | None = None,
+    terms: Terms = MODEL_TERMS,
 ) -> contract.TracePair:
     """Read two responses around position `at`, which is the flip or what is nearest to one if not given.
 
-    Raises NotFound where a run, case, repeat or response is not there.
+    case_id: the baseline's. terms: of the comparison that they are a pair of. Raises NotFound where a run, case,
+    repeat or response is not there.
     """
-    one, other = load_halves((baseline, candidate), case_id, repeats)
+    one, other = load_halves((baseline, candidate), case_id, repeats, terms)
     is_missing = bool(one.response.error_code or other.response.error_code)
     parting = None if is_missing else find_parting(one.traced_text, other.traced_text, WORDS)
-    cause = _find_cause(one, other, parting)
+    cause = _find_cause(one, other, parting, terms)
     parted = parting or Divergence()
     vocabularies = WORDS.of(one.traced_text, other.traced_text)
     shown = show_pair((one, other), parting, vocabularies=vocabularies, near=cause.evidence.get("near"), at=at)
@@ -64,11 +75,14 @@ def trace_pair(
         moved=tuple(
             Moved(field=each.field, baseline=each.baseline, candidate=each.candidate) for each in settings.moved
         ),
-        url=pair_path((baseline, candidate), case_id, repeats, shown["at"]),
+        url=pair_path((baseline, candidate), case_id, repeats, shown["at"], terms),
         leak=find_leak((one, other), parted) if cause.code == "leak" else None,
         at_flip=at_flip,
         at_flip_text=explain_at_flip(at_flip, near=cause.evidence.get("near")),
-        comparison=_comparison(one, other),
+        changed=_describe_change(one, other) if terms.is_prompt else (),
+        treatment=terms.treatment,
+        pair_by=terms.pair_by,
+        comparison=_comparison(one, other, terms),
         has_forced=is_scored,
         messages=tuple(one.case.content["messages"]),
         target=one.case.content["target"],
@@ -95,7 +109,7 @@ def _replay(one: Half, other: Half) -> str:
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
 
 
-def _comparison(one: Half, other: Half) -> int | None:
+def _comparison(one: Half, other: Half, terms: Terms) -> int | None:
     """Return the newest comparison that lists this very pair."""
     repeats = one.repeat, other.repeat
     is_whole = Q(comparison__baseline_repeat=None, comparison__candidate_repeat=None)
@@ -104,6 +118,8 @@ def _comparison(one: Half, other: Half) -> int | None:
         is_whole | is_this,
         comparison__baseline=one.run.pk,
         comparison__candidate=other.run.pk,
+        comparison__treatment=terms.treatment,
+        comparison__pair_by=terms.pair_by,
         case_index=one.case.index,
         repeat_baseline=repeats[0],
         repeat_candidate=repeats[1],
@@ -111,7 +127,17 @@ def _comparison(one: Half, other: Half) -> int | None:
     return rows.order_by("-comparison_id").values_list("comparison_id", flat=True).first()
 
 
-def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
+def _describe_change(one: Half, other: Half) -> tuple[ChangedMessage, ...]:
+    """Return what differs between the two prompts."""
+    messages = compare_prompts(_prompt_of(one.case.content), _prompt_of(other.case.content))
+    return tuple(map(write_change, messages))
+
+
+def _prompt_of(content: dict[str, Any]) -> PromptOfCase:
+    return PromptOfCase(content["messages"], content.get("tools"), content.get("input"))
+
+
+def _find_cause(one: Half, other: Half, parting: Divergence | None, terms: Terms) -> Cause:
     buckets = [half.bucket for half in (one, other) if half.bucket is not None]
     served = pair_facts.served_beside(one.run, other.run, buckets)
     sides = [
@@ -125,7 +151,9 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
         for half in (one, other)
     ]
     noise = measure_pair_noise(one.run, other.run).between(one.bucket_id, other.bucket_id)
-    return find_cause(Pair(sides[0], sides[1]), parting, noise)
+    prompts = [[half.case.content.get(name) for name in ("messages", "tools")] for half in (one, other)]
+    has_other_prompt = prompts[0] != prompts[1] if terms.is_prompt else None
+    return find_cause(Pair(sides[0], sides[1], has_other_prompt), parting, noise)
 
 
 def _response_facts(half: Half) -> ResponseFacts:

@@ -25,7 +25,7 @@ Arms = Sequence[ExperimentArm]
 
 
 class ExperimentKind(Protocol):
-    """The behaviour of one kind of experiment. arms: its conditions, in order."""
+    """The behaviour of one kind of experiment."""
 
     def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         """Return the repeats of a condition's run that count."""

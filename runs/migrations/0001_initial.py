@@ -276,6 +276,8 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('baseline_repeat', models.PositiveIntegerField(help_text='one repeat only; null: all that have ended', null=True)),
                 ('candidate_repeat', models.PositiveIntegerField(null=True)),
+                ('treatment', models.CharField(default='model', help_text='what is judged', max_length=20)),
+                ('pair_by', models.CharField(default='input', help_text='of cases, where the prompt is judged', max_length=20)),
                 ('input_digest', models.CharField(max_length=64, unique=True)),
                 ('status', models.CharField(choices=[('queued', 'Queued'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
                 ('n_pairs', models.PositiveIntegerField(default=0, help_text='distinct pairs of traces that must be read')),
@@ -450,7 +452,8 @@ class Migration(migrations.Migration):
             name='ReleaseRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('treatment', models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought')], default='model', max_length=20)),
+                ('treatment', models.CharField(choices=[('model', 'the model: both sides must be served alike'), ('stack', 'the serving stack: an engine upgrade or a quantisation of one model'), ('service', 'the service: model and stack together, as a hosted model is bought'), ('prompt', 'the prompt: one model, served alike, and cases with equal inputs')], default='model', max_length=20)),
+                ('pair_by', models.CharField(default='input', help_text='of cases, where the prompt is judged', max_length=20)),
                 ('nothing_caches', models.BooleanField(db_default=False, default=False, help_text="a person's word: equal repeats were each computed")),
                 ('labels', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),

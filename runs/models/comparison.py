@@ -3,6 +3,8 @@
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, Terms
+
 
 class ComparisonRecord(models.Model):
     """Two runs, or one repeat of each, and everything computed from them.
@@ -21,6 +23,8 @@ class ComparisonRecord(models.Model):
     candidate = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="comparisons_as_candidate")
     baseline_repeat = models.PositiveIntegerField(null=True, help_text="one repeat only; null: all that have ended")
     candidate_repeat = models.PositiveIntegerField(null=True)
+    treatment = models.CharField(max_length=20, default=MODEL_TREATMENT, help_text="what is judged")
+    pair_by = models.CharField(max_length=20, default=BY_INPUT, help_text="of cases, where the prompt is judged")
     input_digest = models.CharField(max_length=64, unique=True)
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     n_pairs = models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read")
@@ -52,6 +56,10 @@ class ComparisonRecord(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.baseline_id} against run {self.candidate_id}"
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
 
 
 class DivergenceRecord(models.Model):

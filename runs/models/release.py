@@ -4,7 +4,14 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.contract.treatments import (
+    BY_INPUT,
+    MODEL_TREATMENT,
+    PROMPT_TREATMENT,
+    SERVICE_TREATMENT,
+    STACK_TREATMENT,
+    Terms,
+)
 
 
 class ReleaseRecord(models.Model):
@@ -14,9 +21,11 @@ class ReleaseRecord(models.Model):
         MODEL = MODEL_TREATMENT, "the model: both sides must be served alike"
         STACK = STACK_TREATMENT, "the serving stack: an engine upgrade or a quantisation of one model"
         SERVICE = SERVICE_TREATMENT, "the service: model and stack together, as a hosted model is bought"
+        PROMPT = PROMPT_TREATMENT, "the prompt: one model, served alike, and cases with equal inputs"
 
     policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)
+    pair_by = models.CharField(max_length=20, default=BY_INPUT, help_text="of cases, where the prompt is judged")
     nothing_caches = models.BooleanField(
         default=False, db_default=False, help_text="a person's word: equal repeats were each computed"
     )
@@ -31,6 +40,11 @@ class ReleaseRecord(models.Model):
 
     def __str__(self) -> str:
         return f"release {self.pk}"
+
+    @property
+    def terms(self) -> Terms:
+        """The terms on which its runs are compared: those of a prompt, else the usual ones, whatever it judges."""
+        return Terms(self.treatment, self.pair_by) if self.treatment == PROMPT_TREATMENT else Terms()
 
 
 class GateRecord(models.Model):

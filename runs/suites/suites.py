@@ -136,7 +136,8 @@ def _reference_document(slug: str, version: SuiteVersionRecord, cases: Sequence[
 def case_content(case: CaseDocument) -> dict[str, Any]:
     """Return what of a case is stored as JSON."""
     tools = {"tools": list(case.tools)} if case.tools else {}
-    return {"messages": list(case.messages), "target": case.target, **tools}
+    own_input = {"input": case.input} if case.input else {}
+    return {"messages": list(case.messages), "target": case.target, **tools, **own_input}
 
 
 def _case_row(version: SuiteVersionRecord, case: CaseDocument) -> Case:

@@ -50,14 +50,14 @@ class StoredRepeats(ServedRepeats):
 
 
 def look_through(run: RunRecord) -> None:
-    """Set `strays`, `strays_so_far` and `unsteady` of an ended run (unsaved), and store its strays.
+    """Search an ended run for outliers, set its columns (unsaved), and store its outliers' rows.
 
-    `RunRecord.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
-    "distance", "noise", "far", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical"}; the nats as in
-    `core.stats.BucketStrays`. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that have a
-    stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
-    n_agreeing: of them those that agree with most of their case; n_identical: those that are no stray and the same to
-    the bit as another of their case.
+    The columns are `strays`, `strays_so_far` and `unsteady`. `RunRecord.strays` has one entry for each bucket that has
+    strays: {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "far", "n_strays", "n_stray_cases",
+    "n_responses", "n_agreeing", "n_identical"}; the nats as in `core.stats.BucketStrays`. n_cases: that were read;
+    n_unread: that differ and were not. n_stray_cases: that have a stray. n_responses: of the cases that were read, and
+    of as large a part of those in which nothing differs; n_agreeing: of them those that agree with most of their case;
+    n_identical: those that are no stray and the same to the bit as another of their case.
     """
     by_bucket = list(_served_repeats(run))
     parts = _find_parts(by_bucket)

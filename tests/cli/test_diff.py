@@ -1,6 +1,8 @@
 """`evalboard diff`: two logs compared without a server, or one split by who answered."""
 
 import json
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from evalboard.cli.main import main
 from evalboard.logged import sources
 from tests.recorded import LOGS
 
+ROOT = Path(__file__).resolve().parents[2]
 BASELINE, CANDIDATE = (str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval"))
 
 
@@ -277,6 +280,43 @@ def test_two_sides_that_are_read_at_the_same_time_come_to_the_same(
     broken.write_text("no log\n")
     code, _, err = call(capsys, BASELINE, str(broken))
     assert (code, "broken.jsonl" in err) == (FAILED, True)
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tour's archives: 1-whole.zip, 2-8bit.zip, 3-4bit.zip."""
+    folder = tmp_path_factory.mktemp("tour")
+    with tarfile.open(ROOT / "runs" / "samples" / "tour.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+def test_archives_of_runs_are_sides(capsys: pytest.CaptureFixture[str], archives: Path) -> None:
+    whole, quantised = str(archives / "1-whole.zip"), str(archives / "3-4bit.zip")
+    code, out, err = call(capsys, whole, quantised, "--limit", "1", "--fail-on", "cause=larger_shift,points=50")
+    assert (code, "cause: 120 pairs of larger_shift." in err) == (LIMIT_REACHED, True), err
+    assert f"{quantised} against {whole}: −40.0 points (63.3 to 23.3), comparable." in out
+    assert '"arguments": {"city": "[L]isbon"}}' in out
+    code, out, _ = call(capsys, whole, "--json")
+    [split] = json.loads(out)
+    assert (code, split["suite"], [part["n_answers"] for part in split["parts"]]) == (0, "sample-tour", [150])
+
+
+def test_an_archive_that_is_no_side_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], archives: Path, tmp_path: Path
+) -> None:
+    whole, bundle, damaged = archives / "1-whole.zip", tmp_path / "release-3.zip", tmp_path / "damaged.zip"
+    with zipfile.ZipFile(bundle, "w") as made:
+        made.writestr("manifest.json", '{"format": "evalboard-release", "version": 1}')
+    code, _, err = call(capsys, str(whole), str(bundle))
+    assert (code, f"{bundle} is a bundle of a release" in err, "export RUN`" in err) == (FAILED, True, True)
+    content = whole.read_bytes()
+    at = content.index(b"EvT") + 12  # in the first block of its traces
+    damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    code, _, err = call(capsys, str(whole), str(damaged))
+    assert (code, f"{damaged}: The export is damaged: traces.evt" in err) == (FAILED, True), err
+    code, _, err = call(capsys, str(whole), str(whole), "--", str(whole))
+    assert (code, "is a run with all of its repeats, so it is a side by itself." in err) == (FAILED, True)
 
 
 def test_no_server_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.recorded import LOGS
+from tests.scripted import ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -101,7 +102,7 @@ def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_al
     assert "`make install`" in done.stderr
 
 
-def test_the_wheel_compares_two_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
+def test_the_wheel_records_and_compares_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
     source, wheels, installed = (tmp_path / name for name in ("source", "wheels", "installed"))
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in ("evalboard", "runs", "frontend", "worker"):
@@ -122,6 +123,12 @@ def test_the_wheel_compares_two_logs_where_only_its_own_packages_are(tmp_path: P
     done = subprocess.run(asked, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     assert (done.returncode, "4 cases differ" in done.stdout) == (0, True), done.stderr
     assert "From 27 on the two sides read different texts" in (tmp_path / "report.html").read_text()
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Name a colour."}\n')
+    with ScriptedServer() as server:
+        asked = [sys.executable, "-c", ONLY_THE_COMMAND, _absent(), "trace", "prompts.jsonl", "-o", "a.jsonl"]
+        asked += ["--base-url", server.base_url, "--model", "m"]
+        done = subprocess.run(asked, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, "a.jsonl holds 1 answer of m" in done.stdout) == (0, True), done.stderr
 
 
 def _absent() -> str:

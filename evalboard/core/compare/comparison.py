@@ -46,6 +46,7 @@ ESTABLISHED = frozenset(
     {
         "error",
         "scorer",
+        "prompt_changed",
         "model_changed",
         "prompt_mismatch",
         "sampling_changed",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.compare import Flip
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (
@@ -36,6 +37,7 @@ from evalboard.core.compare.judging import AlikePairs, judge_groups
 from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.pairing import PAIR_KINDS
+from evalboard.core.compare.prompts import PromptsJudged
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
@@ -79,6 +81,8 @@ class Comparing:
     baseline: Side
     candidate: Side
     reads: Reads
+    treatment: str = MODEL_TREATMENT
+    prompts: PromptsJudged | None = None
 
     @cached_property
     def matched(self) -> MatchedRuns:
@@ -87,6 +91,8 @@ class Comparing:
     @cached_property
     def groups(self) -> Groups:
         """The pairs that must be looked at, each different one once."""
+        if self.prompts is not None:
+            return find_groups(self.baseline, self.candidate, self.matched, are_texts_all=True)
         return find_groups(self.baseline, self.candidate, self.matched, is_one_vocabulary=self.is_one_vocabulary)
 
     @cached_property
@@ -117,17 +123,25 @@ class Comparing:
     def begin(self) -> ComparisonReport:
         """Return what needs no response: what moved, what forbids comparing, the cases' outcomes."""
         ours, theirs = self.baseline, self.candidate
-        blocks = find_blocks(ours.setup, theirs.setup)
+        is_prompt, prompts = self.prompts is not None, None if self.prompts is None else self.prompts.summary
+        blocks = find_blocks(
+            ours.setup, theirs.setup, self.treatment, prompts=prompts, n_shared=len(ours.case_indexes), is_verdict=False
+        )
         outcomes = judge_outcomes(ours, theirs)
         # What is shown for all is the noise between the buckets that served most of either side.
         mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
         summary = {
             "version": COMPARISON_VERSION,
-            "noise": describe_noise(self.noise.between(*mains)) if len(self.groups) else None,
+            "treatment": self.treatment,
+            "prompts": prompts,
+            "noise": describe_noise(self.noise.between(*mains)) if len(self.groups) and not is_prompt else None,
             "moved": [asdict(moved) for moved in find_moved_setup(ours.setup, theirs.setup)],
             "blocks": [{"code": block.code, "facts": dict(block.facts)} for block in blocks],
             "comparable": allows_comparing(blocks),
-            "sides": {"baseline": _describe(ours), "candidate": _describe(theirs)},
+            "sides": {
+                "baseline": _describe(ours, is_traced=not is_prompt),
+                "candidate": _describe(theirs, is_traced=not is_prompt),
+            },
             "outcomes": outcomes["counts"],
             "noise_share": find_noise_share(ours, theirs, self.matched, do_agree=self._do_agree),
         }
@@ -142,7 +156,8 @@ class Comparing:
         if not len(self.groups):
             return iter(())
         sides, reads = (self.baseline, self.candidate), self.reads
-        return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words)
+        changed = None if self.prompts is None else self.prompts.has_changed
+        return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words, prompts=changed)
 
     def complete(self, begun: Json, find_flips: FindFlips) -> Json:
         """Return the whole summary. begun: from `begin`. find_flips: returns what was judged of some groups, in their
@@ -185,7 +200,9 @@ class Comparing:
                 is_scored=self.matched.is_scored,
                 is_noise_zero=begun["noise"] is not None and begun["noise"]["sd"] == 0,
             ),
-            "computation": self.judge_computation()
+            "computation": None
+            if self.prompts is not None
+            else self.judge_computation()
             | {"n_unexplained": count_unexplained(self.matched.pairing, differing, is_read)},
             "sample": self._sample(scored[group_at[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
@@ -202,8 +219,11 @@ class Comparing:
         """Return bool[m] twice: whether the baseline's response of a pair has a trace, as the candidate's has where
         nothing differs; and whether both have.
 
-        What an engine of ours decodes always has one.
+        What an engine of ours decodes always has one. Where prompts are judged none is compared.
         """
+        if self.prompts is not None:
+            nothing: Bools = np.zeros(len(self.matched.pairing), np.bool_)
+            return nothing, nothing
         pairs = self.matched.pairing
         has_trace, has_trace_too = (
             side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
@@ -271,12 +291,15 @@ def describe_noise(noise: LogitNoise) -> Json:
     return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 
 
-def _describe(side: Side) -> Json:
-    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are."""
+def _describe(side: Side, *, is_traced: bool) -> Json:
+    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are.
+
+    is_traced: tokens are compared.
+    """
     return {
         "repeats": list(side.repeats),
         "buckets": [list(served) for served in side.shares],
-        "vocabulary": side.responses.find_vocabulary(),
+        "vocabulary": side.responses.find_vocabulary() if is_traced else None,
     }
 
 

@@ -32,7 +32,8 @@ def dump_case(
     """
     named = {"id": case_id, "messages": content["messages"], "tools": content.get("tools"), "target": content["target"]}
     covered = {**named, "tags": tags, "group": group, "is_reference": is_reference}
-    if scorer is None and digest_json({**covered, "scorer": None}) != digest:
+    own_input = {"input": content["input"]} if "input" in content else {}
+    if scorer is None and digest_json({**covered, **own_input, "scorer": None}) != digest:
         scorer = default
     used = scorer or default
     is_target_left_out = content["target"] is None and not (used and KINDS[used["kind"]].needs_target(used))
@@ -40,6 +41,7 @@ def dump_case(
     return {
         "id": case_id,
         "messages": content["messages"],
+        **own_input,
         **({} if is_target_left_out else {"target": content["target"]}),
         **{name: value for name, value in optional.items() if value},
         **({"reference": True} if is_reference else {}),

@@ -15,7 +15,7 @@ from evalboard.core.suite.suite import read_lines
 ALL_OTHERS = "*"  # in `ignore`: every field that the mapping does not read
 
 _SUITE_FIELDS = ("title", "max_tokens", "stop", "scorer")
-_CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
+_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
 _SOURCE_FIELDS = {"field": {"field", "as", "otherwise"}, "constant": {"constant"}, "by": {"by", "values", "otherwise"}}
 
 

@@ -37,7 +37,7 @@ NO_SCORER = "is missing, and the suite has no default scorer"
 SCORER_ADVICE = f'; give the suite or the case one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}'
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
-_CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
+_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
 _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
@@ -45,8 +45,8 @@ _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 class CaseDocument:
     """One case. `index` counts from 0; `scorer` is None where the suite's default judges it.
 
-    `target` is None where the scorer compares with nothing; a list means that any one is right.
-    `digest` covers everything but the index.
+    `target` is None where the scorer compares with nothing; a list means that any one is right. `input` is what of the
+    prompt is the case's own, "" where that is the last user message. `digest` covers everything but the index.
     """
 
     index: int
@@ -59,6 +59,13 @@ class CaseDocument:
     group: str
     is_reference: bool
     digest: str
+    input: str = ""
+
+    @property
+    def own_input(self) -> Any:
+        """What of the prompt is the case's own: what it names, else the last user message, else the last message."""
+        by_user = (message for message in reversed(self.messages) if message["role"] == "user")
+        return self.input or next(by_user, self.messages[-1]).get("content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +233,8 @@ def read_case(
         "group": read_text(row.get("group", ""), at(path, "group"), problems, at_most=MAX_GROUP_CHARS),
         "is_reference": _read_flag(row.get("reference", False), at(path, "reference"), problems),
     }
+    if row.get("input") is not None:  # of cases that name none, the digest is what it was before there was one
+        content["input"] = read_text(row["input"], at(path, "input"), problems, at_least=1, at_most=MAX_TEXT_CHARS)
     if row.get("scorer") is None:
         scorer = default
     _check_target(row, scorer, path, problems)
