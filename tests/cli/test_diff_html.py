@@ -132,7 +132,7 @@ def test_tokens_stand_side_by_side_with_their_alternatives(capsys: pytest.Captur
     assert "At 26 the baseline chose plants and the candidate roots." in text
     assert "plants chosen 13.7 % −1.988" in text.replace("\u00a0", " ")
     assert "served by vllm-0.32.0-ac2590de vllm-0.32.0-bfec4654 settings max_tokens 32, seed 42" in text
-    assert "Not comparable as one change." in text
+    assert "Comparable, with a note." in text
     assert f"sha256:{hashlib.sha256(Path(BASELINE).read_bytes()).hexdigest()}" in html
     assert not re.search(r"sprite\.svg", html)
 
