@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -225,11 +225,11 @@ class _Rows:
     size: int
 
 
-def _fill_rows(cases: Sequence[ListedLogCase], shown: Mapping[int, int], room: int) -> _Rows:
-    """Return rows of the list as long as they fit. shown: the number of each case whose answers are in the file."""
+def _fill_rows(cases: Sequence[ListedLogCase], shown: Collection[int], room: int) -> _Rows:
+    """Return rows of the list as long as they fit. shown: the places of the cases whose answers are in the file."""
     rows, size = [], 0
     for at, case in enumerate(cases):
-        row = _draw_row(case, shown.get(at))
+        row = _draw_row(case, at + 1 if at in shown else None)
         size += _weigh(row) + 1
         if size > room:
             break
@@ -270,31 +270,32 @@ def _draw_score(outcome: CaseOutcome) -> str:
 
 
 class _Pairs:
-    """The answers that are laid side by side, the worst first. shown: by the case's place, its number in the file."""
+    """The answers that are laid side by side, the worst first. shown: their HTML, by the case's place in the list."""
 
     def __init__(self, made: LogComparison, cases: Sequence[ListedLogCase]) -> None:
         self._made, self._cases = made, cases
-        self._wanted = iter([at for at, case in enumerate(cases) if case.pair and _is_worth_showing(case)])
-        self._late: dict[int, str] = {}  # too large for the room at that time
-        self.shown: dict[int, int] = {}
-        self.drawn: list[str] = []
+        self._pending = [at for at, case in enumerate(cases) if case.pair and _is_worth_showing(case)]
+        self.n_wanted = len(self._pending)
+        self.shown: dict[int, str] = {}
         self.size = 0
         self.has_tokens = False
 
     @property
-    def n_wanted(self) -> int:
-        return sum(case.pair is not None and _is_worth_showing(case) for case in self._cases)
+    def drawn(self) -> list[str]:
+        return [self.shown[at] for at in sorted(self.shown)]
 
     def fill(self, room: int) -> None:
-        """Add pairs until `room` bytes are used."""
-        misses = 0
-        while misses < MISSES and self.size < room and (at := next(self._wanted, None)) is not None:
-            html, has_tokens = self._draw(self._cases[at], len(self.shown) + 1)
+        """Add pairs until `room` bytes are used; the worst one in any case."""
+        n_misses = 0
+        for at in list(self._pending):
+            if n_misses == MISSES or self.size >= room:
+                return
+            html, has_tokens = self._draw(self._cases[at], at + 1)
             if self.size + _weigh(html) > room and self.shown:
-                misses += 1
+                n_misses += 1
                 continue
-            self.shown[at] = len(self.shown) + 1
-            self.drawn.append(html)
+            self._pending.remove(at)
+            self.shown[at] = html
             self.size += _weigh(html) + 1
             self.has_tokens = self.has_tokens or has_tokens
 
@@ -307,7 +308,7 @@ class _Pairs:
         shown = {
             "pair": pair,
             "number": number,
-            "is_first": number == 1,
+            "is_first": not self.shown,
             "prompt": case.outcome.prompt,
             "lines": lines,
             "selected": pair.selected,

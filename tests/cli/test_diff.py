@@ -322,15 +322,19 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_archives_of_runs_are_sides(capsys: pytest.CaptureFixture[str], archives: Path) -> None:
+def test_archives_of_runs_are_sides(capsys: pytest.CaptureFixture[str], archives: Path, tmp_path: Path) -> None:
     whole, quantised = str(archives / "1-whole.zip"), str(archives / "3-4bit.zip")
-    code, out, err = call(capsys, whole, quantised, "--limit", "1", "--fail-on", "cause=larger_shift,points=50")
+    html = tmp_path / "report.html"
+    limits = ("--fail-on", "cause=larger_shift,points=50", "--html", str(html))
+    code, out, err = call(capsys, whole, quantised, "--limit", "1", *limits)
     assert (code, "cause: 120 pairs of larger_shift." in err) == (LIMIT_REACHED, True), err
     assert f"{quantised} against {whole}: −40.0 points (63.3 to 23.3), comparable." in out
     assert '"arguments": {"city": "[L]isbon"}}' in out
-    code, out, _ = call(capsys, whole, "--json")
+    assert "exit code 5: cause: 120 pairs of larger_shift" in html.read_text()
+    code, out, _ = call(capsys, whole, "--json", "--html", str(html))
     [split] = json.loads(out)
     assert (code, split["suite"], [part["n_answers"] for part in split["parts"]]) == (0, "sample-tour", [150])
+    assert "answered 1-whole.zip" in html.read_text()
 
 
 def test_an_archive_that_is_no_side_says_what_to_do(
