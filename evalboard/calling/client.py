@@ -40,6 +40,7 @@ from evalboard.calling.decoding import CalledOff, CaseCall, Decoding, Doubtful
 from evalboard.calling.mask import Mask
 from evalboard.calling.request import NEVER_LEFT_OUT, Built, Dialect, NotCallable, build, learn
 from evalboard.calling.retries import (
+    LONGEST_REST_SECONDS,
     LONGEST_WAIT_SECONDS,
     MAX_TRIES,
     TRIES_WITHIN_SECONDS,
@@ -101,8 +102,8 @@ class ApiClient:
     n_failures: failed tries in a row up to now, for the caller to store.
     learns: a parameter that the server refuses by name is left out of later calls; else such a call fails.
     refused: such parameters that are known already.
-    first_byte_seconds: within which an answer must begin; None: as long as the whole may take. limits: shared by all
-    workers.
+    first_byte_seconds: within which an answer must begin; None: as long as the whole may take. longest_rest_seconds: of
+    a pause that the server did not ask for. limits: shared by all workers.
     randomness, sleep: for tests; `sleep` takes seconds in place of a wait that `abort` ends.
     """
 
@@ -115,6 +116,7 @@ class ApiClient:
         response_seconds: float,
         concurrency: int,
         first_byte_seconds: float | None = None,
+        longest_rest_seconds: float = LONGEST_REST_SECONDS,
         learns: bool = True,
         refused: Collection[str] = (),
         limits: SharedLimits | None = None,
@@ -126,7 +128,7 @@ class ApiClient:
         self._response_seconds = response_seconds
         self._first_byte_seconds = first_byte_seconds
         self._concurrency = max(concurrency, 1)
-        self._learns = learns
+        self._learns, self._longest_rest = learns, longest_rest_seconds
         self._limits = limits
         self._clock = clock or MachineClock()
         self._randomness = randomness or random.Random()  # noqa: S311  of waits, not of secrets
@@ -438,7 +440,9 @@ class ApiClient:
         wish = "" if seconds is None else f"It asks to be left alone for {seconds:,.0f} seconds. "
         code = failure.code if isinstance(failure, CallRefused) else "call_failed"
         words = self._mask.text(f"{wish}{failure}")
-        return EndpointRests(words, seconds=seconds or rest_seconds(n), n_failures=n, code=code)
+        return EndpointRests(
+            words, seconds=seconds or min(rest_seconds(n), self._longest_rest), n_failures=n, code=code
+        )
 
     def _count(
         self, decoding: Decoding, call: CaseCall, failure: TryFailed | CallFailed | CallRefused, begun: int

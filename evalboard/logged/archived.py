@@ -50,7 +50,7 @@ class _Adding:
             rows[row.repeat].append(row)
         run = LogRun(
             pk=len(self._store.runs) + 1,
-            model_name="",
+            model_name=next((each["name"] for each in manifest["models"]), ""),
             notes=(),
             suite_version=self._version,
             endpoint=manifest["endpoint"]["slug"],

@@ -361,18 +361,18 @@ FIND_BY_TREATMENT = {
 }
 
 
-def find_terms(treatment: str, pair_by: str, *, share_prompts: bool) -> Terms:
+def find_terms(treatment: str, pair_by: str, *, are_prompts_other: bool) -> Terms:
     """Return what is judged, as named by a person or by default.
 
-    The default is the model, or the prompt if no case has the same prompt on both sides, or if cases are to be paired
-    by id. treatment: "" if not named. Raises InvalidInput for a pairing by id if no prompt is judged.
+    The default is the model, or the prompt if no case is equal except for its prompt, or if cases are to be paired by
+    id. treatment: "" if not named. Raises InvalidInput for a pairing by id if no prompt is judged.
     """
     if pair_by == BY_ID and treatment not in ("", PROMPT_TREATMENT):
         text = f"Cases are paired by id where the prompt is judged, and {treatment} is named."
         raise InvalidInput(text, fields={"pair_by": f"Must go with the treatment {PROMPT_TREATMENT}, or be left out."})
     if treatment:
         return Terms(treatment, pair_by)
-    return Terms(MODEL_TREATMENT if share_prompts and pair_by != BY_ID else PROMPT_TREATMENT, pair_by)
+    return Terms(PROMPT_TREATMENT if are_prompts_other or pair_by == BY_ID else MODEL_TREATMENT, pair_by)
 
 
 def choose_treatment(baseline: SideSetup, candidate: SideSetup) -> str:
