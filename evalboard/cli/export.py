@@ -132,7 +132,7 @@ def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
 
 
 def download_run(address: str, target: Path) -> None:
-    """Write the archive of the run at an address, `http…/runs/12`, to a file. Raises WrongUse, or CommandError."""
+    """Write the archive of the run at an address to a file. Raises WrongUse, or CommandError."""
     server = find_access().url  # the token goes nowhere else
     match = re.fullmatch(re.escape(server) + r"/runs/([0-9]{1,18})/?(?:[?#].*)?", address)
     if match is None:

@@ -70,12 +70,15 @@ ROUNDS = {
 SPEC = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[,_]?\.(?:[1-9]\d*|\{\})[fF%]")
 FIELD = re.compile(r"\{[^{}]*:[^{}]*\.(?:[1-9]\d*|\{\w*\})[fF%]\}|%[-+ 0#\d]*\.(?:[1-9]\d*|\*)[fF]")
 ROUNDING = {"round", "around", "rint", "quantize", "__round__"}
+DECIMALS = re.compile(r"\.(?:[1-9]\d*|\{[^}]*\}|\*)[fF%]")  # in each of the above: a source without it is not parsed
 IN_TEMPLATES = re.compile(r"floatformat|stringformat")
 IN_SCRIPTS = re.compile(r"toFixed|toPrecision|toLocaleString|NumberFormat|Math\.(?:round|floor|ceil|trunc)")
 
 
 def find_formats(source: str) -> Iterator[int]:
     """Yield the lines that format a number with decimals, in whichever way Python knows."""
+    if not DECIMALS.search(source):
+        return
     tree = ast.parse(source)
     specs = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)]
     in_specs = {part for spec in specs if isinstance(spec, ast.JoinedStr) for part in spec.values}
@@ -93,6 +96,8 @@ def find_formats(source: str) -> Iterator[int]:
 
 def find_rounds(source: str) -> Iterator[int]:
     """Yield the lines that name a function that rounds, called or not; `call.round`, a field of probes, is none."""
+    if not any(name in source for name in ROUNDING):
+        return
     tree = ast.parse(source)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):

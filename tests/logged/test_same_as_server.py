@@ -97,7 +97,8 @@ def both_ways(ours: LoggedRun, theirs: LoggedRun, **terms: str) -> tuple[list[An
     shown: list[Contract] = []
     if made.pairs:  # the gravest, laid side by side
         repeats, (first, *_) = (pairs[0].repeat_baseline, pairs[0].repeat_candidate), made.pairs
-        shown = [trace_pair(runs[0].pk, runs[1].pk, case_id=pairs[0].case, repeats=repeats)]
+        both = runs[0].pk, runs[1].pk
+        shown = [trace_pair(*both, case_id=pairs[0].case, repeats=repeats, terms=made.terms)]
         alone.append(show_log_pair(made, first, made.write_pairs([first])[0], around=WINDOW))
     return [_plain(each) for each in (report_of(row), *pairs, *shown)], [_plain(each) for each in alone]
 
