@@ -51,9 +51,6 @@ class _Adding:
         run = LogRun(
             pk=len(self._store.runs) + 1,
             model_name=next((each["name"] for each in manifest["models"]), ""),
-            tool=about.get("tool") or "Evalboard",
-            sampling=profile["sampling"],
-            scorers=[each["spec"]["default"]["kind"] for each in manifest["scorers"] if each["is_own"]],
             notes=(),
             suite_version=self._version,
             endpoint=manifest["endpoint"]["slug"],

@@ -27,6 +27,7 @@ from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
 from evalboard.logged.memory import LogRun
+from evalboard.wording.manifest import render_field_name, render_sides
 
 MISSING = "missing"  # of a case without a pair of answers
 LISTS = (*CASE_OUTCOMES, *CASE_PARTS, MISSING)
@@ -101,10 +102,13 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
     facts, case = made.answers(pair), made.baseline.suite_version.cases[pair.flip.case_index]
     has_tokens = not made.terms.is_prompt  # texts alone are compared where the prompt is judged
     texts = [
-        TracedText("", None, None, is_logged=True)
-        if each is None
-        else TracedText(each.text, each.place if has_tokens else None, each.vocabulary_id, is_logged=True)
-        for each in facts
+        TracedText(
+            "" if each is None else each.text,
+            each.place if each is not None and has_tokens else None,
+            None if each is None else each.vocabulary_id,
+            is_logged=run.is_reported,
+        )
+        for each, run in zip(facts, (made.baseline, made.candidate), strict=True)
     ]
     is_missing = any(each is None or each.error_code for each in facts)
     parting = None if is_missing else find_parting(texts[0], texts[1], made.store.words)
@@ -160,25 +164,32 @@ def list_facts(made: LogComparison) -> list[Moved]:
     """
     runs, comparison = (made.baseline, made.candidate), made.comparison
     sides = [getattr(comparison.sides, name) for name in SIDES]
+    are_scored = [any(repeat.score is not None for repeat in side.repeats) for side in sides]
     settings: dict[str, list[str | None]] = {
         "model": [side.model or None for side in sides],
         "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
-        "tool": [run.tool or None for run in runs],
-        "settings": [_name_settings(run.sampling) for run in runs],
-        "scorer": [", ".join(run.scorers) or None for run in runs],
+        "settings": [_name_settings(run.profile.settings.get("sampling", {})) for run in runs],
+        "scorer": [_name_scorer(run) if is_scored else None for run, is_scored in zip(runs, are_scored, strict=True)],
         "repeats": [str(len(side.repeats)) for side in sides],
         "tokens, logprobs": [_count_tokens(run) for run in runs],
     }
     facts = [Moved(field=name, baseline=ours, candidate=theirs) for name, (ours, theirs) in settings.items()]
     known = ("model", "source.system_fingerprint", "sampling")
-    return [
-        *(fact for fact in facts if not fact.is_unknown),
-        *(each for each in comparison.moved if not each.field.startswith(known)),
-    ]
+    others = [each.as_field for each in comparison.moved if not each.field.startswith(known)]
+    for field in others:
+        ours, theirs = render_sides(field)
+        facts.append(Moved(field=render_field_name(field.field), baseline=ours, candidate=theirs))
+    return [fact for fact in facts if not fact.is_unknown]
 
 
 def _name_settings(sampling: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{name} {json.dumps(value)}" for name, value in sampling.items()) or None
+
+
+def _name_scorer(run: LogRun) -> str:
+    """Return the suite's own scorer: its kind, or which tool's scores are taken over."""
+    default = run.suite_version.scorer.spec["default"]
+    return str(default.get("source") or default["kind"])
 
 
 def _count_tokens(run: LogRun) -> str:
