@@ -40,6 +40,7 @@ ROUNDS = {
     "frontend/badges/picture.py": (3, "widths and places"),
     "frontend/board/words.py": (1, "a chance in tenths"),
     "frontend/compare/charts.py": (11, "widths and places"),
+    "frontend/compare/log_report.py": (2, "bytes, and the width of a bar"),
     "frontend/compare/pair_chart.py": (3, "places"),
     "frontend/compare/views.py": (1, "a place"),
     "frontend/endpoints/shares.py": (7, "widths and places"),
