@@ -81,7 +81,7 @@ OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"conte
         ("{}".encode("utf-16"), "text in UTF-16: save it as UTF-8"),
         (b"log.jsonl".ljust(257, b"\0") + b"ustar\0", "a tar archive: unpack it first"),
         (b"PK\3\4\0\0", "a zip that is no log of Inspect's"),
-        (gzip.compress(gzip.compress(b"{}")), "a file that was compressed twice"),
+        (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "a file that was compressed twice"),
     ],
 )
 def test_what_a_file_looks_like_is_said(written: Written, content: str | bytes, words: str) -> None:
