@@ -1,4 +1,4 @@
-"""`evalboard trace`: record a log from any server that speaks OpenAI's protocol, without a server of Evalboard."""
+"""`evalboard trace`: record a log from any OpenAI-compatible server, without a server of Evalboard."""
 
 import json
 import time
@@ -81,7 +81,8 @@ def trace(
     file = TraceFile(output, recording, is_new=again)
     try:
         with file:
-            if len(file.done) < recording.n_calls:
+            was_whole = len(file.done) >= recording.n_calls
+            if not was_whole:
                 client.open()
                 _record(client, recording, file, give_up_after=give_up_after)
     except EndpointRefused as refusal:
@@ -99,6 +100,8 @@ def trace(
         typer.echo(json.dumps(_to_json(recording, file)))
     else:
         typer.echo(_render(recording, file) if is_whole else _describe_rest(recording, file))
+    if was_whole:
+        typer.echo("It was complete, and no call was made. --again overwrites it.", err=True)
     raise typer.Exit(0 if is_whole else FAILED)
 
 
@@ -160,8 +163,10 @@ def _plan(
 
 
 def _record(client: "ApiClient", recording: "Recording", file: "TraceFile", *, give_up_after: float) -> None:
-    """Make the calls that are left. A server that stops answering is tried again until `give_up_after` seconds have
-    passed without an answer; what is left then is a failed call each. Raises EndpointRefused.
+    """Make the calls that are left, and write each to the file.
+
+    A server that stops answering is tried again until `give_up_after` seconds have passed without an answer. What is
+    left then is a failed call each. Raises EndpointRefused.
     """
     from contextlib import closing
 
