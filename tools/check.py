@@ -29,11 +29,13 @@ def checks() -> dict[str, list[str]]:
         "compose.yaml": [f"{BIN}/check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml"],
         "GitHub workflow": [
             f"{BIN}/check-jsonschema",
-            *("--builtin-schema", "vendor.github-workflows", "docs/ci/github-actions.yml", ".github/workflows/ci.yml"),
+            *("--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml"),
+            *("docs/ci/github-actions.yml", "docs/ci/github-diff.yml"),
         ],
         "GitLab job": [
             f"{BIN}/check-jsonschema",
-            *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "docs/ci/gitlab-ci.yml"),
+            *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+            *("docs/ci/gitlab-ci.yml", "docs/ci/gitlab-diff.yml"),
         ],
         "API schema": [sys.executable, "tools/openapi.py"],
         "API page": [sys.executable, "tools/api_fields.py"],

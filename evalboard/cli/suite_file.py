@@ -67,7 +67,7 @@ def _name(file: Path) -> str:
 
 
 def load_prompts(file: Path) -> SuiteDocument:
-    """Read a suite, or lines with `prompt` or `messages`, as a suite; `-` is standard input.
+    """Read the prompts to send: a suite, or lines with a prompt or messages; `-` is standard input.
 
     Lines that name no scorer are scored by none: their suite has the scorer `recorded`. Raises WrongUse.
     """

@@ -1,4 +1,4 @@
-"""`evalboard trace`: record a log from any OpenAI-compatible server, without a server of Evalboard."""
+"""`evalboard trace`: record a log from any server with OpenAI's protocol, without Evalboard's server."""
 
 import json
 import time
@@ -117,7 +117,7 @@ def _plan(
     extra_body: str,
     timeout: float,
 ) -> "tuple[Recording, ApiClient]":
-    """Return what is recorded, and what makes the calls. Raises typer.BadParameter and WrongUse."""
+    """Return the recording and the client for it. Raises typer.BadParameter and WrongUse."""
     from functools import partial
     from urllib.parse import urlsplit
 
@@ -163,10 +163,10 @@ def _plan(
 
 
 def _record(client: "ApiClient", recording: "Recording", file: "TraceFile", *, give_up_after: float) -> None:
-    """Make the calls that are left, and write each to the file.
+    """Make the remaining calls. Raises EndpointRefused.
 
-    A server that stops answering is tried again until `give_up_after` seconds have passed without an answer. What is
-    left then is a failed call each. Raises EndpointRefused.
+    A server that stops answering is tried again until `give_up_after` seconds have passed without an answer; each
+    remaining call then failed.
     """
     from contextlib import closing
 

@@ -50,7 +50,7 @@ class _Adding:
             rows[row.repeat].append(row)
         run = LogRun(
             pk=len(self._store.runs) + 1,
-            model_name="",
+            model_name=next((each["name"] for each in manifest["models"]), ""),
             notes=(),
             suite_version=self._version,
             endpoint=manifest["endpoint"]["slug"],
@@ -163,7 +163,7 @@ class _Adding:
 
     @staticmethod
     def _find_company(rows: Iterable[ArchivedResponse]) -> Hashable:
-        """Return what stands for the batches that a repeat was decoded in, as the server has it."""
+        """Return a key for the batches of a repeat, equal to the server's."""
         by = [row.row["provenance"] for row in rows if not row.row["error"]]
         sizes = Counter(each["batch_max"] for each in by if each["batch_max"] is not None)
         return frozenset(each["engine_process"] for each in by), tuple(sorted(sizes.items()))

@@ -20,7 +20,7 @@ from evalboard.logged.memory import LogRun, LogStore
 from evalboard.logged.runs import digest_of_files
 from evalboard.wording.numbers import counted, listed
 
-SHOWN = 8  # runs that a refusal lists
+SHOWN = 8  # runs that a refusal lists, and files that a note does
 MIN_AT_ONCE_BYTES, MAX_AT_ONCE_BYTES = 4 << 20, 64 << 20  # of a side that is read at the same time as the other
 
 
@@ -77,7 +77,10 @@ def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> 
     with open_logs([path]) as opened, without_garbage_search():
         name, runs = formats.read_logs(opened.files, format=log_format, scale=scale)
         source = digest_of_files(opened.files, name, scale=scale)
-    return [NamedLog(str(path), source, logged) for logged in runs]
+    n = len(opened.left_out) - SHOWN
+    more = f" and {counted(n, 'more file')}" if n > 0 else ""
+    notes = [f"No known format fits {', '.join(opened.left_out[:SHOWN])}{more}: left out."] if opened.left_out else []
+    return [NamedLog(str(path), source, replace(logged, notes=(*logged.notes, *notes))) for logged in runs]
 
 
 def read_sides(

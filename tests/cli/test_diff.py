@@ -1,6 +1,8 @@
 """`evalboard diff`: two logs compared without a server, or one split by who answered."""
 
 import json
+import re
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -46,7 +48,8 @@ def chat(folder: Path, name: str, *texts: str, model: str = "m", prints: str = "
 def test_two_logs_are_compared_and_the_worst_case_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, BASELINE, CANDIDATE, "--limit", "1")
     assert code == 0
-    assert f"{CANDIDATE} against {BASELINE}: 0.0 points (50.0 to 50.0), not comparable." in out
+    assert f"{CANDIDATE} against {BASELINE}: 0.0 points (50.0 to 50.0), comparable." in out
+    assert "note: What serves the model differs, which is what is judged: system fingerprint" in out
     assert "4 cases differ, the worst 1 of them" in out
     assert 'machines called "[plants]"' in out
     assert 'machines called "[roots]"' in out
@@ -219,10 +222,14 @@ def test_repeats_have_the_same_prompts(capsys: pytest.CaptureFixture[str], tmp_p
     assert (code, "they differ in prompts" in err) == (FAILED, True)
 
 
-def test_a_folder_is_one_log(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = str(LOGS / "lm_eval")
-    code, out, _ = call(capsys, folder, folder)
+def test_a_folder_is_one_log_and_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = shutil.copytree(LOGS / "lm_eval", tmp_path / "logs")
+    (folder / "README.md").write_text("# How this was made\n")
+    code, out, _ = call(capsys, str(folder), str(folder))
     assert (code, "No case differs." in out) == (0, True)
+    left_out = "No known format fits README.md: left out."
+    assert f"note on A and B: {left_out}" in out
+    assert left_out in json.loads(call(capsys, str(folder), str(folder), "--json")[1])["notes"]["candidate"]
 
 
 def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -250,8 +257,32 @@ def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], 
     ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "no | <b>**@x**")
     _, out, _ = call(capsys, ours, theirs, "--markdown")
     assert "| <code>case&#45;0</code> |" in out
-    assert "<b>" not in out
-    assert "**" not in out
+    outside = re.sub("```diff\n.*?\n```", "", out, flags=re.DOTALL)
+    assert "<b>" not in outside
+    assert "**" not in outside
+
+
+def test_markdown_shows_where_the_worst_case_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, BASELINE, CANDIDATE, "--markdown", "--fail-on", "flip")
+    block = out.split("```")[1].splitlines()
+    assert [block[0], *(line[:1] for line in block[1:])] == ["diff", "@", " ", "-", "+"]
+    assert ("-[" not in out, block[3].startswith("-plants"), block[4].startswith("+roots")) == (True, True, True)
+    assert out.index("**flip&#58; 9 pairs") < out.index("```diff") < out.index("| case |")
+
+
+def test_markdown_fits_into_a_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours = chat(tmp_path, "a.jsonl", *("`" * 3000 for _ in range(200)))
+    theirs = chat(tmp_path, "b.jsonl", *("`" * 20 + "|<&" * 3000 for _ in range(200)))
+    _, out, _ = call(capsys, ours, theirs, "--markdown", "--limit", "200")
+    assert 50_000 < len(out.encode()) <= 64_000
+    shown = re.search(r"200 cases differ&#44; the worst (\d+) of them", out)
+    assert shown is not None
+    assert int(shown[1]) == out.count("<code>case&#45;")
+
+
+def test_forms_exclude_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, BASELINE, CANDIDATE, "--markdown", "--json")[0] == WRONG_USE
+    assert call(capsys, BASELINE, CANDIDATE, "--case", "fact-004", "--json")[0] == WRONG_USE
 
 
 def test_an_answer_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ class Archive:
 
 
 def find_kind(file: IO[bytes]) -> str:
-    """Return the format that a file's manifest names, such as "evalboard-run"; "" where it is no archive of ours."""
+    """Return the format that a file's manifest names; "" where it is no archive of Evalboard."""
     try:
         with zipfile.ZipFile(file) as opened:
             if opened.getinfo(run_archive.MANIFEST_NAME).file_size > Archive.max_manifest_bytes:
