@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 from evalboard.cli.errors import FAILED, LIMIT_REACHED, CommandError
 from evalboard.cli.output import decide
 from evalboard.client.errors import WrongUse
+from evalboard.core.garbage import without_garbage_search
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
@@ -26,6 +27,7 @@ class DiffCommand(TyperCommand):
         return super().parse_args(ctx, [BETWEEN if each == "--" else each for each in args])
 
 
+@without_garbage_search()
 def diff(
     logs: Annotated[
         list[str], typer.Argument(metavar="A [B]", help="Two logs; or one, which is split by who answered.")
@@ -97,19 +99,17 @@ def _split(logs: Sequence[str]) -> list[list[Path]]:
 def _compare(sides: Sequence[Sequence[Path]], *, log_format: str, scale: str) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
-    from evalboard.core.compare import without_garbage_search
     from evalboard.logged.comparing import LogComparison
     from evalboard.logged.memory import LogStore
     from evalboard.logged.sources import read_sides
 
     now = datetime.now(UTC)
     store, names, runs = LogStore(now=now), [], []
-    with without_garbage_search():
-        for named in read_sides(sides, log_format=log_format, scale=scale):
-            names.append(named.name)
-            runs.append(store.add(named.logged, source=named.source))
-        made = LogComparison(store, runs[0], runs[1], at=now)
-        _ = made.comparison
+    for named in read_sides(sides, log_format=log_format, scale=scale):
+        names.append(named.name)
+        runs.append(store.add(named.logged, source=named.source))
+    made = LogComparison(store, runs[0], runs[1], at=now)
+    _ = made.comparison
     return names, made
 
 

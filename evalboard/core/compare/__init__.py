@@ -49,7 +49,6 @@ from evalboard.core.compare.pipeline import (
     ComparisonReport,
     Reads,
     run,
-    without_garbage_search,
 )
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
@@ -212,5 +211,4 @@ __all__ = [
     "split_by_bucket",
     "stack_of",
     "sum_listed_kl",
-    "without_garbage_search",
 ]
