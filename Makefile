@@ -39,7 +39,7 @@ test:  ## the gate, or what ARGS names; what cannot run here is skipped with the
 nightly:  ## everything: the gate, what left it, more random draws, the rig and small benches
 	@$(install) dev && $(install) core && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py --nightly
 
-rig:  ## real vLLM servers behind a real LiteLLM, and what is said of them (docs/rig.md); `make test` leaves it out
+rig:  ## real vLLM servers behind a real LiteLLM, and what is said of them (tests/rig/README.md); `make test` leaves it out
 	@$(install) dev && $(install) engine && $(install) rig && exec .venv/bin/python tools/test.py tests/rig $(ARGS)
 
 soak:  ## the tests that draw at random, with more draws and another seed each time

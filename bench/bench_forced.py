@@ -1,5 +1,5 @@
 """How well forced re-scoring tells models apart, on real answers, and how near its KL is to the exact one: the measured
-tables of docs/forced-reference.md, written there anew.
+tables of docs/forced.md, written there anew.
 
 The answers come from real engines (forced_traces.py) and stay in bench/results/forced/: the first call takes about
 twenty minutes, later ones two. They answer prompts by which nothing of the rules was chosen; the exact KL, of which
@@ -67,7 +67,7 @@ def _measure_stacks(traces: dict[str, ForcedPositions]) -> list[Row]:
         chosen = f"{100 * match:.2f} % ({figures.n_not_top} not)"
         lines.append(f"| {name} | {figures.n_positions:,} | {chosen} | {gaps} | {deficits} |")
         rows.append(Row(f"{stack}: tokens that the reference would choose", 100 * match, "%", f"{len(positions):,}"))
-    measured_table.write("forced-reference.md", lines, name="stacks")
+    measured_table.write("forced.md", lines, name="stacks")
     return rows
 
 
@@ -92,7 +92,7 @@ def _measure_power(traces: dict[str, ForcedPositions]) -> list[Row]:
                 Row(f"AUC, {stack} against {HONEST}, {n} tokens, by {word} (seed {SEED})", area)
                 for n, area in zip(TOKENS, areas, strict=True)
             ]
-    measured_table.write("forced-reference.md", lines, name="power")
+    measured_table.write("forced.md", lines, name="power")
     return rows
 
 
@@ -123,7 +123,7 @@ def _measure_words(traces: dict[str, ForcedPositions]) -> list[Row]:
                 what = "called the same model" if is_changed else "accused"
                 rows.append(Row(f"{stack}, {n_tokens} {answers}: {what}", shares[1], "%", f"of {N_ACCUSED} draws"))
             lines.append(f"| {stack} | {answers} | {' | '.join(cells)} |")
-    measured_table.write("forced-reference.md", lines, name="words")
+    measured_table.write("forced.md", lines, name="words")
     return rows
 
 
@@ -170,7 +170,7 @@ def _measure_kl(model: Path, python: Path) -> list[Row]:
             Row(f"{stack}: interval of {name} holds the exact KL (seed {SEED})", float(n), "%", f"of {N_KL} draws")
             for name, n in held.items()
         ]
-    measured_table.write("forced-reference.md", lines, name="kl")
+    measured_table.write("forced.md", lines, name="kl")
     return rows
 
 

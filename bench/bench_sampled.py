@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.row import Row
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core import scoring
 from evalboard.core.profile import DEFAULT_PROFILES, call_seed, parse_profile, plan_engine
 from evalboard.core.stats import estimate_difference
 from evalboard.core.suite import ALPHAS, LOOKS, CaseDocument, SuiteDocument, parse_suite
 from evalboard.core.trace import Decoded
-from worker.engines.base import DecodeRequest, EngineSpec
+from worker.engines.base import EngineSpec
 from worker.engines.vllm import VllmEngine, describe
 
 ROOT = Path(__file__).resolve().parents[1]

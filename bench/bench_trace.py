@@ -2,7 +2,7 @@
 
     python -m bench.bench_trace
 
-measures the traces recorded in tests/core/data (docs/trace-format.md says how), and
+measures the traces recorded in tests/core/data (docs/formats.md says how), and
 
     python -m bench.bench_trace parts
 

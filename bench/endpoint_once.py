@@ -21,11 +21,10 @@ BODY = {"model": "m", "messages": QUESTION, "temperature": 0, "seed": 42, "logpr
 
 
 def call_ours(port: int, in_flight: int, n: int) -> float:
+    from evalboard.calling.calls import Answered, DecodeRequest
     from runs.models import EndpointRecord
     from runs.work import CallLimits
-    from runs.work.answered import Answered
     from tests import build
-    from worker.engines.base import DecodeRequest
     from worker.engines.openai import OpenAIEngine
 
     def requests() -> Iterator[DecodeRequest]:

@@ -2,7 +2,7 @@
 
     python -m bench.size_trials
 
-needs no database. Evalboard stores nothing so: the figures say what it would be worth (docs/measurements.md). All that
+needs no database. Evalboard stores nothing so: the figures say what it would be worth (bench/README.md). All that
 reading would need is counted, but nothing is read back.
 """
 

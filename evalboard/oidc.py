@@ -1,6 +1,7 @@
-"""Sign-in through the organisation's own provider (OpenID Connect), for `settings`: off unless an issuer is named.
+"""Read the settings of sign-in through an organisation's OpenID Connect provider.
 
-django-allauth does it, which only `evalboard[sso]` brings; docs/deploy.md says how to set it up.
+It is off unless an issuer is set. django-allauth does the work, which only `evalboard[sso]` installs; docs/deploy.md
+says how to set it up.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from environs import FileAwareEnv
 
-PROVIDER = "oidc"  # stands in the address that the provider sends people back to
+PROVIDER = "oidc"  # part of the address to which the provider redirects
 ROLES = ("viewer", "engineer", "release manager", "admin")  # least to most, as runs.access has them
 NOBODY = "none"  # in place of a role: who has no other may not come in
 APPS = ["allauth", "allauth.account", "allauth.socialaccount", "allauth.socialaccount.providers.openid_connect"]
@@ -19,7 +20,10 @@ APPS = ["allauth", "allauth.account", "allauth.socialaccount", "allauth.socialac
 
 @dataclass(frozen=True, slots=True)
 class Oidc:
-    """`role` is for people whose claim gives none, `roles` the role of each value of `role_claim`."""
+    """The settings of a provider.
+
+    role: for people whose claim gives none. roles: the role of each value of `role_claim`.
+    """
 
     issuer: str
     client_id: str
@@ -30,7 +34,7 @@ class Oidc:
     roles: Mapping[str, str]
 
     def role_of(self, claims: Mapping[str, Any]) -> str | None:
-        """The highest role that somebody's claims give them; None where they may not come in."""
+        """Return the highest role that a person's claims give; None if they may not sign in."""
         groups = claims.get(self.role_claim, ()) if self.role_claim else ()
         values = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
         given = [self.roles[value] for value in values if isinstance(value, str) and value in self.roles]
@@ -40,7 +44,7 @@ class Oidc:
 
 
 def read(env: FileAwareEnv) -> Oidc | None:
-    """What the environment says of a provider; None where it names none. Raises ImproperlyConfigured."""
+    """Read the provider from the environment, None if not set. Raises ImproperlyConfigured."""
     issuer = env.str("EVALBOARD_OIDC_ISSUER", "").rstrip("/")
     given = Oidc(
         issuer=issuer,

@@ -1,4 +1,4 @@
-"""Converters of text in addresses, for REST and pages: an address that holds a NUL leads nowhere and answers 404.
+"""URL converters for text without NUL, so that an address with one is answered with 404.
 
 PostgreSQL stores no NUL, so no name, id or other text of ours has one.
 """
@@ -14,7 +14,7 @@ class TextConverter(StringConverter):
 
 
 class TextPathConverter(StringConverter):
-    """Match text on one line that may hold slashes, such as the id of a case."""
+    """Match text on one line that may contain slashes, such as the id of a case."""
 
     regex = r"[^\x00\n]+"
 

@@ -1,4 +1,4 @@
-"""What must hold before other machines may reach an installation. `settings` asks at each start, and refuses it."""
+"""Refuse to start an installation that other machines can reach unless it is configured safely."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ HOST = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\]
 
 
 def refusal(*, hosts: Sequence[str], debug: bool, secret_key: str, https: bool | None) -> str | None:
-    """Why these settings must not serve under `hosts`, in one sentence that says what to set; None where they may.
+    """Return why these settings must not serve under `hosts`, with what to set; None if they may.
 
-    `https` is None where nobody has said which it is. This machine's own names ask for nothing.
+    `https` is None if not configured. Nothing is required for this machine's own names.
     """
     if set(hosts) <= set(LOCAL_HOSTS):
         return None
@@ -39,20 +39,20 @@ def refusal(*, hosts: Sequence[str], debug: bool, secret_key: str, https: bool |
 
 
 def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str]) -> frozenset[str]:
-    """Return which hosts endpoints of others may have: `host` or `host:port`, in small letters; `*` every public one.
+    """Return the hosts that external endpoints may have: `host` or `host:port`; `*` is every public one.
 
-    `named` is empty where nobody has named any. Then an installation that only this machine reaches may call every
-    public host and this machine, and one that other machines reach may call none: not all its people are its admins.
+    `named` is empty if not configured. Then an installation that only this machine reaches may call every public host
+    and this machine, and one that other machines reach may call none: not all its people are its admins.
     """
     plain = [host.strip().casefold().rstrip(".") for host in named]
     if not any(plain):
         return frozenset(("*", "127.0.0.1", "localhost", "::1")) if set(hosts) <= set(LOCAL_HOSTS) else frozenset()
-    # An IPv6 address stands in brackets where a port follows it.
+    # An IPv6 address is in brackets if a port follows it.
     return frozenset(host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in plain if host)
 
 
 def secret_weakness(secret_key: str) -> str | None:
-    """What makes a key guessable, as words that follow its name; None where nothing shows."""
+    """Return what makes a key guessable, as words that follow its name; None if it looks strong."""
     if not secret_key:
         return "is empty"
     if len(secret_key) < SHORTEST_SECRET:

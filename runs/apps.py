@@ -1,3 +1,6 @@
+import gc
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -6,12 +9,18 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Let what is kept of runs follow them: their figures, experiments, and the verdicts that rest on them."""
+        """Register what follows a run's changes: its figures, experiments and verdicts.
+
+        Everything is imported by then, so collect garbage again, which evalboard/settings.py turned off.
+        """
         from runs.lab import advance_after
         from runs.release import verdicts
         from runs.run import keep_figures
         from runs.store import changes
 
+        import_module("scipy.special")  # loaded at its first use, for which no request should wait
         changes.follow(keep_figures)
         changes.follow(verdicts.decide_resting_on)
         changes.follow(advance_after)
+        gc.freeze()
+        gc.enable()

@@ -1,4 +1,4 @@
-"""The board: what needs somebody."""
+"""The board: everything that needs attention."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,10 +21,10 @@ from runs.run import ANY_PIN_BROKEN, NEWEST_FIRST, rows_of
 from runs.schedules import schedule_rows
 from runs.work import PoolRow, pool_rows, worker_rows
 
-# What nobody minded for two weeks does not need somebody; the list of runs still has it.
+# Items older than two weeks need no attention; the list of runs still has them.
 ATTENTION_FOR = timedelta(days=14)
 NEWS_FOR = timedelta(days=7)
-STANDING = ("approved", "rejected", "waived")  # the outcomes of a release that wait for nobody
+STANDING = ("approved", "rejected", "waived")  # outcomes of a release that is decided
 RUNS_LOOKED_AT = 100
 ATTENTION_SHOWN, IN_PROGRESS_SHOWN = 20, 20
 RELEASES_SHOWN, ROTATIONS_SHOWN, SIGNED_SHOWN, RUNS_NAMED = 40, 10, 5, 3
@@ -33,7 +33,7 @@ OPEN = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class SignedRelease:
-    """A decision on a release that stands for what its verdict was. word: that verdict."""
+    """A signed decision on a release. word: the verdict then."""
 
     release: int
     word: str
@@ -44,13 +44,13 @@ class SignedRelease:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Runs that need somebody (failed, incomplete, broken pins, repeats that one computation does not give) and those
-    in progress, the newest first.
+    """What needs attention, newest first.
 
-    `deserted_pools` have work and nobody to do it; of their workers some may be among the silent or resting ones.
-    `waiting` have no sign-off that stands; `expired_baselines` are current ones that a rotation made expire;
-    `rotations`, `signed` and the numbers of runs that ended are those of a week, `last_signed` is the newest of all;
-    `probes` failed or found what somebody must act on.
+    attention: runs that failed, are incomplete, have broken pins, or repeats that differ where they must not.
+    in_progress: other runs. `deserted_pools` have work but no worker that takes it; some of their workers may be silent
+    or paused. `waiting` have no valid sign-off; `expired_baselines` are current ones that a rotation ended;
+    `rotations`, `signed` and the numbers of ended runs are those of a week, `last_signed` is the newest of all;
+    `probes` failed, or need action.
     """
 
     attention: tuple[RunRow, ...]
@@ -75,7 +75,7 @@ class Board:
 
     @property
     def next_schedule(self) -> Schedule | None:
-        """The one that is due next; they stand in that order, and those that pause last."""
+        """Return the schedule that is due next. Schedules are sorted so, with paused ones last."""
         return next((row for row in self.schedules if row.next_at is not None), None)
 
     @property
@@ -135,9 +135,7 @@ def _ended_this_week() -> dict[str, int]:
 
 
 def _need_somebody() -> "QuerySet[RunRecord]":
-    """Of the newest runs those that failed, lack responses, broke a pin or have repeats that one computation does not
-    give.
-    """
+    """Return recent runs that failed, lack responses, broke a pin, or have repeats that must not differ."""
     newest = RunRecord.objects.filter(ran_at__gt=Now() - ATTENTION_FOR).order_by(*NEWEST_FIRST)[:RUNS_LOOKED_AT]
     processes = RepeatRecord.engine_processes.through.objects.filter(repeat__run=OuterRef("pk"))
     is_broken = Q(is_reported=False) & Exists(processes.filter(ANY_PIN_BROKEN))

@@ -1,4 +1,4 @@
-"""Addresses of the REST API, below /api/v1/. docs/api.md describes each; a test keeps it so."""
+"""Addresses of the REST API, below /api/v1/. docs/api-reference.md describes each; a test keeps it so."""
 
 from django.urls import path, re_path
 

@@ -1,4 +1,4 @@
-"""What puts things right that nobody is left to put right. Safe to run anywhere, at any time, twice."""
+"""Repair what crashed processes left behind. Safe to run anywhere, at any time, twice."""
 
 import logging
 from collections.abc import Callable
@@ -40,7 +40,7 @@ NEXT: dict[str, str] = {
 
 
 def reconcile() -> int:
-    """Take back expired leases, end what has ended, say what waits; how many shards were taken back.
+    """Take expired leases back, end what has ended, report what waits. Return the number of shards.
 
     One bad row never stops the sweep: it is logged, and the others go on.
     """
@@ -71,7 +71,7 @@ def reconcile() -> int:
 
 
 def release_dead_workers(*, place: str, is_gone: Callable[[int, int], bool]) -> int:
-    """Take back at once the shards of workers whose process is gone; `is_gone` is asked for pid and start.
+    """Return the shards of workers whose process is gone. is_gone: takes pid and start.
 
     Only a process of the same place can know that (runs.own_process); where the place is not known, and for workers of
     others, the lease decides.
@@ -91,7 +91,7 @@ def _take_all_back(lost: QuerySet[Shard], why: str) -> int:
 
 
 def _take_back(lost: QuerySet[Shard], shard_id: int, why: str) -> bool:
-    """Take one shard back if, its row locked, it still is among the lost: a late heartbeat may have saved it."""
+    """Return one shard to the queue if, once locked, it is still lost: a late heartbeat may have saved it."""
     with transaction.atomic():
         shard = lost.filter(pk=shard_id).select_for_update(skip_locked=True, of=("self",)).first()
         if shard is None:
@@ -110,7 +110,7 @@ def _take_back(lost: QuerySet[Shard], shard_id: int, why: str) -> bool:
 
 
 def _blame(shard: Shard, repeat: RepeatRecord) -> bool:
-    """The case, or fixed group, that was being decoded alone when the worker died is the one that kills it."""
+    """Record the cases in flight as the cause of a crash, if they were decoded one at a time."""
     if shard.in_flight is None or shard.n_crashes < CRASHES_BEFORE_ISOLATION:
         return False
     size = parse_profile(repeat.run.profile.settings).group_size or 1
@@ -132,7 +132,7 @@ def _repeats_to_finish() -> list[int]:
 
 
 def _finish_repeat(repeat_id: int) -> bool:
-    """End a repeat, or let its run's page say why that cannot be done; the next sweep tries again."""
+    """End a repeat, or report on its run's page why that failed; the next sweep tries again."""
     try:
         return rollup.finish_repeat(repeat_id=repeat_id)
     except Exception as fault:
@@ -148,7 +148,7 @@ def _decide(release_id: int) -> bool:
 
 
 def _compare(earlier: int, later: int) -> bool:
-    """Hold a reference set's run after a rotation against the run before it, so that the rotation's row says it."""
+    """Compare a reference set's run after a rotation with the one before, for the rotation's row."""
     comparisons.compare(baseline=earlier, candidate=later)
     return True
 
@@ -160,14 +160,14 @@ def _stop_silent_workers() -> None:
 
 
 def _ring_again() -> None:
-    """Ring for what nobody has claimed though it could be: its ring was lost, or nobody was there to hear it."""
+    """Ring again for claimable work that was not claimed: the ring was lost, or no worker heard it."""
     waiting = Shard.objects.claimable().filter(next_at__lt=Now() - RING_AGAIN)
     for pool, n_shards in waiting.values_list("repeat__run__endpoint__pool").annotate(n=Count("pk")).order_by():
         dispatch.ring_or_log(pool, n_shards=n_shards)
 
 
 def _say_what_waits() -> None:
-    """A run at which nobody has worked for ten minutes, though its pool has nothing else to do, says so, once."""
+    """Note once on a run that no worker has worked on for ten minutes, although its pool is idle."""
     lately = Now() - WAIT_BEFORE_SAYING_SO
     open_runs = RunRecord.objects.filter(
         status__in=(RunRecord.Status.QUEUED, RunRecord.Status.RUNNING), is_cancel_wanted=False

@@ -1,6 +1,6 @@
 """Rollouts laid out as each trainer has them, with its padding and what it puts where nothing was sampled.
 
-docs/forced-reference.md names the file of each project that lays them out so.
+docs/forced.md names the file of each project that lays them out so.
 """
 
 from collections.abc import Callable, Sequence

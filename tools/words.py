@@ -1,10 +1,13 @@
-"""Finds names that a reader must learn first: words of no field, and functions called `of_…`.
+"""Find names that a reader must learn first, and sentences of the documents that must be read twice.
 
-`docs/glossary.md` has the words that stand instead. Fields of contracts keep the names that clients know, and
-migrations are never edited. Started by `make check`; `python tools/words.py PATH …` looks at those files alone.
+Names: words of no field, and functions called `of_…`. `docs/glossary.md` has better ones. Fields of contracts keep the
+names that clients know, and migrations are never edited. Documents: phrases that have a plain form, and sentences of
+more than 35 words. Docstrings: a first line of more than 100 characters, or with a turn of the house dialect.
+`make check` starts this; `python tools/words.py PATH …` checks those files alone.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +18,49 @@ BANNED = frozenset({"found", "asked", "said", "told", "kept", "held"})
 BANNED_STARTS = ("of_", "MOST_", "LEAST_")
 HOLDS_FIXED_FIELDS = "evalboard/contract/"
 NEVER_EDITED = "runs/migrations/"
+MAX_WORDS = 35  # of a sentence; 25 is better
+PHRASES = {
+    r"(servers?|endpoints?|engines?|logs?) of others|others run": "external server, external endpoint",
+    r"(endpoint|server|worker|it|that) rests|let rest": "is paused",
+    r"rests? on": "depends on, uses",
+    r"held against|holds? (\w+ ){1,2}against": "compared with",
+    r"(told|tells?) (\w+ )?apart": "distinguished",
+    r"(laid|lays?) (\w+ ){0,6}to the": "attributed to",
+    r"by chance alone": "expect about N by chance",
+    r"others like these": "new cases like these",
+    r"all else is": "settings that stay fixed",
+    r"let go": "vary, change",
+    r"telling cases?": "cases that differ",
+    r"no sign of": "logprobs agree",
+    r"anew": "again",
+    r"beside": "next to, with",
+    r"whoever|somebody|nobody": "name the person or the program",
+    r"stands? (in|on|there|here|above|below|at|with|beside)": "is, has",
+    r"(logs?|servers?) do(es)? not say": "is not in the log, is unknown",
+}
+BANNED_PHRASE = re.compile(rf"\b({'|'.join(PHRASES)})\b", re.IGNORECASE)
+DIALECT = re.compile(
+    r"(?i)\b(of others|others run|held against|told apart|laid to|all else|by itself|no sign of|(one|same) computation"
+    r"|is worth|do(es)? not say|rests?|alone|drawn|arms?|telling|onsets?|deficits?|strays?|guards?|treatments?"
+    r"|settl(e|es|ed|ing)|stands?|holds?|lies|beside|anew|nobody|whoever|somebody)\b"
+)
+NO_DIALECT = re.compile(r"`[^`]*`|\bREST\b|docs/\S+")  # code, the API, and links to pages
+MAX_FIRST_LINE = 100
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+OLD_DOCSTRINGS = (  # folders that are still to be rewritten
+    "evalboard/calling/",
+    "evalboard/cli/diff",
+    "evalboard/compared/",
+    "evalboard/core/compare/",
+    "evalboard/core/release/",
+    "evalboard/importers/",
+    "evalboard/logged/",
+    "frontend/compare/",
+    "runs/compare/",
+)
+LEFT_OUT = re.compile(r"^```.*?^```|<!-- \w[^>]* of .*?<!-- end -->|<!--.*?-->", re.MULTILINE | re.DOTALL)
+DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/rig/README.md")
+STILL_TO_DO = tuple(f"docs/{page}.md" for page in ("cli", "divergence", "verdict"))
 
 
 def banned_names(source: str, *, has_fixed_fields: bool = False) -> Iterator[tuple[int, str]]:
@@ -46,16 +92,73 @@ def _defined(node: ast.AST) -> list[str]:
     return []
 
 
+def is_dialect(line: str) -> bool:
+    """Tell whether a line has a turn of the house dialect, outside of code and links."""
+    return DIALECT.search(NO_DIALECT.sub("", line)) is not None
+
+
+def unplain_docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the fault of each docstring whose first line is too long or in the house dialect."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and (words := ast.get_docstring(node)):
+            first = words.splitlines()[0]
+            if len(first) > MAX_FIRST_LINE:
+                yield node.body[0].lineno, f"{len(first)} characters in the first line, {MAX_FIRST_LINE} at most"
+            if is_dialect(first):
+                yield node.body[0].lineno, f"house dialect: {first}"
+
+
+def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and fault of each sentence of a page that is too long or has a banned phrase.
+
+    Code counts as one word in a sentence. Blocks of code, and what a tool writes between `<!-- … of … -->` and
+    `<!-- end -->`, are left out. In a cell of a table a colon or semicolon ends a sentence too.
+    """
+    for line, part in _parts(LEFT_OUT.sub(lambda block: "\n" * block[0].count("\n"), text)):
+        plain = re.sub(r"[*\"“”]", "", re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", part)))
+        for sentence in re.split(r"(?<=[.!?:;] )" if part.startswith("|") else r"(?<=[.!?] )", plain):
+            n_words = len(re.findall(r"\S*\w\S*", sentence))
+            if n_words > MAX_WORDS:
+                yield line, f"{n_words} words in one sentence: {sentence.strip('| ')[:60]}…"
+        for phrase in BANNED_PHRASE.finditer(plain):
+            better = next(
+                better for banned, better in PHRASES.items() if re.fullmatch(banned, phrase[0], re.IGNORECASE)
+            )
+            yield line, f"{phrase[0]!r}: {better}"
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (first line, text on one line) of each paragraph, list item and cell of a page."""
+    gathered: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if gathered and re.match(r"\s*([*#|-]|\d+\.|$)", line):
+            yield number - len(gathered), " ".join(each.strip() for each in gathered)
+            gathered = []
+        if line.startswith("|"):
+            yield from ((number, f"|{cell}") for cell in line.strip("|").split(" | "))
+        elif line.strip():
+            gathered.append(line)
+
+
 def main(names: list[str]) -> int:
-    """Print every banned name in the named files, or in the product; return how many there are, at most 1."""
-    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py"]
+    """Print every fault in the named files, by default the product and its pages; return the exit status."""
+    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS]
     listed = subprocess.run(["git", "ls-files", "--", *places], cwd=ROOT, capture_output=True, text=True, check=True)
     n_banned = 0
     for name in listed.stdout.split():
+        if name.endswith(".md") and (names or (name not in STILL_TO_DO and name.count("/decisions/") == 0)):
+            for line, fault in unplain_sentences((ROOT / name).read_text()):
+                print(f"{name}:{line}: {fault}")
+                n_banned += 1
         if not name.endswith(".py") or name.startswith(NEVER_EDITED):
             continue
+        source = (ROOT / name).read_text()
+        if names or not name.startswith(OLD_DOCSTRINGS):
+            for line, fault in unplain_docstrings(source):
+                print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
+                n_banned += 1
         is_fixed = name.startswith(HOLDS_FIXED_FIELDS)
-        for line, word in banned_names((ROOT / name).read_text(), has_fixed_fields=is_fixed):
+        for line, word in banned_names(source, has_fixed_fields=is_fixed):
             print(f"{name}:{line}: {word!r} names nothing: name what it holds or returns (CONTRIBUTING, Words)")
             n_banned += 1
     return min(n_banned, 1)

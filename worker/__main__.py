@@ -1,4 +1,4 @@
-"""`python -m worker`: one worker of a pool, until it is told to stop; or the scheduler; or a test of this node."""
+"""`python -m worker`: run a worker of a pool, or the scheduler, or a self-test of this node."""
 
 import argparse
 import logging
@@ -42,8 +42,8 @@ def _run() -> int:
 def _work(pool: str) -> int:
     from django.conf import settings
 
+    from evalboard.calling.calls import EngineFailure
     from evalboard.core.profile import NO_ENGINE
-    from worker.engines.base import EngineFailure
     from worker.engines.vllm import VllmEngine, describe
     from worker.runner import Runner
 

@@ -1,16 +1,16 @@
-"""A shard of an endpoint that others run: its cases are called, and what comes back is stored as it comes."""
+"""Work on a shard of an external endpoint: call its cases and store results as they come."""
 
 import time
 from contextlib import closing
 from functools import partial
 
+from evalboard.calling.calls import Answered, DecodeRequest, EndpointRefused, EndpointRests
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.catalogue import read_newest_check
 from runs.served import LiveServing
 from runs.work import (
     RESTS_BEFORE_GIVING_UP,
-    Answered,
     Lease,
     ShardWork,
     end_rest,
@@ -22,7 +22,6 @@ from runs.work import (
     rest_endpoint,
     wait_for_endpoint,
 )
-from worker.engines.base import DecodeRequest, EndpointRefused, EndpointRests
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, make_request
 from worker.shard_steps import Recorder, end_if_cancelled
@@ -36,7 +35,7 @@ class RemoteShards:
         self._serving: LiveServing | None = None
 
     def work(self, lease: Lease, work: ShardWork, heartbeat: Heartbeat) -> None:
-        """Call what is left of a shard and end it, or end its run where the endpoint refuses it. Raises LeaseLost."""
+        """Call the remaining cases of a shard and end it, or end its run if refused. Raises LeaseLost."""
         if wait_for_endpoint(lease=lease):
             return
         requests = _requests(work)
@@ -60,7 +59,7 @@ class RemoteShards:
     def _rest(
         self, lease: Lease, work: ShardWork, requests: list[DecodeRequest], rest: EndpointRests, heartbeat: Heartbeat
     ) -> None:
-        """Give the shard back until the endpoint has rested; or end it, where that has brought no answer for hours."""
+        """Return the shard until its endpoint's pause ends; or end it if pauses gave no answer for hours."""
         step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=rest.n_failures)
         if heartbeat.persist(partial(step, lease=lease)):
             return

@@ -1,11 +1,12 @@
-"""What both ways of a shard share, that of an engine and that of calls: storing outcomes, and being called off."""
+"""Steps of shards on engines and external servers alike: storing outcomes, and cancelling."""
 
 import time
 from functools import partial
 
+from evalboard.calling.calls import CallOutcome
 from runs.models import EngineProcess
 from runs.served import LiveServing
-from runs.work import CallOutcome, Lease, cancel_shard, record_outcomes
+from runs.work import Lease, cancel_shard, record_outcomes
 from worker.heartbeat import Heartbeat
 from worker.jobs import Station, WorkInterrupted
 
@@ -15,7 +16,7 @@ LONGEST_WAIT_SECONDS = 0.2
 
 
 def end_if_cancelled(station: Station, lease: Lease, heartbeat: Heartbeat) -> bool:
-    """End the shard where its run is being cancelled. Raises Interrupted where the work must end otherwise."""
+    """End the shard if its run is being cancelled. Raises Interrupted for other interruptions."""
     if not station.must_end(heartbeat):
         return False
     if heartbeat.is_lost or not heartbeat.is_cancel_wanted:

@@ -1,4 +1,4 @@
-"""Hold a run of `evalboard run --against` against another run, or the current baseline, that is looked up before."""
+"""Compare a new run with that of `--against`, or the baseline, looked up before the run starts."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opponent:
-    """`baseline` is a run's id, or "current"; "" where no baseline is there yet, which a rough profile may do without.
+    """The run to compare with. `baseline`: its id, "current", or "" if there is no baseline yet.
 
     `line` is the model line that a baseline is kept for.
     """
@@ -36,9 +36,9 @@ class Opponent:
 def find_opponent(
     client: "RestClient", *, suite: str, endpoint: str, profile: str, against: str, policy: str
 ) -> Opponent:
-    """Return what the run will be held against before it starts: hours later is too late to learn that it is not there.
+    """Look up the run to compare with before the new run starts, since hours later is too late to fail.
 
-    Raises WrongUse where a name is unknown, or where a verdict is asked for and there is no baseline.
+    Raises WrongUse if a name is unknown, or if a verdict is requested and there is no baseline.
     """
     check_policy(client, policy)
     if against != CURRENT:
@@ -79,9 +79,9 @@ def judge(
     give_up_after: float,
     as_json: bool,
 ) -> NoReturn:
-    """Judge a run that has ended, print what came of it, write the reports, and exit with its code.
+    """Judge a finished run, print the result, write the reports, and exit with the verdict's code.
 
-    `options` are the release's, beside its gate.
+    options: of the release, besides its gate.
     """
     run = answer.value
     if not opponent.baseline or run.status in WITHOUT_SCORE:

@@ -1,4 +1,4 @@
-"""What people write on the command line: ids, pairs, and the labels of a run, some of which the CI's variables say.
+"""Parse ids, pairs and labels from the command line, and read labels from CI variables.
 
 The functions that parse raise typer.BadParameter, naming the option.
 """
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
+from evalboard.core.document import read_strict_json
 
 ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 MAX_VALUE_CHARS = 200  # the server takes no more
@@ -45,14 +47,14 @@ def parse_pair(text: str, form: str, option: str) -> tuple[str, str]:
 
 
 def collect_labels(texts: Sequence[str], environment: Environment = os.environ) -> dict[str, str]:
-    """Return `commit=1f3a` and so on as labels, beside those of the CI that this runs in."""
+    """Parse KEY=VALUE labels and add those of the CI that this runs in."""
     return {**read_ci_labels(environment), **dict(parse_pair(text, "KEY=VALUE", "--label") for text in texts)}
 
 
 def read_ci_labels(environment: Environment) -> dict[str, str]:
-    """Return commit, branch or tag, the job's address, and the pull or merge request's number, where the CI has them.
+    """Return labels from CI variables: commit, branch or tag, job address, pull or merge request.
 
-    Outside GitHub Actions and GitLab CI nothing is guessed. What the server would refuse as too long is left out.
+    Empty outside GitHub Actions and GitLab CI. Values too long for the server are left out.
     """
     if environment.get("GITHUB_ACTIONS") == "true":
         labels = _read_github_labels(environment)
@@ -70,7 +72,7 @@ def _read_github_labels(environment: Environment) -> dict[str, str]:
     branch = read("GITHUB_HEAD_REF") or ("" if is_tag or number else read("GITHUB_REF_NAME", ""))
     job = f"{read('GITHUB_SERVER_URL', '')}/{read('GITHUB_REPOSITORY', '')}/actions/runs/{read('GITHUB_RUN_ID', '')}"
     return {
-        # On a pull request GITHUB_SHA is a merge that was made for this job and that nobody knows later.
+        # On a pull request GITHUB_SHA is a merge made for this job, which is unknown later.
         "commit": _read_pull_request_head(read("GITHUB_EVENT_PATH", "")) or read("GITHUB_SHA", ""),
         "branch": branch,
         "tag": read("GITHUB_REF_NAME", "") if is_tag else "",
@@ -80,7 +82,7 @@ def _read_github_labels(environment: Environment) -> dict[str, str]:
 
 
 def _read_pull_request_head(event_path: str) -> str:
-    """Return the commit that was pushed, out of the file that GitHub describes the event in; "" for any other event."""
+    """Return a pull request's head commit from GitHub's event file; "" for other events."""
     try:
         event: Any = json.loads(Path(event_path).read_text(encoding="utf-8"))
         commit = event["pull_request"]["head"]["sha"]
@@ -99,3 +101,28 @@ def _read_gitlab_labels(environment: Environment) -> dict[str, str]:
         "url": read("CI_JOB_URL") or read("CI_PIPELINE_URL", ""),
         "merge_request": read("CI_MERGE_REQUEST_IID", ""),
     }
+
+
+def parse_headers(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Return "Name: value" and so on as headers."""
+    headers: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            # Not repeated: it may hold a key.
+            raise typer.BadParameter("Write it as 'Name: value'.", param_hint=option)
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def parse_body(text: str) -> dict[str, Any]:
+    """Return the object of --extra-body: JSON, or @ and the name of its file."""
+    try:
+        value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as problem:
+        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
+    except ValueError as problem:
+        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
+    if not isinstance(value, dict):
+        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
+    return value

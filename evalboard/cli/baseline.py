@@ -1,4 +1,4 @@
-"""`evalboard baseline set`: what candidates of a model line are held against from now on."""
+"""`evalboard baseline set`: choose the run that candidates of a model line are compared with."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +23,7 @@ def baseline() -> None:
 @app.command("set")
 def set_(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a finished run.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why this one; it is kept with the baseline.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, stored with the baseline.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the baseline as JSON.")] = False,
 ) -> None:
     """Make a run the current baseline of its suite, model line and profile."""

@@ -11,9 +11,9 @@ from evalboard.client.waiting import GIVE_UP_SECONDS
 
 
 def bisect(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run held against.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run that came out differently.")],
-    cases: Annotated[int, typer.Option(min=1, max=100, help="Chosen cases to decode in each step, at most.")] = 20,
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to compare with, by id.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run with other answers, by id.")],
+    cases: Annotated[int, typer.Option(min=1, max=100, help="Cases per step (max).")] = 20,
     budget: Budget = None,
     yes: Yes = False,
     wait: Wait = False,
@@ -21,7 +21,7 @@ def bisect(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Find which setting made the difference: each is turned alone, and undone alone, on the cases that tell."""
+    """Find which settings explain the difference of two runs, by decoding differing cases again."""
     check_form(form)
     runs = {"baseline": int(parse_id(baseline, "BASELINE")), "candidate": int(parse_id(candidate, "CANDIDATE"))}
     body: dict[str, Any] = {"kind": "bisect", **runs, "cases": cases}

@@ -1,50 +1,74 @@
 """`evalboard compare`: what changed between two runs, and why."""
 
 import json
+import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
+from evalboard.cli.release import PairedBy, check_pairing, check_treatment
+from evalboard.cli.summary import draw_line
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.progress import comparison_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
+from evalboard.contract.treatments import BY_INPUT, TREATMENTS
 from evalboard.wording.numbers import counted, scores_beside, signed
 from evalboard.wording.outcomes import count_changes, count_targeted
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison, LedgerLine, LedgerPart
+    from evalboard.contract.compare import Comparison, LedgerLine, LedgerPart, PromptsCompared
+
+MARKED = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}  # as wdiff and git --word-diff have them
 
 
 def compare(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The id of the run to compare against.")],
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The id of the run to compare.")],
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to compare with, by id.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The run to compare, by id.")],
+    treatment: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(TREATMENTS),
+            help="What is judged; default: the model, or the prompt where no case is the same.",
+        ),
+    ] = "",
+    pair_by: PairedBy = BY_INPUT,
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
-    """Compare two runs: the difference, whether it may be read as one change, and its ledger by cause."""
+    """Compare two runs: the difference, whether it can be read as one change, and its ledger by cause."""
     parse_id(baseline, "BASELINE")
     parse_id(candidate, "CANDIDATE")
+    check_treatment(treatment, "")
+    terms = {"treatment": treatment} if treatment else {}
+    terms |= {"pair_by": check_pairing(pair_by)} if pair_by != BY_INPUT else {}
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_COMPARISON)
     with connect() as client:
         answer = follow_to_end(
-            lambda: client.compare(baseline, candidate),
+            lambda: client.compare(baseline, candidate, **terms),
             comparison_progress,
             sentence="The comparison goes on.",
-            come_back=f"evalboard compare {baseline} {candidate}",
+            come_back=shlex.join(["evalboard", *sys.argv[1:]]),
             give_up_after=give_up_after,
         )
-    decide()
-    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_comparison(answer.value))
-    raise typer.Exit(0 if answer.value.progress.is_finished else FAILED)
+    comparison = answer.value
+    decide(is_verdict=bool(limits))
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else render_comparison(comparison))
+    if not comparison.progress.is_finished:
+        raise typer.Exit(FAILED)
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_comparison(comparison))))
 
 
 def render_comparison(comparison: "Comparison", title: str = "") -> str:
-    """Return the change, whether it may be read as one, why not, who computed, and the ledger's line for each cause.
+    """Return the change, its comparability, whether logprobs agree, and a line for each cause.
 
-    title: names both sides; the runs, unless given.
+    title: names both sides; by default the runs.
     """
     title = title or f"Run {comparison.candidate} against run {comparison.baseline}"
     progress, score = comparison.progress, comparison.score
@@ -69,7 +93,27 @@ def render_comparison(comparison: "Comparison", title: str = "") -> str:
     noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
     targeted = [text] if (text := count_targeted(comparison)) else []
     title = f"{title}: {change}, {is_comparable}. {comparison.url}".rstrip()
-    return "\n".join([title, *notes, *computation, *outcomes, *targeted, *ledger, *noise])
+    prompts = [] if comparison.prompts is None else _list_changes(comparison.prompts)
+    return "\n".join([title, *notes, *prompts, *computation, *outcomes, *targeted, *ledger, *noise])
+
+
+def _list_changes(prompts: "PromptsCompared") -> list[str]:
+    """Say what changed in the prompts: {+what was added+}, [-what was removed-]."""
+    lines = [prompts.text] if prompts.changes else []
+    indent = "    " if prompts.n_changes > 1 else "  "
+    for change in prompts.changes:
+        if prompts.n_changes > 1:
+            lines.append(f"  in {counted(change.n_cases, 'case')}, as in {change.case}:")
+        lines += [
+            f"{indent}{message.role}: {draw_line(''.join(_mark(piece.kind, piece.text) for piece in message.pieces))}"
+            for message in change.messages
+        ]
+    return lines
+
+
+def _mark(kind: str, text: str) -> str:
+    before, after = MARKED[kind]
+    return f"{before}{text}{after}"
 
 
 def _with_parts(line: "LedgerLine") -> "list[tuple[str, LedgerPart]]":

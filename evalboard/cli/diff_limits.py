@@ -1,56 +1,145 @@
-"""What `--fail-on` of a comparison names, which of its limits are reached, and which these logs cannot tell."""
+"""What `--fail-on` names, which of its limits a comparison reaches, and which of them it cannot tell."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from evalboard.cli.arguments import split
+from evalboard.cli.errors import FAILED, LIMIT_REACHED
 from evalboard.client.errors import WrongUse
-from evalboard.core.compare import CAUSES
 from evalboard.wording.numbers import counted, points
 
 if TYPE_CHECKING:
-    from evalboard.logged.comparing import LogComparison
+    from evalboard.contract.compare import Comparison
+    from evalboard.contract.forced import ForcedScoring
+    from evalboard.contract.verification import Verification
 
-WORDS = ("flip", "shift", "text", "score")
+OF_COMPARISON = ("flip", "shift", "text", "score", "points", "cause")
+OF_LOGS = (*OF_COMPARISON, "kl")
+OF_FORCED = ("flip", "kl")
+OF_VERIFICATION = ("shift", *OF_FORCED)
+WHERE_ELSE = {"kl": " `evalboard diff` of the two runs, http…/runs/7 and http…/runs/12, measures it."}
+
+FailOn = Annotated[
+    str,
+    typer.Option("--fail-on", metavar="LIMITS", help="Exit with 5 where a limit is reached; several with commas."),
+]
 Limit = tuple[str, str]  # what is limited, and by how much; "" where any is too many
+# Returns a sentence if the limit is reached, and one if it cannot be told.
+Judge = Callable[[str, str], tuple[str, str]]
 
 
-def parse_limits(text: str) -> list[Limit]:
-    """Return the limits of "flip,points=1,cause=near_tie". Raises WrongUse."""
-    limits = []
-    for part in split(text):
-        name, has_value, value = part.partition("=")
-        is_known = (
-            (name in WORDS and not has_value)
-            or (name in ("points", "kl") and _is_number(value))
-            or (name == "cause" and value in CAUSES)
-        )
-        if not is_known:
-            causes = f" The causes are {', '.join(CAUSES)}." if name == "cause" else ""
-            raise WrongUse(f"--fail-on takes {', '.join(WORDS)}, points=N, kl=N and cause=NAME, not {part}.{causes}")
-        limits.append((name, value))
-    return limits
+def parse_limits(text: str, names: Sequence[str]) -> list[Limit]:
+    """Return the limits of "flip,points=1,cause=near_tie". names: those that the command knows. Raises WrongUse."""
+    return [_parse_limit(part, names) for part in split(text)]
 
 
-def find_reached(made: "LogComparison", limits: Sequence[Limit]) -> tuple[list[str], list[str]]:
+def _parse_limit(part: str, names: Sequence[str]) -> Limit:
+    # Here, as it brings numpy, which no help waits for.
+    from evalboard.core.compare import CAUSES
+
+    name, has_value, value = part.partition("=")
+    takes = {"points": _is_number(value), "kl": _is_number(value), "cause": value in CAUSES}
+    if name in names and takes.get(name, not has_value):
+        return name, value
+    more = f" The causes are {', '.join(CAUSES)}." if name in names and name == "cause" else ""
+    more = WHERE_ELSE.get(name, "") if name not in names else more
+    forms = {"points": "points=N", "kl": "kl=N", "cause": "cause=NAME"}
+    raise WrongUse(f"--fail-on takes {', '.join(forms.get(each, each) for each in names)} here, not {part}.{more}")
+
+
+def find_reached(limits: Sequence[Limit], judge: Judge) -> tuple[list[str], list[str]]:
     """Return a sentence for each limit that is reached, and one for each of which nobody can say whether it is."""
     reached, unknown = [], []
     for name, value in limits:
-        if text := _check(made, name, value):
-            reached.append(text)
-        elif text := _find_lack(made, name):
-            unknown.append(f"{name}: {text}")
+        text, lack = judge(name, value)
+        if text:
+            reached.append(f"{name}: {text}")
+        elif lack:
+            unknown.append(f"{name}: {lack}")
     return reached, unknown
 
 
-def _find_lack(made: "LogComparison", name: str) -> str:
-    """Return why these logs cannot tell whether a limit is reached that was not seen to be; "" where they can."""
-    comparison, judged = made.comparison, made.comparison.computation
+def conclude(reached: Sequence[str], unknown: Sequence[str]) -> int:
+    """Say which limits are reached and which cannot be told; return the exit code of this."""
+    if not reached and not unknown:
+        return 0
+    typer.echo(f"evalboard: --fail-on: {'; '.join([*reached, *unknown])}.", err=True)
+    return LIMIT_REACHED if reached else FAILED
+
+
+def tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) -> str:
+    """Return what the command exits with, and why, for a report."""
+    if reached or unknown:
+        return f"exit code {LIMIT_REACHED if reached else FAILED}: {'; '.join([*reached, *unknown])}"
+    return f"exit code 0: {f'no limit of --fail-on {fail_on} is reached' if fail_on else 'no limit was set'}"
+
+
+def judge_comparison(comparison: "Comparison", find_kl: Callable[[], float | None] = lambda: None) -> Judge:
+    """Return the judge of a comparison. find_kl: measures the mean KL in nats a position, None where it cannot."""
+
+    def judge(name: str, value: str) -> tuple[str, str]:
+        if not comparison.counts.n_pairs:
+            return "", "no answer of one side can be paired with one of the other"
+        if name == "kl":
+            kl = find_kl()
+            if kl is None:
+                return "", "no position has logprobs of the same tokens on both sides"
+            return (f"{kl:.3g} nats a position" if kl >= float(value) else ""), ""
+        return _check(comparison, name, value), _find_lack(comparison, name, value)
+
+    return judge
+
+
+def judge_forced(scoring: "ForcedScoring") -> Judge:
+    """Return the judge of a forced scoring that has ended."""
+
+    def judge(name: str, value: str) -> tuple[str, str]:
+        figures = scoring.figures
+        if figures is None:
+            return "", "several backends gave the answers, so that they have no figures as a whole"
+        if name == "kl":
+            if figures.kl_k3 is None or not scoring.are_draws:
+                return "", "the answers were not sampled from the distribution that their logprobs are of"
+            kl = figures.kl_k3.value
+            return (f"{kl:.3g} nats a token" if kl >= float(value) else ""), ""
+        if scoring.is_sampled:
+            return "", "the answers were sampled, so that any token may be another one than the most likely"
+        if not figures.n_ranked:
+            return "", "of no token is it known whether this stack would have chosen it"
+        n = figures.n_not_top
+        return (f"{counted(n, 'token')} would have been chosen otherwise" if n else ""), ""
+
+    return judge
+
+
+def judge_verification(verification: "Verification", scoring: "ForcedScoring") -> Judge:
+    """Return the judge of a verification. scoring: that of the endpoint's answers."""
+    judge_scoring = judge_forced(scoring)
+
+    def judge(name: str, value: str) -> tuple[str, str]:
+        if name != "shift":
+            return judge_scoring(name, value)
+        if verification.state == "too_few_tokens":
+            return "", "there are too few tokens"
+        return ("" if verification.state == "same_stack" else verification.sentence.rstrip(".")), ""
+
+    return judge
+
+
+def _find_lack(comparison: "Comparison", name: str, value: str) -> str:
+    """Return why nobody can tell whether a limit is reached that was not seen to be; "" where somebody can."""
+    counts, judged = comparison.counts, comparison.computation
     sides = comparison.sides.baseline, comparison.sides.candidate
-    if name == "kl" and made.mean_kl is None:
-        return "no position has logprobs of the same tokens on both sides"
-    if name == "flip" and not made.has_tokens:
-        return "no answer of a side has tokens"
+    if name in ("flip", "shift") and comparison.prompts is not None:
+        return "answers to different prompts are not compared by their tokens"
+    if name == "cause" and value in comparison.unseen:
+        return f"what shows {value} is not known of both sides"
+    if name == "flip" and counts.untraced == counts.n_pairs:
+        return "no pair of answers has tokens on both sides"
+    if name == "flip" and (n := counts.text_only):
+        return f"{counted(n, 'pair')} without tokens {'differs' if n == 1 else 'differ'} in text"
     if name == "shift" and (judged is None or judged.answer == "unknown"):
         return "whether both sides are one computation is not known" if judged is None else judged.text.rstrip(".")
     if name == "score" and any(all(repeat.score is None for repeat in side.repeats) for side in sides):
@@ -58,27 +147,25 @@ def _find_lack(made: "LogComparison", name: str) -> str:
     return "no difference of scores is given" if name == "points" and comparison.score.difference is None else ""
 
 
-def _check(made: "LogComparison", name: str, value: str) -> str:
-    comparison, n_other_text = made.comparison, made.n_other_text
+def _check(comparison: "Comparison", name: str, value: str) -> str:
+    """Return what reaches a limit; "" where nothing is seen to."""
     counts, judged, change = comparison.counts, comparison.computation, comparison.score.difference
     match name:
         case "flip":
-            return f"flip: {counted(counts.flipped, 'pair')} chose another token" if counts.flipped else ""
+            return f"{counted(counts.flipped, 'pair')} chose another token" if counts.flipped else ""
         case "text":
-            return f"text: {counted(n_other_text, 'pair')} differ in their text" if n_other_text else ""
+            n = counts.other_text or 0
+            return f"{counted(n, 'pair')} {'differs' if n == 1 else 'differ'} in text" if n else ""
         case "score":
-            return f"score: {counted(counts.score_changed, 'pair')} changed their score" if counts.score_changed else ""
+            return f"{counted(counts.score_changed, 'pair')} changed their score" if counts.score_changed else ""
         case "shift":
             is_moved = judged is not None and judged.answer in ("two", "apart")
-            return f"shift: {judged.text.rstrip('.')}" if judged is not None and is_moved else ""
-        case "kl":
-            kl = made.mean_kl
-            return f"kl: {kl:.3g} nats a position" if kl is not None and kl >= float(value) else ""
+            return judged.text.rstrip(".") if judged is not None and is_moved else ""
         case "points":
             has_fallen = change is not None and change < 0 and -change >= float(value)
-            return f"points: the score fell by {points(-change)}" if change is not None and has_fallen else ""
-    n = next((each.n_pairs for each in comparison.causes if each.cause == value), 0)
-    return f"cause: {counted(n, 'pair')} of {value}" if n else ""
+            return f"the score fell by {points(-change)}" if change is not None and has_fallen else ""
+    n = sum(each.n_pairs for each in (*comparison.causes, *comparison.looks) if each.cause == value)
+    return f"{counted(n, 'pair')} of {value}" if n else ""
 
 
 def _is_number(text: str) -> bool:

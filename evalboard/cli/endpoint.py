@@ -1,13 +1,12 @@
-"""`evalboard endpoint`: add a server that others run, list endpoints, and check what one honours."""
+"""`evalboard endpoint`: add an external server, list endpoints, and check what a server honours."""
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalboard.cli.arguments import parse_pair
+from evalboard.cli.arguments import parse_body, parse_headers, parse_pair
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
@@ -15,7 +14,6 @@ from evalboard.client.access import connect
 from evalboard.client.program import as_typed
 from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
-from evalboard.core.document import read_strict_json
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.run import clock
 
@@ -38,49 +36,47 @@ def add(
     base_url: Annotated[str, typer.Option(metavar="URL", help="Such as https://api.example.com/v1.")],
     model: Annotated[str, typer.Option(metavar="NAME", help="The model, as the server names it.")],
     key_env: Annotated[
-        str, typer.Option(metavar="VAR", help="The worker's variable that holds the key; never the key itself.")
+        str, typer.Option(metavar="VAR", help="The worker's environment variable with the key; never the key itself.")
     ] = "",
     key_file: Annotated[
-        str, typer.Option(metavar="PATH", help="In place of it: the file on the worker that holds the key.")
+        str, typer.Option(metavar="PATH", help="Alternatively, a file on the worker with the key.")
     ] = "",
-    api: Annotated[str, typer.Option(metavar="chat|completions|responses", help="How it is called.")] = "chat",
-    line: Annotated[str, typer.Option(help="The series that the model belongs to; default: the model's name.")] = "",
-    pool: Annotated[str, typer.Option(help="The workers that make the calls; the server's default unless set.")] = "",
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Calls in flight; the server's default, 8, unless set.")
-    ] = None,
+    api: Annotated[str, typer.Option(metavar="chat|completions|responses", help="The display name.")] = "chat",
+    line: Annotated[str, typer.Option(help="The model line; default: the model's name.")] = "",
+    pool: Annotated[str, typer.Option(help="The pool of workers that make the calls; default: the server's.")] = "",
+    concurrency: Annotated[int | None, typer.Option(min=1, max=64, help="Maximum calls in flight; default: 8.")] = None,
     calls_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Calls a minute, of all workers together; no limit unless set.")
+        int | None, typer.Option(min=1, help="Maximum calls per minute over all workers; default: no limit.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A constant header; may be given several times.")
+        list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A constant header; can be repeated.")
     ] = None,
     header_env: Annotated[
         list[str] | None,
-        typer.Option(metavar="'NAME: VAR'", help="A header whose value a worker's variable holds; several times."),
+        typer.Option(metavar="'NAME: VAR'", help="A header with a worker's variable as value; can be repeated."),
     ] = None,
     extra_body: Annotated[
-        str, typer.Option(metavar="JSON|@FILE", help="Fields that go into the body of every call, as one object.")
+        str, typer.Option(metavar="JSON|@FILE", help="Extra fields for the body of every call, as a JSON object.")
     ] = "",
     reference: Annotated[
-        str, typer.Option(metavar="SLUG", help="An endpoint of your own that serves the same weights.")
+        str, typer.Option(metavar="SLUG", help="Your own endpoint with the same weights, as reference.")
     ] = "",
     bypass: Annotated[
-        str, typer.Option(metavar="SLUG", help="Of a gateway: the endpoint that reaches the model without it.")
+        str, typer.Option(metavar="SLUG", help="For a gateway: the endpoint that reaches the model directly.")
     ] = "",
     rescore: Annotated[
-        bool, typer.Option(help="After a rotation, run the reference set of its baselines by itself; it costs calls.")
+        bool, typer.Option(help="Run its baselines' reference sets after a rotation; costs calls.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add a server that others run and that speaks OpenAI's protocol."""
+    """Add an external server that speaks OpenAI's protocol."""
     if key_env and key_file:
         raise typer.BadParameter("The key is read from one place; give one of the two.", param_hint="--key-file")
     if problem := variable_problem(key_env) if key_env else None:
         # Here, so that a key which slipped goes over no wire.
         raise typer.BadParameter(problem, param_hint="--key-env")
-    named = _parse_headers(header or [], "--header") | {
-        name: {"env": variable} for name, variable in _parse_headers(header_env or [], "--header-env").items()
+    named = parse_headers(header or [], "--header") | {
+        name: {"env": variable} for name, variable in parse_headers(header_env or [], "--header-env").items()
     }
     body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
     body |= {"api": api, "auth": key_env or key_file, "rescores": rescore}
@@ -88,7 +84,7 @@ def add(
     chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
-    body |= {"extra_body": _parse_body(extra_body)} if extra_body else {}
+    body |= {"extra_body": parse_body(extra_body)} if extra_body else {}
     with connect() as client:
         answer = client.create_endpoint(body)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
@@ -99,17 +95,18 @@ def set_(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")],
     ending: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD=complete", help="What a word means that ends answers; also cut, filtered, refused."),
+        typer.Option(metavar="WORD=complete", help="What a finish reason means: complete, cut, filtered or refused."),
     ] = None,
     ignore_fingerprint: Annotated[
         bool | None,
         typer.Option(
-            "--ignore-fingerprint/--read-fingerprint", help="Whether system_fingerprint names calls, so no server."
+            "--ignore-fingerprint/--read-fingerprint",
+            help="Whether system_fingerprint differs per call and identifies no server.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what an external endpoint's answers mean: the words that end them, and whether fingerprints name servers."""
+    """Set what finish reasons of an external endpoint mean, and whether its fingerprints identify servers."""
     answer = None
     with connect() as client:
         if ending:
@@ -139,8 +136,8 @@ def list_(as_json: AsJson = False) -> None:
 @app.command()
 def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")],
-    profile: Annotated[str, typer.Option(help="The profile to call it under; the server's choice unless set.")] = "",
-    wait_: Annotated[bool, typer.Option("--wait", help="Wait until it has been checked, and print the table.")] = False,
+    profile: Annotated[str, typer.Option(help="The profile to use; default: chosen by the server.")] = "",
+    wait_: Annotated[bool, typer.Option("--wait", help="Wait for the check, and print the table.")] = False,
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
@@ -204,26 +201,3 @@ def _rest(endpoint: "Endpoint") -> str:
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _parse_headers(texts: list[str], option: str) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for text in texts:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip() or not value.strip():
-            # Not repeated: it may hold a key.
-            raise typer.BadParameter("Write it as 'Name: value'.", param_hint=option)
-        headers[name.strip()] = value.strip()
-    return headers
-
-
-def _parse_body(text: str) -> dict[str, Any]:
-    try:
-        value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
-    except OSError as problem:
-        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
-    except ValueError as problem:
-        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
-    if not isinstance(value, dict):
-        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
-    return value

@@ -13,7 +13,7 @@ OUTPUT_CLOSED = 141  # as a shell says that SIGPIPE ended it
 
 
 class CommandError(EvalboardError):
-    """The command ends without its result; the detail says why."""
+    """The command ends without a result; the detail says why."""
 
     code = "command_failed"
     title = "The command has no result"

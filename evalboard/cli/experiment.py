@@ -1,4 +1,4 @@
-"""`evalboard experiment`: plan what the lab lets go of, confirm what it costs, and read where variance comes from."""
+"""`evalboard experiment`: plan an experiment, confirm its cost, and read where variance comes from."""
 
 import json
 import sys
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from evalboard.client.rest import RestClient
     from evalboard.contract.lab import Experiment
 
-app = typer.Typer(help="Experiments of the lab.", no_args_is_help=True)
+app = typer.Typer(help="Experiments in the lab.", no_args_is_help=True)
 FORMS = ("text", "markdown", "csv")
 
-Form = Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="How the result is printed.")]
+Form = Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="Output format.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the experiment as JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Confirm the plan without being asked.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print what was found.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Start without confirmation.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print the result.")]
 Budget = Annotated[
     float | None,
     typer.Option(
-        metavar="MINUTES", help="Of engines; nothing is begun once they are spent. Default: 1.5 times the estimate."
+        metavar="MINUTES", help="Limit on engine minutes; nothing starts beyond it. Default: 1.5 times the estimate."
     ),
 ]
 
 
 @app.callback()
 def experiment() -> None:
-    """Experiments of the lab."""
+    """Experiments in the lab."""
 
 
 @app.command()
@@ -45,20 +45,18 @@ def variance(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
     endpoint: Annotated[
         str,
-        typer.Option(
-            help="Its slug; of a gateway the bypass is what is pinned. Default: that of the suite's newest run."
-        ),
+        typer.Option(help="Its slug; for a gateway, its bypass is the control. Default: the suite's last run's."),
     ] = "",
-    profile: Annotated[str, typer.Option(help="What all else is pinned by; it decodes cases alone.")] = "pinned",
+    profile: Annotated[
+        str, typer.Option(help="The profile of settings that stay fixed; its batch size must be 1.")
+    ] = "pinned",
     runs: Annotated[int, typer.Option(min=5, max=100, help="Passes over the suite in each condition.")] = 20,
     source: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="One to let go of, such as batch; several times. Default: all that can be."
-        ),
+        typer.Option(metavar="SOURCE", help="A source to vary, such as batch; can be repeated. Default: all possible."),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="At which the sampler is let go; default: as the suite was last drawn.")
+        float | None, typer.Option(help="Temperature to test the sampler at; default: as last sampled.")
     ] = None,
     budget: Budget = None,
     yes: Yes = False,
@@ -67,7 +65,7 @@ def variance(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Measure where a score's variance comes from: everything pinned, and one thing let go at a time."""
+    """Measure where a score's variance comes from: vary one source at a time, and keep the others fixed."""
     check_form(form)
     body: dict[str, Any] = {"kind": "variance", "suite": suite, "profile": profile, "runs": runs}
     optional = {"endpoint": endpoint, "sources": source, "temperature": temperature, "budget_minutes": budget}
@@ -108,7 +106,7 @@ def show(
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: AsJson = False,
 ) -> None:
-    """Come back to an experiment: its sentence and its table, as far as they are."""
+    """Show an experiment's conclusion and table so far."""
     check_form(form)
     parse_id(experiment, "ID")
     with connect() as client:
@@ -154,7 +152,7 @@ def resume(
 
 
 def render_plan(experiment: "Experiment") -> str:
-    """Return what will be run, an arm a line, what it costs, and what is not measured here."""
+    """Return the plan: a line per condition, the cost, and what cannot be measured here."""
     from evalboard.wording.lab import describe_arm, describe_cost
 
     arms = [(describe_arm(arm.source, arm.name), describe_cost(arm.cost)) for arm in experiment.arms]

@@ -1,9 +1,10 @@
-"""`evalboard export`: a run, its cases, a comparison's pairs or a release, as a file that is whole or not there."""
+"""`evalboard export`: write a run, its cases, a comparison's pairs or a release to a file, atomically."""
 
 import csv
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_pair
 from evalboard.cli.errors import CommandError
-from evalboard.client.access import connect
+from evalboard.client.access import connect, find_access
 from evalboard.client.errors import WrongUse
 from evalboard.client.progress import render_size
 from evalboard.client.waiting import follow_transfer
@@ -33,7 +34,7 @@ MAX_CELL_CHARS = 1 << 27  # of one response's text, which the module's own limit
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """What the server is asked for, and what the file is called where nobody says another name."""
+    """A download request, and the default name of its file."""
 
     form: str
     path: str
@@ -45,28 +46,30 @@ class FileRequest:
 def export(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")] = "",
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to; default: a name of its own in this folder.")
+        Path | None, typer.Option(metavar="FILE", help="The output file; default: a generated name in this folder.")
     ] = None,
     cases: Annotated[
-        str, typer.Option(metavar="csv|jsonl", help="A row for each case and repeat, in place of the whole run.")
+        str, typer.Option(metavar="csv|jsonl", help="Export a row per case and repeat instead of the whole run.")
     ] = "",
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="BASELINE CANDIDATE", help="With --cases, in place of RUN: the pairs that differ."),
+        typer.Option(
+            metavar="BASELINE CANDIDATE", help="With --cases, instead of RUN: pairs of responses that differ."
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="With --cases: a filter, such as only=failed; several times."),
+        typer.Option(metavar="NAME=VALUE", help="With --cases: a filter, such as only=failed; can be repeated."),
     ] = None,
     release: Annotated[
-        str, typer.Option(metavar="ID", help="In place of RUN: a release with all that its verdict rests on.")
+        str, typer.Option(metavar="ID", help="Instead of RUN: a release with all evidence of its verdict.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a run to a file: with its traces, or its cases as a table. The file is there once it is whole."""
     request = _parse_request(run, cases, compare, where or [], release)
     target = to or Path(request.file_name)
-    with connect() as client, _open_temporary(target) as file:
+    with connect() as client, open_temporary(target) as file:
         received = _receive(client, request, file)
         n_rows = _check_whole(request, file, received)
     facts = {"file": str(target), "form": request.form, "n_bytes": received.n_bytes, "n_rows": n_rows}
@@ -105,8 +108,8 @@ def _parse_request(
 
 
 @contextmanager
-def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
-    """Open a new file beside the target, which takes its name where all went well, and else is gone."""
+def open_temporary(target: Path) -> Iterator[IO[bytes]]:
+    """Open a new file next to the target; rename it to the target on success, else delete it."""
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
@@ -126,6 +129,22 @@ def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
     except BaseException:  # Ctrl-C too
         beside.unlink(missing_ok=True)
         raise
+
+
+def download_run(address: str, target: Path) -> None:
+    """Write the archive of the run at an address to a file. Raises WrongUse, or CommandError."""
+    server = find_access().url  # the token goes nowhere else
+    match = re.fullmatch(re.escape(server) + r"/runs/([0-9]{1,18})/?(?:[?#].*)?", address)
+    if match is None:
+        raise WrongUse(
+            f"{address} is no run of {server}, the server in use. Set EVALBOARD_URL, or name {server}/runs/12."
+        )
+    request = _parse_request(match[1], "", None, [], "")
+    with connect() as client, target.open("w+b") as file:
+        run = client.run(match[1]).value
+        if not run.is_terminal:
+            raise CommandError(f"Run {run.id} is {run.status}. Wait for it with `evalboard wait {run.id}`.")
+        _check_whole(request, file, _receive(client, request, file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +167,15 @@ def _receive(client: "RestClient", request: FileRequest, file: IO[bytes]) -> Rec
 
 
 def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> int | None:
-    """Refuse a file of which a part did not come, which a proxy between may hide; return how many rows it has."""
+    """Raise if part of a file is missing, which a proxy may hide; return its number of rows."""
     file.flush()
     file.seek(0)
     if request.form == ZIP:
         # Here, as it brings numpy, which no other command waits for.
-        from evalboard.core.archive import ReleaseBundle, RunArchive
+        from evalboard.core.archive import ReleaseBundle, RunArchive, find_kind
 
         try:
-            (RunArchive if request.path.startswith("/runs/") else ReleaseBundle)(file).check_members()
+            (ReleaseBundle if find_kind(file) == ReleaseBundle.kind else RunArchive)(file).check_members()
         except EvalboardError as problem:
             raise CommandError(f"What came is not whole, so nothing was kept. {problem.detail}") from problem
         return None

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
@@ -21,19 +22,25 @@ if TYPE_CHECKING:
 
 def force(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")] = "",
-    on: Annotated[str, typer.Option("--on", metavar="ENDPOINT", help="Whose engine scores the answers.")] = "",
-    profile: Annotated[str, typer.Option(help="The profile that it is started by, in place of the run's.")] = "",
-    as_run: Annotated[str, typer.Option("--as", metavar="RUN", help="On the stack of this run, without --on.")] = "",
-    cases: Annotated[str, typer.Option(metavar="ID,ID", help="Answers of these cases alone.")] = "",
-    tag: Annotated[str, typer.Option(metavar="TAG", help="Answers of the cases with this tag alone.")] = "",
-    repeats: Annotated[str, typer.Option(metavar="1,2", help="Answers of these repeats alone.")] = "",
-    cost: Annotated[bool, typer.Option("--cost", help="Print what scoring them takes, and ask for none.")] = False,
-    show: Annotated[str, typer.Option(metavar="ID", help="Come back to a scoring that was asked for before.")] = "",
+    on: Annotated[
+        str, typer.Option("--on", metavar="ENDPOINT", help="The endpoint whose engine scores the answers.")
+    ] = "",
+    profile: Annotated[str, typer.Option(help="The engine's profile; default: the run's.")] = "",
+    as_run: Annotated[
+        str, typer.Option("--as", metavar="RUN", help="Instead of --on: use the stack of this run.")
+    ] = "",
+    cases: Annotated[str, typer.Option(metavar="ID,ID", help="Score only these cases.")] = "",
+    tag: Annotated[str, typer.Option(metavar="TAG", help="Score only cases with this tag.")] = "",
+    repeats: Annotated[str, typer.Option(metavar="1,2", help="Score only these repeats.")] = "",
+    cost: Annotated[bool, typer.Option("--cost", help="Print the cost and score nothing.")] = False,
+    show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier scoring.")] = "",
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scoring as JSON when it has ended.")] = False,
 ) -> None:
-    """Give the tokens of a run's answers to another stack, and say how likely it holds them."""
+    """Score a run's answers on another stack: how likely it finds each of their tokens."""
     chosen = _chosen(cases, tag, repeats)
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_FORCED)
     if cost:
         parse_id(run, "RUN")
         with connect() as client:
@@ -61,9 +68,11 @@ def force(
             come_back=f"evalboard force --show {forced_id}",
             give_up_after=give_up_after,
         )
-    decide()
+    decide(is_verdict=bool(limits))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    raise typer.Exit(0 if answer.value.status == "finished" else FAILED)
+    if answer.value.status != "finished":
+        raise typer.Exit(FAILED)
+    raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_forced(answer.value))))
 
 
 def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:

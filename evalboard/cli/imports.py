@@ -19,28 +19,22 @@ if TYPE_CHECKING:
 def import_logs(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILES...", help="The files of one log, or of several; folders of logs; - for standard input."
-        ),
+        typer.Argument(metavar="FILES...", help="Files or folders of logs; - reads standard input."),
     ],
     log_format: Annotated[
         str, typer.Option("--format", help="inspect, lm_eval, promptfoo, batch, litellm, scores, chat or rollouts.")
     ] = "auto",
-    suite: Annotated[
-        str, typer.Option(help="The slug of a suite whose cases the log answers; else a suite is made of the log.")
-    ] = "",
+    suite: Annotated[str, typer.Option(help="The suite that the log answers; default: create one from the log.")] = "",
     scale: Annotated[
-        str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10; else they are kept as words.")
+        str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10; default: keep them as text.")
     ] = "",
     second_log_of: Annotated[
         str,
-        typer.Option(
-            metavar="RUN", help="A run of the same side at another hour: where both agree, its repeats count."
-        ),
+        typer.Option(metavar="RUN", help="A run of the same side at another hour, to check for caching."),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the import as JSON.")] = False,
 ) -> None:
-    """Read another tool's log, and store its runs. The same log again finds what was stored."""
+    """Import runs from another tool's log. Importing the same log again finds the stored runs."""
     with connect() as client, open_logs(files) as logs:
         if logs.left_out:
             typer.echo(f"No known format fits {', '.join(logs.left_out)}: left out.", err=True)
@@ -53,7 +47,7 @@ def import_logs(
 
 
 def _render_result(log: "Import", *, is_new: bool) -> str:
-    """Return what was read, a line for each run, then what the log does not say."""
+    """Return what was read, a line for each run, then notes on what is not in the log."""
     runs = counted(len(log.runs), "run")
     lines = [f"{log.tool}, read as {log.format}: {f'{runs} imported' if is_new else f'was imported before: {runs}'}."]
     lines += [f"{describe_end(run)} Suite {run.suite.slug} v{run.suite.version}. {run.url}" for run in log.runs]

@@ -58,5 +58,5 @@ def _add_case(suite: ElementTree.Element, result: SuiteResult, case: CaseResult)
 
 
 def _clean(text: str) -> str:
-    """Show what XML cannot hold by its code: a control character out of a model's answer, half of a pair."""
+    """Replace characters that XML cannot contain (controls, lone surrogates) by their codes."""
     return NO_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

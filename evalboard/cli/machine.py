@@ -1,7 +1,7 @@
-"""`evalboard up`, `signin`, `tour`, `worker` and `scheduler`: what runs on this machine, and is no client of a server.
+"""Commands that run on this machine: `evalboard up`, `signin`, `tour`, `worker` and `scheduler`.
 
-Each imports its part of the product where it is called: other commands run where only the command line is installed.
-There each of these says what to install.
+Each imports its part of the product when called: other commands run with only the command line installed. There, each
+of these says what to install.
 """
 
 import json
@@ -15,14 +15,16 @@ import typer
 from evalboard.cli.errors import FAILED, INTERRUPTED, CommandError
 from evalboard.client.program import as_typed
 
-AsJson = Annotated[bool, typer.Option("--json", help="Log one JSON object a line; with --self-test, its result.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Log one JSON object per line; with --self-test, print its result as JSON.")
+]
 
 
 def up(
     port: Annotated[
         int, typer.Option(envvar="PORT", min=1, max=65535, help="Port of the page, on 127.0.0.1 only.")
     ] = 8800,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Start database, page and runner on this machine, and stay until Ctrl-C."""
     _check_product("up")
@@ -40,7 +42,7 @@ def up(
 
 
 def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
-    """Print a fresh one-time sign-in link of what `make up` runs on this machine."""
+    """Print a one-time sign-in link for the server that `make up` runs on this machine."""
     _check_product("signin")
     from evalboard.local.signin import fresh_link
 
@@ -49,7 +51,7 @@ def signin(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
 
 def tour(
-    remove: Annotated[bool, typer.Option("--remove", help="Take it away; what somebody signed stays.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the tour's data; signed releases stay.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Put the sample of the tour onto the board that runs on this machine, or take it away."""
@@ -64,13 +66,13 @@ def tour(
 
 
 def worker(
-    pool: Annotated[str, typer.Option(help="The endpoints' pool that this worker serves.")] = "default",
+    pool: Annotated[str, typer.Option(help="The pool of endpoints to serve.")] = "default",
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="Test this node's arithmetic, keep the result with the node, and end.")
+        bool, typer.Option("--self-test", help="Test this node's arithmetic, store the result, and exit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Join a pool with this machine's engine, until SIGTERM or Ctrl-C. DATABASE_URL and REDIS_URL say whose pool."""
+    """Serve a pool with this machine's engine until SIGTERM or Ctrl-C. Needs DATABASE_URL and REDIS_URL."""
     _check_product("worker")
     test = ["--self-test", *(["--json"] if as_json else [])] if self_test else []
     _become(f"--pool={pool}", *test, as_json=as_json)
@@ -84,11 +86,10 @@ def scheduler(as_json: AsJson = False) -> None:
 
 def _check_product(command: str) -> None:
     """Refuse a command of a server where only the command line is installed. Raises CommandError."""
-    missing = [package for package in ("django", "psycopg") if find_spec(package) is None]
-    if missing:
+    if find_spec("psycopg") is None:
         raise CommandError(
             f"`{command}` runs or reaches into a server on this machine, and only the command line is installed here "
-            f"({' and '.join(missing)} missing). In a checkout of Evalboard, `make install` installs the rest; "
+            f"(psycopg is missing). In a checkout of Evalboard, `make install` installs the rest; "
             f"then type `.venv/bin/evalboard {command}` there."
         )
 

@@ -24,6 +24,7 @@ from evalboard.cli import (
     replay,
     run,
     suite,
+    trace,
     verify,
     verify_release,
     wait,
@@ -38,7 +39,7 @@ NEED_THE_PRODUCT = "Commands of a server, which need more than `pip install eval
 
 
 class Commands(TyperGroup):
-    """Commands by their names; `--help` of one loads no more than its own module does."""
+    """Commands by name; `--help` of one loads only its own module."""
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         option = super().get_help_option(ctx)
@@ -76,6 +77,7 @@ app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
+app.command()(trace.trace)
 app.command()(release.release)
 app.command()(replay.replay)
 app.command()(bisect.bisect)

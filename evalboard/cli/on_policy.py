@@ -1,4 +1,4 @@
-"""`evalboard on-policy`: hold a sampler's logprobs against the trainer's, and fail where they part."""
+"""`evalboard on-policy`: compare a sampler's logprobs with the trainer's, and fail if they differ."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -42,23 +42,23 @@ def on_policy(
     ],
     trainer: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The trainer's logprobs of the same tokens, where ROLLOUTS has none; JSONL."),
+        typer.Option(metavar="FILE", help="The trainer's logprobs of the same tokens, if not in ROLLOUTS; JSONL."),
     ] = None,
     on: Annotated[
-        str, typer.Option("--on", metavar="ENDPOINT", help="Of a run: whose engine takes the trainer's place.")
+        str, typer.Option("--on", metavar="ENDPOINT", help="For a run: the endpoint whose engine replaces the trainer.")
     ] = "",
-    profile: Annotated[
-        str, typer.Option(help="With --on: the profile that it is started by, in place of the run's.")
-    ] = "",
-    max_kl: Annotated[float, typer.Option(min=0, help="The KL that may be, in nats a token.")] = 0.001,
-    clip: Annotated[float, typer.Option(min=0, max=1, help="Of rollouts: the clip range of the ratio around 1.")] = 0.2,
+    profile: Annotated[str, typer.Option(help="With --on: the engine's profile; default: the run's.")] = "",
+    max_kl: Annotated[float, typer.Option(min=0, help="The largest accepted KL, in nats per token.")] = 0.001,
+    clip: Annotated[
+        float, typer.Option(min=0, max=1, help="For rollouts: the clip range of the ratio around 1.")
+    ] = 0.2,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Of rollouts: store them as a run, whose pages show each token.")
+        bool, typer.Option("--keep", help="For rollouts: store them as a run, with pages that show each token.")
     ] = False,
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the check as JSON.")] = False,
 ) -> None:
-    """Find out whether training is on-policy: how far a sampler's logprobs lie from the trainer's."""
+    """Check whether training is on-policy: how far a sampler's logprobs are from the trainer's."""
     if on:
         if trainer is not None:
             raise typer.BadParameter("A run is scored by --on, rollouts are held against --trainer.", param_hint="--on")
@@ -107,9 +107,9 @@ def _check_files(
 
 
 def _store(rollouts: Path, joined: "Sequence[Rollout] | None") -> "Answer[ForcedScoring]":
-    """Store rollouts as a run, and return the forced scoring that holds the trainer's logprobs.
+    """Store rollouts as a run, and return the forced scoring with the trainer's logprobs.
 
-    joined: what is stored in place of the file where the trainer's were in another one.
+    joined: stored in place of the file if the trainer's logprobs came from a second file.
     """
     from evalboard.core.rollouts import write_row
 

@@ -1,4 +1,4 @@
-"""stdout and stderr while a command runs: a failed write never ends it with a code that means something else."""
+"""Wrap stdout and stderr, so that a failed write never ends a command with a misleading exit code."""
 
 import io
 import os
@@ -71,7 +71,7 @@ class Stream:
 
 @contextmanager
 def watch_output() -> Iterator[Stream | None]:
-    """Put a Stream in place of stdout and of stderr; yield that of stdout, None where the process has none."""
+    """Replace stdout and stderr by Streams; yield that of stdout, None if the process has none."""
     out = None if sys.stdout is None else Stream(_buffer(sys.stdout), is_result=True)
     err = None if sys.stderr is None else Stream(sys.stderr, is_result=False)
     streams: list[Any] = [out, err]
@@ -80,9 +80,9 @@ def watch_output() -> Iterator[Stream | None]:
 
 
 def decide(*, is_verdict: bool = False) -> None:
-    """Keep the command's exit code from here on, whatever becomes of stdout and stderr. Call it before printing.
+    """Fix the command's exit code, even if writing fails later. Call it before printing.
 
-    is_verdict: of a full disk too. Any other 0 then becomes FAILED, as nothing holds the result.
+    is_verdict: keep it on a full disk, too. Otherwise a 0 becomes FAILED, since the result was not written.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Stream):
@@ -90,14 +90,14 @@ def decide(*, is_verdict: bool = False) -> None:
 
 
 def _buffer(stream: TextIO) -> TextIO:
-    """Return a stream that writes the whole of a text or raises: under PYTHONUNBUFFERED Python drops what is left."""
+    """Return a stream that writes a text whole or raises; with PYTHONUNBUFFERED Python may drop part."""
     if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):
         return stream
     return open(stream.fileno(), "w", encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def _discard(stream: TextIO) -> None:
-    """Send what the stream still holds, and all that follows, to /dev/null: the interpreter flushes it at its end."""
+    """Redirect the stream to /dev/null, because the interpreter flushes it at exit."""
     with suppress(OSError):  # it is no file
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -28,21 +28,21 @@ def probe(
     endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's slug.")] = "",
     kind: Annotated[
         str,
-        typer.Option(metavar="seed|batch|routing|canary|capability|determinism|audit|verify", help="What to find out."),
+        typer.Option(
+            metavar="seed|batch|routing|canary|capability|determinism|audit|verify", help="The kind of probe."
+        ),
     ] = "",
-    profile: Annotated[
-        str, typer.Option(help="The profile whose engine answers; the server's choice unless set.")
-    ] = "",
-    parameters: Annotated[str, typer.Option(metavar="JSON", help="Parameters of the probe as one object.")] = "",
+    profile: Annotated[str, typer.Option(help="The profile to use; default: chosen by the server.")] = "",
+    parameters: Annotated[str, typer.Option(metavar="JSON", help="The probe's parameters, as a JSON object.")] = "",
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="One parameter, copies=200 say; several times."),
+        typer.Option("--set", metavar="NAME=VALUE", help="One parameter, such as copies=200; can be repeated."),
     ] = None,
-    show: Annotated[str, typer.Option(metavar="ID", help="Come back to a probe that was asked for before.")] = "",
+    show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier probe.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has answer.")] = False,
 ) -> None:
-    """Find out of an endpoint: its seeds, its batching, who answers, what changed, what it honours, its weights."""
+    """Probe an endpoint: its seeds, batching, backends, changes, honoured parameters or weights."""
     if show:
         if any((endpoint, kind, profile, parameters, set_)):
             raise typer.BadParameter("It names the probe by itself, without anything else.", param_hint="--show")
@@ -69,7 +69,7 @@ def choose_exit_code(probe: "Probe") -> int:
 
 
 def render_result(probe: "Probe") -> str:
-    """Return what was asked, the state in a word with its sentence, and what to do about it."""
+    """Return what was probed, the state with its sentence, and what to do."""
     title = f"Probe {probe.id}, {probe.kind} of {probe.endpoint}, profile {probe.profile}"
     if probe.finding is None:
         return f"{title}: {probe.status}. {probe.url}\n{' '.join((probe.error or '').split())}"
@@ -87,7 +87,7 @@ def render_result(probe: "Probe") -> str:
 
 
 def _parse_parameters(text: str, pairs: list[str]) -> dict[str, Any]:
-    """Return the object of --parameters, and over it what --set names: its value is JSON, or else text as it stands."""
+    """Return the object of --parameters, updated by --set: each value as JSON, else as text."""
     values = _parse_json(text, "--parameters") if text else {}
     if not isinstance(values, dict):
         raise typer.BadParameter("Must be an object, {…}.", param_hint="--parameters")

@@ -16,7 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS
-from evalboard.contract.treatments import TREATMENTS
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
 from evalboard.wording.results import NO_VERDICT, describe_lean, describe_verdict, render_change
 
 if TYPE_CHECKING:
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_comparable": NOT_COMPARABLE}
 CURRENT = "current"
 LabelTexts = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Such as commit=1f3a; may be given several times.")
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A label, such as commit=1f3a; can be repeated.")
 ]
-WaitAtMost = Annotated[
-    float, typer.Option(min=0, help="With --wait: seconds without an answer after which to stop waiting.")
+PairedBy = Annotated[
+    str,
+    typer.Option(metavar="input|id", help="With another prompt, cases are one by their input, or by their id."),
 ]
+WaitAtMost = Annotated[float, typer.Option(min=0, help="With --wait: give up after so many seconds without an answer.")]
 NothingCaches = Annotated[
     bool,
     typer.Option(
-        "--nothing-caches", help="Of a judgement: you know that equal repeats were each computed; the release says so."
+        "--nothing-caches", help="Declare that equal repeats were computed, not cached; recorded in the release."
     ),
 ]
 WITHOUT_SCORE = ("failed", "cancelled")  # an incomplete run is for the verdict to say
@@ -53,27 +55,28 @@ class GateRequest:
 def release(
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The id of the run to judge.")] = "",
     baseline: Annotated[
-        str, typer.Option(metavar="current|RUN", help="The suite's current baseline, or a run by its id.")
+        str, typer.Option(metavar="current|RUN", help="A run's id, or the suite's current baseline.")
     ] = CURRENT,
-    suite: Annotated[str, typer.Option(help="The suite's slug; default: that of the candidate.")] = "",
+    suite: Annotated[str, typer.Option(help="The suite's slug; default: the candidate's.")] = "",
     gate: Annotated[
         list[str] | None,
-        typer.Option(metavar="SUITE:CANDIDATE[:BASELINE]", help="In place of CANDIDATE; once for each suite."),
+        typer.Option(metavar="SUITE:CANDIDATE[:BASELINE]", help="Instead of CANDIDATE; repeat for each suite."),
     ] = None,
     advisory: Annotated[
         list[str] | None,
-        typer.Option(metavar="SUITE:CANDIDATE[:BASELINE]", help="A suite that is shown and never decides."),
+        typer.Option(metavar="SUITE:CANDIDATE[:BASELINE]", help="A suite that is reported but does not decide."),
     ] = None,
     policy: Annotated[
         str, typer.Option(help="The policy's slug; default: the suite's own, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack|service", help="What differs between the sides, and so is judged.")
-    ] = "model",
+        str, typer.Option(metavar="|".join(TREATMENTS), help="What is judged: the part that differs between the sides.")
+    ] = MODEL_TREATMENT,
+    pair_by: PairedBy = BY_INPUT,
     nothing_caches: NothingCaches = False,
     label: LabelTexts = None,
-    wait: Annotated[bool, typer.Option("--wait", help="First wait until the runs that are judged have ended.")] = False,
-    show: Annotated[str, typer.Option(metavar="ID", help="Come back to a release that was created before.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the judged runs have ended.")] = False,
+    show: Annotated[str, typer.Option(metavar="ID", help="Show an existing release.")] = "",
     give_up_after: WaitAtMost = GIVE_UP_SECONDS,
     junit: JunitFile = "",
     summary: SummaryFile = "",
@@ -92,6 +95,7 @@ def release(
         _refuse_beside("--gate", is_given=bool(candidate or suite or baseline != CURRENT))
     labels = collect_labels(label or [])
     body = build_body(policy=policy, treatment=treatment, labelled=labels, nothing_caches=nothing_caches)
+    body |= {"pair_by": check_pairing(pair_by)} if pair_by != BY_INPUT else {}
     files = parse_report_files(junit=junit, summary=summary, comment=comment)
     with connect() as client:
         if show:
@@ -113,14 +117,21 @@ def choose_exit_code(release: "Release") -> int:
 
 
 def build_body(*, policy: str, treatment: str, labelled: dict[str, str], nothing_caches: bool) -> dict[str, Any]:
-    """Return what a release is asked for beside its gates."""
+    """Return the fields of a release request other than its gates."""
     body: dict[str, Any] = {"treatment": treatment, "labels": labelled} | ({"policy": policy} if policy else {})
     return body | ({"nothing_caches": True} if nothing_caches else {})
 
 
-def check_treatment(treatment: str) -> None:
-    if treatment not in TREATMENTS:
-        raise typer.BadParameter(f"Must be one of: {', '.join(TREATMENTS)}.", param_hint="--treatment")
+def check_treatment(treatment: str, *others: str) -> None:
+    known = (*others, *TREATMENTS)
+    if treatment not in known:
+        raise typer.BadParameter(f"Must be one of: {', '.join(known)}.", param_hint="--treatment")
+
+
+def check_pairing(pair_by: str) -> str:
+    if pair_by not in PAIRINGS:
+        raise typer.BadParameter(f"Must be one of: {', '.join(PAIRINGS)}.", param_hint="--pair-by")
+    return pair_by
 
 
 def _wait_for(client: "RestClient", gates: list[GateRequest], *, give_up_after: float) -> None:
@@ -137,7 +148,7 @@ def _build_gate(client: "RestClient", gate: GateRequest) -> dict[str, str]:
 
 
 def print_release(release: "Release", *, lean: str | None = None) -> None:
-    """Print the verdict, or the lean where there is none, the sentence, what answered, and what comes next."""
+    """Print the verdict, or the lean if given, the summary, the serving stacks, and the next steps."""
     word = describe_verdict(release.verdict) if lean is None else describe_lean(lean)
     typer.echo(f"Release {release.id}: {word}. {release.url}\n{release.summary}")
     if lean is not None:

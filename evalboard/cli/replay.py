@@ -1,4 +1,4 @@
-"""`evalboard replay`: decode one case of a run again, or one request of production, and say what comes out."""
+"""`evalboard replay`: decode a case of a run, or a production request, again and show the result."""
 
 import json
 from pathlib import Path
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 def replay(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")] = "",
     case: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")] = "",
-    repeat: Annotated[int, typer.Option(min=1, help="The repeat whose response it is compared with.")] = 1,
+    repeat: Annotated[int, typer.Option(min=1, help="The repeat to compare the answer with.")] = 1,
     batch_sizes: Annotated[
-        str, typer.Option(metavar="1,2,4", help="At each size, the batch filled with the suite's other cases.")
+        str, typer.Option(metavar="1,2,4", help="Batch sizes to try; batches are filled with other cases of the suite.")
     ] = "",
-    dtype: Annotated[str, typer.Option(metavar="float32,bfloat16", help="Under each dtype.")] = "",
+    dtype: Annotated[str, typer.Option(metavar="float32,bfloat16", help="Dtypes to try.")] = "",
     neighbours: Annotated[
-        int, typer.Option(min=1, help="How many different choices of the other cases at each batch size.")
+        int, typer.Option(min=1, help="Different sets of other cases to try at each batch size.")
     ] = 1,
     profile: Annotated[
-        str, typer.Option(help="The settings of production: a profile in place of the run’s; needed with --body.")
+        str, typer.Option(help="Production's settings: a profile instead of the run’s. Required with --body.")
     ] = "",
     body: Annotated[
-        str, typer.Option(metavar="FILE", help="A chat-completion body as production was sent it; - reads stdin.")
+        str, typer.Option(metavar="FILE", help="A chat completion request from production; - reads stdin.")
     ] = "",
     on: Annotated[str, typer.Option(metavar="ENDPOINT", help="The endpoint that decodes --body.")] = "",
-    show: Annotated[str, typer.Option(metavar="ID", help="Come back to a replay that was asked for before.")] = "",
+    show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier replay.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the replay as JSON when it has answer.")] = False,
 ) -> None:
-    """Decode a case again under the run's profile, and say whether it is identical, drifted or flipped, and where.
+    """Decode a case again under the run's profile: is it identical, drifted or flipped, and where?
 
-    With --body, decode one request of production under production's settings instead, and say what comes out.
+    With --body, decode one production request under production's settings instead, and show the answer.
     """
     case_options = [run, case, batch_sizes, dtype, repeat != 1, neighbours != 1]
     if show:
@@ -100,7 +100,7 @@ def _read_request(file: str) -> Any:
 
 
 def _render_result(replay: "Replay") -> str:
-    """Return a line for each variant, where there are several, what they say together, and production's answer."""
+    """Return a line for each variant, their common conclusion, and production's answer."""
     label = " [production]" if replay.production else ""
     title = f"Replay {replay.id} of {replay.title}{label}: {replay.status}."
     rows = [(str(each["name"]), str(each["phrase"])) for each in replay.results]

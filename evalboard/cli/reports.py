@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from evalboard.contract.release import Release
     from evalboard.contract.run import Run
 
-JunitFile = Annotated[str, typer.Option("--junit", metavar="FILE", help="Write JUnit XML: one testcase a case.")]
+JunitFile = Annotated[str, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, one testcase per case.")]
 SummaryFile = Annotated[
     str, typer.Option("--summary", metavar="FILE", help='Add a summary in Markdown, as to "$GITHUB_STEP_SUMMARY".')
 ]
 CommentFile = Annotated[
-    str, typer.Option("--comment", metavar="FILE", help="Write a comment for a pull or merge request, in Markdown.")
+    str, typer.Option("--comment", metavar="FILE", help="Write a Markdown comment for a pull or merge request.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """Where each report goes; None: nobody asked for it."""
+    """The path of each report; None if it was not requested."""
 
     junit: Path | None = None
     summary: Path | None = None

@@ -1,4 +1,4 @@
-"""Judge each case for a CI report: of a run by itself, or of a gate, where the baseline's scores stand beside."""
+"""Judge each case for a CI report: of a single run, or of a gate with the baseline's scores."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """One suite's cases, those that did not pass first. `facts` are what a report says of the whole.
+    """One suite's cases, those that did not pass first. `facts`: about the suite as a whole.
 
     `is_gate`: against a baseline, so that a case failed that got worse and not one that was wrong before.
     """
@@ -64,7 +64,7 @@ def collect_run_results(client: "RestClient", run: "Run") -> SuiteResult:
 
 
 def collect_gate_results(client: "RestClient", gate: "Gate", url: str) -> SuiteResult:
-    """Return a gate's cases; one failed that the candidate broke: its score fell, as the verdict counts it."""
+    """Return a gate's cases. A case failed if the candidate broke it, as the verdict counts it."""
     baseline = {case.case: case for case in _load_cases(client, gate.baseline.run)}
     broken = set(gate.changed.broken)
     cases = [

@@ -16,6 +16,7 @@ from evalboard.cli.reports import CommentFile, JunitFile, SummaryFile, parse_rep
 from evalboard.cli.wait import conclude, follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS, ask_until_answered, make_follower
+from evalboard.contract.treatments import TREATMENTS
 from evalboard.wording.run import describe_ahead
 
 if TYPE_CHECKING:
@@ -29,63 +30,57 @@ def run(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.", show_default=False)] = "",
     endpoint: Annotated[str, typer.Option(help="The endpoint's slug.", show_default=False)] = "",
     profile: Annotated[str, typer.Option(help="The profile's slug.")] = "pinned",
-    repeats: Annotated[int, typer.Option(min=1, help="How many passes over the suite.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of passes over the suite.")] = 5,
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="What the seed of every call follows from, where the profile samples or the server is external."
-        ),
+        typer.Option(min=0, help="The run's seed, if the profile samples or the server is external."),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(metavar="PATH", help="Another checkpoint of the endpoint's model line, a folder on the worker."),
+        typer.Option(metavar="PATH", help="Another checkpoint of the endpoint's model: a folder on the worker."),
     ] = "",
     label: LabelTexts = None,
     priority: Annotated[
         str,
         typer.Option(
-            metavar="normal|bulk", help="Bulk waits for all that is normal; default: normal, of --against a release's."
+            metavar="normal|bulk", help="Bulk runs after normal ones. Default: normal; with --against: release."
         ),
     ] = "",
-    shuffle: Annotated[
-        bool, typer.Option("--shuffle", help="Decode the cases of each repeat in an order of its own.")
-    ] = False,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle the cases in each repeat.")] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Start a fresh engine for each repeat, not for each half of them.")
+        bool, typer.Option("--restart", help="Restart the engine for each repeat, not for each half of them.")
     ] = False,
-    key: Annotated[
-        str, typer.Option(metavar="TEXT", help="With the same key, within a day, no second run is made.")
-    ] = "",
+    key: Annotated[str, typer.Option(metavar="TEXT", help="The same key makes no second run within a day.")] = "",
     complete: Annotated[
         str,
-        typer.Option(metavar="RUN", help="Instead of a new run: decode what this one misses, under its own settings."),
+        typer.Option(metavar="RUN", help="Instead of a new run: decode the missing responses of this one."),
     ] = "",
     second_run_of: Annotated[
         str,
-        typer.Option(
-            metavar="RUN", help="Instead of a suite: ask this run's suite once more, to tell whether its repeats count."
-        ),
+        typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
     ] = "",
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
-        str, typer.Option(metavar="current|RUN", help="With --wait: judge the run against a baseline, or a run.")
+        str,
+        typer.Option(metavar="current|RUN", help="With --wait: judge it against this run, or the current baseline."),
     ] = "",
     in_turn_with: Annotated[
         str,
         typer.Option(
             metavar="ENDPOINT",
-            help="Run the suite there too, as the baseline, repeat by repeat in turn; --wait judges one by the other.",
+            help="Run the suite there too, interleaved, as the baseline; --wait judges the pair.",
         ),
     ] = "",
     policy: Annotated[
-        str, typer.Option(help="Of a judgement: the policy; default: the suite's own, else strict; paired if sampled.")
+        str, typer.Option(help="For the verdict: the policy; default: the suite's, else strict; paired if sampled.")
     ] = "",
     treatment: Annotated[
-        str, typer.Option(metavar="model|stack|service", help="Of a judgement: what differs between the sides.")
+        str,
+        typer.Option(metavar="|".join(TREATMENTS), help="For the verdict: what is judged, the part that differs."),
     ] = "model",
     nothing_caches: NothingCaches = False,
     fail_on_lean: Annotated[
-        bool, typer.Option("--fail-on-lean", help="Of a judgement: exit with 5 where it leans towards no-ship.")
+        bool, typer.Option("--fail-on-lean", help="Exit with 5 if the verdict leans towards no-ship.")
     ] = False,
     give_up_after: WaitAtMost = GIVE_UP_SECONDS,
     junit: JunitFile = "",
@@ -174,7 +169,7 @@ def run(
 
 
 def _ask_again(run: "Run") -> dict[str, Any]:
-    """Return what to ask for once more. Raises CommandError while a cache may still hold the run's answers."""
+    """Return the request for a second run. Raises CommandError while a cache may still have the answers."""
     if run.finished_at is None:
         raise CommandError(f"Run {run.id} has not ended: start its second run an hour after that.")
     if (after := run.finished_at + SECOND_RUN_AFTER) > datetime.now(UTC):
@@ -203,7 +198,7 @@ def _render_start(run: "Run") -> str:
 
 
 def _refuse_without(is_given: bool, needed: str, options: Mapping[str, object]) -> None:
-    """Refuse an option that means nothing by itself: left unread it would pass for a check that was made."""
+    """Reject options that need another one: ignored, they would look like a check that was made."""
     for option, value in options.items():
         if value and not is_given:
             raise typer.BadParameter(f"It needs {needed}.", param_hint=option)

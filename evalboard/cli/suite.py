@@ -27,16 +27,14 @@ def suite() -> None:
 
 @app.command()
 def push(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON, or JSONL with one case a line.")],
-    slug: Annotated[
-        str, typer.Option(help="The suite's slug; default: the document's own, else the file's name.")
-    ] = "",
-    title: Annotated[str, typer.Option(help="The suite's title; default: the document's own, else the slug.")] = "",
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON, or JSONL with one case per line.")],
+    slug: Annotated[str, typer.Option(help="The suite's slug; default: from the document, else the file name.")] = "",
+    title: Annotated[str, typer.Option(help="The suite's title; default: from the document, else the slug.")] = "",
     mapping: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Read FILE as another tool's JSONL by this mapping.")
+        str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")
     ] = "",
     give_up_after: Annotated[
-        float, typer.Option(min=0, help="Of a large file: seconds without an answer after which to stop.")
+        float, typer.Option(min=0, help="For a large file: give up after so many seconds without an answer.")
     ] = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the suite version as JSON.")] = False,
 ) -> None:

@@ -1,6 +1,6 @@
-"""What CI shows of a run or a release: a step's summary, and the body of a comment that replaces its older self.
+"""Render a run or a release for CI: a step summary, and a comment that replaces the previous one.
 
-Both are Markdown as GitHub and GitLab show it, in which nothing that a model or a case says is read as markup.
+Both are Markdown for GitHub and GitLab; nothing from a model or a case is read as markup.
 """
 
 import re
@@ -45,7 +45,7 @@ NOT_IN_ADDRESS = re.compile(r"[^\w\-.~:/?#@!$&*+,=%]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SummaryPage:
-    """A report in parts: `head` always stands, of each suite's cases as many as there is room for."""
+    """A report in parts: `head` is always shown, the suites' cases as space permits."""
 
     suites: tuple[str, ...]
     head: tuple[str, ...]
@@ -54,7 +54,7 @@ class SummaryPage:
 
 
 def build_run_page(run: "Run", result: SuiteResult, *, sentence: str, note: str = "") -> SummaryPage:
-    """Return a run's page. `sentence` is its end, `note` one that stands with it, such as why there is no lean."""
+    """Return a run's page. sentence: how it ended; note: a remark, such as why there is no lean."""
     head = [f"## {escape(run.suite.slug)}: run {run.id} {escape(run.status)}", escape(sentence)]
     head += [escape(line) for line in (describe_draws(run), note) if line]
     scores = [(str(repeat.index), escape(_render_points(repeat.score))) for repeat in run.repeats[:MAX_LINES]]
@@ -90,13 +90,16 @@ def render_summary(page: SummaryPage) -> str:
 
 
 def render_comment(page: SummaryPage) -> str:
-    """Return the same for a comment, its first line the marker by which the next one finds it."""
+    """Return the page as a comment; its first line is the marker by which the next one finds it."""
     body = _render(page, max_cases=MAX_COMMENT_CASES, max_bytes=MAX_COMMENT_BYTES)
     return f"{render_marker(page.suites)}\n{body}\n<sub>The next run of this suite replaces this comment.</sub>\n"
 
 
 def render_marker(suites: Sequence[str]) -> str:
-    """Return what nobody is shown. A slug has only letters, digits, "-" and "_", so it cannot end the HTML comment."""
+    """Return the invisible marker of a comment.
+
+    A slug has only letters, digits, "-" and "_", so it cannot end the HTML comment.
+    """
     return f"<!-- evalboard: {' '.join(sorted(set(suites)))} -->"
 
 
@@ -119,7 +122,7 @@ def _count_bytes(parts: Sequence[str]) -> int:
 
 
 def _list_cases(result: SuiteResult, *, max_cases: int, room: int) -> Iterator[str]:
-    """Yield what did not pass, as far as there is room; the rest is counted."""
+    """Yield the cases that did not pass, as space permits, and count the others."""
     failed, missing = result.select(FAILED), result.select(MISSING)
     if not failed and not missing:
         return
@@ -170,7 +173,7 @@ def _render_points(value: float | None) -> str:
 
 
 def escape(text: str) -> str:
-    """Return anybody's text on one line, as a reader sees it in a sentence or a cell."""
+    """Return untrusted text on one line, escaped for a sentence or a table cell."""
     line = draw_line(text)
     linked = {match.start() for match in LINKED.finditer(line)}
     return "".join(_reference(each) + (JOINER if at in linked else "") for at, each in enumerate(line))
@@ -179,6 +182,14 @@ def escape(text: str) -> str:
 def code(text: str) -> str:
     """Return it set as code, in which nothing is taken for a mention either."""
     return f"<code>{''.join(map(_reference, draw_line(text)))}</code>"
+
+
+def fence(lines: Sequence[str], language: str) -> str:
+    """Return anybody's lines as a block of code, which none of them can end."""
+    shown = list(map("".join, (map(visible, line) for line in lines)))
+    longest = max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
+    marks = "`" * max(longest + 1, 3)
+    return "\n".join([f"{marks}{language}", *shown, marks])
 
 
 def shorten(text: str, n: int) -> str:
@@ -204,7 +215,7 @@ def _reference(character: str) -> str:
 
 
 def draw_line(text: str) -> str:
-    """Return one line that shows by its code what cannot be seen: it might turn the line around, or hide a part."""
+    """Return text on one line with invisible characters shown by code; they might hide or reverse parts."""
     spaced = " ".join(text.split())
     return "".join(visible(each) for each in spaced)
 

@@ -1,4 +1,4 @@
-"""`evalboard verify`: find out whether an endpoint serves the weights of a reference, and fail where it does not."""
+"""`evalboard verify`: check that an endpoint serves the weights of a reference, and fail if not."""
 
 import json
 import shlex
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evalboard.cli import diff_limits
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
 from evalboard.cli.output import decide
@@ -24,33 +25,34 @@ CODES = {"same_stack": 0, "same_model_other_numerics": 0, "other_model": NO_SHIP
 
 
 def verify(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the endpoint in question.")],
-    on: Annotated[str, typer.Option("--on", metavar="ENDPOINT", help="The reference, whose engine scores them all.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the endpoint to check.")],
+    on: Annotated[
+        str, typer.Option("--on", metavar="ENDPOINT", help="The reference endpoint, whose engine scores all runs.")
+    ],
     control: Annotated[str, typer.Option(metavar="RUN", help="A run of the reference itself.")],
     numerics: Annotated[
-        list[str], typer.Option(metavar="RUN", help="A run of the same weights in a second dtype; several times.")
+        list[str], typer.Option(metavar="RUN", help="A run of the same weights in another dtype; can be repeated.")
     ],
-    planted: Annotated[str, typer.Option(metavar="RUN", help="A run of weights that were changed a little.")] = "",
-    profile: Annotated[
-        str, typer.Option(help="The profile that the engine is started by, in place of the control's.")
-    ] = "",
-    again: Annotated[bool, typer.Option("--again", help="Score all answers anew, whatever was scored before.")] = False,
+    planted: Annotated[str, typer.Option(metavar="RUN", help="A run of slightly changed weights.")] = "",
+    profile: Annotated[str, typer.Option(help="The profile of the reference engine; default: the control's.")] = "",
+    again: Annotated[bool, typer.Option("--again", help="Score all answers again, even if scored before.")] = False,
+    fail_on: diff_limits.FailOn = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verification as JSON.")] = False,
 ) -> None:
-    """Find out whether an endpoint serves the weights of a reference, beside answers of known origin."""
+    """Check whether an endpoint serves a reference's weights, using answers of known origin."""
     known = [("--control", control), *(("--numerics", each) for each in numerics)]
     known += [("--planted", planted)] if planted else []
     run_ids = [parse_id(text, option) for option, text in [("RUN", run), *known]]
     if len(set(run_ids)) < len(run_ids):
         raise typer.BadParameter("Each of them is a run of its own.", param_hint="RUN")
+    limits = diff_limits.parse_limits(fail_on, diff_limits.OF_VERIFICATION)
     with connect() as client:
         profile = profile or client.run(control).value.profile
         forced_ids = [_score(client, each, on, profile, is_new=again) for each in run_ids]
         options = [word for option, text in known for word in (option, text)]
         come_back = shlex.join(["evalboard", "verify", run, "--on", on, *options, "--profile", profile])
-        for forced_id in forced_ids:
-            _follow(client, forced_id, come_back, give_up_after)
+        scorings = [_follow(client, forced_id, come_back, give_up_after) for forced_id in forced_ids]
         own, control_id, *others = forced_ids
         first, *more = others[: len(numerics)]
         sent = {"control": control_id, "numerics": first, "more_numerics": ",".join(more)}
@@ -58,11 +60,12 @@ def verify(
         answer = client.verification(own, {name: text for name, text in sent.items() if text})
     decide(is_verdict=True)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
-    raise typer.Exit(CODES[answer.value.state])
+    judge = diff_limits.judge_verification(answer.value, scorings[0])
+    raise typer.Exit(CODES[answer.value.state] or diff_limits.conclude(*diff_limits.find_reached(limits, judge)))
 
 
 def _score(client: "RestClient", run: str, on: str, profile: str, *, is_new: bool) -> str:
-    """Return the id of the newest forced scoring of all that a run has to score, asking for one where there is none."""
+    """Return the newest complete forced scoring of a run; request one if there is none."""
     if not is_new:
         cost, name = client.forced_cost(run).value, _newest(client, profile)
         for answer in client.forced_of_run(run):
@@ -81,14 +84,14 @@ def _newest(client: "RestClient", profile: str) -> str:
 
 
 def _is_of_all(scoring: "ForcedScoring", cost: "ForcedCost") -> bool:
-    """Whether it is of every answer that the run has by now, and will come to an end or has done so."""
+    """Tell whether a scoring covers every present answer of the run, and has not failed."""
     is_whole = scoring.n_cases is None and scoring.model is None
     same_size = (scoring.n_answers, scoring.n_tokens) == (cost.n_answers, cost.n_tokens)
     return is_whole and same_size and scoring.status != "failed"
 
 
-def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> None:
-    """Wait for a scoring; exits where nothing of it could be scored."""
+def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after: float) -> "ForcedScoring":
+    """Wait for a scoring and return it; exits where nothing of it could be scored."""
     scoring = follow_to_end(
         lambda: client.forced(forced_id),
         forced_progress,
@@ -100,6 +103,7 @@ def _follow(client: "RestClient", forced_id: str, come_back: str, give_up_after:
         decide()
         typer.echo(f"Forced scoring {forced_id}: {scoring.status}. {' '.join((scoring.error or '').split())}")
         raise typer.Exit(FAILED)
+    return scoring
 
 
 def _render(verification: "Verification") -> str:

@@ -1,4 +1,4 @@
-"""`evalboard verify-release`: judge a release again from its file alone."""
+"""`evalboard verify-release`: judge a release again using only its exported file."""
 
 import json
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ CANNOT_SHOW = (
 
 
 def verify_release(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that evalboard export --release wrote.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was checked as JSON.")] = False,
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file written by evalboard export --release.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Judge a release again from its file alone, and check every digest and signature. No server is asked."""
+    """Judge a release again from its exported file, and check digests and signatures, offline."""
     # Here, as it brings numpy, which no other command waits for.
     from evalboard.core.archive import ReleaseBundle
 
@@ -40,7 +40,7 @@ def verify_release(
 
 
 def _check(bundle: "ReleaseBundle") -> dict[str, Any]:
-    """Return what the file says, and each thing in it that does not hold. Raises ArchiveDamaged for a changed file."""
+    """Return the bundle's facts and problems. Raises ArchiveDamaged for a changed file."""
     bundle.check()
     signed = list(bundle.sign_offs())
     change = _judge_again(bundle)

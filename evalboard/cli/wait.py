@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from evalboard.client.rest import RestClient
     from evalboard.contract.run import Run
 
-GiveUpAfter = Annotated[
-    float, typer.Option(min=0, help="Seconds without an answer of the server after which to stop waiting.")
-]
+GiveUpAfter = Annotated[float, typer.Option(min=0, help="Give up after so many seconds without an answer.")]
 
 Json = dict[str, Any]
 Result = TypeVar("Result")
@@ -73,7 +71,10 @@ def follow_to_end(
     come_back: str,
     give_up_after: float,
 ) -> Result:
-    """Follow what is under way to its end. Ctrl-C ends the command, never the work: `sentence` says so."""
+    """Follow something to its end. Ctrl-C ends the command, not the work.
+
+    sentence: printed then, to say that the work continues.
+    """
     try:
         with make_follower() as follower:
             return follow(ask, read_progress, follower, come_back=come_back, give_up_after=give_up_after)

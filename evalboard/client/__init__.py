@@ -1,4 +1,4 @@
-"""The REST API from Python: `from evalboard.client import Client` in a notebook or script. docs/client.md shows it."""
+"""The REST API from Python: `from evalboard.client import Client` (docs/client.md)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is named, and pydantic and httpx with it: the command line starts without them."""
+    """Import a name on first use, since pydantic and httpx would slow down the start of the command line."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{'client' if name == 'Client' else 'notebook'}"), name)

@@ -25,10 +25,10 @@ class Access:
 
 
 def find_access(environment: Mapping[str, str] = os.environ) -> Access:
-    """Read EVALBOARD_URL and EVALBOARD_TOKEN; where they are not set, take the server that `make up` started here.
+    """Read EVALBOARD_URL and EVALBOARD_TOKEN; by default use the server that `make up` started here.
 
-    This machine's own token is an admin's: it goes to this machine's own address and nowhere else.
-    Raises WrongUse where nothing says which server is meant, and Unreachable where that of `make up` was killed.
+    This machine's token is an admin's: it is sent only to this machine's own address. Raises WrongUse if no server is
+    named, and Unreachable if that of `make up` was killed.
     """
     folder = Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data")
     local_url, runs = read_running(folder)
@@ -55,9 +55,9 @@ def connect() -> "RestClient":
 
 
 def read_running(folder: Path) -> tuple[str, bool]:
-    """Return the address that `evalboard up` writes down, "" where there is none, and whether it still runs.
+    """Return the address that `evalboard up` wrote down ("" if none), and whether it still runs.
 
-    It holds a lock on the note until it ends, however it ends; one that is killed leaves the note behind.
+    It locks the note until it ends, however it ends; a killed one leaves the note behind.
     """
     try:
         with (folder / "running.json").open() as file:

@@ -1,4 +1,4 @@
-"""What the server answers: a contract of `evalboard.contract`, beside the JSON that it was read from."""
+"""Parse the server's answers as contracts of `evalboard.contract`, together with their JSON."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,9 +21,9 @@ Value = TypeVar("Value", bound=Contract, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Value]):
-    """An answer twice: `value` has the fields that this version knows, `json` is whole, with those of a newer server.
+    """An answer. `value` has the fields that this version knows; `json` has those of a newer server too.
 
-    `is_new` is False where the server had the same content already, and stored nothing.
+    `is_new` is False if the server already had the same content, and stored nothing.
     """
 
     value: Value
@@ -33,14 +33,14 @@ class Answer(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file as it comes; n_rows: how many rows it must have, None where that is not said."""
+    """A file as it is received. n_rows: how many rows it must have, None if unknown."""
 
     parts: Iterator[bytes]
     n_rows: int | None
 
 
 def parse(kind: type[Kind], json: Any, *, url: str) -> Kind:
-    """Read an answer of the server at `url` as a contract, without the fields that only a newer server has.
+    """Parse an answer of the server at `url` as a contract, ignoring fields that only a newer server has.
 
     A field that an older server does not answer is None, where it may be. Raises WrongUse where it may not, or where a
     field has another form than this version knows; the sentence names the field, and the version that is needed.
@@ -64,7 +64,7 @@ def parse(kind: type[Kind], json: Any, *, url: str) -> Kind:
 
 
 def _add_nulls(json: Any, locations: Iterable[tuple[int | str, ...]]) -> Any:
-    """Return a copy with null at each location; those that lead into one of several forms of a value are left out."""
+    """Return a copy with null at each location, skipping locations inside a union of types."""
     whole = deepcopy(json)
     for *path, name in locations:
         with suppress(LookupError, TypeError):

@@ -11,7 +11,7 @@ from evalboard.client.progress import WaitProgress, render_size, render_time_lef
 
 
 class ProgressBar:
-    """How many of the parts are done, and how long the rest takes."""
+    """A progress bar: parts done, and the remaining time."""
 
     def __init__(self) -> None:
         self._display = Display(
@@ -45,7 +45,7 @@ class ProgressBar:
 
 
 class SizeBar:
-    """How much of a file has come or gone, and how fast."""
+    """A transfer bar: bytes so far, and the speed."""
 
     def __init__(self, name: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TransferSpeedColumn())

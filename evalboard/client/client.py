@@ -19,7 +19,7 @@ Named = NotebookRun | int | str  # a run, by itself or by its id
 
 
 class Client:
-    """Talk to one server. `url` and `token` are EVALBOARD_URL and EVALBOARD_TOKEN where they are not given.
+    """A connection to one server. Defaults: `url` EVALBOARD_URL and `token` EVALBOARD_TOKEN.
 
     Every method raises WrongUse where what was asked cannot be, and Unreachable where asking again may help; both are
     EvalboardError.
@@ -60,7 +60,7 @@ class Client:
         return self._rest.set_baseline(suite, {"run": read_run_id(run), "reason": reason}).json
 
     def runs(self, **filters: str) -> Rows:
-        """List runs, newest first, by suite, endpoint, status, bucket, label ("branch=main"), date ("2026-11-20")."""
+        """List runs, newest first. Filters: suite, endpoint, status, bucket, label ("branch=main"), date."""
         return Rows(self._rest.runs(**filters))
 
     def run(self, run: Named) -> NotebookRun:
@@ -79,7 +79,7 @@ class Client:
         priority: str = "",
         key: str = "",
     ) -> NotebookRun:
-        """Start a run. With a `key` of the caller's, the same call within a day finds the run that it made before.
+        """Start a run. With a `key`, the same call within a day returns the run it made before.
 
         seed: what the seeds of all calls follow from, where the profile samples or the server is external; default:
         the profile's.
@@ -115,7 +115,7 @@ class Client:
         return Rows(self._rest.cases(read_run_id(run), **filters))
 
     def responses(self, run: Named, *, case: str = "", repeat: int | None = None) -> Rows:
-        """List text, score, reason and provenance by repeat and case; of one case or one repeat where given."""
+        """List text, score, reason and provenance by repeat and case. case, repeat: filters."""
         filters = ({"case": case} if case else {}) | ({} if repeat is None else {"repeat": str(repeat)})
         return Rows(self._rest.responses(read_run_id(run), **filters))
 
@@ -137,13 +137,13 @@ class Client:
         return [self.run(run.id) for answer in sent for run in answer.value.runs]
 
     def compare(
-        self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS
+        self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS, **terms: str
     ) -> NotebookComparison:
-        """Compare two runs; waits where workers must read their traces first."""
+        """Compare two runs, and wait while workers read their traces. terms: `treatment`, `pair_by`."""
         runs = read_run_id(baseline), read_run_id(candidate)
         with make_follower() as follower:
             answer = follow(
-                lambda: self._rest.compare(*runs),
+                lambda: self._rest.compare(*runs, **terms),
                 comparison_progress,
                 follower,
                 come_back=f"evalboard compare {runs[0]} {runs[1]}",
@@ -152,7 +152,10 @@ class Client:
         return NotebookComparison(answer)
 
     def compared_cases(self, baseline: Named, candidate: Named, **filters: str) -> Rows:
-        """List the pairs of responses that differ, the gravest first. Filters: cause, changed ("1"), tag, query, …"""
+        """List the pairs of responses that differ, the most severe first.
+
+        filters: cause, changed ("1"), tag, query, …
+        """
         return Rows(self._rest.compared_cases(read_run_id(baseline), read_run_id(candidate), **filters))
 
     def releases(self, **filters: str) -> Rows:
@@ -160,7 +163,7 @@ class Client:
         return Rows(self._rest.releases(**filters))
 
     def release(self, release: int | str) -> NotebookRelease:
-        """Return a release, decided anew where what it rests on has changed."""
+        """Return a release, judged again if its inputs have changed."""
         return NotebookRelease(self._rest.release(str(release)))
 
     def create_release(
@@ -170,6 +173,7 @@ class Client:
         baseline: Named = "current",
         policy: str = "",
         treatment: str = "model",
+        pair_by: str = "",
         labels: Mapping[str, str] | None = None,
     ) -> NotebookRelease:
         """Judge a run that has ended against a baseline: a run, or the suite's current one."""
@@ -180,4 +184,5 @@ class Client:
             "baseline": read_run_id(baseline),
         }
         body: Json = {"gates": [gate], "treatment": treatment, "labels": dict(labels or {})}
-        return NotebookRelease(self._rest.create_release(body | ({"policy": policy} if policy else {})))
+        more = {name: value for name, value in (("policy", policy), ("pair_by", pair_by)) if value}
+        return NotebookRelease(self._rest.create_release(body | more))

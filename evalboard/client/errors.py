@@ -4,14 +4,14 @@ from evalboard.core.errors import EvalboardError
 
 
 class WrongUse(EvalboardError):
-    """What was asked for cannot be: an option, a file, a name that does not exist, a right that is missing."""
+    """The request is wrong: an unknown option, file or name, or a missing right."""
 
     code = "wrong_use"
     title = "What was asked for cannot be"
 
 
 class Unreachable(EvalboardError):
-    """No answer came, or none that says whether the server did its work. Asking again may help."""
+    """No answer, or none that shows whether the server did the work. Trying again may help."""
 
     code = "unreachable"
     title = "The server does not answer"

@@ -1,4 +1,4 @@
-"""What the client gives to a notebook: rows, runs, comparisons and releases, as data frames and small tables."""
+"""Show rows, runs, comparisons and releases in a notebook, as data frames and small tables."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -20,7 +20,7 @@ SCALARS = (str, int, float, bool, type(None))
 
 
 class Rows(Sequence[Json]):
-    """Rows with the fields of docs/api.md. What is nested keeps its shape here, and becomes columns in a frame."""
+    """Rows with the fields of docs/api-reference.md; nested values become columns of a data frame."""
 
     def __init__(self, rows: Iterable[Json | Answer[Contract]]) -> None:
         self._rows = [row.json if isinstance(row, Answer) else row for row in rows]
@@ -39,9 +39,9 @@ class Rows(Sequence[Json]):
         return f"<{counted(len(self), 'row')}>"
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a data frame: `suite.slug` is a column of its own, lists stay lists, and what ends in `_at` is a time.
+        """Return a data frame with columns such as `suite.slug`; names in `_at` are times, lists stay lists.
 
-        Raises ImportError, saying what to install, where pandas is not there.
+        Raises ImportError, saying what to install, if pandas is missing.
         """
         try:
             import pandas
@@ -67,14 +67,14 @@ class Rows(Sequence[Json]):
 
 
 class NotebookAnswer(Generic[Value]):
-    """An answer as a notebook shows it: `value` has every field with its type, `json` is what the server gave."""
+    """An answer in a notebook. `value` has typed fields, `json` is the server's whole answer."""
 
     def __init__(self, answer: Answer[Value]) -> None:
         self.value, self.json = answer.value, answer.json
 
 
 class NotebookRun(NotebookAnswer[Run]):
-    """A run as it was when it was asked for. `range` is in points, and None until it is finished in one bucket."""
+    """A run as it was when read. `range` is in points; None until it is finished in one bucket."""
 
     @property
     def id(self) -> str:
@@ -106,7 +106,7 @@ class NotebookRun(NotebookAnswer[Run]):
 
     @property
     def repeats(self) -> Rows:
-        """List a row for each repeat of each bucket that served it; `score` in points."""
+        """Return a row per repeat and bucket; `score` in points."""
         return Rows(
             {
                 "run": self.id,

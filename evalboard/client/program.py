@@ -7,14 +7,14 @@ from pathlib import Path
 
 COMMANDS = (
     *("up", "signin", "tour", "run", "wait", "compare", "release", "replay", "bisect", "force", "probe", "on-policy"),
-    *("verify", "verify-release", "diff", "export", "import", "worker", "scheduler", "suite", "endpoint", "experiment"),
-    "baseline",
+    *("verify", "verify-release", "diff", "trace", "export", "import", "worker", "scheduler", "suite", "endpoint"),
+    *("experiment", "baseline"),
 )
 _HINT = re.compile(rf"(?<![\w./-])evalboard(?= (?:{'|'.join(COMMANDS)})\b)")
 
 
 def program() -> str:
-    """Return `evalboard` where the shell finds this installation's, else its path, such as `.venv/bin/evalboard`."""
+    """Return the command to print: `evalboard` if the shell finds this installation's, else its path."""
     script = Path(sys.executable).with_name("evalboard")
     if not script.exists():
         return "evalboard"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WaitProgress:
-    """How far something is that is waited for: `name` is "run 3", `unit` what it consists of, "responses"."""
+    """The progress of something waited for. name: "run 3"; unit: what is counted, "responses"."""
 
     name: str
     unit: str

@@ -1,4 +1,4 @@
-"""The calls of the REST API from Python, each with a typed answer."""
+"""Typed calls of the REST API."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -100,12 +100,12 @@ class RestClient:
         return self._list(ForcedScoring, f"/runs/{run_id}/forced/", {})
 
     def forced_cost(self, run_id: str, chosen: Mapping[str, Any] | None = None) -> Answer[ForcedCost]:
-        """Count what scoring takes: of all answers, or of those of the `cases`, `tag` and `repeats` that are chosen."""
+        """Return what scoring costs, for all answers or those of the chosen `cases`, `tag`, `repeats`."""
         path = f"/runs/{run_id}/forced/cost/"
         return self._post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
 
     def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
-        """Judge a forced scoring beside those of known origin: `control`, `numerics`, perhaps others and `planted`."""
+        """Judge a forced scoring by scorings of known origin: `control`, `numerics`, and so on."""
         return self._get(Verification, f"/forced/{forced_id}/verification/", known)
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
@@ -201,9 +201,9 @@ class RestClient:
     def import_logs(
         self, files: Sequence[LogFile], *, log_format: str, tell: Callable[[int], None], **given: str
     ) -> Answer[Import]:
-        """Send a log's files; `tell` hears how many bytes of all of them have gone. Raises WrongUse for no file.
+        """Upload a log's files. Raises WrongUse without files.
 
-        given: `suite`, `scale` and `second_of`, where not empty.
+        tell: called with the total bytes sent so far. given: `suite`, `scale` and `second_of`, if not empty.
         """
         fields = {"format": log_format} | {name: value for name, value in given.items() if value}
         return self._read(Import, self._transport.upload("/imports/", files, fields, tell))
@@ -221,7 +221,7 @@ class RestClient:
         return self._read(kind, self._transport.request("POST", path, body, headers=headers))
 
     def _poll(self, kind: type[Kind], path: str) -> Answer[Kind]:
-        """Return what is there; the server need not make it anew where it is as it was the last time."""
+        """Return the resource, reusing the last answer while its ETag is unchanged."""
         tag, last = self._polled.get(path, ("", None))
         answer = self._transport.request("GET", path, headers={"If-None-Match": tag} if tag else {})
         if last is not None and answer.status_code == HTTPStatus.NOT_MODIFIED:

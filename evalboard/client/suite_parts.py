@@ -1,4 +1,4 @@
-"""Send a suite in parts: cut where lines end, compressed, with checksums, and gone on with where it broke off."""
+"""Upload a suite in compressed parts with checksums, and resume after an interruption."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -82,7 +82,7 @@ def send_parts(client: RestClient, suite: SuiteLines, *, tell: Callable[[int], N
 def read_upload(
     client: RestClient, upload_id: str, follower: Follower, *, give_up_after: float
 ) -> Answer[SuiteVersion]:
-    """Wait until an upload is read, and return the version. Raises WrongUse, naming the lines that are wrong."""
+    """Wait until an upload is parsed, and return the version. Raises WrongUse, naming the wrong lines."""
     read = follow(
         lambda: client.upload(upload_id),
         _progress,

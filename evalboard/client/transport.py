@@ -47,7 +47,7 @@ class Transport:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Return an answer that holds JSON, or one that says that nothing has changed."""
+        """Send a request and return its answer: JSON, or 304 Not Modified."""
         answer = self._send(method, path, json=body, params=params, headers=headers)
         if answer.status_code != httpx.codes.NOT_MODIFIED:
             self._refuse(answer, "application/json")
@@ -56,7 +56,7 @@ class Transport:
     def send(
         self, path: str, content: bytes, *, params: Mapping[str, str], headers: Mapping[str, str]
     ) -> httpx.Response:
-        """Post bytes as they are; the answer holds JSON."""
+        """Post raw bytes and return the JSON answer."""
         answer = self._send("POST", path, content=content, params=params, headers=headers)
         self._refuse(answer, "application/json")
         return answer
@@ -111,7 +111,7 @@ class Transport:
             raise WrongUse(f"{self._url} is no address: {problem}.") from problem
 
     def _refuse(self, answer: httpx.Response, media_type: str) -> None:
-        """Raise what the answer says, unless it is a success of Evalboard's."""
+        """Raise the answer's error unless it is a success from Evalboard."""
         if not answer.is_success:
             problem = _read_problem(answer)
             sentence = _describe_refusal(answer, problem)
@@ -147,7 +147,7 @@ def _open(file: Path) -> BinaryIO:
 
 
 def _describe_refusal(answer: httpx.Response, problem: Problem | None) -> str:
-    """Return what a refusal says, on one line."""
+    """Return the error text of an answer, on one line."""
     if problem is None:
         return f"it answered with {answer.status_code} {answer.reason_phrase}."
     if problem.status == httpx.codes.UNAUTHORIZED:

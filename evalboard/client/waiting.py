@@ -26,13 +26,13 @@ Result = TypeVar("Result")
 
 
 class Transfer(Protocol):
-    """Hears how many bytes have come, or gone, so far."""
+    """Called with the number of bytes transferred so far."""
 
     def tell(self, n_bytes: int) -> None: ...
 
 
 class Follower(Protocol):
-    """Hears how something gets on while it is waited for, and nothing of its end."""
+    """Called with the progress of something waited for, but not with its result."""
 
     def __enter__(self) -> Self: ...
 
@@ -72,7 +72,7 @@ def follow(
     come_back: str,
     give_up_after: float,
 ) -> Result:
-    """Return what `ask` answers once it has ended; `come_back` is the command that goes on where this one gives up."""
+    """Poll `ask` until it has ended, and return its result. come_back: the command to name on giving up."""
     advice = f"What was asked for does not need this command; come back with: {come_back}"
     began_at = time.monotonic()
     while True:
@@ -85,7 +85,7 @@ def follow(
 
 
 def choose_pause(waited: float, eta: float | None) -> float:
-    """Return the seconds until the next look, by the seconds waited so far and those that are left, None if unknown."""
+    """Return the seconds until the next poll, by the seconds waited and those left (None: unknown)."""
     longest = MAX_LOOK_SECONDS if eta is None else min(eta / 2, MAX_LOOK_SECONDS)
     return max(min(SHARE_WAITED * waited, longest), LOOK_SECONDS)
 
@@ -102,7 +102,7 @@ def make_follower(environment: Mapping[str, str] = os.environ) -> Follower:
 
 @contextmanager
 def follow_transfer(name: str) -> Iterator[Transfer]:
-    """Do the same for a file that comes or goes; `name` is what it holds: "run 12"."""
+    """Show the progress of a transfer. name: what the file contains, "run 12"."""
     if not is_terminal():
         yield SizeLines(name)
         return

@@ -13,11 +13,12 @@ from evalboard.contract.base import Note
 from evalboard.contract.compare import SIDES, ComparedCounts
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.run import SuiteNamed
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare import round_to_tenths
 from evalboard.core.stats import NOISE_LEVEL, drawn_points, find_beyond, span
 from evalboard.core.trace import Vocabulary
 from evalboard.wording.cause import count_larger_shifts, explain_noise
-from evalboard.wording.comparability import explain_block
+from evalboard.wording.comparability import explain_block, write_prompts
 from evalboard.wording.computation import write_computation
 from evalboard.wording.noise_share import write_noise_share
 from evalboard.wording.numbers import letter
@@ -80,8 +81,10 @@ def write_comparison(
         candidate=named.sides[1].run,
         repeat=repeat,
         progress=progress,
+        treatment=summary.get("treatment", MODEL_TREATMENT),
         comparable=bool(summary.get("comparable", False)),
         moved=tuple(contract.Moved(**moved) for moved in summary.get("moved", ())),
+        prompts=_prompts(summary.get("prompts")),
         blocks=tuple(Note(code=block["code"], text=block["text"]) for block in summary.get("blocks", ())),
         score=contract.ScoreCompared(**points),
         counts=ComparedCounts(**summary.get("counts", NOTHING_COUNTED)),
@@ -95,6 +98,9 @@ def write_comparison(
         flip_histogram=_histogram(summary.get("flips")),
         clusters=tuple(_cluster(each, sides, named) for each in summary.get("clusters", ())[:CLUSTERS_SHOWN]),
         n_clusters=summary.get("n_clusters", 0),
+        causes=tuple(contract.CauseCount(**count) for count in summary.get("causes", ())),
+        looks=tuple(contract.CauseCount(**count) for count in summary.get("looks", ())),
+        unseen=tuple(summary.get("unseen", ())),
         sides=contract.ComparedSides(
             baseline=_side(sides["baseline"], named.sides[0], named.buckets, by_letter),
             candidate=_side(sides["candidate"], named.sides[1], named.buckets, by_letter),
@@ -185,7 +191,6 @@ def _for_pages(summary: Json, by_letter: Mapping[int, str]) -> Json:
     """Return what the page alone draws: the scatter of flips, and the filters of the case list."""
     backends = summary.get("backends", ())[:FACETS_SHOWN]
     return {
-        "causes": tuple(contract.CauseCount(**count) for count in summary.get("causes", ())),
         "flips": tuple(contract.FlipPoint(**flip) for flip in summary.get("sample", ())),
         "n_flips": summary["flips"]["n"] if "flips" in summary else 0,
         "backends": tuple((by_letter.get(ours, ""), by_letter.get(theirs, "")) for ours, theirs in backends),
@@ -256,6 +261,26 @@ def _lines(rows: Sequence[dict[str, Any]], whole: float) -> Iterator[tuple[dict[
     shown = round_to_tenths([row["points"] for row in rows], whole)
     for row, tenths in zip(rows, shown, strict=True):
         yield {name: value for name, value in row.items() if name != "parts"} | {"shown": tenths}, row.get("parts", ())
+
+
+def write_change(message: Json) -> contract.ChangedMessage:
+    """Return a message of two prompts that differs, as `core.compare.compare_prompts` gives it."""
+    pieces = tuple(contract.ChangedText(kind=kind, text=text) for kind, text in message["pieces"])
+    return contract.ChangedMessage(role=message["role"], pieces=pieces)
+
+
+def _prompts(judged: Json | None) -> contract.PromptsCompared | None:
+    if not judged:
+        return None
+    changes = tuple(
+        contract.PromptChange(
+            n_cases=change["n_cases"],
+            case=change["case"],
+            messages=tuple(map(write_change, change["messages"])),
+        )
+        for change in judged["changes"]
+    )
+    return contract.PromptsCompared(**{**judged, "changes": changes}, text=write_prompts(judged))
 
 
 def _histogram(stored: dict[str, Any] | None) -> contract.PositionHistogram | None:

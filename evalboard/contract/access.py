@@ -13,7 +13,7 @@ AnyEvent = Annotated[str, says(enum=(*EVENTS, TEST))]
 
 
 class ApiToken(Contract):
-    """A token without its secret; `label` is the beginning of it, by which one that was found is known again."""
+    """A token without its secret. `label` is its first characters, to recognise a leaked one."""
 
     id: Id
     label: str
@@ -28,9 +28,9 @@ class ApiToken(Contract):
 
 
 class NewApiToken(ApiToken):
-    """A token as it is answered to who made it."""
+    """A token as returned to the person who made it."""
 
-    secret: Annotated[str, says(description="the token itself, this once")]
+    secret: Annotated[str, says(description="the token; shown only once")]
 
 
 class WebhookMessage(Contract):
@@ -47,7 +47,7 @@ class WebhookMessage(Contract):
 
 
 class Webhook(Contract):
-    """An address that is told of events, with its last messages, newest first."""
+    """An address that receives events, with its last messages, newest first."""
 
     id: Id
     url: Address
@@ -55,7 +55,7 @@ class Webhook(Contract):
     created_by: str
     created_at: Instant
     is_active: bool
-    n_failures: Annotated[int, says(minimum=0, description="messages given up on, in a row")]
+    n_failures: Annotated[int, says(minimum=0, description="messages abandoned in a row")]
     n_waiting: Count
     delivered_at: Instant | None
     last_error: str
@@ -63,6 +63,6 @@ class Webhook(Contract):
 
 
 class NewWebhook(Webhook):
-    """A webhook as it is answered to who made it."""
+    """A webhook as returned to the person who made it."""
 
-    secret: Annotated[str, says(description="signs each message; shown this once")]
+    secret: Annotated[str, says(description="the key that signs each message; shown only once")]

@@ -12,7 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, Serializatio
 
 
 def says(**words: Any) -> tuple[tuple[str, Any], ...]:
-    """Give more that the schema says of a type, as in `Annotated[int, says(minimum=0)]`; hashable, as types must be."""
+    """Add schema keywords to a type, as in `Annotated[int, says(minimum=0)]`.
+
+    The result is hashable, as metadata of types must be.
+    """
     return tuple((name, tuple(value) if isinstance(value, list) else value) for name, value in words.items())
 
 
@@ -31,9 +34,9 @@ class Contract(BaseModel):
 
     @classmethod
     def from_record(cls, record: object, **others: Any) -> Self:
-        """Return the value whose fields are a record's attributes of the same names; `others` are those that are not.
+        """Return the contract with a record's attributes of the same names; `others` adds or overrides.
 
-        A field that neither has keeps its default. Raises pydantic.ValidationError where a value is not of its type.
+        A field that neither has keeps its default. Raises pydantic.ValidationError for a value of the wrong type.
         """
         own = {name: getattr(record, name) for name in cls.model_fields if name not in others and hasattr(record, name)}
         return cls(**own, **others)
@@ -44,10 +47,10 @@ class Contract(BaseModel):
 
     @classmethod
     def from_stored(cls, document: Mapping[str, Any], **others: Any) -> Self:
-        """Return the value whose fields stand in a stored JSON document by their names; `others` are those that do not.
+        """Return the contract from the fields of a stored JSON document; `others` adds or overrides.
 
-        What the document lacks is None, and what it has beside these fields is left out, within it as well. Raises
-        pydantic.ValidationError where a value is not of its field's type.
+        Fields that the document lacks are None, and others of it are ignored, at every level. Raises
+        pydantic.ValidationError for a value of the wrong type.
         """
         stored = {
             name: document.get(name)
@@ -97,7 +100,7 @@ Share = Annotated[float, says(minimum=0, maximum=1)]
 Score = Annotated[float, says(minimum=0, maximum=1)]
 ServerClock = Annotated[
     tuple[float, float] | None,
-    says(description="seconds by which the server's clock is ahead of ours, at least and at most; null: no Date"),
+    says(description="seconds that the server's clock is ahead of ours, minimum and maximum; null without Date"),
 ]
 Range = Annotated[tuple[float, float], says(minItems=2, maxItems=2, description="lowest and highest, in points")]
 Labels = dict[str, str]
@@ -131,7 +134,7 @@ class Problem(Contract):
     detail: str
     code: str
     request_id: Annotated[
-        str, says(description="in the log, and in the header `X-Request-Id`; a gateway's own is kept")
+        str, says(description="also in the log and the header `X-Request-Id`; a gateway's id is reused")
     ]
     fields: Annotated[
         dict[str, str], says(description="path of a field or parameter (`cases[3].target`) → what is wrong")

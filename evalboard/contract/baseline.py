@@ -1,4 +1,4 @@
-"""Baselines: the run that the candidates of a model line are held against, and the rotation that ends its time."""
+"""Baselines: the run that candidates of a model line are compared with, and the rotation that ends it."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from evalboard.contract.run import RunRow
 
 
 class ReferenceRescored(Contract):
-    """The run of a reference set that a rotation started, for pages, and the earlier stack's run beside it.
+    """The reference-set run that a rotation started, and the previous stack's run; for pages.
 
     before, after: points of both over the cases that both have, once they are compared.
     """
@@ -27,12 +27,14 @@ class RotationSeen(Contract):
     at: Instant
     endpoint: str
     profile: Annotated[
-        str | None, says(description="under which another stack serves; null: under every one, since others serve")
+        str | None, says(description="profile under which another stack answers; null: all, for an external server")
     ]
-    run: Annotated[Id | None, says(description="the first that the new stack served; null where a probe saw it")]
-    probe: Annotated[Id | None, says(description="the first that the new stack answered; null where a run saw it")] = (
-        optional
-    )
+    run: Annotated[
+        Id | None, says(description="the first run that the new stack answered; null if a probe saw it first")
+    ]
+    probe: Annotated[
+        Id | None, says(description="the first probe that the new stack answered; null if a run saw it first")
+    ] = optional
     before: FingerprintNamed
     after: FingerprintNamed
     id: int = page_only
@@ -44,11 +46,11 @@ class RotationSeen(Contract):
 
     @property
     def run_id(self) -> int | None:
-        """Return the first run that the new fingerprint served; None where a probe was the first to see it."""
+        """Return the first run that the new fingerprint answered; None if a probe saw it first."""
         return None if self.run is None else int(self.run)
 
     def is_of(self, *, endpoint: str, profile: str) -> bool:
-        """Tell whether it is one of what serves an endpoint under a profile."""
+        """Tell whether the rotation concerns an endpoint and a profile."""
         return self.endpoint == endpoint and self.profile in (None, profile)
 
 
@@ -64,9 +66,7 @@ class Baseline(Contract):
     set_by: str | None
     created_at: Instant
     is_current: Annotated[bool, says(description="whether it is the newest of its suite, model line and profile")]
-    expired: Annotated[
-        RotationSeen | None, says(description="the rotation after which it ships nothing; null while it holds")
-    ]
+    expired: Annotated[RotationSeen | None, says(description="the rotation that ended it; null while valid")]
 
     @property
     def run_id(self) -> int:

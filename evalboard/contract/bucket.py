@@ -14,12 +14,12 @@ class Resolution(Contract):
 
     repeats: Count
     points: float
-    elsewhere_points: Annotated[float, says(description="the same on other cases like these")]
-    churn: Annotated[float, says(description="the share of cases that change their score there")]
+    elsewhere_points: Annotated[float, says(description="the same on new cases like these")]
+    churn: Annotated[float, says(description="the share of new cases that change their score")]
 
 
 class VarianceParts(Contract):
-    """total² = sampler² + batch², as standard deviations in points; None where the two were not told apart."""
+    """total² = sampler² + batch², as standard deviations in points; None if they cannot be separated."""
 
     total: float
     sampler: float | None
@@ -27,36 +27,36 @@ class VarianceParts(Contract):
 
 
 class VarianceSplit(VarianceParts):
-    """What moves the score from run to run, as standard deviations in points; null where they were not told apart."""
+    """Sources of a score's run-to-run variance, as standard deviations in points; null if not separable."""
 
     text: Annotated[str, says(description="the same in words, with what was not measured")]
 
 
 class Noise(Contract):
-    """How much a score moves with nothing changed, over the whole repeats of one bucket (docs/verdict.md).
+    """How much a score varies if nothing changes, over the whole repeats of one bucket (docs/verdict.md).
 
-    What takes two repeats is null with fewer, and all is null beside several buckets.
+    Values that need two repeats are null with fewer, and all are null for several buckets.
     """
 
     n_repeats: Count
     n_draws: Annotated[
         float | None,
-        says(description="samples of a case, in harmonic mean; null where all repeats are samples"),
+        says(description="harmonic mean of samples per case; null if all repeats are samples"),
     ]
     does_first_differ: Annotated[
-        bool, says(description="whether the later repeats are copies of each other and the first is none of them")
+        bool, says(description="whether the later repeats are copies of each other, but not of the first")
     ]
     disagreement_rate: float | None
     sd_points: float | None
-    expected_range_points: Annotated[float | None, says(description="the range that flips within cases explain")]
-    range5_points: Annotated[float | None, says(description="the range to expect of any 5 of the repeats")]
+    expected_range_points: Annotated[float | None, says(description="the range explained by flips within cases")]
+    range5_points: Annotated[float | None, says(description="the expected range of 5 repeats")]
     n_unstable: Count | None
     n_likely_to_flip: Annotated[int | None, says(minimum=0, description="cases whose `flip_chance` is above 0.2")]
-    interval: Annotated[Range | None, says(description="in points: where the score on these cases lies")]
-    reach: Annotated[Range | None, says(description="in points: where it lies on other cases like these")]
+    interval: Annotated[Range | None, says(description="interval of the score on these cases, in points")]
+    reach: Annotated[Range | None, says(description="interval of the score on new cases like these, in points")]
     level: Annotated[float | None, says(description="of both intervals, 0.9")]
     overdispersion: Annotated[
-        float | None, says(description="the chance of repeats that differ this much if runs do not move as a whole")
+        float | None, says(description="the chance of repeats differing this much if only single cases vary")
     ]
     is_overdispersed: bool
     texts_alike: Annotated[Share | None, says(description="the share of cases whose repeats all gave one text")]
@@ -66,22 +66,22 @@ class Noise(Contract):
 
     @classmethod
     def partly_known(cls, **known: Any) -> "Noise":
-        """Return a noise of which the other fields are unknown."""
+        """Return a noise with the given fields; all others are unknown."""
         unknown = {**dict.fromkeys(cls.model_fields), "is_overdispersed": False, "does_first_differ": False}
         return cls(**{**unknown, "n_repeats": 0, **known})
 
     def without_place(self) -> "Noise":
-        """Leave out where the score lies, which nobody is told of a run that is not finished."""
+        """Return a copy without the fields that reveal the score of an unfinished run."""
         return self.model_copy(update=dict.fromkeys(PLACED))
 
 
 class Metric(Contract):
-    """What several draws of a case come to, over all cases, in points (docs/verdict.md, Several draws)."""
+    """A metric over samples of a case, averaged over all cases, in points (docs/verdict.md)."""
 
-    name: Annotated[str, says(description="avg@n, pass@k, pass^k or maj@n; n are the draws of a case")]
+    name: Annotated[str, says(description="avg@n, pass@k, pass^k or maj@n; n is the number of samples per case")]
     points: Points
-    interval: Annotated[Range | None, says(description="on these cases; null where nothing measures it")]
-    no_interval: Annotated[str | None, says(description="why there is none, in words")]
+    interval: Annotated[Range | None, says(description="on these cases; null if not measured")]
+    no_interval: Annotated[str | None, says(description="why there is none")]
     reach: Annotated[Range | None, says(description="on other cases like these")]
     level: Annotated[float, says(description="of both intervals, 0.9")]
     no_interval_code: str | None = page_only  # `no_interval` says it in words
@@ -99,16 +99,16 @@ class StrayResponse(Contract):
 
 
 class Strays(Contract):
-    """Responses that lie far from the others of their case, which agree: another computation gave them.
+    """Responses from another build: outliers within their case, while the others agree.
 
     Cases with three repeats or more of the bucket in which anything differs are read: many of them when the run ends,
     and where these have strays the others by workers thereafter.
     """
 
-    n_cases: Annotated[int, says(minimum=0, description="that were read")]
-    n_unread: Annotated[Count | None, says(description="cases that differ and were not read, or are yet to be")]
-    distance: Annotated[float, says(description="root mean square in nats, of these responses to the others")]
-    noise: Annotated[float, says(description="the same, of the others of those cases among themselves")]
+    n_cases: Annotated[int, says(minimum=0, description="cases that were read")]
+    n_unread: Annotated[Count | None, says(description="differing cases not read, or not yet")]
+    distance: Annotated[float, says(description="root mean square distance to the other responses, in nats")]
+    noise: Annotated[float, says(description="the same among the other responses of those cases")]
     is_steady: Annotated[bool, says(description="whether repeats of the batch class must be the same to the bit")]
     n_strays: Annotated[Count, says(description="such responses")]
     n_stray_cases: Annotated[Count, says(description="cases that they answer")]
@@ -141,9 +141,9 @@ class Bucket(BucketShare):
 
     @property
     def score(self) -> float | None:
-        """The mean in points over its responses, each of one weight: a bucket's parts of repeats are of unlike size.
+        """Return the mean score in points, weighted by responses; None if no repeat is scored.
 
-        None where no repeat is scored.
+        A bucket's parts of repeats differ in size, hence the weights.
         """
         scored = [line for line in self.repeats if line.score is not None]
         n_responses = sum(line.n_responses for line in scored)

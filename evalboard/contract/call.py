@@ -1,4 +1,4 @@
-"""How one call to a server of others went, by the worker that made it."""
+"""The facts of one call to an external server, recorded by the worker that made it."""
 
 from typing import Annotated
 
@@ -6,27 +6,27 @@ from evalboard.contract.base import Contract, Count, Instant, Number, ServerCloc
 
 
 class CallFacts(Contract):
-    """How a call went. What the server does not say is null or empty.
+    """How a call went. Null or empty: not reported by the server.
 
-    Both instants are by the database's clock; of calls without `worker_ahead`, which are older, by the worker's.
+    Both instants are by the database's clock; for calls without `worker_ahead`, which are older, by the worker's.
     """
 
     started_at: Instant
     ended_at: Instant
-    n_tries: Annotated[Number, says(minimum=1, description="with those that failed before it")]
-    status: Annotated[Number | None, says(description="of HTTP; null where no answer came")]
+    n_tries: Annotated[Number, says(minimum=1, description="including earlier failed tries")]
+    status: Annotated[Number | None, says(description="HTTP status; null without an answer")]
     response_id: Annotated[str, says(description="the body's `id`")]
-    request_id: Annotated[str, says(description="of the header `x-request-id`")]
-    seed_echoed: Annotated[Count | None, says(description="where the body has one")]
+    request_id: Annotated[str, says(description="from the header `x-request-id`")]
+    seed_echoed: Annotated[Count | None, says(description="from the body, if present")]
     system_fingerprint: str
-    backend: Annotated[str, says(description="what names the backend; empty where nothing does")]
-    backend_from: Annotated[str, says(description="which header or field named it")]
+    backend: Annotated[str, says(description="the backend's name; empty if not named")]
+    backend_from: Annotated[str, says(description="the header or field that named it")]
     model_reported: str
-    n_tokens: Annotated[Count | None, says(description="of the answer, by the server's own count")]
+    n_tokens: Annotated[Count | None, says(description="of the answer, as counted by the server")]
     n_prompt_tokens: Count | None
-    left_out: Annotated[tuple[str, ...], says(description="settings of the profile that were not sent")]
-    dropped: Annotated[tuple[str, ...], says(description="fields of the answer that could not be read")] = ()
+    left_out: Annotated[tuple[str, ...], says(description="profile settings that were not sent")]
+    dropped: Annotated[tuple[str, ...], says(description="fields of the answer that could not be parsed")] = ()
     clock_ahead: ServerClock = None
     worker_ahead: Annotated[
-        float | None, says(description="seconds by which the worker's own clock was ahead of the database's")
+        float | None, says(description="seconds that the worker's clock was ahead of the database's")
     ] = None

@@ -30,7 +30,7 @@ class ModelInRepo(Contract):
 
 
 class ModelByName(Contract):
-    """A model of a server that others run, as that server names it."""
+    """A model of an external server, by the name that the server uses."""
 
     name: str
 
@@ -46,7 +46,7 @@ class HeaderFromVariable(Contract):
 
 
 class Endpoint(Contract):
-    """Where a model answers. What is null is of the other kind of endpoint: ours (vllm), or one that others run."""
+    """Where a model answers. Fields of the other kind of endpoint (our engine, or external) are null."""
 
     slug: str
     engine: str
@@ -98,14 +98,14 @@ class Profile(Contract):
 
 
 class Policy(Profile):
-    """What releases are judged by; `suites` carry it."""
+    """The rules by which releases are judged; `suites` use it."""
 
     suites: tuple[str, ...]
     created_by: str | None
 
 
 class SameModel(Contract):
-    """Two names that a person said are one model; `taken_back_at` is null while it holds."""
+    """A declaration that two names are one model; `taken_back_at` is null while it is valid."""
 
     id: Id
     name: str

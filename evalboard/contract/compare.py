@@ -28,6 +28,7 @@ from evalboard.contract.manifest import MovedField
 from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, RepeatScored, name_version
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
+from evalboard.contract.treatments import BY_INPUT, PairBy, Terms, Treatment
 
 SIDES = ("baseline", "candidate")
 
@@ -52,12 +53,12 @@ class Moved(Contract):
 
     @property
     def is_same(self) -> bool:
-        """Whether both sides are known and equal: what is unknown is never equal to anything."""
+        """Return whether both sides are known and equal; unknown values equal nothing."""
         return self.baseline == self.candidate and self.baseline is not None
 
     @property
     def is_unknown(self) -> bool:
-        """Whether neither side is known, so that nothing can be said to differ."""
+        """Return whether neither side is known, so that no difference can be shown."""
         return self.baseline is None and self.candidate is None
 
     @property
@@ -82,6 +83,8 @@ class ComparedCounts(Contract):
     score_changed: Count
     n_cases: Count
     n_cases_missing: Count
+    other_text: Annotated[int | None, says(minimum=0, description="pairs whose texts differ")] = optional
+    untraced: Annotated[int | None, says(minimum=0, description="pairs without logprobs on both sides")] = optional
     flipped_score_changed: int = page_only
     n_cases_paired: int = page_only
     n_cases_score_changed: int = page_only
@@ -89,12 +92,12 @@ class ComparedCounts(Contract):
 
     @property
     def n_cases_same_text(self) -> int:
-        """How many cases score and read the same in every pair of their responses."""
+        """Return how many cases have equal scores and texts in every pair of responses."""
         return self.n_cases_paired - self.n_cases_score_changed - self.n_cases_other_text
 
 
 class OutcomeCounts(Contract):
-    """Numbers of cases. *_by_chance: null where a side has one repeat, or `is_in_every_repeat` holds."""
+    """Numbers of cases. *_by_chance: null if a side has one repeat, or if `is_in_every_repeat`."""
 
     broken: Count
     fixed: Count
@@ -105,29 +108,32 @@ class OutcomeCounts(Contract):
 
 
 class CausePoints(Contract):
-    """What one cause did to the score: `points` is `gained` plus `lost`, which is at most 0."""
+    """What one cause changed in the score: `points` is `gained` plus `lost`, which is at most 0."""
 
     cause: str
-    n_cases: Annotated[int, says(minimum=0, description="whose score the cause changed in some repeat")]
+    n_cases: Annotated[int, says(minimum=0, description="cases whose score the cause changed in any repeat")]
     points: float
     gained: float
     lost: float
     noise: Annotated[
-        Points | None, says(description="noise alone moves the score by these cases by no more, as in `noise_share`")
+        Points | None, says(description="up to how much noise moves the score by these cases, as in `noise_share`")
     ] = optional
 
 
 class LedgerPart(CausePoints):
-    """What pairs look like whose cause says who answered and no more; the parts add up to their line.
+    """A numeric cause within a cause that only says who answered; the parts add up to their line.
 
-    `confounded` are those whose sides are known to differ in more than the cause.
+    `confounded`: pairs whose sides are known to differ in more than the cause.
     """
 
-    shown: Annotated[float | None, says(description="to one decimal, so that what is shown adds up as well")]
+    shown: Annotated[float | None, says(description="to one decimal, so that the shown numbers add up")]
 
 
 class LedgerLine(LedgerPart):
-    """One cause's part of the difference; the lines add up to `score.difference`, and there are none without it."""
+    """One cause's part of the difference.
+
+    The lines add up to `score.difference`, and there are none without it.
+    """
 
     parts: tuple[LedgerPart, ...] | None
     n_pairs: int = page_only  # of this cause, whether a score moved or not
@@ -151,19 +157,19 @@ class NoiseShare(Contract):
 
 
 class OneComputation(Contract):
-    """Whether two sides are one computation.
+    """Whether both sides computed the same: the same weights and kernels.
 
-    `apart`: repeats never differ and the sides do, by no more than rounding may do elsewhere. `chance` is that of lying
-    so far apart where it is one computation, null where no test was needed or possible. `shift` is what the sides lie
-    apart beyond noise, in nats, `noise` what repeats of one side do, `floor` what rounding is assumed to do where that
-    decides. `n_positions` are of the answers that the stacks of both sides have scored; null where what was decoded was
-    compared. `n_differing` are the cases in which anything differs, as far as they were read. `n_unexplained` are cases
-    in which a token was chosen that the logprobs do not explain; 0 where they are fewer than 3, or 1 % of those judged.
-    `n_strays_*` are responses from another build, which are left out.
+    `apart`: repeats never differ and the sides do, by no more than rounding may do elsewhere. `chance` is the
+    probability of so large a distance if both computed the same, null where no test was needed or possible. `shift` is
+    how far the sides differ beyond noise, in nats, `noise` how far repeats of one side do, `floor` the rounding that is
+    assumed if that decides. `n_positions` are of the answers that the stacks of both sides have scored; null if what
+    was decoded was compared. `n_differing` are the cases in which anything differs, as far as they were read.
+    `n_unexplained` are cases in which a token was chosen that the logprobs do not explain; 0 if they are fewer than 3,
+    or 1 % of those judged. `n_strays_*` are responses from another build, which are left out.
     """
 
     answer: Annotated[str, says(enum=("one", "two", "apart", "unknown"))]
-    is_steady: Annotated[bool, says(description="repeats of either side are the same to the bit, so one bit decides")]
+    is_steady: Annotated[bool, says(description="each side's repeats are equal to the bit, so a single bit decides")]
     n_cases: Count
     n_apart: Count
     chance: float | None
@@ -178,14 +184,14 @@ class OneComputation(Contract):
 
 
 class Computation(OneComputation):
-    """The same by the bucket that served most of each side. `is_one_bucket`: it is the same one."""
+    """The same for the main bucket of each side. `is_one_bucket`: both sides have the same one."""
 
     is_one_bucket: bool
     text: str
 
 
 class LargerShifts(Contract):
-    """Cases whose logits moved further than noise explains, of those that could be read (docs/divergence.md)."""
+    """Cases whose logits moved more than noise explains, of those readable (docs/divergence.md)."""
 
     n_cases: Count
     n_read: Count
@@ -200,7 +206,7 @@ class NumericNoise(Contract):
     is_assumed: bool
     dtype: str | None
     capped_from: Annotated[
-        float | None, says(description="what repeats measured, where more than three floors of the dtype; else null")
+        float | None, says(description="the measured noise, if above the cap of three floors of the dtype; else null")
     ]
     text: str
 
@@ -239,7 +245,7 @@ class BucketOfSide(BucketShare):
 
 
 class TargetedBeside(Contract):
-    """Repeats of the cases most likely to flip alone, counted by a release's verdict and by no comparison."""
+    """Repeats of only the cases most likely to flip; a release's verdict counts them, comparisons do not."""
 
     n_repeats: Number
     n_cases: Number
@@ -270,16 +276,17 @@ class ComparedSides(Contract):
 
 
 class CauseCount(Contract):
-    """How many differing pairs have a cause, and how many of them changed the score: the list's filters."""
+    """How many differing pairs have a cause, and how many of them changed the score; for filters."""
 
     cause: str
-    n_pairs: int
-    n_score_changed: int
+    n_pairs: Count
+    n_score_changed: Count
 
 
 class FlipPoint(Contract):
-    """One flip of the scatter: the baseline's margin there, how far the logits moved, the gap at the onset; by the
-    names that the comparison keeps them under.
+    """One flip in the scatter chart, by the names under which the comparison stores it.
+
+    The baseline's margin there, how far the logits moved, and the gap where drift starts.
     """
 
     case_index: int
@@ -292,42 +299,104 @@ class FlipPoint(Contract):
     gap: float | None = Field(validation_alias="gap_at_onset")
 
 
+class ChangedText(Contract):
+    """A piece of a message: equal, removed from the baseline's, or added in the candidate's."""
+
+    kind: Annotated[str, says(enum=("same", "removed", "added"))]
+    text: str
+
+
+class ChangedMessage(Contract):
+    """A message that differs, word by word.
+
+    The role of tools is `tools`. `{input}` replaces the case's own input.
+    """
+
+    role: str
+    pieces: tuple[ChangedText, ...]
+
+
+class PromptChange(Contract):
+    """A change common to `n_cases`, shown on the first of them, `case`."""
+
+    n_cases: Count
+    case: str
+    messages: tuple[ChangedMessage, ...]
+
+
+class PromptsCompared(Contract):
+    """How cases were paired, and what changed in their prompts, where the prompt is judged.
+
+    `n_alone_*`: cases without a partner, of which `n_other_target` have another target there and `n_repeated` an input
+    that others have too. `n_other_input`: pairs whose inputs are not equal. Of `n_changed` pairs `n_read` were laid
+    side by side; they have `n_changes` different changes, of which the most frequent are in `changes`.
+    """
+
+    pair_by: PairBy
+    n_pairs: Count
+    n_changed: Count
+    n_alone_baseline: Count
+    n_alone_candidate: Count
+    n_other_target: Count
+    n_repeated: Count
+    n_other_input: Count
+    n_read: Count
+    n_changes: Count
+    changes: tuple[PromptChange, ...]
+    text: str
+
+
 class Comparison(Contract):
-    """Two runs compared. Until `progress.status` is `finished`, ledger, histograms and clusters are not whole."""
+    """Two runs compared.
+
+    Ledger, histograms and clusters are incomplete until `progress.status` is `finished`.
+    """
 
     baseline: Id
     candidate: Id
     repeat: RepeatPair | None
     progress: ComparisonProgress
+    treatment: Treatment
     comparable: bool
     moved: tuple[Moved, ...]
+    prompts: Annotated[PromptsCompared | None, says(description="null unless the prompt is what is judged")]
     blocks: tuple[Note, ...]
     score: Annotated[
         ScoreCompared,
-        says(description="nulls where several buckets served a side; its pairs are compared all the same"),
+        says(description="nulls if several buckets answered a side; pairs are compared all the same"),
     ]
     counts: ComparedCounts
     outcomes: Annotated[
         OutcomeCounts | None,
-        says(description="cases by the rule of a verdict (docs/verdict.md); null where several buckets served a side"),
+        says(description="cases by the verdict's rule (docs/verdict.md); null if several buckets answered a side"),
     ]
     ledger: tuple[LedgerLine, ...]
     noise_share: NoiseShare | None
-    computation: Computation | None
+    computation: Annotated[
+        Computation | None, says(description="null until it is computed, and where the prompt is judged")
+    ]
     larger_shifts: LargerShifts | None
     noise: Annotated[
         NumericNoise | None,
-        says(description="between the buckets that served most of each side; null where nothing differs"),
+        says(description="between the main buckets of both sides; null if nothing differs"),
     ]
     onset_histogram: PositionHistogram | None
     flip_histogram: PositionHistogram | None
     clusters: tuple[Cluster, ...]
     n_clusters: Count
+    causes: tuple[CauseCount, ...] = optional
+    looks: Annotated[
+        tuple[CauseCount, ...],
+        says(description="pairs of another cause, such as a changed backend, whose numbers look like this one"),
+    ] = optional
+    unseen: Annotated[
+        tuple[str, ...],
+        says(description="causes that no pair could have shown, as what shows them is not known of both sides"),
+    ] = optional
     sides: ComparedSides
     finished_at: Instant | None
     url: PageAddress
     id: int = page_only  # of the record that holds it
-    causes: tuple[CauseCount, ...] = page_only
     flips: tuple[FlipPoint, ...] = page_only  # a sample of at most so many as the scatter draws
     n_flips: int = page_only  # of all pairs
     backends: tuple[tuple[str, str], ...] = page_only  # letters of both sides' buckets, among differing pairs
@@ -335,11 +404,15 @@ class Comparison(Contract):
 
     @property
     def repeats(self) -> tuple[int, int] | None:
-        """The repeat of each side, where one was held against one."""
+        """Return the repeat of each side if only one pair of repeats was compared."""
         if self.repeat is None:
             return None
         baseline, candidate = self.repeat.split(",")
         return int(baseline), int(candidate)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.prompts.pair_by if self.prompts else BY_INPUT)
 
     @property
     def run_ids(self) -> tuple[int, int]:
@@ -351,7 +424,10 @@ class Comparison(Contract):
 
     @property
     def mixed_sides(self) -> tuple[str, ...]:
-        """Those that several buckets served; where there is one, neither side's points nor a difference is given."""
+        """Return the sides that several buckets answered.
+
+        If there is one, neither points nor a difference are given.
+        """
         return tuple(name for name in SIDES if len(getattr(self.sides, name).buckets) > 1)
 
     @property
@@ -361,13 +437,13 @@ class Comparison(Contract):
 
 @dataclass(slots=True)
 class Flip:
-    """One pair of responses that differ, or of which one is missing, as the row that is stored: its fields are the
-    columns. A comparison has many thousands, so that nothing validates one.
+    """A pair of responses that differ, or of which one is missing. Fields are the stored columns.
 
-    case_index: in the baseline's suite. numeric: as `cause.Cause` has it, "" for none. consequence: from
-    core.compare. Positions count from 0, margins and gaps are in nats; None is "never" or "not known".
-    token_*: chosen at the flip. evidence: what the cause rests on, with `n_tokens_*` of both traces, `text_position`
-    and the `buckets` of both sides beside it.
+    A comparison has many thousands, so they are not validated.
+
+    case_index: in the baseline's suite. numeric: as in `cause.Cause`, "" for none. consequence: from core.compare.
+    Positions count from 0, margins and gaps are in nats; None is "never" or "not known". token_*: chosen at the flip.
+    evidence: of the cause, with `n_tokens_*` of both traces, `text_position` and the `buckets` of both sides.
     """
 
     case_index: int
@@ -388,7 +464,7 @@ class Flip:
     evidence: dict[str, Any] = field(default_factory=dict)
 
     def point(self, repeats: tuple[int, int]) -> dict[str, Any]:
-        """Return what a chart of flips shows of the pair of these repeats, as a comparison's summary keeps it."""
+        """Return the pair's point in the chart of flips, as a comparison's summary stores it."""
         names = (str(field.validation_alias or name) for name, field in FlipPoint.model_fields.items())
         own = {name: getattr(self, name, None) for name in names}
         movement = self.evidence.get("movement")
@@ -396,13 +472,11 @@ class Flip:
 
 
 class PartedPair(Contract):
-    """Where and why the two responses of a pair parted. `drift_onset` to `gap_at_onset` are a flip's, and go by its
-    names.
-    """
+    """Where and why the two responses of a pair diverged. `drift_onset` to `gap_at_onset` are a flip's."""
 
     case: str
     cause: str
-    numeric: Annotated[str | None, says(description="what the numbers look like beside another model or backend")]
+    numeric: Annotated[str | None, says(description="the numeric cause, next to another model or backend")]
     text: str
     evidence: dict[str, Any]
     drift_onset: Position | None
@@ -441,7 +515,7 @@ class ComparedCase(PartedPair):
 
     @property
     def at(self) -> int | None:
-        """The position to open the trace diff at: the flip, else the onset."""
+        """Return the position at which to open the trace diff: the flip, else where drift starts."""
         return self.drift_onset if self.flip_position is None else self.flip_position
 
 
@@ -456,11 +530,11 @@ class CaseOutcome(Contract):
         says(
             minimum=0,
             maximum=1,
-            description="that a case of the suite moves as far with nothing changed; null where the case neither broke"
+            description="chance of a case moving as far if nothing changed; null if the case neither broke"
             " nor was fixed, and where a side has one repeat",
         ),
     ]
-    is_beyond_chance: Annotated[bool, says(description="so many of a list that at most 1 in 10 of them is chance")]
+    is_beyond_chance: Annotated[bool, says(description="marked so that at most 1 in 10 marked cases is due to chance")]
     cause: str | None
     url: PageAddress
     pair: ComparedCase | None = page_only

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What the repeats of a run are.
+    """How the repeats of a run were sampled.
 
     temperature: in effect; None if it is not known: it is not in the log, or a server refused or dropped it.
     seed: the run's, from which every call's follows; None where it does not. is_one: repeats of a case share a seed, so
@@ -25,17 +25,17 @@ class Draws:
 
     @property
     def may_sample(self) -> bool:
-        """Whether repeats are judged as draws: the temperature is above 0, or not known."""
+        """Return whether repeats count as samples: the temperature is above 0, or not known."""
         return self.temperature is None or self.is_sampled
 
     @property
     def has_call_seeds(self) -> bool:
-        """Whether each call was sent a seed of its own, which follows from the run's."""
+        """Return whether each call was sent its own seed, derived from the run's."""
         return self.seed is not None and (self.is_external or self.is_sampled)
 
     @property
     def words(self) -> str:
-        """ "sampled, T = 0.7, seed 42", or "temperature not known"; "" where nothing is drawn."""
+        """Describe it: "sampled, T = 0.7, seed 42", or "temperature not known"; "" if not sampled."""
         if self.temperature is None:
             return "temperature not known"
         if not self.is_sampled:

@@ -14,29 +14,29 @@ Seconds = Annotated[float, says(minimum=0)]
 class BackendSeen(Contract):
     """One stack among the last responses, and how many of them it gave."""
 
-    fingerprint: Annotated[FingerprintNamed | None, says(description="null: nothing names who gave them")]
+    fingerprint: Annotated[FingerprintNamed | None, says(description="null: the backend is not named")]
     n_responses: Count
     share: Share
 
 
 class ErrorSeen(Contract):
-    """One reason why responses are missing, by its code."""
+    """A reason for missing responses, by code."""
 
     code: str
     n: Count
 
 
 class LastResponses(Contract):
-    """What the responses of the last repeats show: at most 20 repeats, and about 20,000 responses."""
+    """Statistics of the last repeats: at most 20 repeats, and about 20,000 responses."""
 
     n_repeats: Count
     n_responses: Count
-    since: Annotated[Instant | None, says(description="when the first of these repeats ended")]
-    until: Annotated[Instant | None, says(description="when the last of them ended")]
-    median_seconds: Annotated[Seconds | None, says(description="of a call, or of decoding where workers decode")]
+    since: Annotated[Instant | None, says(description="end of the first of these repeats")]
+    until: Annotated[Instant | None, says(description="end of the last of these repeats")]
+    median_seconds: Annotated[Seconds | None, says(description="of a call, or of decoding on our workers")]
     p95_seconds: Seconds | None
     clock_ahead: ServerClock
-    backends: Annotated[tuple[BackendSeen, ...], says(description="the largest first; missing responses have none")]
+    backends: Annotated[tuple[BackendSeen, ...], says(description="largest first; without missing responses")]
     errors: Annotated[tuple[ErrorSeen, ...], says(description="the most frequent first")]
 
 
@@ -44,6 +44,6 @@ class EndpointReport(Endpoint):
     """An endpoint with what its last responses show, its newest check and its newest rotation."""
 
     last: LastResponses
-    check: Annotated[ProbeRow | None, says(description="the newest capability check that has ended")]
+    check: Annotated[ProbeRow | None, says(description="the newest finished capability check")]
     rotated: Annotated[RotationSeen | None, says(description="null: never")]
     url: PageAddress

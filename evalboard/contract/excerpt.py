@@ -5,20 +5,22 @@ from evalboard.contract.compare import CaseOutcome
 
 
 class AnswerExcerpt(Contract):
-    """A window of an answer. before, after: its text on either side, with ⏎ for a line's end; `before` is the same of
-    both answers. token: what stands where they part, drawn as tokens are; "" where they do not part. is_hit: it is what
-    was looked for in the answer, as text, and `before` is what stands before it.
+    """A window of an answer.
+
+    before, after: its text on either side, with ⏎ for a line's end; `before` is the same for both answers. token: the
+    text where they diverge, as readable tokens; "" if they do not. is_hit: `token` is the searched text, and `before`
+    is what precedes it.
     """
 
     before: str
-    is_cut: bool  # whether more stands before
+    is_cut: bool  # whether more text precedes it
     token: str
     after: str
     is_hit: bool
 
 
 class PairExcerpt(Contract):
-    """Both answers of a pair. reason: what the candidate's scorer said of it, "" where it said nothing."""
+    """Both answers of a pair. reason: by the candidate's scorer; "" if it gave none."""
 
     baseline: AnswerExcerpt
     candidate: AnswerExcerpt
@@ -26,10 +28,10 @@ class PairExcerpt(Contract):
 
 
 class ShownCase(Contract):
-    """A case that changed; `outcome.pair` is the one that stands for it, null where no pair differs.
+    """A case that changed; `outcome.pair` is its representative pair, null if no pair differs.
 
-    n_alike: pairs of the case that part at the same tokens, of n_pairs that differ. excerpt: null where an answer never
-    came.
+    n_alike: pairs of the case that diverge at the same tokens, of n_pairs that differ. excerpt: null if an answer is
+    missing.
     """
 
     outcome: CaseOutcome

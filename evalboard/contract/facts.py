@@ -29,17 +29,17 @@ class SettingFact(Contract):
     """What is known of one setting of a run's answers."""
 
     name: str
-    wanted: Annotated[Any, says(description="by the profile or the log; null: in neither")]
-    sent: Annotated[Any, says(description="null: left out of calls, or not known")]
+    wanted: Annotated[Any, says(description="requested by the profile or the log; null: in neither")]
+    sent: Annotated[Any, says(description="null: not sent, or not known")]
     state: Annotated[str, says(enum=tuple(FactState))]
-    value: Annotated[Any, says(description="in effect; null unless the state is known")]
+    value: Annotated[Any, says(description="in effect; null unless the state is `known`")]
     source: Annotated[str, says(enum=tuple(FactSource))]
-    probe: Annotated[Id | None, says(description="the capability check that the fact rests on")] = None
+    probe: Annotated[Id | None, says(description="the capability check behind the fact")] = None
     at: Annotated[Instant | None, says(description="when that check ended")] = None
 
 
 class SettingCheck(Contract):
-    """What the newest capability check of an endpoint says of one setting. state: as docs/probes.md lists them."""
+    """An endpoint's newest capability check of one setting. state: as docs/probes.md lists them."""
 
     state: str
     probe: Id
@@ -47,7 +47,7 @@ class SettingCheck(Contract):
 
 
 class SettingsSeen(Contract):
-    """What was seen of the settings of a run, stored when the run ends.
+    """What the answers of a run show about its settings, stored when the run ends.
 
     n_left_out: of the answers, by setting, how many came from calls without it. n_listed: answers to greedy calls that
     list alternatives, of at most 10,000 that are read; n_not_greedy: those that hold a token below the most likely one.

@@ -1,11 +1,11 @@
-"""What a run's columns come to, as it is kept beside them: nothing of it is sent as it stands here."""
+"""Figures made of a run's columns and stored with them; they are not sent in this form."""
 
 from evalboard.contract.base import Contract, Note
 from evalboard.contract.bucket import Metric, Noise
 
 
 class RepeatFigures(Contract):
-    """One repeat within a bucket: how many of its responses the bucket gave, and the points over their cases."""
+    """One repeat within a bucket: its number of responses, and the points over their cases."""
 
     index: int
     n_responses: int
@@ -27,18 +27,19 @@ class BucketFigures(Contract):
 
 
 class RunFigures(Contract):
-    """Of a run: its buckets, and how many of its cases no repeat has scored."""
+    """The figures of a run: its buckets, and how many of its cases no repeat has scored."""
 
     buckets: tuple[BucketFigures, ...]
     n_cases_unscored: int
 
 
 class BucketNoise(Contract):
-    """Of one bucket of a suite version, in points: a run's standard deviation over `n_repeats`, and what the repeats of
-    a first look tell apart.
+    """The noise of one bucket of a suite version, in points.
 
-    metrics: what draws of a case come to, over the same repeats; empty where nothing is drawn. split: what the standard
-    deviation is made of, in words.
+    A run's standard deviation over `n_repeats`, and the change that the first checkpoint's repeats can detect.
+
+    metrics: over samples of a case, from the same repeats; empty without sampling. split: the sources of the standard
+    deviation, in words.
     """
 
     n_repeats: int

@@ -1,4 +1,4 @@
-"""What a search over everything answers: hits of many kinds, the nearest first, and how many there are of each kind."""
+"""Results of a search over everything: hits of many kinds, nearest first, with counts by kind."""
 
 from typing import Annotated
 
@@ -10,20 +10,20 @@ MATCHES = ("exact", "prefix", "part")
 
 
 class Hit(Contract):
-    """One thing that a search names. `fact` tells two of a kind apart: a state, a count."""
+    """One search result. `fact` distinguishes similar ones: a state, a count."""
 
     kind: Annotated[str, says(enum=(*KINDS, ANSWER))]
-    match: Annotated[str, says(enum=MATCHES, description="how the words lie in what it is known by")]
+    match: Annotated[str, says(enum=MATCHES, description="how the search words match its name")]
     name: str
-    about: Annotated[str, says(description="what it is, in words")]
+    about: Annotated[str, says(description="a description")]
     fact: str
-    state: Annotated[str, says(description="a run's status, or a release's verdict once it has one; of others empty")]
-    at: Annotated[Instant | None, says(description="when it came; null where no time is its own")]
+    state: Annotated[str, says(description="a run's status or a release's verdict; empty for other kinds")]
+    at: Annotated[Instant | None, says(description="when it was created; null if not known")]
     url: PageAddress
 
 
 class KindCount(Contract):
-    """How many hits a kind has. `is_more`: there are more than were counted."""
+    """The number of hits of a kind. `is_more`: there are more than were counted."""
 
     kind: Annotated[str, says(enum=(*KINDS, ANSWER))]
     n: Count
@@ -31,18 +31,18 @@ class KindCount(Contract):
 
 
 class SearchResult(Contract):
-    """Hits of one kind or of all, ranked: exact, prefix, part; of these the recent ones first."""
+    """Hits of one kind or of all, ranked: exact, prefix, part, and recent ones first within each."""
 
     hits: tuple[Hit, ...]
-    counts: Annotated[tuple[KindCount, ...], says(description="of the kinds that were looked through")]
+    counts: Annotated[tuple[KindCount, ...], says(description="of the searched kinds")]
     opens: Annotated[
         PageAddress | None,
-        says(description="where a full digest, a request id or an address of this board leads, if to one place"),
+        says(description="the page of a full digest, request id or address of this board, if it is unique"),
     ]
 
     @property
     def n(self) -> int:
-        """Return how many hits there are, each kind as far as it was counted."""
+        """Return the number of hits, each kind as far as counted."""
         return sum(count.n for count in self.counts)
 
     @property

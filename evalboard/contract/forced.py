@@ -10,12 +10,12 @@ TOKENS = ("same", "by_bytes", "as_given", "retokenised")
 
 
 class ForcedCost(Contract):
-    """What scoring the answers of a run takes; equal answers of a case are scored once."""
+    """The cost of scoring the answers of a run; equal answers of a case are scored once."""
 
     n_answers: Count
-    n_tokens: Annotated[int, says(minimum=0, description="of the answers, each of which is given a logprob")]
-    n_prompt_tokens: Annotated[int, says(minimum=0, description="that are read before them")]
-    n_uncounted: Annotated[int, says(minimum=0, description="answers of which no number of tokens is known")]
+    n_tokens: Annotated[int, says(minimum=0, description="answer tokens to score")]
+    n_prompt_tokens: Annotated[int, says(minimum=0, description="prompt tokens to process")]
+    n_uncounted: Annotated[int, says(minimum=0, description="answers whose number of tokens is unknown")]
 
 
 class Estimate(Contract):
@@ -29,13 +29,13 @@ class Estimate(Contract):
 class WorstToken(Contract):
     """The token furthest from its likelihood on the other stack."""
 
-    answer: Annotated[Id, says(description="of the scored answer that it stands in")]
+    answer: Annotated[Id, says(description="of its scored answer")]
     position: Count
-    log_ratio: Annotated[float, says(description="its logprob on the stack that scores minus that of the run")]
+    log_ratio: Annotated[float, says(description="its logprob on the scoring stack minus that of the run")]
 
 
 class GapsOfStretch(Contract):
-    """How far the tokens at some positions of all answers lie from their likelihood on the other side, in nats."""
+    """How far the tokens at a stretch of positions differ from the other side's logprob, in nats."""
 
     first: Count
     last: Count
@@ -45,21 +45,21 @@ class GapsOfStretch(Contract):
 
 
 class ForcedFigures(Contract):
-    """How far the stack that scores is from the one that answered; docs/forced.md has each number. Null: not known."""
+    """How far the scoring stack is from the one that answered (docs/forced.md). Null: not known."""
 
     # r: the ratio of the chosen token's probabilities. match_rate: share of n_ranked. deficit_*: of the largest logprob
     # minus the chosen token's. gap_*: of |log r|. kl_*: per token; sequence_kl: per response. beyond_clip: share of
     # n_compared. weight_ess: effective sample size of the weights r, as a share of n_compared; sequence_ess: of their
     # product over each response, as a share of the responses. by_position: |log r| as responses go on.
-    n_responses: Annotated[int, says(minimum=0, description="scored answers that these figures are of")]
+    n_responses: Annotated[int, says(minimum=0, description="scored answers in these figures")]
     n_positions: Count
     n_compared: Annotated[int, says(minimum=0, description="tokens with a logprob on both sides")]
-    n_ranked: Annotated[
-        int, says(minimum=0, description="tokens of which the stack that scores names its first choice")
+    n_ranked: Annotated[int, says(minimum=0, description="tokens for which the scoring stack names its top choice")]
+    n_not_top: Annotated[int, says(minimum=0, description="those of them that are not its top choice")]
+    is_identical: Annotated[bool, says(description="all logprobs are equal to the bit")]
+    clip_range: Annotated[
+        float, says(description="half-width of the range around 1 outside which beyond_clip counts ratios")
     ]
-    n_not_top: Annotated[int, says(minimum=0, description="of these, those that it would not have chosen")]
-    is_identical: Annotated[bool, says(description="no logprob differs by one bit")]
-    clip_range: Annotated[float, says(description="what beyond_clip counts ratios outside of, around 1")]
     match_rate: Estimate | None
     deficit_mean: Estimate | None
     deficit_p99: Estimate | None
@@ -77,7 +77,7 @@ class ForcedFigures(Contract):
 
 
 class AnswerFigures(Contract):
-    """The same of one answer, which has no intervals."""
+    """The same for one answer, without intervals."""
 
     n_positions: Count
     n_compared: Count
@@ -89,7 +89,7 @@ class AnswerFigures(Contract):
     kl_k1: float | None
     kl_k3: float | None
     n_beyond_clip: Count
-    worst_at: Annotated[int | None, says(description="the position of its token that is furthest off")]
+    worst_at: Annotated[int | None, says(description="the position of its most different token")]
     worst_log_ratio: float | None
 
 
@@ -108,24 +108,22 @@ class ForcedScoring(Contract):
     run: Id
     is_reported: Annotated[
         bool,
-        says(description="a trainer gave these logprobs, as the run's log has them; no engine here scored anything"),
+        says(description="the logprobs are a trainer's, from the run's log; no engine here scored them"),
     ]
-    endpoint: Annotated[
-        str | None, says(description="whose engine scores them, its slug; null where they are reported")
-    ]
+    endpoint: Annotated[str | None, says(description="slug of the scoring endpoint; null if a trainer's")]
     profile: str | None
-    model: Annotated[dict[str, Any] | None, says(description="another checkpoint of the endpoint's line")]
+    model: Annotated[dict[str, Any] | None, says(description="another checkpoint of the endpoint's model line")]
     status: Annotated[str, says(enum=STATUSES)]
-    repeats: Annotated[tuple[int, ...], says(description="whose answers are scored")]
-    n_cases: Annotated[int | None, says(description="how many cases were chosen; null: all of the suite")]
-    n_answers: Annotated[int, says(minimum=0, description="different answers to score")]
-    n_tokens: Annotated[int, says(minimum=0, description="of these answers, as far as the run counted them")]
+    repeats: Annotated[tuple[int, ...], says(description="the run whose answers are scored")]
+    n_cases: Annotated[int | None, says(description="number of chosen cases; null: all of the suite")]
+    n_answers: Annotated[int, says(minimum=0, description="distinct answers to score")]
+    n_tokens: Annotated[int, says(minimum=0, description="tokens of these answers, as far as counted by the run")]
     n_done: Count
     errors: Annotated[dict[str, int], says(description="answers that could not be scored, by code")]
-    tokens: Annotated[dict[str, int], says(description="scored answers by where their tokens are from")]
-    n_rendered: Annotated[int, says(minimum=0, description="answers whose prompt the target's template was asked for")]
-    bucket: Annotated[Id | None, says(description="of the stack that scores them; null before the first")]
-    is_sampled: Annotated[bool, says(description="whether the answers were drawn; of greedy ones no KL is known")]
+    tokens: Annotated[dict[str, int], says(description="scored answers by the origin of their tokens")]
+    n_rendered: Annotated[int, says(minimum=0, description="answers whose prompt the target's template rendered")]
+    bucket: Annotated[Id | None, says(description="of the scoring stack; null before the first answer")]
+    is_sampled: Annotated[bool, says(description="whether the answers were sampled; greedy ones have no KL")]
     reshaped_by: Annotated[
         tuple[str, ...] | None,
         says(
@@ -134,13 +132,13 @@ class ForcedScoring(Contract):
         ),
     ]
     figures: Annotated[
-        ForcedFigures | None, says(description="once it has ended; null of answers that several buckets gave")
+        ForcedFigures | None, says(description="set once it has ended; null if several buckets gave the answers")
     ]
     by_bucket: Annotated[
-        tuple[ForcedOfBucket, ...], says(description="in their place, where several buckets gave the answers")
+        tuple[ForcedOfBucket, ...], says(description="used instead if several buckets gave the answers")
     ]
-    reading: Annotated[tuple[str, ...], says(description="sentences on what was scored; none until it has ended")]
-    error: Annotated[str | None, says(description="why it failed, or was given back last")]
+    reading: Annotated[tuple[str, ...], says(description="the findings in sentences; empty until it has ended")]
+    error: Annotated[str | None, says(description="why it failed, or was last returned to the queue")]
     created_by: str | None
     created_at: Instant
     finished_at: Instant | None
@@ -152,7 +150,7 @@ class ForcedScoring(Contract):
 
     @property
     def are_draws(self) -> bool:
-        """Whether its tokens were drawn from the distribution that their logprobs are of, as a KL takes for granted."""
+        """Return whether tokens were sampled from the logprobs' distribution, as a KL requires."""
         return self.is_sampled and self.reshaped_by == ()
 
 
@@ -168,19 +166,19 @@ class ForcedAnswer(Contract):
 
     id: Id
     case: str
-    repeat: Annotated[int, says(minimum=1, description="the first whose response to the case is this answer")]
+    repeat: Annotated[int, says(minimum=1, description="the first repeat with this answer to the case")]
     n_tokens: int | None
-    tokens: Annotated[str | None, says(enum=(*TOKENS, None), description="where its tokens are from")]
-    is_rendered: Annotated[bool, says(description="whether the target's template made the prompt")]
+    tokens: Annotated[str | None, says(enum=(*TOKENS, None), description="the origin of its tokens")]
+    is_rendered: Annotated[bool, says(description="whether the target's template rendered the prompt")]
     engine_process: Id | None
     figures: AnswerFigures | None
     error: ForcedError | None
 
 
 class ForcedPair(Contract):
-    """Both sides of a comparison, each scored on the other's stack and on its own; null where nothing here serves it.
+    """Both sides of a comparison, each scored on the other's stack and on its own; null if not scored.
 
-    Two runs of one stack have no scoring on their own.
+    Two runs of one stack have no scoring on their own stack.
     """
 
     baseline: Annotated[ForcedScoring | None, says(description="the baseline's answers on the candidate's stack")]

@@ -7,7 +7,7 @@ from evalboard.contract.run import RunRow
 
 
 class ImportedFile(Contract):
-    """A file of a log as it was sent; it is not kept."""
+    """A file of a log as it was sent; its content is not stored."""
 
     name: str
     size: Count
@@ -21,7 +21,7 @@ class Import(Contract):
     format: str
     tool: str
     files: tuple[ImportedFile, ...]
-    notes: Annotated[tuple[str, ...], says(description="what the log does not hold, or what was not taken over")]
+    notes: Annotated[tuple[str, ...], says(description="what is not in the log, or was not imported")]
     runs: Annotated[tuple[RunRow, ...], says(description="as in the list of runs")]
     created_by: str | None
     created_at: Instant

@@ -1,4 +1,4 @@
-"""Where variance may come from, and what is said of each source. Contracts and words need these, and no numpy.
+"""Sources of variance and the states of their findings; importable without numpy.
 
 The order of sources is that of a plan: the control first, what costs no run last.
 """
@@ -13,7 +13,7 @@ ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class Source(StrEnum):
-    """One thing that a condition lets go of, with all else pinned; `control` lets go of nothing."""
+    """A source that a condition varies while all others are fixed; `control` varies nothing."""
 
     CONTROL = "control"
     ORDER = "order"
@@ -33,13 +33,13 @@ class Source(StrEnum):
 
 CONTROL = Source.CONTROL
 SOURCES = tuple(Source)
-STEP = "step"  # what stands for a source where an arm is a step of a bisect
+STEP = "step"  # the source of a bisect's steps
 # What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
 CHOICES = frozenset({Source.DTYPE, Source.KV_CACHE, Source.ATTENTION, Source.TENSOR_PARALLEL, Source.PARSER})
 
 
 class State(StrEnum):
-    """What a row says. Of the control: it holds, its bits move, its answers or its score move."""
+    """The state of a row. The control is stable, or its bits, its answers or its score vary."""
 
     HOLDS = "holds"
     HOLDS_IN_ANSWERS = "holds_in_answers"
@@ -55,8 +55,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceFinding:
-    """A state. reach: by how many points the score moved either way; at_most: by how many it may yet, None if not
-    sampled.
+    """A state with its size.
+
+    reach: by how many points the score moved either way. at_most: by how many it may at most, None if not sampled.
     """
 
     state: State
@@ -65,7 +66,7 @@ class SourceFinding:
 
 
 class StepAnswer(StrEnum):
-    """What a step of a bisect gave for a case, up to where the two runs part: one side's answer, or a third one."""
+    """Which side's answer a bisect's step gave for a case, compared up to where the two runs diverge."""
 
     BASELINE = "baseline"
     CANDIDATE = "candidate"
@@ -74,7 +75,7 @@ class StepAnswer(StrEnum):
 
 
 class FieldReach(StrEnum):
-    """Whether a field can be set here, by another worker's pool, on stored texts alone, or not at all."""
+    """Whether a field can be set here, by another pool's worker, by scoring again, or not at all."""
 
     HERE = "here"
     WORKER = "worker"
@@ -83,7 +84,7 @@ class FieldReach(StrEnum):
 
 
 class FieldState(StrEnum):
-    """What a bisect says of a field. Only what was tried both ways is the cause, or part of it."""
+    """A bisect's finding for a field. Only a field tried both ways is the cause, or part of it."""
 
     CAUSE = "cause"
     PART = "part"
@@ -97,6 +98,9 @@ class FieldState(StrEnum):
 
 
 def experiment_of(labels: Mapping[str, str]) -> str | None:
-    """Return the id of the experiment whose arm a run is by its labels, None without; anybody may write another one."""
+    """Return the id of the experiment that a run's labels name, None without one.
+
+    Labels are user input and may name any experiment.
+    """
     label = labels.get(LABEL, "")
     return label if ID.fullmatch(label) else None

@@ -15,7 +15,7 @@ class MovedField:
 
 @dataclass(frozen=True, slots=True)
 class ManifestDifference:
-    """Two manifests field by field: what moved, what both know to be the same, and what neither knows."""
+    """Two manifests compared by field: differing, equal, and unknown on both sides."""
 
     moved: tuple[MovedField, ...]
     equal: tuple[tuple[str, Any], ...]
@@ -24,7 +24,7 @@ class ManifestDifference:
 
 @dataclass(frozen=True, slots=True)
 class EngineSeats:
-    """How many the profile asked for, and how many the node's memory had room for, each of `length` tokens."""
+    """How many seats the profile requested, and how many fit into memory, each of `length` tokens."""
 
     wanted: int
     got: int

@@ -3,13 +3,14 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
-from evalboard.contract.compare import SIDES, Moved, PartedPair
+from evalboard.contract.compare import SIDES, ChangedMessage, Moved, PartedPair
 from evalboard.contract.response import ResponseContent
 from evalboard.contract.trace import Position, TokenAtPosition
+from evalboard.contract.treatments import Terms
 
 
 class PairPosition(Contract):
-    """What stands side by side; a side without a token there has none."""
+    """The tokens of both sides at one position; a side that has ended has none."""
 
     at: Position
     baseline: tuple[TokenAtPosition, ...]
@@ -31,7 +32,7 @@ class PairSide(ResponseContent):
 
 
 class MarginPoint(Contract):
-    """One position of charts and tables, which end where the sides part; null where not known, "" for no token.
+    """One position of charts and tables, which end where the sides diverge; null: unknown, "": no token.
 
     tokens, margins: the baseline's and the candidate's.
     """
@@ -48,7 +49,7 @@ class MarginPoint(Contract):
 
 
 class PromptPiece(Contract):
-    """Drawn tokens that `side` has: "baseline", "candidate" or "both". Before them `n_left_out` are not shown."""
+    """Readable tokens of `side`: "baseline", "candidate" or "both". `n_left_out` precede them."""
 
     side: str
     tokens: tuple[str, ...]
@@ -56,7 +57,7 @@ class PromptPiece(Contract):
 
 
 class PairPrompts(Contract):
-    """Lengths in tokens. are_same: null where nothing can tell. pieces: where both sides' ids are known and differ."""
+    """Lengths in tokens. are_same: null if unknown. pieces: if both sides' ids are known and differ."""
 
     n_baseline: Count | None
     n_candidate: Count | None
@@ -65,22 +66,23 @@ class PairPrompts(Contract):
 
 
 class LeakSource(Contract):
-    """Whose text an answer goes on with: that of a response of the same run and repeat, which was decoded beside it."""
+    """The response whose text an answer continues with: of the same run and repeat, decoded in its batch."""
 
-    side: Annotated[str, says(enum=SIDES, description="whose answer goes on with it")]
+    side: Annotated[str, says(enum=SIDES, description="the side whose answer continues with it")]
     run: Id
     case: str
     repeat: Number
     stands_in: Annotated[str, says(enum=("answer", "prompt"))]
-    at: Annotated[Position, says(description="of the first token of it there")]
+    at: Annotated[Position, says(description="of its first token there")]
     n_tokens: Number
     url: PageAddress
 
 
 class Leak(Contract):
-    """What was found for the cause `leak`. `n_beside_*`: how many responses were decoded beside that side's, as far as
-    is known; null where nothing is. `source`: null where none of them has the text, and where as much of it stands
-    elsewhere.
+    """The evidence for the cause `leak`.
+
+    `n_beside_*`: how many responses were decoded together with that side's, as far as known; null if not. `source`:
+    null if none of them has the text, or if as much of it is found elsewhere.
     """
 
     source: LeakSource | None
@@ -90,17 +92,17 @@ class Leak(Contract):
 
 
 class ForcedFlip(Contract):
-    """What a side's stack gives at the flip when it reads the other side's answer up to there: the very same prefix."""
+    """A stack's choices at the flip when it reads the other side's answer up to there."""
 
-    stack: Annotated[str, says(enum=SIDES, description="whose it is")]
-    scoring: Annotated[Id, says(description="the forced scoring that this is of")]
-    first: Annotated[str, says(description="its likeliest token there, drawn")]
+    stack: Annotated[str, says(enum=SIDES, description="the side whose stack it is")]
+    scoring: Annotated[Id, says(description="its forced scoring")]
+    first: Annotated[str, says(description="its most likely token there, made readable")]
     second: str
-    margin: Annotated[float, says(description="between the two, in nats")]
+    margin: Annotated[float, says(description="margin between the two, in nats")]
 
 
 class TracePair(PartedPair):
-    """One pair of responses around the position `at`; only that position's tokens come with their alternatives."""
+    """A pair of responses around position `at`; only that position's tokens have alternatives."""
 
     baseline: PairSide
     candidate: PairSide
@@ -110,9 +112,14 @@ class TracePair(PartedPair):
     provenance: tuple[Moved, ...]
     moved: tuple[Moved, ...]
     url: PageAddress
-    leak: Annotated[Leak | None, says(description="where the cause is one")]
-    at_flip: Annotated[tuple[ForcedFlip, ...], says(description="where answers were scored on the other side's stack")]
+    leak: Annotated[Leak | None, says(description="if the cause is `leak`")]
+    at_flip: Annotated[tuple[ForcedFlip, ...], says(description="if answers were scored on the other side's stack")]
     at_flip_text: Annotated[str, says(description='the same in a sentence, "" without any')]
+    changed: Annotated[
+        tuple[ChangedMessage, ...], says(description="what changed in the prompt, where the prompt is judged")
+    ]
+    treatment: str = page_only  # of the comparison that it is a pair of, as pair_by
+    pair_by: str = page_only
     comparison: int | None = page_only  # the id of one that lists this pair
     has_forced: bool = page_only  # whether anything was scored of either run
     messages: tuple[dict[str, Any], ...] = page_only
@@ -130,11 +137,15 @@ class TracePair(PartedPair):
     shown_points: tuple[MarginPoint, ...] = page_only  # all of those around `at`
     n_within_noise: int = page_only  # positions before the parting whose margin noise explains
     gap_range: tuple[float, float] | None = page_only  # smallest and largest above 0, from the onset on
-    n_settings_equal: int = page_only  # known on both sides, beside those in `moved`
+    n_settings_equal: int = page_only  # known on both sides, besides those in `moved`
 
     @property
     def run_ids(self) -> tuple[int, int]:
         return int(self.baseline.run), int(self.candidate.run)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def repeats(self) -> tuple[int, int]:

@@ -20,18 +20,18 @@ class Pause(Contract):
 
 class RepeatScored(Contract):
     index: Number
-    score: Annotated[Points | None, says(description="null where responses are missing, and for several buckets")]
+    score: Annotated[Points | None, says(description="null if responses are missing, or for several buckets")]
 
 
 class ByChance(Contract):
-    """How many cases would break, or be fixed, with nothing changed, and how many of those that did are beyond that."""
+    """How many cases would break, or get fixed, if nothing changed, and how many exceed that."""
 
     n_expected: Annotated[float, says(minimum=0)]
-    n_beyond: Annotated[Count, says(description="at most 1 in 10 of them is chance")]
+    n_beyond: Annotated[Count, says(description="at most 1 in 10 of them is due to chance")]
 
 
 InEveryRepeat = Annotated[
-    bool, says(description="repeats give the same bits each time, so that a case that moved did so in every repeat")
+    bool, says(description="repeats give the same bits, so a case that changed did so in every repeat")
 ]
 
 
@@ -52,7 +52,7 @@ class FingerprintNamed(Contract):
 
 
 class BucketNamed(Contract):
-    """One bucket: the model, what served it, and the batching."""
+    """A bucket: the model, the serving stack, and the batch class."""
 
     id: Id
     model: ModelServed
@@ -61,14 +61,14 @@ class BucketNamed(Contract):
 
 
 class BucketShare(BucketNamed):
-    """One bucket of responses, and how much of a run it served."""
+    """A bucket of responses, and its share of a run."""
 
     n_responses: Count
     share: Share
 
 
 class Seats(Contract):
-    """How many sequences an engine process decodes at a time: asked for by the profile, and got."""
+    """How many sequences an engine process decodes at a time: requested by the profile, and granted."""
 
     asked: Count
     got: Count

@@ -1,4 +1,4 @@
-"""Probes: checks of an endpoint itself, and the calls that they rest on."""
+"""Probes: checks of an endpoint, and the calls they are based on."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ ROLES = ("endpoint", "control", "numerics", "planted")
 
 
 class ProbeFound(Contract):
-    """What a probe found: `state` is a word of its kind, `sentence` for people."""
+    """A probe's result: `state` is a word of its kind, `sentence` explains it."""
 
     state: str
     sentence: str
@@ -24,7 +24,7 @@ class ProbeFinding(ProbeFound):
 
 
 class ProbeAsked(Contract):
-    """What a probe has in a list too."""
+    """A probe as it is listed."""
 
     id: Id
     endpoint: str
@@ -55,51 +55,51 @@ class ProbeRow(ProbeAsked):
 class ProbeHop(Contract):
     """The same probe through a gateway and around it."""
 
-    gateway: Annotated[str, says(description="the endpoint that is a gateway")]
-    direct: Annotated[str, says(description="the endpoint that is the same model without it")]
+    gateway: Annotated[str, says(description="the gateway's endpoint")]
+    direct: Annotated[str, says(description="the endpoint of the same model without the gateway")]
     gateway_probe: Id
     direct_probe: Id
-    sentence: Annotated[str | None, says(description="which hop drops it; null until both probes have found something")]
+    sentence: Annotated[str | None, says(description="what the gateway drops; null until both probes have finished")]
     losses: tuple[tuple[str, str], ...] = page_only  # what the gateway does to what is well without it, and to what
 
 
 class ProbeSet(Contract):
-    """One set of answers that a probe of kind `verify` holds together, as far as it is scored on the reference."""
+    """A set of answers in a probe of kind `verify`, with its scoring on the reference so far."""
 
     role: Annotated[str, says(enum=ROLES)]
-    endpoint: Annotated[str, says(description="that gave the answers; its slug")]
-    run: Annotated[Id | None, says(description="null where it was deleted")]
+    endpoint: Annotated[str, says(description="slug of the endpoint that gave the answers")]
+    run: Annotated[Id | None, says(description="null if deleted")]
     run_status: str | None
-    forced: Annotated[Id | None, says(description="the forced scoring; null before it is asked for")]
+    forced: Annotated[Id | None, says(description="the forced scoring; null before it is requested")]
     forced_status: str | None
 
 
 class Probe(ProbeAsked):
-    """A probe with its complete parameters, as far as it is."""
+    """A probe with all its parameters, and its results so far."""
 
-    parameters: Annotated[dict[str, Any], says(description="all of them, those too that were not set")]
+    parameters: Annotated[dict[str, Any], says(description="all parameters, including defaults")]
     progress: Annotated[Done, says(description="counts calls; of `verify`, its runs and forced scorings")]
     finding: Annotated[
-        ProbeFinding | None, says(description="null until it has finished; numbers as in docs/probes.md")
+        ProbeFinding | None, says(description="null until it has finished; docs/probes.md explains the numbers")
     ]
-    error: Annotated[str | None, says(description="why no call was answered, or why the probe was begun again")]
-    hop: Annotated[ProbeHop | None, says(description="null where the endpoint names no bypass")]
+    error: Annotated[str | None, says(description="why no call was answered, or why the probe was restarted")]
+    hop: Annotated[ProbeHop | None, says(description="null without a bypass")]
     control: Annotated[
         str | None,
-        says(description="the known-good endpoint it is held against, or that it had none; null of an engine of ours"),
+        says(description="the known-good endpoint it is compared with, or that there is none; null for our own engine"),
     ]
-    workers: Annotated[tuple[str, ...], says(description="those that have answered")]
-    waits_for: Annotated[tuple[str, ...], says(description="those that a probe of each worker still has to ask")]
+    workers: Annotated[tuple[str, ...], says(description="workers that have answered")]
+    waits_for: Annotated[tuple[str, ...], says(description="workers still to call, for a probe of each worker")]
     rests_until: Annotated[
-        Instant | None, says(description="while its endpoint rests after failed calls: the probe waits as long")
+        Instant | None, says(description="set while its endpoint is paused after failed calls; the probe waits")
     ]
-    pause: Annotated[Pause | None, says(description="while its endpoint is paused")]
-    sets: Annotated[tuple[ProbeSet, ...], says(description="what `verify` holds together; none of other kinds")]
+    pause: Annotated[Pause | None, says(description="set while its endpoint is paused")]
+    sets: Annotated[tuple[ProbeSet, ...], says(description="the sets of answers of `verify`; empty for other kinds")]
     prompts: tuple[str, ...] = page_only  # the last message of each
 
 
 class ProbesHeld(ProbeFinding):
-    """Two batch probes held against each other, the older one first; `numbers` in that order."""
+    """A comparison of two batch probes, the older one first; `numbers` in that order."""
 
     first: Id
     second: Id
@@ -108,22 +108,20 @@ class ProbesHeld(ProbeFinding):
 class ProbeCall(Contract):
     """One request that a probe sent."""
 
-    prompt: Annotated[
-        int, says(minimum=0, description="which of its prompts, from 0; those of a load come after its own")
-    ]
+    prompt: Annotated[int, says(minimum=0, description="index of the prompt, from 0; load prompts come last")]
     group: Annotated[
-        str, says(description="`same`, `different`, `copy`, `load`, `ask`, or what a capability check asks for")
+        str, says(description="`same`, `different`, `copy`, `load`, `ask`, or a capability check's question")
     ]
-    round: Annotated[int, says(minimum=0, description="calls of one round were decoded together")]
+    round: Annotated[int, says(minimum=0, description="calls of one round are decoded together")]
     seed: int | None
     text: str
-    tokens: Annotated[tuple[str, ...], says(description="the first 12 of the answer, as they can be seen")]
+    tokens: Annotated[tuple[str, ...], says(description="the first 12 tokens of the answer, made readable")]
     finish_reason: str | None
     batch_max: Count | None
     worker: str | None
     fingerprint: str | None
-    backend: Annotated[str | None, says(description="what a server of others says of who answered")]
+    backend: Annotated[str | None, says(description="the backend that an external server names")]
     marks: Annotated[
-        tuple[str, ...], says(description="`cached`, `fallback`, `retried`: why it is no clean sample, and left out")
+        tuple[str, ...], says(description="`cached`, `fallback`, `retried`: why it is left out as no clean sample")
     ]
-    error: Annotated[str | None, says(description="the engine's; then there is no answer")]
+    error: Annotated[str | None, says(description="the error instead of an answer")]

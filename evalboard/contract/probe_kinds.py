@@ -1,4 +1,4 @@
-"""The kinds of probes, for whoever names one: docs/probes.md says what each asks of an endpoint."""
+"""The kinds of probes (docs/probes.md explains each)."""
 
 from enum import StrEnum
 
@@ -18,5 +18,5 @@ class ProbeKind(StrEnum):
 
 # Look at every bit of an answer, and not at its text alone.
 EXACT = frozenset({ProbeKind.DETERMINISM, ProbeKind.AUDIT})
-# Asked of every worker of the pool, one after the other, unless others run the server.
+# Probes of every worker of the pool, one after the other, unless the server is external.
 OF_EACH_WORKER = frozenset({ProbeKind.ROUTING, ProbeKind.DETERMINISM, ProbeKind.AUDIT})

@@ -1,4 +1,4 @@
-"""Releases: a candidate judged on one or more suites, settled, and signed."""
+"""Releases: a candidate judged on one or more suites, and signed."""
 
 import math
 from typing import Annotated
@@ -25,7 +25,7 @@ from evalboard.contract.base import (
 from evalboard.contract.compare import Computation
 from evalboard.contract.draws import Draws
 from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
-from evalboard.contract.treatments import TREATMENTS
+from evalboard.contract.treatments import PairBy, Terms, Treatment
 
 Span = tuple[float, float]  # low and high, in points
 
@@ -35,11 +35,10 @@ OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
 
 Word = Annotated[str, says(enum=VERDICTS)]
 Outcome = Annotated[str, says(enum=OUTCOMES)]
-Treatment = Annotated[str, says(enum=TREATMENTS)]
 Side = Annotated[str, says(enum=("baseline", "candidate"))]
 Tier = Annotated[str, says(enum=("critical", "advisory"))]
 ReleaseActor = Annotated[str, says(enum=("author", "operator", "signer"))]
-GateNamed = Annotated[int | None, says(minimum=0, description="position of the gate that it is about; null for all")]
+GateNamed = Annotated[int | None, says(minimum=0, description="index of its gate; null for all")]
 
 NOISE_Z = 1.96  # standard deviations: 95 % of what noise does
 
@@ -94,7 +93,7 @@ class SignedOff(Contract):
 class SignOff(SignedOff):
     """A person's decision on a verdict, as the release has it."""
 
-    void: Annotated[str | None, says(description="why it no longer holds; null while it does")]
+    void: Annotated[str | None, says(description="why it is void; null while valid")]
 
 
 class PolicyNamed(Contract):
@@ -103,14 +102,14 @@ class PolicyNamed(Contract):
 
 
 class SignOffLine(SignedOff):
-    """One sign-off of the export. `problem`: why the chain, or its verdict, does not hold; null where it does."""
+    """One sign-off of the export. `problem`: why the chain or its verdict is invalid; null if valid."""
 
     release: Id
     verdict: Word
     policy: PolicyNamed
     version: Number
     verdict_digest: Digest | None
-    evidence_digest: Annotated[Digest | None, says(description="of what the gates were judged by, as in the bundle")]
+    evidence_digest: Annotated[Digest | None, says(description="digest of the gates' evidence, as in the bundle")]
     previous_digest: Digest
     is_intact: bool
     problem: str | None
@@ -127,7 +126,7 @@ class GateWarning(Note):
 
     severity: Annotated[
         Severity,
-        says(description="`warning`: the verdict could be another one without its cause; `info`: it could not"),
+        says(description="`warning`: its cause could change the verdict; `info`: it could not"),
     ]
     must_act: Annotated[
         ReleaseActor | None,
@@ -152,7 +151,7 @@ class PolicyOfRelease(Contract):
     title: str
     rule: str
     tolerance_points: float
-    guard: Annotated[float | None, says(description="null where the policy has none")]
+    guard: Annotated[float | None, says(description="null if the policy has none")]
 
     @property
     def label(self) -> str:
@@ -180,11 +179,11 @@ class ReachInterval(Reach):
     design_effect: how many times the variance is what it would be if the cases of a group were independent.
     """
 
-    n_groups_changed: Annotated[int, says(minimum=0, description="groups with a case that moved")]
+    n_groups_changed: Annotated[int, says(minimum=0, description="groups with a changed case")]
     design_effect: float
     resolution_points: float
     is_uneven: Annotated[
-        bool | None, says(description="a group is so large that it is not known how often such an interval holds")
+        bool | None, says(description="a group is so large that the interval's reliability is not known")
     ] = optional
 
 
@@ -201,7 +200,7 @@ class Expected(Contract):
 
 
 class EarlyLean(Contract):
-    """An experiment: where a change lies by the noise that earlier runs and margins foretell. It decides nothing."""
+    """Experimental: the change's interval by the noise of earlier runs and margins. It decides nothing."""
 
     low: float
     high: float
@@ -210,14 +209,14 @@ class EarlyLean(Contract):
 
 
 class TargetedRepeats(Contract):
-    """Repeats of the cases most likely to flip alone, on each side."""
+    """Repeats of only the cases most likely to flip, per side."""
 
     repeats: Number
     n_cases: Count
 
 
 class TargetedSettling(TargetedRepeats):
-    """Such repeats to come, and the chance that they settle it."""
+    """Further repeats of only these cases, and the chance that they decide."""
 
     chance: Share
 
@@ -244,7 +243,7 @@ class GateSide(Contract):
     status: RunStatus
     n_repeats: Count
     score: Points | None
-    repeats: Annotated[tuple[Points | None, ...], says(description="those that were judged")]
+    repeats: Annotated[tuple[Points | None, ...], says(description="the judged cases")]
     interval: Range | None
     noise: NoiseOfSide
     is_baseline_expired: bool
@@ -273,22 +272,22 @@ class CasesChanged(Contract):
 
 
 class Outlook(Contract):
-    """What further repeats would do; null where they would not settle it."""
+    """What further repeats would do; null if they would not decide."""
 
     repeats_needed: Number | None
-    settling_chance: Annotated[Share | None, says(description="that so many repeats settle it")]
+    settling_chance: Annotated[Share | None, says(description="chance that so many repeats decide it")]
     targeted_settling: Annotated[
-        TargetedSettling | None, says(description="null where repeats of chosen cases alone would hardly settle it")
+        TargetedSettling | None, says(description="null if repeats of chosen cases would hardly decide it")
     ]
     expected: Expected | None
     leaning: str | None
     early_lean: Annotated[
-        EarlyLean | None, says(description="before the first look, where enough earlier runs measured the noise")
+        EarlyLean | None, says(description="before the first checkpoint, if earlier runs measured the noise")
     ]
 
 
 class Gate(Outlook):
-    """One suite of a release: the change in points, with its interval `low` to `high` of its own `level`."""
+    """A suite of a release: the change in points, with its interval `low` to `high` at its own `level`."""
 
     suite: str
     suite_version: Number
@@ -307,12 +306,14 @@ class Gate(Outlook):
     candidate: GateSide
     tolerance_points: float
     guard_points: float | None
-    metric: Annotated[str | None, says(description="what decides: mean, pass@k or pass^k; null before a verdict")]
+    metric: Annotated[
+        str | None, says(description="the deciding metric: mean, pass@k or pass^k; null before a verdict")
+    ]
     resolution_points: float | None
     resolution_elsewhere_points: float | None
     look: Number | None
     targeted: Annotated[
-        TargetedRepeats | None, says(description="repeats of chosen cases that count beside those of the look")
+        TargetedRepeats | None, says(description="repeats of chosen cases that count in addition to the checkpoint's")
     ]
     cases_needed: dict[str, int]
     n_cases: Count
@@ -320,17 +321,27 @@ class Gate(Outlook):
     changed: CasesChanged
     is_worth_a_look: bool
     order: Annotated[
-        tuple[Side, ...] | None, says(description="whose repeats ended when; none where a side was read from a log")
+        tuple[Side, ...] | None,
+        says(description="the side of each repeat, in order of their end; null if a side is from a log"),
     ]
-    is_in_turn: Annotated[
-        bool | None, says(description="neither side's repeats ran ahead; null where the order is not known")
-    ]
+    is_in_turn: Annotated[bool | None, says(description="both sides were interleaved; null if the order is not known")]
     computation: Annotated[
         Computation | None,
-        says(description="of the comparison of both runs; null while it is made, and where there is none"),
+        says(description="of the comparison of both runs; null while it is made, or without one"),
     ] = None
     position: int = page_only
+    treatment: str = page_only  # of the release, as pair_by
+    pair_by: str = page_only
     suite_digest: str = page_only
+
+    @property
+    def run_ids(self) -> tuple[int, int]:
+        return self.baseline.run_id, self.candidate.run_id
+
+    @property
+    def terms(self) -> Terms:
+        """The terms on which its runs are compared."""
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def interval(self) -> Span | None:
@@ -339,7 +350,7 @@ class Gate(Outlook):
 
     @property
     def points_to_spare(self) -> float | None:
-        """Return how far the interval lies beyond the limit, 0 where it crosses it; None if no change was measured."""
+        """Return how far the interval is from the limit, 0 if it includes it; None if not measured."""
         if self.low is None or self.high is None:
             return None
         limit = -self.tolerance_points
@@ -347,7 +358,7 @@ class Gate(Outlook):
 
     @property
     def points_of_noise(self) -> float | None:
-        """Return by how much noise alone moves the change, 95 % of the time; None where a side's is not measured."""
+        """Return how far noise moves the change, 95 % of the time; None if a side is not measured."""
         parts = [(side.noise.sd_points, side.n_repeats) for side in (self.baseline, self.candidate)]
         if any(sd is None or not n for sd, n in parts):
             return None
@@ -355,7 +366,7 @@ class Gate(Outlook):
 
     @property
     def computation_text(self) -> str:
-        """Return whether both sides are one computation, as far as that is known; else ""."""
+        """Return whether the sides' logprobs agree, "" if unknown."""
         known = self.computation
         return "" if known is None or known.answer == "unknown" else known.text
 
@@ -372,7 +383,7 @@ class Gate(Outlook):
 class RepeatsToAdd(Contract):
     run: Id
     n_more: Number
-    n_chosen: Annotated[int | None, says(description="cases that they are of; null: all")]
+    n_chosen: Annotated[int | None, says(description="number of their cases; null: all")]
     n_before: int = page_only
 
     @property
@@ -384,29 +395,32 @@ Cases = Annotated[str, says(enum=CASES)]
 
 
 class SettlePlan(Contract):
-    """What settling would cost; POST `look`, `n_responses` and, as `cases`, `chosen` back to agree to it."""
+    """The cost of deciding a release.
 
-    look: Annotated[Number, says(description="repeats of all cases on each side at which it is decided")]
+    POST `look`, `n_responses` and, as `cases`, `chosen` back to agree.
+    """
+
+    look: Annotated[Number, says(description="checkpoint: repeats of all cases per side")]
     chosen: Cases
-    chance: Annotated[Share | None, says(description="that it settles every suite that is open; null if not known")]
+    chance: Annotated[Share | None, says(description="chance that it decides every open suite; null if not known")]
     n_responses: Count
     runs: tuple[RepeatsToAdd, ...]
     minutes: float | None
-    refused: Annotated[str | None, says(description="why they cannot be added as things are")]
+    refused: Annotated[str | None, says(description="why they cannot be added now")]
 
 
 class Settle(Contract):
-    """How a release can be settled."""
+    """How further repeats can decide a release."""
 
-    plan: Annotated[SettlePlan | None, says(description="null where further repeats would not help, or are at work")]
+    plan: Annotated[SettlePlan | None, says(description="null if further repeats would not help, or are running")]
     targeted: Annotated[
-        SettlePlan | None, says(description="repeats of the cases most likely to flip alone; null as `plan` is")
+        SettlePlan | None, says(description="plan with repeats of only the cases most likely to flip; null like `plan`")
     ]
-    settling: Annotated[str | None, says(description="what is under way")]
+    settling: Annotated[str | None, says(description="the repeats in progress")]
 
 
 class StoryLine(Contract):
-    """One thing that happened to a release: `created`, `decided`, `settling` or `signed`."""
+    """An event of a release: `created`, `decided`, `settling` or `signed`."""
 
     at: Instant
     code: str
@@ -417,13 +431,13 @@ class StoryLine(Contract):
 
 
 class Release(Contract):
-    """A release with the verdict on its present inputs, which `input_digest` stands for."""
+    """A release with the verdict on its present inputs, whose digest is `input_digest`."""
 
     id: Id
     verdict: Word | None
     outcome: Annotated[
         Outcome,
-        says(description="of its newest sign-off; `expired` is a waiver that ended, `void` what rests on other inputs"),
+        says(description="of its newest sign-off; `expired`: the waiver ended; `void`: the inputs changed"),
     ]
     reasons: tuple[Finding, ...]
     summary: str
@@ -432,15 +446,17 @@ class Release(Contract):
     gates: tuple[Gate, ...]
     policy: PolicyOfRelease
     treatment: Treatment
+    pair_by: Annotated[PairBy, says(description="how cases are paired, where the prompt is judged")]
     input_digest: Digest | None
     candidates_tried: Annotated[
         int, says(minimum=0, description="runs judged against this baseline up to this release")
     ]
-    settle: Annotated[SettlePlan | None, says(description="null where further repeats would not help, or are at work")]
+    settle: Annotated[SettlePlan | None, says(description="null if further repeats would not help, or are running")]
     settle_targeted: Annotated[
-        SettlePlan | None, says(description="repeats of the cases most likely to flip alone; null as `settle` is")
+        SettlePlan | None,
+        says(description="plan with repeats of only the cases most likely to flip; null like `settle`"),
     ]
-    settling: Annotated[str | None, says(description="what is under way")]
+    settling: Annotated[str | None, says(description="the repeats in progress")]
     signoffs: tuple[SignOff, ...]
     warnings: tuple[ReleaseWarning, ...]
     labels: Labels
@@ -451,17 +467,21 @@ class Release(Contract):
     story: tuple[StoryLine, ...] = page_only  # newest last
 
     @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
+
+    @property
     def headline(self) -> Gate:
         """Return the gate that the summary is about."""
         return self.gates[self.headline_gate]
 
     @property
     def computations(self) -> tuple[str, ...]:
-        """Return what is known of each gate's computation, with the suite where there are several."""
+        """Return whether logprobs agree for each gate, with the suite if there are several."""
         known = [(gate.suite, gate.computation_text) for gate in self.gates if gate.computation_text]
         return tuple(text if len(self.gates) == 1 else f"{suite}: {text}" for suite, text in known)
 
     @property
     def sides(self) -> tuple[GateSide, ...]:
-        """Return the sides of all gates, gate by gate, the baseline first; a run may stand there more than once."""
+        """Return the sides of all gates, gate by gate, the baseline first; runs may be repeated."""
         return tuple(side for gate in self.gates for side in (gate.baseline, gate.candidate))

@@ -7,13 +7,13 @@ from evalboard.contract.trace import Trace
 
 
 class ProductionAnswer(Contract):
-    """What came out under production's settings, of the first variant with an answer."""
+    """The answer under production's settings, of the first variant that has one."""
 
     text: str
     bucket: Id | None
-    sampling: Annotated[dict[str, Any], says(description="as the engine was sent it, limit and stops included")]
-    engine: Annotated[dict[str, Any], says(description="settings in effect, as read back from inside the engine")]
-    trace: Annotated[Trace | None, says(description="every token with its alternatives; null in a list")]
+    sampling: Annotated[dict[str, Any], says(description="as sent to the engine, including token limit and stops")]
+    engine: Annotated[dict[str, Any], says(description="settings in effect, read back from the engine")]
+    trace: Annotated[Trace | None, says(description="each token with its alternatives; null in a list")]
 
 
 class Production(Contract):
@@ -22,9 +22,9 @@ class Production(Contract):
     endpoint: str
     profile: str
     profile_version: Number
-    model: Annotated[str | None, says(description="as the request names it; the endpoint decodes it all the same")]
-    not_sent: Annotated[tuple[str, ...], says(description="fields of the request that no engine was given")]
-    from_profile: Annotated[tuple[str, ...], says(description="sampling that the request leaves to the profile")]
+    model: Annotated[str | None, says(description="the name in the request; the endpoint's own model decodes it")]
+    not_sent: Annotated[tuple[str, ...], says(description="request fields that were not sent to the engine")]
+    from_profile: Annotated[tuple[str, ...], says(description="sampling settings taken from the profile")]
     answer: ProductionAnswer | None
 
 
@@ -37,12 +37,12 @@ class Replay(Contract):
     case: str | None
     status: Annotated[str, says(enum=("queued", "running", "finished", "failed"))]
     variants: tuple[dict[str, Any], ...]
-    results: Annotated[tuple[dict[str, Any], ...], says(description="one for each variant that was tried")]
-    reading: Annotated[tuple[str, ...], says(description="sentences on what was found; none until it has ended")]
-    error: Annotated[str | None, says(description="why no variant gave an answer")]
+    results: Annotated[tuple[dict[str, Any], ...], says(description="one per variant")]
+    reading: Annotated[tuple[str, ...], says(description="the findings in sentences; empty until it has ended")]
+    error: Annotated[str | None, says(description="why no variant was answered")]
     production: Annotated[
         Production | None,
-        says(description="null: under the run's own settings. What is not null enters no score and no comparison"),
+        says(description="null: under the run's own settings; otherwise in no score and no comparison"),
     ]
     created_by: str | None
     created_at: Instant
@@ -55,7 +55,7 @@ class Replay(Contract):
 
     @property
     def title(self) -> str:
-        """Name what was decoded: a case of a run, or a request."""
+        """Return what was decoded: a case of a run, or a request."""
         if self.run is None:
             return "a request of production"
         return f"case {self.case}, run {self.run} repeat {self.repeat}"

@@ -11,22 +11,24 @@ ENDINGS = ("complete", "cut", "filtered", "refused", "empty", "unknown")  # core
 
 FlipChance = Annotated[
     float | None,
-    says(description="from the first repeat's margins; null where not decoded greedily, or no second token is listed"),
+    says(description="from the first repeat's margins; null if not greedy, or without alternatives"),
 ]
 
 
 class ResponseContent(Contract):
-    """What came back for a case in one repeat."""
+    """The response to a case in one repeat."""
 
     repeat: Number
     text: Annotated[str, says(description="the answer; words and tool calls together are JSON (docs/suites.md)")]
-    reasoning: Annotated[str | None, says(description="what the model thought before it; null where nothing is apart")]
-    n_reasoning_tokens: Annotated[Count | None, says(description="of the trace's first tokens, tags included")]
-    is_truncated: Annotated[bool | None, says(description="cut while it thought: no answer; null as `reasoning` is")]
-    finish_reason: str | None
-    ending: Annotated[
-        str | None, says(enum=ENDINGS, description="null where it is missing, and where nothing says how it ended")
+    reasoning: Annotated[str | None, says(description="the model's thinking; null if not stored separately")]
+    n_reasoning_tokens: Annotated[
+        Count | None, says(description="number of the trace's first tokens that are thinking, including tags")
     ]
+    is_truncated: Annotated[
+        bool | None, says(description="cut during thinking, so there is no answer; null like `reasoning`")
+    ]
+    finish_reason: str | None
+    ending: Annotated[str | None, says(enum=ENDINGS, description="how it ended; null if missing or unknown")]
     error: ResponseError | None
     reason: str | None
     trace_digest: Digest | None
@@ -37,11 +39,11 @@ class Response(ResponseContent):
 
     case: str
     case_index: Count
-    score: Annotated[Score | None, says(description="the suite's own scorer's")]
+    score: Annotated[Score | None, says(description="by the suite's own scorer")]
     flip_chance: FlipChance
-    is_vouched: Annotated[bool, says(description="by the engine's self-checks")]
-    marks: Annotated[tuple[Mark, ...], says(description="what a log says of it (docs/imports.md)")]
-    trace_reason: Annotated[str | None, says(description="why its tokens are shown and not measured (docs/imports.md)")]
+    is_vouched: Annotated[bool, says(description="whether the engine's self-checks vouch for it")]
+    marks: Annotated[tuple[Mark, ...], says(description="marks from the log (docs/imports.md)")]
+    trace_reason: Annotated[str | None, says(description="why its tokens are shown but not measured (docs/imports.md)")]
     provenance: dict[str, Any]
     recorded_at: Instant
     place: int = page_only  # in lists: by repeat, then by case
@@ -53,12 +55,14 @@ class CaseOfRun(Contract):
     case: str
     case_index: Count
     tags: tuple[str, ...]
-    score: Annotated[Score | None, says(description="their mean; null also where several buckets answered the case")]
-    scores: Annotated[tuple[Score | None, ...], says(description="by repeat; null where missing or not scored yet")]
-    reason: Annotated[str | None, says(description="of the first repeat with the lowest score, which `url` shows")]
+    score: Annotated[
+        Score | None, says(description="the mean of scores; null also if several buckets answered the case")
+    ]
+    scores: Annotated[tuple[Score | None, ...], says(description="by repeat; null if missing or not scored yet")]
+    reason: Annotated[str | None, says(description="the first repeat with the lowest score, which `url` shows")]
     errors: Annotated[tuple[str, ...], says(description="codes of its missing responses")]
     marks: Annotated[tuple[tuple[Mark, ...], ...], says(description="of each repeat's response (docs/imports.md)")]
-    n_texts: Annotated[int, says(minimum=0, description="different ones")]
+    n_texts: Annotated[int, says(minimum=0, description="distinct answers")]
     is_unstable: Annotated[bool, says(description="read from answers that are neither `cached` nor `fallback`")]
     flip_chance: FlipChance
     url: PageAddress

@@ -1,4 +1,4 @@
-"""Runs: the row of a list, and a run by itself with what served it and what its page shows."""
+"""Runs: the row of a list, and a whole run with its buckets and the content of its page."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
 Actor = Annotated[str, says(enum=("author", "operator"))]
-RanAt = Annotated[Instant, says(description="where it stands in time: when it was asked for, or when a log says")]
+RanAt = Annotated[Instant, says(description="when it was requested, or the time in the log")]
 
 
 class SuiteNamed(Contract):
@@ -40,7 +40,11 @@ class SuiteNamed(Contract):
 
 class RepeatOfRow(RepeatScored):
     n_left_out: Annotated[
-        int, says(minimum=0, description="responses that are no draws (docs/imports.md); with one it is in no range")
+        int,
+        says(
+            minimum=0,
+            description="responses that are no samples (docs/imports.md); one of them excludes the repeat from ranges",
+        ),
     ]
 
 
@@ -49,12 +53,12 @@ class PinsHeld(Contract):
 
 
 class Sampled(Contract):
-    """How a run's tokens were drawn."""
+    """How a run's tokens were sampled."""
 
     temperature: float
-    seed: Annotated[int | None, says(minimum=0, description="null where the seeds of the calls follow from none")]
+    seed: Annotated[int | None, says(minimum=0, description="null if the calls' seeds were not derived from one")]
     is_one_draw: Annotated[
-        bool, says(description="whether repeats of a case were sent one seed: the noise is then that of one repeat")
+        bool, says(description="whether all repeats of a case had one seed: their noise is then that of one repeat")
     ]
 
     @property
@@ -63,26 +67,24 @@ class Sampled(Contract):
 
 
 class RunHead(Contract):
-    """What a run has in a list too."""
+    """A run as it is listed."""
 
     id: Id
     suite: SuiteNamed
     endpoint: str
     profile: str
-    profile_version: Annotated[Number, says(description="the one that the run was started with")]
+    profile_version: Annotated[Number, says(description="the endpoint that the run was started with")]
     sampled: Annotated[
-        Sampled | None, says(description="null at temperature 0, and where a log does not say the temperature")
+        Sampled | None, says(description="null at temperature 0, or if the temperature is not in the log")
     ]
     model: str
-    priority: Annotated[str, says(enum=PRIORITIES, description="whose shards go first where several runs wait")] = (
-        optional
-    )
+    priority: Annotated[str, says(enum=PRIORITIES, description="order of waiting runs")] = optional
     status: RunStatus
     progress: Done
     repeats: tuple[RepeatOfRow, ...]
     range: Annotated[
         Range | None,
-        says(description="lowest and highest; null until finished, with responses missing or several buckets"),
+        says(description="lowest and highest score; null until finished, or with missing responses or several buckets"),
     ]
     bucket: Id | None
     n_buckets: Count
@@ -90,7 +92,7 @@ class RunHead(Contract):
     draws: Draws = page_only  # also where the temperature is 0, or a log does not say it
     batch_class: str = page_only  # of its bucket, "" where it has none
     fingerprint_digest: str = page_only
-    is_reported: bool = page_only  # who served it is what a log or a server of others says
+    is_reported: bool = page_only  # its stack is known from a log or an external server only
 
     @property
     def profile_name(self) -> str:
@@ -152,21 +154,19 @@ class SuiteOfRun(SuiteNamed):
 
 
 class Progress(Done):
-    """What was tried while the run is at work; once it has ended, the responses that came."""
+    """What was tried so far; once the run has ended, the responses received."""
 
     rate_per_second: float | None
     eta_seconds: float | None
 
 
 class Ahead(Contract):
-    """What the queue gives to workers before the next shard of a run, as it stands now."""
+    """What the queue gives to workers before the next shard of a run, at present."""
 
     n_shards: Count
     n_runs: Count
     n_responses: Count
-    seconds: Annotated[
-        float | None, says(description="at the rate of the pool's workers over their last shards; null if not measured")
-    ]
+    seconds: Annotated[float | None, says(description="at the recent rate of the pool's workers; null if not measured")]
 
 
 class ShardOfRun(Contract):
@@ -203,11 +203,14 @@ class Repeat(RepeatOfRow):
 
 
 class TargetedRepeat(Contract):
-    """A repeat of chosen cases alone, those most likely to flip; no score, range or noise of the run is made of it."""
+    """A repeat of only the chosen cases, those most likely to flip.
+
+    It enters no score, range or noise of the run.
+    """
 
     index: Number
     status: RunStatus
-    n_cases: Annotated[int, says(minimum=0, description="that it decodes")]
+    n_cases: Annotated[int, says(minimum=0, description="cases that it decodes")]
     n_done: Count
     n_missing: Count
     shards: tuple[ShardOfRun, ...] = page_only
@@ -287,7 +290,7 @@ class EventOfRun(Contract):
 
 
 class LogOfRun(Contract):
-    """The log that a run was read from, for pages: its files by name, and notes on what it does not say."""
+    """The log that a run was read from, for pages: its files by name, and notes on what it lacks."""
 
     id: Id
     tool: str
@@ -297,7 +300,7 @@ class LogOfRun(Contract):
 
     @property
     def has_texts(self) -> bool:
-        """Whether it has answers that a scorer can read: rollouts are token ids."""
+        """Return whether it has answers that a scorer can read; rollouts are token ids."""
         return self.tool != "rollouts"
 
 
@@ -306,16 +309,16 @@ class Run(RunHead):
 
     suite: SuiteOfRun
     progress: Progress
-    ahead: Annotated[Ahead | None, says(description="null unless it has shards in the queue and none at work")]
+    ahead: Annotated[Ahead | None, says(description="null unless it has waiting shards and none being decoded")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
     targeted: tuple[TargetedRepeat, ...]
-    pause: Annotated[Pause | None, says(description="while its endpoint is paused")]
-    is_shuffled: Annotated[bool, says(description="each repeat has its cases in an order of its own")]
-    is_restarted: Annotated[bool, says(description="each repeat has an engine process of its own")]
+    pause: Annotated[Pause | None, says(description="set while its endpoint is paused")]
+    is_shuffled: Annotated[bool, says(description="cases are shuffled in each repeat")]
+    is_restarted: Annotated[bool, says(description="each repeat has its own engine process")]
     buckets: tuple[Bucket, ...]
     noise: Noise
     settings: Annotated[
-        tuple[SettingFact, ...], says(description="what is known of each setting; of a running run, what was asked for")
+        tuple[SettingFact, ...], says(description="facts per setting; while running, the requested values")
     ]
     pins: Pins
     seats: tuple[SeatsOfProcess, ...]
@@ -323,9 +326,7 @@ class Run(RunHead):
     errors: Errors
     endings: Annotated[
         dict[str, int],
-        says(
-            description="answers by how they ended: `cut`, `filtered`, `refused`, `empty`, `unknown`; none is complete"
-        ),
+        says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),
     ]
     scores: tuple[ScoresUnderScorer, ...]
     twin: Twin | None
@@ -345,7 +346,7 @@ class Run(RunHead):
     asked_model: str = page_only  # by the name that its endpoint asks for
     manifest: dict[str, Any] = page_only  # of the newest engine process, host part included
     request_body: dict[str, Any] = page_only  # of the `POST /runs/` that asks for the same again
-    waiting: str = page_only  # why nobody works at it, "" where nothing needs saying
+    waiting: str = page_only  # why no worker has it, "" if there is nothing to explain
     is_cancel_wanted: bool = page_only
     source: LogOfRun | None = page_only
 

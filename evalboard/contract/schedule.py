@@ -11,7 +11,7 @@ class ScheduledRun(Contract):
     """The run that is started; a name that it lacks has the default of `POST /runs/`."""
 
     suite: str
-    suite_version: Annotated[Number | None, says(description="null: the newest of that time")]
+    suite_version: Annotated[Number | None, says(description="null: the newest at that time")]
     endpoint: str
     profile: str
     repeats: Number | None
@@ -30,7 +30,10 @@ class ScheduledProbe(Contract):
 
 
 class ScheduleStart(Contract):
-    """What came of one due time: a run, a probe, or a problem. `missed_since`: it stands for earlier due times too."""
+    """The result of one due time: a run, a probe, or a problem.
+
+    `missed_since`: it also replaces earlier due times.
+    """
 
     due_at: Instant
     missed_since: Instant | None
@@ -38,22 +41,22 @@ class ScheduleStart(Contract):
     run: Id | None
     probe: Id | None
     problem: str
-    status: Annotated[str | None, says(description="where the run or the probe is; null where there is none")]
-    state: Annotated[str | None, says(description="what the probe found; null of a run, and until it has")]
+    status: Annotated[str | None, says(description="address of the run or the probe; null if there is none")]
+    state: Annotated[str | None, says(description="the probe's state; null for a run, and until it has finished")]
 
 
 class Schedule(Contract):
-    """What is started at set times, as the person who made it. `run` or `probe` says what; the other one is null."""
+    """A run or a probe started at set times, on behalf of the person who made it. The other one is null."""
 
     id: Id
     slug: str
     cron: Annotated[str, says(description="minute, hour, day of the month, month, day of the week")]
-    time_zone: Annotated[str, says(description="a name of the IANA list, whose clock counts")]
+    time_zone: Annotated[str, says(description="IANA name of the time zone")]
     run: ScheduledRun | None
     probe: ScheduledProbe | None
     created_by: str
     created_at: Instant
-    next_at: Annotated[Instant | None, says(description="null while it pauses")]
+    next_at: Annotated[Instant | None, says(description="null while paused")]
     n_failures: Annotated[Count, says(description="starts in a row that were refused")]
     is_failing: Annotated[bool, says(description="three or more starts in a row were refused")]
     starts: Annotated[tuple[ScheduleStart, ...], says(description="the last ones, newest first")]

@@ -27,21 +27,23 @@ class Fingerprint(FingerprintRow):
 
 
 class FieldMoved(Contract):
-    field: Annotated[str, says(description="path in the manifest, as `versions.vllm`; a list is read by column")]
+    field: Annotated[
+        str, says(description="path in the manifest, such as `versions.vllm`; lists are compared by column")
+    ]
     a: Any
     b: Any
 
 
 class FingerprintDifference(Contract):
-    """What moved from `a` to `b`; null is unknown, and equal to nothing."""
+    """What changed from `a` to `b`. Null is unknown, and equal to nothing."""
 
     a: FingerprintRow
     b: FingerprintRow
     moved: Annotated[
-        tuple[FieldMoved, ...], says(description="what matters most first; also what one side alone knows")
+        tuple[FieldMoved, ...], says(description="most important first; including fields known on one side only")
     ]
     n_equal: Count
-    n_unknown: Annotated[int, says(minimum=0, description="fields that neither side knows; never in `n_equal`")]
+    n_unknown: Annotated[int, says(minimum=0, description="fields unknown on both sides; not in `n_equal`")]
     url: PageAddress
     fields: ManifestDifference = page_only  # also the values that are equal, and the names of the unknown
 
@@ -95,7 +97,7 @@ class SelfTest(Contract):
 
 
 class Certificate(Contract):
-    """What a determinism probe found of a worker's node, on one endpoint under one profile: docs/probes.md."""
+    """A determinism probe's result for a worker's node, endpoint and profile (docs/probes.md)."""
 
     probe: Id
     endpoint: str
@@ -104,20 +106,20 @@ class Certificate(Contract):
     fingerprint: Digest
     state: Annotated[
         str,
-        says(enum=("valid", "expired", "failed"), description="failed: bits or answers moved with what shared a step"),
+        says(enum=("valid", "expired", "failed"), description="failed: bits or answers depend on what shares a step"),
     ]
     expired_by: Annotated[
-        str | None, says(enum=("node", "model"), description="hardware, driver or versions are others; or the weights")
+        str | None, says(enum=("node", "model"), description="hardware, driver, versions or weights have changed")
     ]
-    seats: Annotated[Number, says(description="the largest batch that was measured")]
+    seats: Annotated[Number, says(description="the largest measured batch")]
     ruled_out: Annotated[
-        Share | None, says(description="a larger share of rounds with other bits is ruled out, 95 % sure")
+        Share | None, says(description="a larger share of rounds with other bits is ruled out at 95 %")
     ]
     at: Instant
 
 
 class Worker(Contract):
-    """A worker: when it was heard of, and what it does. `note` says what stands in its way."""
+    """A worker: its last heartbeat, and its work. `note`: what prevents it from working."""
 
     id: Id
     name: str
@@ -127,20 +129,14 @@ class Worker(Contract):
     hardware: dict[str, Any]
     versions: dict[str, Any]
     fingerprint: Digest | None
-    seats: Annotated[
-        Seats | None, says(description="sequences at a time, as the profile asked its engine process for and got")
-    ]
+    seats: Annotated[Seats | None, says(description="sequences at a time: requested by the profile, and granted")]
     shard: ShardHeld | None
     note: str
-    rests_until: Annotated[Instant | None, says(description="while it is degraded")]
+    rests_until: Annotated[Instant | None, says(description="set while degraded")]
     n_engine_failures: Annotated[int, says(minimum=0, description="in a row")]
-    n_fenced: Annotated[
-        int, says(minimum=0, description="writes that were refused, since another attempt has the shard")
-    ]
-    self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/self-test.md")]
-    certificates: Annotated[
-        tuple[Certificate, ...], says(description="of its node, the newest of each endpoint and profile")
-    ]
+    n_fenced: Annotated[int, says(minimum=0, description="refused writes, since another attempt has the shard")]
+    self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/node.md")]
+    certificates: Annotated[tuple[Certificate, ...], says(description="its node's newest per endpoint and profile")]
     seen_at: Instant
     started_at: Instant
     process: ProcessOfWorker | None = page_only
@@ -149,7 +145,7 @@ class Worker(Contract):
 
     @property
     def hardware_label(self) -> str:
-        """What it decodes on, in one line: "AMD EPYC · AVX512 · 2 cores"."""
+        """Return its hardware in one line: "AMD EPYC · AVX512 · 2 cores"."""
         gpus = [gpu["name"] for gpu in self.hardware.get("gpus", [])]
         n_cores = self.hardware.get("n_cores")
         cores = f"{n_cores} core{'' if n_cores == 1 else 's'}" if n_cores else None

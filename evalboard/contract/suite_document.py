@@ -17,7 +17,7 @@ from evalboard.contract.suite_limits import (
 Slug = Annotated[str, says(pattern="^[a-z0-9][a-z0-9_-]{0,79}$")]
 Title = Annotated[str, says(minLength=1, maxLength=MAX_TITLE_CHARS)]
 Texts = tuple[str, ...]
-ScorerIn = Annotated[dict[str, Any], says(description="`kind`, and what that kind takes: docs/suites.md")]
+ScorerIn = Annotated[dict[str, Any], says(description="`kind`, and its options (docs/suites.md)")]
 
 
 class MessageIn(Contract):
@@ -34,6 +34,9 @@ class CaseIn(Contract):
     id: Annotated[str, says(minLength=1, maxLength=MAX_ID_CHARS)]
     prompt: str = optional
     messages: Annotated[tuple[MessageIn, ...], says(minItems=1, maxItems=MAX_MESSAGES)] = optional
+    input: Annotated[
+        str | None, says(minLength=1, description="what of the prompt is the case's own; else the last user message")
+    ] = optional
     tools: Annotated[tuple[dict[str, Any], ...], says(maxItems=MAX_TOOLS)] | None = optional
     target: Any = optional
     scorer: ScorerIn | None = optional

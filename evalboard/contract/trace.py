@@ -30,7 +30,7 @@ class TokenAtPosition(TokenOfPair):
 
 
 class TraceToken(Contract):
-    """`token` is null where its bytes are only part of a character; `drawn` shows everything."""
+    """A token. `token` is null if its bytes are only part of a character; `drawn` can always be read."""
 
     token_id: int
     token: str | None

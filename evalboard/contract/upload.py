@@ -22,13 +22,15 @@ class Upload(Contract):
 
     id: Id
     suite: str
-    status: Annotated[str, says(enum=STATUSES, description="open: it takes parts; reading: it is whole")]
-    parts: Annotated[tuple[UploadPart, ...], says(description="those that came and are not read yet")]
-    progress: Annotated[Done, says(description="bytes read, of all that are known of")]
-    n_cases: Annotated[int, says(minimum=0, description="read so far")]
-    fields: Annotated[dict[str, str], says(description="what is wrong, by line; then nothing of it is stored")]
-    version: Annotated[Number | None, says(description="of the suite, once it is stored")]
-    is_new: Annotated[bool | None, says(description="false where the suite had a version of this content")]
+    status: Annotated[
+        str, says(enum=STATUSES, description="open: parts are accepted; reading: all parts were received")
+    ]
+    parts: Annotated[tuple[UploadPart, ...], says(description="parts that were received and not parsed yet")]
+    progress: Annotated[Done, says(description="bytes parsed, of all received")]
+    n_cases: Annotated[int, says(minimum=0, description="parsed so far")]
+    fields: Annotated[dict[str, str], says(description="problems by line; nothing is stored then")]
+    version: Annotated[Number | None, says(description="of the suite, once stored")]
+    is_new: Annotated[bool | None, says(description="false if the suite already had a version with this content")]
     created_by: str | None
     created_at: Instant
     url: PageAddress

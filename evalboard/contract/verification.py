@@ -14,39 +14,39 @@ class Band(Contract):
     """One set of scored answers, by the statistic."""
 
     mean: Annotated[
-        Estimate, says(description="of the statistic's square over each response, in nats², with its interval at 95 %")
+        Estimate, says(description="mean square of the statistic per response, in nats², with its 95 % interval")
     ]
     n_responses: Count
     n_tokens: Count
 
 
 class JudgedAnswers(Contract):
-    """What the positions of an endpoint's answers come to beside those of answers of known origin."""
+    """The figures of an endpoint's answers next to those of answers of known origin."""
 
     state: Annotated[str, says(enum=STATES)]
     statistic: Annotated[
-        str, says(enum=STATISTICS, description="`gap` where the endpoint gave every token's logprob, else `deficit`")
+        str, says(enum=STATISTICS, description="`gap` if the endpoint gave every token's logprob, else `deficit`")
     ]
-    limit: Annotated[float, says(minimum=0, description="nats that a position counts with at most")]
+    limit: Annotated[float, says(minimum=0, description="the largest value of a position that counts, in nats")]
     endpoint: Band | None
     control: Band
     numerics: Band
     numerics_place: int = page_only  # of the farthest among those that were given
     planted: Band | None
     change: Annotated[
-        float, says(minimum=0, description="the mean of the planted change, or of twice what numerics do, in nats²")
+        float, says(minimum=0, description="the mean of the planted change, or twice that of numerics, in nats²")
     ]
     boundary: Annotated[
-        float, says(minimum=0, description="halfway from numerics to it, as a ratio; twice numerics or more")
+        float, says(minimum=0, description="geometric mean of numerics and it; at least twice numerics")
     ]
     p_above_control: Share | None
     p_above_numerics: Share | None
     p_below_change: Share | None
     n_more_tokens: Annotated[
         int | None,
-        says(minimum=1, description="that the endpoint should still answer, of `too_few_tokens`; null: none would do"),
+        says(minimum=1, description="tokens still needed for `too_few_tokens`; null: no number would be enough"),
     ]
-    are_bands_short: Annotated[bool, says(description="of `too_few_tokens`: the known answers are too few as well")]
+    are_bands_short: Annotated[bool, says(description="for `too_few_tokens`: the known answers are too few as well")]
 
 
 class VerificationBand(Band):
@@ -57,22 +57,22 @@ class VerificationBand(Band):
 
 
 class Verification(JudgedAnswers):
-    """An endpoint's answers beside those of known origin, all scored on one reference (docs/forced.md)."""
+    """An endpoint's answers and those of known origin, all scored on one reference (docs/forced.md)."""
 
-    bucket: Annotated[Id, says(description="of the reference")]
+    bucket: Annotated[Id, says(description="the reference's")]
     endpoint: Annotated[
-        VerificationBand | None, says(description="what is judged; null where none of its tokens has the statistic")
+        VerificationBand | None, says(description="the judged answers; null if no token has the statistic")
     ]
     control: Annotated[VerificationBand, says(description="the reference's own answers")]
     numerics: Annotated[
-        VerificationBand, says(description="answers of the same weights in a second dtype; of several the farthest")
+        VerificationBand, says(description="answers of the same weights in another dtype; the most distant of several")
     ]
-    planted: Annotated[VerificationBand | None, says(description="answers of weights that were changed a little")]
+    planted: Annotated[VerificationBand | None, says(description="answers of slightly changed weights")]
     sentence: str
     warnings: tuple[Note, ...]
     url: Annotated[PageAddress, says(description="the page of the endpoint's forced scoring")]
 
 
 def read_finding(finding: ProbeFinding) -> Verification:
-    """Return what a probe of kind `verify` found, whose numbers are the rest of it."""
+    """Return the result of a probe of kind `verify`, whose numbers are the other fields."""
     return Verification.from_stored(finding.numbers, state=finding.state, sentence=finding.sentence)

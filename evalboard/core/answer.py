@@ -1,4 +1,4 @@
-"""The parts of an answer: text, refusal and tool calls, written as one text that can be taken apart again."""
+"""Split an answer into text, refusal and tool calls, and join them to one text and back."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _CONTENT, _REFUSAL, _CALLS = "content", "refusal", "tool_calls"
 
 @dataclass(frozen=True, slots=True)
 class AnswerParts:
-    """What an answer holds. `calls` are functions as the API gives them, mostly `{"name", "arguments"}`."""
+    """The parts of an answer. `calls` are functions as the API gives them: `{"name", "arguments"}`."""
 
     content: str = ""
     refusal: str = ""
@@ -20,7 +20,7 @@ class AnswerParts:
 
     @property
     def text(self) -> str:
-        """What the model says in words: its content, else its refusal."""
+        """Return the answer's content, or its refusal if it has no content."""
         return self.content or self.refusal
 
 

@@ -27,7 +27,7 @@ def digest_bytes(data: bytes) -> str:
 
 
 def short_digest(data: bytes) -> bytes:
-    """Return the first 16 bytes of SHA-256, the form kept per case in packed columns."""
+    """Return the first 16 bytes of SHA-256, as packed columns store it for each case."""
     return hashlib.sha256(data).digest()[:SHORT]
 
 

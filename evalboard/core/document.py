@@ -16,7 +16,7 @@ _UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 
 
 class Problems:
-    """What is wrong with a document, by the path of the field; keeps the first MAX_PROBLEMS."""
+    """The problems of a document by the path of the field. Stores the first MAX_PROBLEMS and counts all."""
 
     def __init__(self) -> None:
         self.fields: dict[str, str] = {}
@@ -32,7 +32,7 @@ class Problems:
         return len(self.fields) >= MAX_PROBLEMS
 
     def raise_if_any(self, what: str) -> None:
-        """Raise InvalidInput that names the first problem in its detail and all kept ones in `fields`."""
+        """Raise InvalidInput if there are problems: the first in its detail, all stored ones in `fields`."""
         if not self.fields:
             return
         path, text = next(iter(self.fields.items()))
@@ -43,9 +43,9 @@ class Problems:
 
 
 def read_strict_json(text: str) -> Any:
-    """Return the value of a JSON text. Raises ValueError for what strict JSON or our stores cannot hold.
+    """Parse JSON. Raises ValueError if it is not strict JSON, or not storable.
 
-    Refused beside bad syntax: NaN and infinities, numbers beyond float64, a key given twice.
+    Refused besides bad syntax: NaN and infinities, numbers beyond float64, a key given twice.
     """
     try:
         return json.loads(
@@ -56,12 +56,12 @@ def read_strict_json(text: str) -> Any:
 
 
 def storable(text: str) -> str:
-    """Return the text with a mark in place of each NUL and lone surrogate; engines and models may say anything."""
+    """Replace each NUL and lone surrogate in a text, which PostgreSQL cannot store."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 def storage_problems(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, problem) for every part of a JSON value that strict JSON or PostgreSQL cannot hold."""
+    """Yield (path, problem) for each part of a value that strict JSON or PostgreSQL cannot store."""
     pending: list[tuple[Any, str, int]] = [(value, path, 0)]
     while pending:
         item, place, depth = pending.pop()

@@ -23,7 +23,7 @@ class EvalboardError(Exception):
 
 
 class InvalidInput(EvalboardError):
-    """What was sent cannot be understood; `fields` says where."""
+    """The input is not valid; `fields` has the problems by path."""
 
     code = "invalid_input"
     title = "The input is not valid"

@@ -74,7 +74,7 @@ def check_cache_bytes(value: Any) -> str | None:
 
 
 def check_switches(value: Any) -> str | None:
-    """Check `chat_template_kwargs`: what a chat template is told beside the messages."""
+    """Return the problem of `chat_template_kwargs` (variables of a chat template), None if it is valid."""
     if not isinstance(value, dict) or not 1 <= len(value) <= MAX_SWITCHES:
         return f'Must be an object of 1 to {MAX_SWITCHES} switches, such as {{"enable_thinking": false}}, or left out.'
     for name, switch in value.items():

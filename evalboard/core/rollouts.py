@@ -1,8 +1,8 @@
-"""Read rollouts with the logprobs of who sampled them, as four trainers write them and in one plain form.
+"""Read rollouts with the sampler's logprobs, in four trainers' formats and a plain one.
 
-A line is one rollout, or a batch of them whose fields are lists of equal length. Who wrote it is seen from its fields.
-Padding is cut, tokens that the model did not sample (a tool's answer) are marked, and what stands before the first
-sampled token is the prompt. docs/forced-reference.md has the fields.
+A line is one rollout, or a batch of them whose fields are lists of equal length. Its fields show which trainer wrote
+it. Padding is cut, tokens that the model did not sample (a tool's answer) are marked, and everything before the first
+sampled token is the prompt. docs/forced.md has the fields.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,9 +40,10 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
-    """The fields of one writer. masks: over the tokens, 0 where the model did not sample; padding_masks: over the
-    prompt, or over it and the tokens. is_right_aligned: of `tokens` the last are the response's, as many as have
-    logprobs.
+    """The field names of one writer.
+
+    masks: over the tokens, 0 where the model did not sample. padding_masks: over the prompt, or over it and the tokens.
+    is_right_aligned: the response is the last part of `tokens`, as long as its logprobs.
     """
 
     tokens: str
@@ -127,7 +128,7 @@ _TEXTS = (
 
 
 def parse_rollouts(lines: Iterable[str], *, field: str) -> tuple[Rollout, ...]:
-    """Return the rollouts of a JSONL file, in its order. Raises InvalidInput at `field` for what is none, by line."""
+    """Return the rollouts of a JSONL file, in order. Raises InvalidInput at `field`, naming lines."""
     rollouts: list[Rollout] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -142,7 +143,7 @@ def parse_rollouts(lines: Iterable[str], *, field: str) -> tuple[Rollout, ...]:
 
 
 def parse_row(row: Mapping[str, Any]) -> list[Rollout]:
-    """Return the rollouts of one line: one, or those of a batch. Raises ValueError for what is none."""
+    """Return the rollouts of one line: one, or a batch. Raises ValueError if it has none."""
     shape = _find_shape(row)
     if shape is None:
         raise ValueError(_explain_texts(row) or "it has no tokens with logprobs under any known name")
@@ -150,16 +151,16 @@ def parse_row(row: Mapping[str, Any]) -> list[Rollout]:
 
 
 def is_like_rollout(row: Mapping[str, Any]) -> bool:
-    """Tell whether a line, or what the beginning of a long one holds, has token ids or logprobs as rollouts have.
+    """Tell whether a line, or the start of a long one, has token ids or logprobs like rollouts.
 
-    The texts that a trainer dumps are taken for rollouts too: `parse_row` says what they lack.
+    Text dumps of a trainer count too: `parse_row` reports what they lack.
     """
     names = {name for shape in _SHAPES for name in (shape.prompt, shape.tokens, shape.logprobs, shape.trainer)}
     return any(name in row and _is_numeric(row[name]) for name in names) or bool(_explain_texts(row))
 
 
 def write_row(rollout: Rollout) -> dict[str, Any]:
-    """Return a rollout in the plain form, of which `parse_row` makes the same one; what is unknown is null."""
+    """Return a rollout in the plain form, which `parse_row` reads back; unknown values are null."""
     row: dict[str, Any] = {"id": rollout.name} if rollout.name else {}
     if rollout.prompt_ids is not None:
         row["prompt_token_ids"] = rollout.prompt_ids.tolist()
@@ -177,7 +178,7 @@ def refuse_zeros(rollouts: Sequence[Rollout]) -> None:
 
 
 def join_trainer(rollouts: Sequence[Rollout], scored: Sequence[Rollout], *, field: str) -> tuple[Rollout, ...]:
-    """Return the rollouts with a trainer's logprobs out of a second file: by name where all have one, else by order.
+    """Add a trainer's logprobs from a second file: by name if all have one, else by order.
 
     Its lines have the same tokens; its logprobs are the trainer's under whichever name. Raises InvalidInput at `field`
     where a rollout lacks its line, or the tokens are not the same.
@@ -209,7 +210,7 @@ def _find_shape(row: Mapping[str, Any]) -> _Shape | None:
 
 
 def _explain_texts(row: Mapping[str, Any]) -> str:
-    """Return whose texts a line is and what it lacks; "" where it is none."""
+    """Return which trainer's text dump a line is and what it lacks; "" if it is none."""
     for name, fields in _TEXTS:
         if fields <= row.keys():
             return f"it is {name}, which has texts and no token ids or logprobs"
@@ -224,7 +225,7 @@ def _read_object(line: str) -> dict[str, Any]:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Whether it is a list of numbers, or a list whose first item is one, as far as its beginning tells."""
+    """Return whether a value is a list of numbers, or of such lists, judging by its first item."""
     if not isinstance(value, list) or not value:
         return False
     first = next((each for each in value if each is not None), None)
@@ -232,7 +233,7 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _unbatch(row: Mapping[str, Any], shape: _Shape) -> Iterator[Mapping[str, Any]]:
-    """Yield the row, or each of the rows where the tokens are a list of lists; what is no list of as many is common.
+    """Yield the row, or each row of a batch; values that are no list of the batch's length are shared.
 
     Of fewer prompts each has as many answers in a row, as a server gives that is asked for several.
     """
@@ -285,7 +286,7 @@ def _cut(
     sampler: Numbers | None,
     trainer: Numbers | None,
 ) -> Rollout:
-    """Return the rollout from its first to its last sampled token: before it is prompt, and after it padding.
+    """Return the rollout from its first to its last sampled token: prompt before it, padding after it.
 
     is_real: over the prompt and `ids`, False for padding, which may stand in either before a prompt begins.
     """

@@ -1,4 +1,4 @@
-"""What names a secret without being one: a variable of a worker's. Texts that look like keys are told from names.
+"""Check names of secret worker variables, and recognise texts that look like keys.
 
 No problem repeats what was written: people paste keys where their names belong.
 """
@@ -20,7 +20,7 @@ LONG_KEY = re.compile(r"(?=.*[0-9])(?=.*[a-z])[a-z0-9_\-+/=.]{40,}", re.IGNORECA
 
 
 def variable_problem(name: object) -> str | None:
-    """Return why this cannot name a worker's variable for a server of others to hear; None where it can."""
+    """Return why a worker's variable cannot be sent to an external server; None if it can."""
     if not isinstance(name, str) or not VARIABLE.fullmatch(name) or looks_like_key(name):
         return ONLY_ITS_NAME
     if RESERVED_VARIABLE.fullmatch(name):

@@ -33,7 +33,7 @@ def unescaped(cell: str) -> str:
 
 
 def write(form: str, names: Sequence[str], rows: Iterable[Row]) -> Iterator[bytes]:
-    """Yield the rows as text: "csv" with the named columns in that order, or "jsonl" with all that a row has.
+    """Yield the rows as "csv" with the named columns in order, or as "jsonl" with all fields of a row.
 
     In CSV, null is an empty cell, true and false are words, and a list or an object is its JSON. Raises ValueError
     for a number that is not finite.

@@ -16,9 +16,9 @@ from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import anthropic, backends, responses_api
 from evalboard.importers.completions import answers, content_text, count, read_usage
-from evalboard.importers.field_values import objects, text, whole
+from evalboard.importers.field_values import objects, shortened, text, whole
 from evalboard.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, listed
 
 # Of a request, what decides how it is decoded. Another name that means the same stands behind it.
 SAMPLING = {
@@ -51,6 +51,7 @@ SAMPLING = {
 _VENDOR = re.compile(
     r"\A(?:anthropic/(?=claude)|openai/(?=gpt-(?!oss)|chatgpt-|o[1-9])|(?:google|gemini|vertex_ai)/(?=gemini-))"
 )
+MAX_INPUT_CHARS = 2_000
 MAX_SCORERS = 100  # of one log; a score that is an object makes one of each of its keys
 COPIES = "{n} came again with the id of an earlier response: copies of one answer, kept once and counted as no repeat."
 
@@ -60,9 +61,10 @@ class LoggedCall:
     """One request with its answers, as a reader found it.
 
     `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
-    `index` is the tool's number of the case, `target` what its answer is compared with. `responses` carry no case and
-    repeat yet. `place` is the file and line, for messages. `is_completion` says that the prompt was sent as it is, to
-    `/v1/completions`.
+    `index` is the tool's number of the case, `target` what its answer is compared with, `input` as `LoggedCase` has
+    it. `responses` carry no case and repeat yet. `place` is the file and line, for messages. `is_completion` says that
+    the prompt was sent as it is, to `/v1/completions`. `suite` is what the log calls the cases, and `n_cases` how many
+    there were to be. `left_out` are settings that were not sent, because the server refuses them.
     """
 
     place: str
@@ -79,6 +81,10 @@ class LoggedCall:
     finished_at: datetime | None = None
     is_completion: bool = False
     target: Any = None
+    suite: str = ""
+    n_cases: int | None = None
+    left_out: tuple[str, ...] = ()
+    input: str = ""
 
     @property
     def is_answered(self) -> bool:
@@ -155,7 +161,9 @@ def read_call(
     )
 
 
-def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = None) -> LoggedCall | None:
+def unreadable(
+    place: str, problem: str, *, case_id: Any = "", request: Any = None, suite: str = ""
+) -> LoggedCall | None:
     """Return the call of a row that cannot be read, which is missing; None where nothing says of which case it is."""
     messages: tuple[Mapping[str, Any], ...] = ()
     with suppress(InvalidInput):
@@ -165,7 +173,9 @@ def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = No
         missing = LoggedResponse(case_id="", repeat=1, error=f"It cannot be read ({problem}).")
         model = text(request.get("model")) if isinstance(request, Mapping) else ""
         if case_id:
-            return LoggedCall(place=place, responses=(missing,), case_id=case_id, messages=messages, model=model)
+            return LoggedCall(
+                place=place, responses=(missing,), case_id=case_id, messages=messages, model=model, suite=suite
+            )
     return None
 
 
@@ -185,6 +195,25 @@ def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     if problem:
         raise InvalidInput(f"{problem[0]} {problem[1]}")
     return messages
+
+
+def read_input(given: Any, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what of a prompt a log names as the case's own, "" where that is the last user message, or nothing.
+
+    Of a mapping with one value it is the value, so that a template of one variable has the same input as none. What is
+    no text, or a long one, is told by its digest.
+    """
+    if isinstance(given, Mapping) and len(given) == 1:
+        [given] = given.values()
+    by_user = (message.get("content") for message in reversed(messages) if message.get("role") == "user")
+    if given in (None, "", [], {}) or given == next(by_user, None):
+        return ""
+    if isinstance(given, str) and len(given) <= MAX_INPUT_CHARS and not any(storage_problems(given, "input")):
+        return given
+    try:
+        return f"sha256 {digest_json(given)}"
+    except ValueError:  # it holds a number that is none
+        return ""
 
 
 def prompt_id(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -235,6 +264,17 @@ def title(names: Iterable[str]) -> str:
     return f"{stems[0][:150]}{more}"
 
 
+def suite_runs(calls: Sequence[LoggedCall], *, title: str, **facts: Any) -> list[LoggedRun]:
+    """Return one run for each suite that a log names, and each model; `title` of one without a name."""
+    suites: dict[str, list[LoggedCall]] = {}
+    for call in calls:
+        suites.setdefault(call.suite, []).append(call)
+    runs = []
+    for name, group in suites.items():
+        runs += logged_runs(group, title=shortened(name, 200) or title, slug=slug(name), **facts)
+    return runs
+
+
 def logged_runs(calls: Sequence[LoggedCall], **facts: Any) -> list[LoggedRun]:
     """Return one run for each model that was asked for, in the order of the log; `facts` as of `logged_run`.
 
@@ -274,6 +314,10 @@ def logged_run(
     responses = _responses(calls)
     sampling, differing = _agreed_sampling(calls)
     remarks += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
+    left_out = dict.fromkeys(name for call in calls for name in call.left_out)
+    remarks += (
+        [f"The server does not take these settings, which were not sent: {listed(list(left_out))}."] if left_out else []
+    )
     if any(call.is_completion for call in calls):
         remarks.append("Prompts of /v1/completions, sent without a chat template, are kept as one user message each.")
     urls = {call.base_url for call in calls if call.base_url}
@@ -283,7 +327,8 @@ def logged_run(
     is_failed = len(errors) == len(responses)
     has_numbers = all(call.repeat is not None for call in calls)
     is_partial = bool(errors) or (has_numbers and _n_absent(responses, cases) > 0)
-    is_partial = is_partial or len({response.case_id for response in responses}) < len(cases)
+    n_cases = max((call.n_cases or 0 for call in calls), default=0)
+    is_partial = is_partial or len({response.case_id for response in responses}) < max(len(cases), n_cases)
     status: Status = "failed" if is_failed else "incomplete" if is_partial else "finished"
     return LoggedRun(
         slug=slug or _cases_slug(cases),
@@ -304,6 +349,7 @@ def logged_run(
         finished_at=max(ends, default=None),
         notes=(*notes, *remarks),
         n_repeats=max(response.repeat for response in responses) if has_numbers and responses else None,
+        n_cases=n_cases or None,
     )
 
 
@@ -371,7 +417,12 @@ def _cases(calls: Sequence[LoggedCall]) -> tuple[LoggedCase, ...]:
             index = call.index if case is None else case.index
             target = call.target if case is None or case.target is None else case.target
             cases[call.case_id] = LoggedCase(
-                id=call.case_id, messages=call.messages, target=target, index=index, tools=call.tools
+                id=call.case_id,
+                messages=call.messages,
+                target=target,
+                index=index,
+                tools=call.tools,
+                input=call.input,
             )
         elif call.messages and (call.messages, call.tools) != (case.messages, case.tools):
             raise InvalidInput(f"{call.place}: the case id {call.case_id!r} names another prompt here than before")
@@ -418,7 +469,7 @@ def _agreed_sampling(calls: Sequence[LoggedCall]) -> tuple[dict[str, Any], list[
     for name in names:
         if all(sampling.get(name) == given[0].get(name) for sampling in given):
             agreed[name] = given[0][name]
-        else:
+        elif name != "seed":  # each answer has its own
             differing.append(name)
     return agreed, differing
 

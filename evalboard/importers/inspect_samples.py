@@ -62,7 +62,13 @@ def read_sample(sample: Mapping[str, Any], *, base_url: str, sampling: Mapping[s
         raise InvalidInput("a sample has no id")
     one = _opened(sample)
     messages, is_all_text = _prompt(one)
-    case = LoggedCase(id=case_id, messages=messages, target=_target(sample.get("target")), tools=_tools(one))
+    case = LoggedCase(
+        id=case_id,
+        messages=messages,
+        target=_target(sample.get("target")),
+        tools=_tools(one),
+        input=openai_calls.read_input(_input(one), messages),
+    )
     own = {**sampling, **read_sampling(one.answer.get("config"))}
     response = _response(one, case_id, base_url=base_url, seed=own.get("seed"))
     return ReadSample(case, response, own, tuple(_remarks(one, is_all_text=is_all_text)))
@@ -169,6 +175,19 @@ def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
         for message in messages
     )
     return openai_calls.prompt({"messages": [_message(message) for message in messages]}), is_all_text
+
+
+def _input(one: _Opened) -> Any:
+    """Return what the data set gives the case: a text, else role and text of each message that is no instruction."""
+    given = one.sample.get("input")
+    if not isinstance(given, list):
+        return one.attachments.put_back(given)
+    own = [
+        [message.get("role"), one.attachments.put_back(text_of(message.get("content")))]
+        for message in given
+        if isinstance(message, Mapping) and message.get("role") not in ("system", "developer")
+    ]
+    return own[0][1] if len(own) == 1 else own
 
 
 def _before_answer(messages: list[Any]) -> Iterator[Any]:

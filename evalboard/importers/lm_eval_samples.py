@@ -29,7 +29,8 @@ _OWN_FIELDS = frozenset(
 class Document:
     """One document: `answers` by repeat, None where one is missing; `scores` by metric, over all answers at once.
 
-    `own_id` is what the dataset calls it, "" where it has no name; `settings` are the request's own.
+    `own_id` is what the dataset calls it, "" where it has no name; `settings` are the request's own; `input` as
+    `LoggedCase` has it.
     """
 
     index: str
@@ -40,9 +41,10 @@ class Document:
     settings: Mapping[str, Any]
     is_ranking: bool
     scores: dict[str, LoggedScore] = field(default_factory=dict)
+    input: str = ""
 
     def case(self, case_id: str) -> LoggedCase:
-        return LoggedCase(id=case_id, messages=self.messages, target=self.target)
+        return LoggedCase(id=case_id, messages=self.messages, target=self.target, input=self.input)
 
     def scores_of(self, answer: str | None) -> Mapping[str, LoggedScore]:
         """Return the document's scores for its first answer and those equal to it; others were not scored."""
@@ -82,14 +84,16 @@ def _document(index: str, line: Mapping[str, Any]) -> Document:
         raise InvalidInput("arguments and resps must hold the requests and what came back")
     is_ranking = not isinstance(requests[0][1], Mapping)
     answers = _ranked(requests, resps, line) if is_ranking else _generated(resps)
+    messages = _messages(requests[0][0])
     return Document(
         index=index,
         own_id=_own_id(line.get("doc")),
-        messages=_messages(requests[0][0]),
+        messages=messages,
         target=_target(line.get("target")),
         answers=answers,
         settings={} if is_ranking else requests[0][1],
         is_ranking=is_ranking,
+        input=calls.read_input(line.get("doc"), messages),
     )
 
 

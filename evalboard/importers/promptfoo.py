@@ -168,6 +168,7 @@ def _call(place: str, result: Mapping[str, Any], config: Mapping[str, Any], eval
         repeat=_repeat(result, evaluation.options),
         index=whole(result.get("testIdx")),
         messages=messages,
+        input=calls.read_input(_variables(result), messages),
         sampling=calls.read_sampling({**config, **mapping(config.get("passthrough"), "passthrough")}),
         base_url=base_url,
     )
@@ -251,9 +252,12 @@ def _case_id(result: Mapping[str, Any]) -> str:
     own = calls.own_id(mapping(test.get("metadata"), "testCase.metadata"), _OWN_IDS)
     if own:
         return own
-    variables = result.get("vars") or test.get("vars")
     raw = mapping(result.get("prompt"), "prompt").get("raw")
-    return f"prompt-{digest_json([variables, raw])[:16]}"
+    return f"prompt-{digest_json([_variables(result), raw])[:16]}"
+
+
+def _variables(result: Mapping[str, Any]) -> Any:
+    return result.get("vars") or mapping(result.get("testCase"), "testCase").get("vars")
 
 
 def _repeat(result: Mapping[str, Any], options: Mapping[str, Any]) -> int | None:

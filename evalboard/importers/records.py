@@ -207,7 +207,8 @@ class LoggedResponse:
 class LoggedCase:
     """One case; `messages` is empty where the log does not hold the prompt, `target` None where it has none.
 
-    `index` is the tool's own number of it, None where it has none; other orders of a log say nothing.
+    `index` is the tool's own number of it, None where it has none; other orders of a log say nothing. `input` is what
+    of the prompt is the case's own, as `calls.read_input` gives it; "" where that is the last user message.
     """
 
     id: str
@@ -215,6 +216,7 @@ class LoggedCase:
     target: Any = None
     index: int | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
+    input: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Child:
-    """One process in a process group of its own, so that a Ctrl-C reaches it only through its parent, in order.
+    """One process in its own process group, so that a Ctrl-C reaches it only through its parent, in order.
 
     Should the parent die without a word, the kernel sends the child `end_signal`. That holds for the thread that
     starts it: start children from the main thread.
@@ -66,14 +66,14 @@ class Child:
         return self._process.pid
 
     def exit_status(self) -> int | None:
-        """Return None while it runs; negative: the signal that ended it. What an ended child left behind is killed."""
+        """Return None while it runs, negative for a signal. Kill what an ended child left running."""
         if self._process.returncode is None and os.waitid(os.P_PID, self.pid, PEEK) is not None:
-            # Before poll() below: until then nobody else can get the group's number.
+            # Before poll() below: until then no other group can get this number.
             self._signal_group(signal.SIGKILL)
         return self._process.poll()
 
     def output(self) -> str:
-        """Return what it has written on stdout so far; read it now and then, or a child that writes much waits."""
+        """Return what it has written on stdout so far. Call it regularly, or a full pipe blocks the child."""
         pipe = self._process.stdout
         if pipe is not None and not pipe.closed:
             os.set_blocking(pipe.fileno(), False)
@@ -84,9 +84,9 @@ class Child:
         return self._output.decode(errors="replace")
 
     def stop(self, tell: Callable[[str], None] = lambda words: None) -> None:
-        """Ask it to end, wait, and kill what is left of its group. Safe to call twice.
+        """Ask the child to end, wait, and kill what is left of its group. Safe to call twice.
 
-        tell: hears what is waited for, and for how long at most, where that takes more than a moment.
+        tell: called with what is waited for, and how long at most, if that takes more than a moment.
         """
         if self.exit_status() is not None:
             return
@@ -109,7 +109,7 @@ class Child:
             os.killpg(self.pid, number)
 
     def end_of_log(self, lines: int) -> str:
-        """Return the last lines of its log that say something, for a person who asks why it died."""
+        """Return the last non-empty lines of its log, to explain why it died."""
         if self.log is None or not self.log.exists():
             return ""
         with self.log.open("rb") as file:
@@ -124,7 +124,7 @@ def in_words(status: int) -> str:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float, *, every: float = 0.05) -> bool:
-    """Ask again and again; False if it did not hold within `seconds`."""
+    """Poll `holds` until it is true. Return False if it was not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -134,13 +134,13 @@ def wait_until(holds: Callable[[], bool], seconds: float, *, every: float = 0.05
 
 
 def die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
-    """Return what a child calls before its program starts; the signal comes when the thread that started it ends."""
+    """Return a pre-exec function: the child gets a signal when the thread that started it ends."""
     parent = os.getpid()
     return lambda: end_with(parent, end_signal)
 
 
 def end_with(parent: int, end_signal: signal.Signals) -> None:
-    """Have the kernel signal this process when the thread of `parent` that started it ends, or at once if it has."""
+    """Have the kernel signal this process when its starting thread in `parent` ends, or at once if it has."""
     if sys.platform == "linux":  # elsewhere a parent that is killed leaves its children to be ended by hand
         _libc.prctl(PR_SET_PDEATHSIG, int(end_signal))
     if os.getppid() != parent:  # it died before the line above

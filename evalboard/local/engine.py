@@ -18,7 +18,7 @@ LOOK = (
 
 
 def missing_reason(environment: Mapping[str, str]) -> str | None:
-    """Return why this machine starts no engine, or None where it starts one. Raises CannotStart for another ENGINE."""
+    """Return why this machine starts no engine, None if it does. Raises CannotStart for an unknown ENGINE."""
     choice = environment.get("ENGINE", "")
     if choice not in ("", "none"):
         raise CannotStart(f"ENGINE={choice} is unknown; leave it out, or give ENGINE=none for an installation without.")

@@ -35,7 +35,7 @@ FREE_BYTES = 1 << 30  # the sample model takes 0.3 GB, a fresh database 0.1 GB; 
 
 
 class DataFolder:
-    """Paths of the folder and what must hold before anything is started on it."""
+    """The paths of the data folder, and checks to run before anything is started on it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -94,7 +94,7 @@ class DataFolder:
         return self.path / "postgres"
 
     def hold(self, note: dict[str, Any]) -> None:
-        """Keep the folder for this process until it ends, however it ends; CannotStart names the one that has it."""
+        """Lock the folder until this process ends. Raises CannotStart, naming the process that has the lock."""
         descriptor = os.open(self.path / "running.json", os.O_RDWR | os.O_CREAT, 0o600)
         # Again for a moment: a command that looks whether anything runs here has the lock while it looks.
         if not wait_until(lambda: _take(descriptor), TAKE_SECONDS):
@@ -108,11 +108,11 @@ class DataFolder:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(note).encode(), 0)
         self._lock = descriptor  # closing it would let go of the folder
-        self._turn_logs()  # only now: nobody else writes them
+        self._turn_logs()  # only now: no other process writes them
 
     def release(self) -> None:
         if self._lock is not None:
-            os.ftruncate(self._lock, 0)  # nobody runs here any more; the command line reads this file
+            os.ftruncate(self._lock, 0)  # nothing runs here any more; the command line reads this file
             os.close(self._lock)
             self._lock = None
 
@@ -135,7 +135,7 @@ class DataFolder:
         return made
 
     def address(self) -> str | None:
-        """Return where the page of this folder is, while something runs on it."""
+        """Return the page's address while something runs on this folder, else None."""
         url, runs = read_running(self.path)
         return url if url and runs else None
 

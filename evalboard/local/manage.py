@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def running_folder(environment: Mapping[str, str]) -> tuple[DataFolder, str]:
-    """Return the data folder and the address of what runs on it. Raises CannotStart where nothing does."""
+    """Return the data folder and the address of what runs on it. Raises CannotStart if nothing does."""
     folder = DataFolder(Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"))
     address = folder.address()
     if address is None:
@@ -23,9 +23,9 @@ def running_folder(environment: Mapping[str, str]) -> tuple[DataFolder, str]:
 
 
 def manage(environment: Mapping[str, str], folder: DataFolder, *arguments: str, failed: str) -> str:
-    """Run a management command on a folder's database and return what it wrote.
+    """Run a management command on a folder's database and return its output.
 
-    Raises CannotStart, which begins with `failed`, with the command's last words.
+    Raises CannotStart, which begins with `failed`, with the last lines of the command.
     """
     server = postgres.Server(folder.postgres, log=folder.logs / "postgres.log")
     own = {

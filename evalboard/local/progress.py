@@ -1,4 +1,4 @@
-"""How the sample runs get on, in lines for a terminal. Asked over REST, as any client would."""
+"""Print the progress of the sample runs on a terminal, read over REST like any client."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ProgressReporter:
         return not self._waiting
 
     def look(self) -> None:
-        """Ask about every run that has not ended; a page that does not answer now is asked again later."""
+        """Read the state of every run that has not ended; skip a page that does not answer now."""
         for run_id in list(self._waiting):
             try:
                 answer = self._client.get(f"/runs/{run_id}/")

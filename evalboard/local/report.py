@@ -1,4 +1,4 @@
-"""What `evalboard up` tells the person at the terminal: each step with its seconds, and why it cannot go on."""
+"""Print the steps of `evalboard up` with their seconds, and why it cannot continue."""
 
 import json
 import time
@@ -9,7 +9,7 @@ from evalboard.core.errors import EvalboardError
 
 
 class CannotStart(EvalboardError):
-    """Something outside the product is in the way; the detail says what, and what to do about it."""
+    """Something outside the product prevents the start; the detail says what, and what to do."""
 
     code = "cannot_start"
     title = "Evalboard cannot start"
@@ -17,7 +17,7 @@ class CannotStart(EvalboardError):
 
 
 class Report:
-    """Lines for people, or one JSON object a line."""
+    """Output of `evalboard up`: lines of text, or one JSON object per line."""
 
     def __init__(self, write: Callable[[str], object], *, as_json: bool = False) -> None:
         self._write = write
@@ -38,5 +38,5 @@ class Report:
             self._write(f"{seconds:6.1f} s  {words}")
 
     def say(self, text: str, **facts: object) -> None:
-        """Write a sentence; as JSON its facts stand beside it."""
+        """Write a sentence; as JSON with its facts."""
         self._write(json.dumps({"text": text.strip(), **facts}) if self.as_json else text)

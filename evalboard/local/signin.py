@@ -8,6 +8,6 @@ PERSON = "local"  # as whom `evalboard up` signs its own person in
 
 
 def fresh_link(environment: Mapping[str, str]) -> str:
-    """Return the whole address; it signs in once, within a day. Raises CannotStart where nothing runs here."""
+    """Return a sign-in address that works once, within a day. Raises CannotStart if nothing runs here."""
     folder, address = running_folder(environment)
     return address + manage(environment, folder, "sign_in_link", PERSON, failed="No link could be made")

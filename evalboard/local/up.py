@@ -1,4 +1,4 @@
-"""`evalboard up`: database, web, engine and runner of one machine, started in order, watched, and ended together."""
+"""`evalboard up`: start database, web, engine and runner of one machine in order, watch and stop them."""
 
 import json
 import os
@@ -35,7 +35,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Ended(BaseException):
-    """The person, the terminal or the machine asked for the end. Not an error, so `except Exception` lets it pass."""
+    """The person, the terminal or the machine asked to end. No error, so `except Exception` ignores it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Options:
 
 @dataclass(eq=False)
 class ChildJob:
-    """A child that does one thing and ends; `words` name the step that it is, none where it reports itself."""
+    """A child with a single task. words: the name of the step; empty if the child reports itself."""
 
     child: Child
     words: str
@@ -174,7 +174,7 @@ class Up:
         }
 
     def _begin(self, words: str, *arguments: str) -> "ChildJob":
-        """Begin a management command. Its stdout may be a secret, such as a sign-in link: no log keeps it."""
+        """Start a management command without logging its stdout, which may be a secret such as a sign-in link."""
         log = self._folder.logs / f"{arguments[0]}.log"
         log.write_bytes(b"")
         command: list[str | Path] = [sys.executable, ROOT / "manage.py", *arguments]
@@ -187,7 +187,7 @@ class Up:
         return job
 
     def _start_web(self, samples: "ChildJob", static: "ChildJob") -> dict[str, Any]:
-        """Start the page and wait until it answers and the samples are loaded; return what loading them said."""
+        """Start the web server, wait until it answers and the samples are loaded; return the loader's output."""
         self._finish(static)  # the web server looks once which files there are
         began = time.monotonic()
         command = [sys.executable, "-m", "gunicorn", "evalboard.wsgi", "--bind", f"{HOST}:{self._options.port}"]
@@ -272,9 +272,9 @@ class Up:
             time.sleep(WATCH_SECONDS)
 
     def _watch(self) -> None:
-        """See that what must live lives: without database or page there is nothing to stay for.
+        """Raise if the database or the web server has ended.
 
-        Raises Ended for a signal too whose own exception was lost: Python ignores what is raised in some hooks.
+        Raises Ended for a signal whose own exception was lost, too: Python ignores what is raised in some hooks.
         """
         if self._is_asked_to_end:
             raise Ended

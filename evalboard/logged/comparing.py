@@ -1,6 +1,6 @@
 """Two runs of logs compared in memory: what the server answers of them, made by the same functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,9 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.compared.pairs import ListedCase, place_of, write_pair
-from evalboard.compared.report import Named, NamedSide, letters, shown_cases, write_blocks, write_comparison
-from evalboard.contract.compare import SIDES, ComparedCase, Comparison, ComparisonProgress, Flip
+from evalboard.compared.report import (
+    Named,
+    NamedSide,
+    letters,
+    shown_cases,
+    write_blocks,
+    write_change,
+    write_comparison,
+)
+from evalboard.contract.compare import SIDES, ChangedMessage, ComparedCase, Comparison, ComparisonProgress, Flip
 from evalboard.contract.run import SuiteNamed
+from evalboard.contract.treatments import AUTO, BY_ID, BY_INPUT, PROMPT_TREATMENT, Terms
 from evalboard.core.compare import (
     MAX_USUAL,
     PARTED_ALIKE,
@@ -23,26 +32,35 @@ from evalboard.core.compare import (
     Indexes,
     Measured,
     PairNoise,
+    PromptedCase,
+    PromptOfCase,
+    PromptPairs,
     Reads,
     ResponseFacts,
     Side,
     are_independent,
     choose_gravest,
+    choose_treatment,
+    compare_prompts,
     draws_of,
+    find_terms,
+    judge_prompts,
     lay,
     lay_columns,
     list_scores,
     measure_buckets,
     needs_usual,
+    pair_cases,
     served_beside,
     sum_listed_kl,
 )
+from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
-from evalboard.logged.runs import PROFILE
 from evalboard.logged.suites import unknown_prompt
+from evalboard.wording.comparability import explain_unpaired
 from evalboard.wording.numbers import counted
 
 WITHOUT_SCORE = ("cancelled", "failed")
@@ -95,28 +113,92 @@ def _mean(scores: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogSide(Side):
+    run: LogRun
+
+    def find_company(self) -> Sequence[Hashable]:
+        return [repeat.company for repeat in self.run.whole]
+
+
 @dataclass(frozen=True, eq=False)
 class LogComparison:
-    """Two runs of one store compared."""
+    """Two runs of one store compared.
+
+    treatment: what is judged; AUTO for what alone differs, "" for the model, or the prompt where no case is the same.
+    """
 
     store: LogStore
     baseline: LogRun
     candidate: LogRun
     at: datetime
+    treatment: str = ""
+    pair_by: str = BY_INPUT
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What is judged. Raises InvalidInput where no case can be paired."""
+        named = self.treatment if self.treatment != AUTO else ""
+        terms = find_terms(named, self.pair_by, are_prompts_other=not len(self._same[0]) and self._paired.are_other)
+        if self.treatment == AUTO and not terms.is_prompt and len(self._same[0]):
+            ours, theirs = (side.setup for side in self._lay_sides(self._same))
+            return terms._replace(treatment=choose_treatment(ours, theirs))
+        return terms
 
     @cached_property
     def cases(self) -> tuple[Indexes, Indexes]:
         """The indexes of the cases that both runs have, in the baseline's order. Raises InvalidInput."""
+        ours, theirs = (run.suite_version.cases for run in (self.baseline, self.candidate))
+        terms = self.terms
+        cases = (self._paired.baseline, self._paired.candidate) if terms.is_prompt else self._same
+        if len(cases[0]):
+            return cases
+        if self.treatment == PROMPT_TREATMENT or self.pair_by == BY_ID:
+            raise InvalidInput(f"No case of the two logs can be paired: {explain_unpaired(self._paired.counts)}")
+        advice = "--pair-by id" if self.treatment in ("", AUTO) else "--treatment prompt"
+        raise InvalidInput(f"No case of the two logs is the same: {_find_difference(ours, theirs, advice)}")
+
+    @cached_property
+    def _same(self) -> tuple[Indexes, Indexes]:
+        """The cases with the same content on both sides."""
         ours, theirs = self.baseline.suite_version, self.candidate.suite_version
         if ours is theirs:
             every = np.arange(len(ours.cases))
             return every, every
-        known = {case.digest: case.index for case in theirs.cases}
-        shared = [(case.index, known[case.digest]) for case in ours.cases if case.digest in known]
-        if not shared:
-            raise InvalidInput(f"No case of the two logs is the same: {_find_difference(ours.cases, theirs.cases)}")
-        rows = np.array(shared, np.int64)
+        has_inputs = any(case.input for case in (*ours.cases, *theirs.cases))
+        known = {_key(case, has_inputs): case.index for case in theirs.cases}
+        shared = [(case.index, known[key]) for case in ours.cases if (key := _key(case, has_inputs)) in known]
+        rows = np.array(shared, np.int64).reshape(-1, 2)
         return rows[:, 0], rows[:, 1]
+
+    @cached_property
+    def _paired(self) -> PromptPairs:
+        """The cases whose inputs, or ids, are the same on both sides."""
+        ours, theirs = (map(_prompted, run.suite_version.cases) for run in (self.baseline, self.candidate))
+        return pair_cases(list(ours), list(theirs), self.pair_by)
+
+    def _read_prompts(self, places: Sequence[int]) -> Iterator[tuple[str, PromptOfCase, PromptOfCase]]:
+        ours, theirs = (run.suite_version.cases for run in (self.baseline, self.candidate))
+        for at in places:
+            one, other = ours[self._paired.baseline[at]], theirs[self._paired.candidate[at]]
+            yield one.id, *(PromptOfCase(each.messages, each.tools, each.own_input) for each in (one, other))
+
+    def list_prompt_changes(self, case_index: int) -> tuple[ChangedMessage, ...]:
+        """Return what changed in the prompt of a pair, by the baseline's case index; () unless the prompt is judged."""
+        if not self.terms.is_prompt:
+            return ()
+        [(_, ours, theirs)] = self._read_prompts([int(np.searchsorted(self._paired.baseline, case_index))])
+        return tuple(map(write_change, compare_prompts(ours, theirs)))
+
+    def find_case(self, case_id: str) -> tuple[int | None, str]:
+        """Return the baseline's index of a pair by either side's id; else None, and the only side that has the case."""
+        sides = [{case.id: case.index for case in run.suite_version.cases} for run in (self.baseline, self.candidate)]
+        for indexes, cases in zip(sides, self.cases, strict=True):
+            at = np.flatnonzero(cases == indexes.get(case_id, -1))
+            if len(at):
+                return int(self.cases[0][at[0]]), ""
+        names = [name for name, indexes in zip(SIDES, sides, strict=True) if case_id in indexes]
+        return None, names[0] if len(names) == 1 else ""
 
     @cached_property
     def report(self) -> ComparisonReport:
@@ -127,9 +209,12 @@ class LogComparison:
 
     @cached_property
     def sides(self) -> tuple[Side, Side]:
-        return self._side(self.baseline, self.cases[0], self.candidate), self._side(
-            self.candidate, self.cases[1], self.baseline
-        )
+        return self._lay_sides(self.cases)
+
+    def _lay_sides(self, cases: tuple[Indexes, Indexes]) -> tuple[Side, Side]:
+        both = (self.baseline, self.candidate), (self.candidate, self.baseline)
+        ours, theirs = (self._side(run, own, other) for (run, other), own in zip(both, cases, strict=True))
+        return ours, theirs
 
     @cached_property
     def comparison(self) -> Comparison:
@@ -197,14 +282,14 @@ class LogComparison:
         return [None if pk is None else self.store.words.read(pk) for pk in ids]
 
     @property
-    def n_other_text(self) -> int:
-        """How many pairs of answers differ in their text."""
-        return int(np.count_nonzero(self._comparing.matched.has_other_text))
+    def case_parts(self) -> NDArray[np.uint8]:
+        """The place in CASE_PARTS of each case, NO_PART where it has no pair of answers."""
+        return self._comparing.matched.case_parts
 
     @property
     def has_tokens(self) -> bool:
-        """Whether answers of both sides have tokens."""
-        return all(
+        """Whether answers of both sides have tokens, which are compared."""
+        return not self.terms.is_prompt and all(
             any(facts is not None and facts.place is not None for repeat in run.whole for facts in repeat.answers)
             for run in (self.baseline, self.candidate)
         )
@@ -215,6 +300,8 @@ class LogComparison:
 
         It is over the positions of all pairs until they part; None where no position can be compared.
         """
+        if self.terms.is_prompt:
+            return None
         pairing, total, n = self._comparing.matched.pairing, 0.0, 0
         known: dict[tuple[bytes, bytes], tuple[float, int]] = {}
         columns = (pairing.cases, pairing.baseline_repeats, pairing.candidate_repeats)
@@ -238,7 +325,9 @@ class LogComparison:
 
     @cached_property
     def _comparing(self) -> Comparing:
-        return Comparing(*self.sides, Reads(TRACES, self.store.words, self._measure_noise))
+        prompts = judge_prompts(self._paired, self._read_prompts) if self.terms.is_prompt else None
+        reads = Reads(TRACES, self.store.words, self._measure_noise)
+        return Comparing(*self.sides, reads, self.terms.treatment, prompts)
 
     def _side(self, run: LogRun, cases: Indexes, other: LogRun) -> Side:
         repeats, version = run.whole, run.suite_version
@@ -247,7 +336,7 @@ class LogComparison:
         columns = [repeat.columns.take(cases) for repeat in repeats]
         ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
-        lacks_prompts = any(list(case.messages) == unknown_prompt() for case in version.cases)
+        lacks_prompts = run.is_log and any(list(case.messages) == unknown_prompt() for case in version.cases)
         fields = lay_columns(
             columns,
             run,
@@ -259,7 +348,7 @@ class LogComparison:
             served=served_beside(run, other, buckets.values(), NAMES),
             names=NAMES,
             unknown_prompts=run.source_id if lacks_prompts else "",
-            is_logged=True,
+            is_logged=run.is_log,
         )
         places = {case: at for at, case in enumerate(cases.tolist())}
         strays = [(places[case], at) for case, at in run.strays if case in places]
@@ -267,8 +356,9 @@ class LogComparison:
         is_rescored = run is self.candidate and scorer != version.scorer.digest
         shares = fields["shares"]
         rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
-        return Side(
+        return LogSide(
             **fields,
+            run=run,
             case_indexes=cases,
             scores=_scores(repeats, version.scorer.digest, cases),
             alike=_scores(repeats, scorer, cases) if is_rescored else None,
@@ -301,9 +391,9 @@ class LogComparison:
             run=str(run.pk),
             suite=SuiteNamed(slug=version.suite.slug, version=version.number),
             endpoint=run.endpoint,
-            profile=PROFILE,
+            profile=run.profile.slug,
             profile_version=run.profile.version,
-            model=run.logged.model,
+            model=run.model_name,
             scorer_digest=version.scorer.digest,
             points={repeat.index: repeat.points(version.scorer.digest) for repeat in run.whole},
             left_out={repeat.index: repeat.columns.n_left_out for repeat in run.whole},
@@ -315,8 +405,21 @@ class LogComparison:
         )
 
 
-def _find_difference(ours: Sequence[CaseDocument], theirs: Sequence[CaseDocument]) -> str:
-    """Return why no case is on both sides: other ids, or what else differs under an id that both have."""
+def _key(case: CaseDocument, has_inputs: bool) -> str:
+    """Return what is equal where two cases are; what a log calls their input does not count."""
+    return digest_json([case.id, case.messages, case.tools, case.target]) if has_inputs else case.digest
+
+
+def _prompted(case: CaseDocument) -> PromptedCase:
+    prompt = canonical_json([case.messages, case.tools])
+    return PromptedCase(case.index, case.id, case.own_input, canonical_json(case.target), prompt)
+
+
+def _find_difference(ours: Sequence[CaseDocument], theirs: Sequence[CaseDocument], advice: str) -> str:
+    """Return why no case is on both sides: other ids, or what else differs under an id that both have.
+
+    advice: the option by which prompts are judged.
+    """
     known = {case.id: case for case in theirs}
     both = [(case, known[case.id]) for case in ours if case.id in known]
     if not both:
@@ -328,6 +431,7 @@ def _find_difference(ours: Sequence[CaseDocument], theirs: Sequence[CaseDocument
         parts = {"prompt": (case.messages, other.messages), "target": (case.target, other.target)}
         unequal = [name for name, (one, two) in parts.items() if one != two] or ["tools or settings"]
         what = f"of {case.id!r} each has another {' and another '.join(unequal)}"
+        what += f". To judge the prompt: {advice}" if unequal == ["prompt"] else ""
     return f"{counted(len(both), 'id')} {'is' if len(both) == 1 else 'are'} on both sides, but {what}."
 
 
@@ -351,5 +455,5 @@ def _measure(run: LogRun, buckets: Iterable[LogBucket]) -> Mapping[int | None, M
         buckets,
         find_places=find_places,
         reader=TRACES,
-        is_reported=True,
+        is_reported=run.is_reported,
     )

@@ -234,7 +234,8 @@ def stops_of(sampling: Mapping[str, Any]) -> list[str]:
 def _case(case: LoggedCase) -> dict[str, Any]:
     messages = list(map(_message, case.messages)) or unknown_prompt()
     row: dict[str, Any] = {"id": case.id, "messages": messages, "target": case.target}
-    return row | ({"tools": list(case.tools)} if case.tools else {})
+    own_input = {"input": case.input} if case.input and case.messages else {}
+    return row | own_input | ({"tools": list(case.tools)} if case.tools else {})
 
 
 def _message(given: Mapping[str, Any]) -> Message:

@@ -1,5 +1,5 @@
-"""Every sentence that a person reads, made from a code and its facts, and the formats of numbers in them.
+"""Make every sentence shown to people from codes and facts, and format the numbers in it.
 
-What is decided stands in the core as codes and facts, and nothing takes a sentence apart again. Pages, REST, the
-command line and messages read the same words here.
+The core decides codes and facts; nothing parses a sentence again. Pages, REST, the command line and messages all use
+these texts.
 """

@@ -1,4 +1,4 @@
-"""The sentences of an audit: whether identical input gave identical output on every worker (docs/probes.md)."""
+"""Sentences of an audit: whether equal input gave equal output on every worker (docs/probes.md)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Numbers = Mapping[str, Any]
 
 
 def describe_identical(numbers: Numbers) -> str:
-    """Say that all is the same, held against what, and what that rules out."""
+    """Say that all answers are equal, how many comparisons that was, and the rate it rules out."""
     share = percent(numbers["certificate"], 1)
     n = numbers["n_held_earlier"]
     before = f", {n:,} of them as the audit before had them" if n else ""
@@ -35,12 +35,12 @@ def describe_stacks_differ(numbers: Numbers) -> str:
 
 
 def describe_nothing_held(numbers: Numbers) -> str:
-    """Say that there was nothing to hold the answers against."""
+    """Say that there are no earlier answers to compare with yet."""
     return f"Nothing to hold against yet: {_answers(numbers)} are kept, and the next audit is held against them."
 
 
 def describe_incident(row: Mapping[str, Any]) -> str:
-    """Say who answered which case otherwise than whom, from where on, and when: one incident as a sentence."""
+    """Describe an incident: which workers answered which case differently, from where on, and when."""
     against = row["against"]
     before = " in the audit before" if against["is_earlier"] else ""
     otherwise = f"otherwise than {name_worker(against)}{before}{_at(against)}"
@@ -55,7 +55,7 @@ def describe_place(row: Mapping[str, Any]) -> str:
 
 
 def name_worker(row: Mapping[str, Any]) -> str:
-    """Return the worker with its host, as far as they are known."""
+    """Return the worker's name with its host, as far as known."""
     name, host = row.get("name"), row.get("host")
     return f"{name} on {host}" if name else f"worker {row['worker']}"
 

@@ -1,4 +1,4 @@
-"""What is put in words of a bisect: its fields and their values, its steps, what is said of each, its one sentence."""
+"""Sentences of a bisect: its fields and values, its steps, the finding of each, and the conclusion."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ MARK_WORDS: Mapping[str, str] = {
 
 
 def describe_field(name: str) -> str:
-    """Return what a field is called: "dtype", "prefix cache", "top_k", "vllm version"."""
+    """Return a field's label: "dtype", "prefix cache", "top_k", "vllm version"."""
     if name in LABELS:
         return LABELS[name]
     section, _, leaf = name.partition(".")
@@ -71,7 +71,7 @@ def describe_field(name: str) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """Write a field's value shortly: "on", "bfloat16", "alone", "24 tokens"."""
+    """Write a field's value briefly: "on", "bfloat16", "24 tokens"."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if value is None or value in ("", [], {}):
@@ -94,7 +94,7 @@ def _short(text: str) -> str:
 
 
 def describe_reach(code: str, facts: Mapping[str, Any]) -> str:
-    """Return why a field cannot be reached, "" where no code says it."""
+    """Return why a field cannot be set here, "" without a code."""
     return REASONS[code].format(**{name: describe_value(value) for name, value in facts.items()}) if code else ""
 
 
@@ -104,7 +104,7 @@ def describe_step(
     values: Mapping[str, tuple[str, str]],
     nth: tuple[int, int] = (1, 1),
 ) -> str:
-    """Name a step by what it turns, or undoes, whichever is less: "+ dtype bfloat16", "− dtype, back to float32".
+    """Name a step by the shorter of what it turns and undoes: "− dtype, back to float32".
 
     values: field → its value on either side, for people. nth: which decoding of the step this is, of how many.
     """
@@ -124,7 +124,7 @@ def _name_step(turned: Sequence[str], every: Sequence[str], values: Mapping[str,
 
 
 def describe_state(state: str, *, others: Sequence[str] = (), n_of: tuple[int, int] = (0, 0), reason: str = "") -> str:
-    """Return the note under a finding. others: the fields that it is blamed with; n_of: cases that it explains."""
+    """Return the note under a finding. others: the fields blamed with it; n_of: cases explained, of all."""
     match state:
         case FieldState.CAUSE:
             return "tried both ways"
@@ -141,7 +141,7 @@ def describe_state(state: str, *, others: Sequence[str] = (), n_of: tuple[int, i
 
 
 def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: str = "") -> str:
-    """Return what a bisect found, in a few sentences, what is blamed first. n_missing: steps left out."""
+    """Return a bisect's conclusion in a few sentences, the cause first. n_missing: steps left out."""
     if status == "planned":
         return "Nothing has been decoded yet: this is the plan."
     begin = describe_end(status, n_missing, problem)
@@ -162,7 +162,7 @@ def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: s
 
 
 def _describe_lost(bisect: "Bisect") -> str:
-    """Say that nothing came again, and of which side that is true."""
+    """Say that no difference was reproduced, and on which side."""
     n_turned = max(len(step.turned) for step in bisect.steps)
     ours, theirs = (
         {shown for step in bisect.steps if len(step.turned) == n for shown in step.shown} for n in (0, n_turned)
@@ -223,7 +223,7 @@ def _describe_chance(bisect: "Bisect") -> list[str]:
 
 
 def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:
-    """Say how much of the score's change the one cause explains, and the scorer beside it."""
+    """Say how much of the score's change the single cause explains, and what the scorer explains."""
     moved = [case for case in bisect.cases if case.score_baseline != case.score_candidate]
     if bisect.points and moved and not any(case.is_reproduced for case in moved):
         return ["The cases that moved the score did not reproduce; their cause is unknown."]

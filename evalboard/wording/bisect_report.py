@@ -103,7 +103,7 @@ def describe_marks() -> str:
 
 
 def describe_beside(bisect: "Bisect") -> str:
-    """Say of the cases that did not differ whether they moved in any step; "" where there are none."""
+    """Say whether the control cases, which did not differ, changed in any step; "" without any."""
     known = [step.n_beside_moved for step in bisect.steps if step.n_beside_moved is not None]
     if not bisect.n_beside or not known:
         return ""
@@ -174,7 +174,7 @@ def _came_again(case: "BisectCase") -> str:
 
 
 def _there(case: "BisectCase") -> Sequence[str]:
-    """Return what either answer has where the two part; an older plan does not say it."""
+    """Return each answer's token where the two diverge; a dash each if an older plan lacks it."""
     tokens = case.token_baseline, case.token_candidate
     if tokens == (None, None):
         return NOTHING, NOTHING

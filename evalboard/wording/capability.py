@@ -1,4 +1,4 @@
-"""What a capability check says of one parameter: the state in a word, what was asked, and what was seen."""
+"""Sentences of a capability check for each parameter: its state, what was tried and what was seen."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,7 +34,7 @@ STATE_WORDS = {
     "not_asked": "not asked",
     "unclear": "could not tell",
 }
-# In the order of the sentence. What comes beside an answer is not ignored but not given.
+# In the order of the sentence. An addition to an answer is "not given" instead of ignored.
 NOT_HONOURED = {
     "ignored": "Silently ignored",
     "not_given": "Not given",
@@ -46,7 +46,7 @@ GIVEN_BESIDE = frozenset({"system_fingerprint", "token_ids", "usage"})
 
 
 def describe_state_of_parameter(row: Facts) -> str:
-    """Return the state in a word; what comes beside an answer is given, not honoured."""
+    """Return a parameter's state in a word; additions to an answer are "given"."""
     beside = {"honoured": "given", "ignored": "not given", "unclear": "given at times"}
     return (
         beside.get(row["state"], "")
@@ -56,7 +56,7 @@ def describe_state_of_parameter(row: Facts) -> str:
 
 
 def describe_parameter(row: Facts) -> str:
-    """Say what was seen of one parameter, as a sentence."""
+    """Describe in a sentence what was seen of one parameter."""
     state, detail = row["state"], row["detail"]
     if state == "not_asked":
         return "The endpoint is set up so that it is not sent."
@@ -197,5 +197,5 @@ SEEN: dict[str, Callable[[str, Facts], str]] = {
 
 
 def describe_row(row: Facts) -> str:
-    """Return the state and what was seen, for a line of text."""
+    """Return a parameter's state and what was seen, as one line."""
     return f"{describe_state_of_parameter(row)}. {describe_parameter(row)}"

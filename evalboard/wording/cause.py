@@ -1,4 +1,4 @@
-"""Why two answers parted: a sentence for each cause, with its numbers, and for the noise beside it."""
+"""Sentences for why two answers diverged, one for each cause, and for the noise that applies."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 
 REASONS = {
+    "same_prompt": "The prompt of this case did not change, and texts alone are compared where the prompt is judged.",
     "no_logprobs": "There are no logprobs to judge by: compare the fingerprints.",
     "text": "The texts differ though every token is the same.",
     "prompts": (
@@ -35,6 +36,7 @@ REASONS = {
     "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
 }
 CHANGES = {
+    "model_changed": "models",
     "prompt_mismatch": "prompts",
     "sampling_changed": "sampling settings",
     "backend_changed": "backends",
@@ -46,9 +48,9 @@ LIMITS = {"max_tokens": "token limits", "stop": "stop texts", "finish_reason": "
 
 
 def explain_cause(cause: Cause, *, replay: str = "") -> str:
-    """Say a cause in one sentence or two; what else differs, and whether the sides part inside the thinking.
+    """Explain a cause in a sentence or two, with other differences and whether it is inside the thinking.
 
-    replay: the command that decodes the case again, "" where nothing can.
+    replay: the command that decodes the case again, "" if there is none.
     """
     advice = f" To see whether it happens again: {replay}" if replay and cause.code == "leak" else ""
     return f"{_WORDS[cause.code](cause)}{_confounded(cause.evidence)}{_in_reasoning(cause.evidence)}{advice}"
@@ -69,7 +71,7 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
 
 
 def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> str:
-    """Say what each stack gives at the flip under the very same prefix, by forced scoring; "" where none was scored.
+    """Say what each stack gives at the flip for the same prefix, by forced scoring; "" without scores.
 
     near: the most that noise explains there, in nats; None where the noise is not known.
     """
@@ -98,13 +100,13 @@ def _sought(side: str, n_beside: int | None) -> str:
 
 
 def name_changes(facts: Facts) -> str:
-    """Name what a confounded pair's sides differ in beside its cause, "prompt and token limits"; else ""."""
+    """List what else differs between a confounded pair's sides, "prompt and token limits"; "" if nothing."""
     names = [name for code in facts.get("also_moved", ()) for name in _names(code, facts)]
     return listed(names) if names else ""
 
 
 def explain_noise(noise: Facts) -> str:
-    """Say how far logits move with nothing changed.
+    """Say how far logits move if nothing changes.
 
     noise: `sd`, `near` and `capped_from` in nats, `is_assumed`, `dtype`.
     """
@@ -120,7 +122,7 @@ def explain_noise(noise: Facts) -> str:
 
 
 def count_larger_shifts(n_cases: int, n_read: int, n_established: int) -> str:
-    """Say in how many cases logits moved further than noise; "" where nothing could be compared with noise."""
+    """Say in how many cases logits moved more than noise; "" if none could be compared."""
     if not n_read:
         return ""
     counts = f"Of {counted(n_read, 'case')} that can be held against noise, {n_cases:,} moved further than it explains."
@@ -159,6 +161,12 @@ def _model_changed(cause: Cause) -> str:
 def _model_name_changed(cause: Cause) -> str:
     names = _sides(cause.evidence, "model_name", "{} against {}")
     return f"The model goes by another name: {names}. Whether its weights differ is not known.{_beside(cause)}"
+
+
+def _prompt_changed(cause: Cause) -> str:
+    if "n_prompt_tokens_baseline" not in cause.evidence:
+        return "The prompt changed."
+    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} tokens against {}')}."
 
 
 def _prompt_mismatch(cause: Cause) -> str:
@@ -289,7 +297,7 @@ def _confounded(facts: Facts) -> str:
 
 
 def _names(code: str, facts: Facts) -> list[str]:
-    """Name what differs where a cause of that code stands beside another one: the limits by their own names."""
+    """Name what differs for a cause that is listed next to another: limits by their own names."""
     if code == "length":
         return [text for name, text in LIMITS.items() if f"{name}_baseline" in facts]
     return [CHANGES[code]]
@@ -344,7 +352,7 @@ def _shift(facts: Facts) -> str:
 
 
 def _spike(facts: Facts) -> str:
-    """Say where one position moved far more than the others, which their mean hides; "" where none did."""
+    """Say where one position moved far more than the mean shows; "" if none did."""
     largest = facts.get("shift_max")  # None in what an earlier Evalboard stored
     if largest is None or largest <= max(facts["near"], SPIKE_OVER_MEAN * facts["shift_rms"]):
         return ""
@@ -377,6 +385,7 @@ _WORDS = {
     "error": _error,
     "identical": _identical,
     "scorer": _scorer,
+    "prompt_changed": _prompt_changed,
     "model_changed": _model_changed,
     "prompt_mismatch": _prompt_mismatch,
     "sampling_changed": _sampling_changed,

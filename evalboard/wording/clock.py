@@ -4,7 +4,7 @@ from evalboard.wording.numbers import fixed
 
 
 def describe_clock(ahead: tuple[float, float]) -> str:
-    """Say by how much the server's clock is ahead or behind, as far as its answers tell."""
+    """Say how far the server's clock is ahead or behind, as its answers show."""
     low, high = ahead
     if low > high:
         return f"The server's clocks are several, or one that was set: from {_seconds(high)} to {_seconds(low)}."

@@ -1,12 +1,14 @@
-"""Why two sides may not be compared as one change: a sentence for each code of `core.compare.BLOCK_ORDER`.
+"""Sentences for why two sides cannot be compared, one for each code of `core.compare.BLOCK_ORDER`.
 
-The docstring of a block that only warns is what the table in docs/releases.md says of it.
+The docstring of a block that only warns is its text in the table of docs/releases.md.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from evalboard.contract.manifest import MovedField
+from evalboard.contract.treatments import BY_ID
+from evalboard.core.profile import OBSERVED
 from evalboard.wording.manifest import render_moved, render_sides
 from evalboard.wording.numbers import counted, listed, nats_rounded, percent
 from evalboard.wording.probe_states import STATES
@@ -22,8 +24,36 @@ MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
 
 
 def explain_block(code: str, facts: Facts) -> str:
-    """Say what moved, with both values, and what to do about it. facts: those of `core.compare.Block`."""
+    """Say what differs, with both values, and what to do. facts: those of `core.compare.Block`."""
     return BLOCKS[code](facts)
+
+
+def explain_unpaired(prompts: Facts) -> str:
+    """Say why no case of two sides is paired. prompts: the counts of `core.compare.PromptPairs`."""
+    n = prompts["n_alone_baseline"]
+    if prompts["n_other_target"]:
+        what = "id" if prompts["pair_by"] == BY_ID else "input"
+        return f"{counted(prompts['n_other_target'], 'case')} of {n:,} have the same {what} and another target."
+    if prompts["n_repeated"]:
+        return f"{counted(prompts['n_repeated'], 'case')} of {n:,} share an input with others, and their ids differ."
+    if prompts["pair_by"] == BY_ID:
+        return "no id is on both sides."
+    return "no input is on both sides. Where equal ids are equal questions, pair them by id: --pair-by id."
+
+
+def write_prompts(prompts: Facts) -> str:
+    """Say in how many cases the prompt changed alike. prompts: as a comparison's summary has them."""
+    n_changed, n_read, n = prompts["n_changed"], prompts["n_read"], prompts["n_changes"]
+    if not n_changed:
+        return f"The prompt is the same in {_all_cases(prompts['n_pairs'])}."
+    if n == 1:
+        whole = n_read == n_changed == prompts["n_pairs"]
+        where = _all_cases(n_read) if whole else f"the {counted(n_changed, 'case')} where it changed"
+        if n_read < n_changed:
+            where = f"all {n_read:,} cases that were read, of {n_changed:,} that changed"
+        return f"The prompt changed in the same way in {where}."
+    most = prompts["changes"][0]["n_cases"]
+    return f"The prompt changed in {n:,} ways; the most frequent is in {most:,} of the {counted(n_read, 'case')} read."
 
 
 def _prompts_unknown(facts: Facts) -> str:
@@ -35,8 +65,21 @@ def _prompts_unknown(facts: Facts) -> str:
 
 
 def _suite_changed(facts: Facts) -> str:
-    text = f"The suite changed: {_against(facts)}."
-    return f"{text} Only cases with the same id and content are paired. Run the baseline again with today's suite."
+    """Say how many cases are the same. n_shared, n_cases: not there in verdicts of before."""
+    changed = "The cases differ" if facts.get("are_logged") else f"The suite changed: {_against(facts)}"
+    if "n_shared" in facts and [facts["n_shared"]] * 2 == facts["n_cases"]:
+        same = f"{_all_cases(facts['n_shared']).capitalize()} are the same; their order, tags or limits differ"
+        return f"{'' if facts.get('are_logged') else f'{changed}. '}{same}."
+    if "n_shared" not in facts:
+        shared = "Only cases with the same id and content are paired"
+    else:
+        n, (n_ours, n_theirs) = facts["n_shared"], facts["n_cases"]
+        whose = f"of {n_ours:,} of the baseline and {n_theirs:,} of the candidate"
+        shared = f"{counted(n, 'case')} {'is' if n == 1 else 'are'} the same on both sides and compared, {whose}"
+    again = (
+        "Run both sides on the same cases" if facts.get("are_logged") else "Run the baseline again with today's suite"
+    )
+    return f"{changed}. {shared}. {again}."
 
 
 def _scorer_changed(facts: Facts) -> str:
@@ -68,7 +111,10 @@ def _share(served: Facts) -> str:
 
 
 def _model_changed(facts: Facts) -> str:
-    text = f"The release judges what serves a model, and the models differ: {_against(facts)}."
+    if facts.get("is_prompt_judged"):
+        text = f"The prompt is judged, and the models differ too: {_against(facts)}."
+        return f"{text} Run one model with both prompts."
+    text = f"What serves a model is judged, and the models differ: {_against(facts)}."
     more = ", or say in the settings that these are two names of one" if facts["is_named"] else ""
     return f"{text} Run one model on both stacks{more}."
 
@@ -78,6 +124,8 @@ def _rebaseline(facts: Facts) -> str:
     moved = {each["field"] for each in facts["moved"] if None not in (each["baseline"], each["candidate"])}
     if any(field.endswith("_code") and field.removesuffix("_code") not in moved for field in moved):
         text = f"{text}. The versions are the same and the engine code differs"
+    if facts.get("is_prompt_judged"):
+        return f"{text}, so the change may be the stack's and not the prompt's. Run both prompts on one stack."
     more = "To judge a model, run the baseline again on today's stack."
     return f"{text}, so the change may be the stack's and not the model's. {more}"
 
@@ -115,13 +163,13 @@ def _template_changed(facts: Facts) -> str:
 
 
 def _stack_judged(facts: Facts) -> str:
-    """the release judges what serves the model: what moved"""
-    return f"What is judged is what serves the model, not the model: {_moved(facts)}."
+    """the release judges the serving stack: what changed in it"""
+    return f"What serves the model differs, which is what is judged: {_moved(facts)}."
 
 
 def _stack_unchanged(_: Facts) -> str:
-    """the release judges what serves the model, and nothing moved"""
-    return "The release judges what serves the model, and both sides were served alike: any change is noise."
+    """the release judges the serving stack, and nothing in it changed"""
+    return "What serves the model is judged, and both sides were served alike: any change is noise."
 
 
 def _service_judged(facts: Facts) -> str:
@@ -132,12 +180,72 @@ def _service_judged(facts: Facts) -> str:
 
 def _service_unchanged(_: Facts) -> str:
     """the release judges model and stack together, and nothing differs"""
-    return "The release judges what answers under each name, and both sides are one service: any change is noise."
+    return "What answers under each name is judged, and both sides are one service: any change is noise."
+
+
+def _prompt_judged(facts: Facts) -> str:
+    """the release judges the prompt: in how many cases it changed"""
+    n, n_changed = facts["n_pairs"], facts["n_changed"]
+    if n_changed == n:
+        where = "in the one case" if n == 1 else f"in all {n:,} cases"
+    else:
+        where = f"in {n_changed:,} of {counted(n, 'case')}"
+    inputs = "" if facts["pair_by"] == BY_ID else " whose inputs are equal on both sides"
+    return f"The prompt changed, which is what is judged: {where}{inputs}."
+
+
+def _prompt_unchanged(facts: Facts) -> str:
+    """the release judges the prompt, and it is the same in all cases"""
+    return f"The prompt is judged, and it is the same in {_all_cases(facts['n_pairs'])}: any change is noise."
+
+
+def _cases_left_out(facts: Facts) -> str:
+    """the release judges the prompt: cases that have no partner on the other side, and why"""
+    what = "id" if facts["pair_by"] == BY_ID else "input"
+    sides = {"baseline": facts["n_alone_baseline"], "candidate": facts["n_alone_candidate"]}
+    who = " and ".join(f"{counted(n, 'case')} of the {side}" for side, n in sides.items() if n)
+    text = (
+        f"{who} {'is' if sum(sides.values()) == 1 else 'are'} left out: no case of the other side has the same {what}"
+    )
+    text = f"{text} and target."
+    why = [f"{facts['n_other_target']:,} for the target alone"] if facts["n_other_target"] else []
+    why += [f"{facts['n_repeated']:,} as other cases have the same input"] if facts["n_repeated"] else []
+    text = f"{text} Of those of the baseline: {listed(why)}." if why else text
+    return text if what == "id" else f"{text} To pair by id instead: --pair-by id."
+
+
+def _paired_by_id(facts: Facts) -> str:
+    """the release judges the prompt: cases were paired by id on request; whether their inputs are equal"""
+    n, n_other = facts["n_pairs"], facts["n_other_input"]
+    if not n_other:
+        return f"Cases are paired by id, as chosen. Their inputs are equal in {_all_cases(n)}."
+    where = "" if n_other == n else f" in {n_other:,} of {counted(n, 'case')}"
+    return f"Cases are paired by id, as chosen. Nothing shows that their inputs are equal{where}."
+
+
+def _all_cases(n: int) -> str:
+    return "the one case" if n == 1 else f"all {n:,} cases"
+
+
+def _unsteady_batches(facts: Facts) -> str:
+    """a comparison of two stacks whose batches move answers too; a release is not comparable then"""
+    [moved] = facts["moved"]
+    if moved["baseline"] == moved["candidate"] == OBSERVED:
+        return "How either side was batched is not known, and batching can move answers too."
+    return f"The batch classes are {_against(facts)}, and batching can move answers too."
+
+
+def _stack_assumed(facts: Facts) -> str:
+    """a comparison of prompts: what served is not known, and both sides asked for one model"""
+    who = " and the ".join(facts["sides"])
+    text = f"What served the {who} is not known. Both sides asked for {facts['model']}"
+    return f"{text}, and it is assumed that nothing but the prompt changed."
 
 
 def _identity_assumed(facts: Facts) -> str:
-    """what served is not known; both sides took turns within the window, and it is assumed that nothing changed. What
-    the canaries found
+    """the stack is unknown; both sides were interleaved within the window and are assumed to share it.
+
+    Includes what the canaries found
     """
     # canaries: {"endpoint", "state"} each.
     who = " and the ".join(facts["sides"])
@@ -157,13 +265,13 @@ def _hours(hours: float) -> str:
 
 
 def _stack_reported(facts: Facts) -> str:
-    """that both sides were served alike is known only as it was reported, and by which name"""
+    """both sides name the same stack, but that is self-reported: the name"""
     text = f"What served is known only as it was reported ({' and '.join(facts['stacks'])})"
     return f"{text}: a change that does not show in it would not be seen."
 
 
 def _other_model(facts: Facts) -> str:
-    """answers of a side name another model than was asked for: which, and how many. That name is the one that counts"""
+    """answers of a side name another model than requested: which, and how many. The reported name counts"""
     request = f"The {facts['side']} asked for {facts['asked']}"
     return f"{request}; {listed(facts['answered'])} answered {facts['n']:,} of {facts['total']:,}."
 
@@ -185,6 +293,12 @@ BLOCKS: dict[str, Callable[[Facts], str]] = {
     "stack_unchanged": _stack_unchanged,
     "service_judged": _service_judged,
     "service_unchanged": _service_unchanged,
+    "prompt_judged": _prompt_judged,
+    "prompt_unchanged": _prompt_unchanged,
+    "cases_left_out": _cases_left_out,
+    "paired_by_id": _paired_by_id,
+    "unsteady_batches": _unsteady_batches,
+    "stack_assumed": _stack_assumed,
     "identity_assumed": _identity_assumed,
     "stack_reported": _stack_reported,
     "other_model": _other_model,

@@ -1,4 +1,4 @@
-"""Whether two sides are one computation, in a sentence."""
+"""Say whether logprobs of two sides agree, in a sentence."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ UNLIKELY = 0.05  # of a chance: below it, "no sign" would say too much
 
 
 def write_computation(facts: Facts) -> str:
-    """Write what a comparison's `computation` says: {"is_one_bucket"} and the fields of `OneComputation`."""
+    """Write a comparison's `computation`: {"is_one_bucket"} and the fields of `OneComputation`."""
     text = _WRITE[facts["answer"]](facts)
     strays = {side: n for side in ("baseline", "candidate") if (n := facts.get(f"n_strays_{side}"))}
     if not strays:

@@ -1,4 +1,4 @@
-"""The sentences of a determinism probe: what a node was found to give, under which conditions (docs/probes.md)."""
+"""Sentences of a determinism probe: what a node gave, and under which conditions (docs/probes.md)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ CONDITIONS = {
 
 
 def describe_certified(numbers: Numbers) -> str:
-    """Say what is certified, and what that rules out."""
+    """Say what is certified, and what rate that rules out."""
     rows = [row for row in numbers["workers"] if row["is_certified"]]
     same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
     share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
@@ -27,7 +27,7 @@ def describe_certified(numbers: Numbers) -> str:
 
 
 def describe_not_certified(numbers: Numbers) -> str:
-    """Say how much moved, and under which condition first."""
+    """Say how many answers changed, and the first condition that changed any."""
     name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Bits move, and no answer")
     moved = [row for row in numbers["workers"] if row[f"n_{name}_moved"]]
     [first, *_] = [row for row in moved[0]["conditions"] if row[f"n_{name}_moved"]]
@@ -40,7 +40,7 @@ def describe_not_certified(numbers: Numbers) -> str:
 
 
 def describe_condition(row: Mapping[str, Any]) -> str:
-    """Say how a condition of a determinism probe decodes: "with 8 in a step, beside long prompts"."""
+    """Describe a load condition: how many share a step, and how long the other prompts are."""
     seats = "alone in its step" if row["seats"] == 1 else f"with {row['seats']} in a step"
     return f"{seats}{CONDITIONS[row['load']]}"
 
@@ -57,7 +57,7 @@ def _seats(numbers: Numbers) -> str:
 
 
 def _covers(numbers: Numbers) -> str:
-    """Say which weights and devices it was measured with; of others it says nothing."""
+    """Say which weights and devices a certificate covers."""
     covers = numbers.get("covers")
     if covers is None:
         return ""

@@ -1,4 +1,4 @@
-"""What a search says of each thing that it names: what it is, and the fact that tells two of a kind apart."""
+"""Describe each result of a search: what it is, and the fact that distinguishes similar ones."""
 
 from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow
@@ -7,7 +7,10 @@ from evalboard.wording.release_names import verdict_name
 
 
 def describe_run(row: RunRow) -> tuple[str, str]:
-    """Return what a run is, with its range where one bucket served it, and where it stands."""
+    """Return a run's description and its status.
+
+    The description has the range if one bucket answered.
+    """
     parts = [row.model, f"{row.suite.slug} v{row.suite.version}", row.profile_name]
     if row.range is not None:
         parts.append(score_range(*row.range))
@@ -17,7 +20,7 @@ def describe_run(row: RunRow) -> tuple[str, str]:
 
 
 def describe_release(row: ReleaseRow) -> tuple[str, str]:
-    """Return what a release judged, with the change where it has one, and its verdict."""
+    """Return what a release compared, with the change if measured, and its verdict."""
     parts = [f"{row.candidate.model} against {row.baseline.model}", ", ".join(row.suites)]
     if row.difference is not None and row.low is not None and row.high is not None:
         parts.append(" ".join(change_and_interval(row.difference, row.low, row.high, row.tolerance_points)))

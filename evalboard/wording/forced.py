@@ -1,4 +1,4 @@
-"""What the answers of a run come to on another stack: how many were scored and by which tokens, and how far it is."""
+"""Sentences of a forced scoring: how many answers and tokens were scored, and how far they differ."""
 
 from evalboard.contract.forced import ForcedFigures, ForcedScoring
 from evalboard.core.forced import MAX_KL, OnPolicyState, judge_kl
@@ -10,20 +10,20 @@ BY_BYTES, AS_GIVEN, RETOKENISED = "by_bytes", "as_given", "retokenised"
 
 
 def explain_forced(scoring: ForcedScoring) -> tuple[str, ...]:
-    """Say how far the stack that scored is from the one that answered, then what limits that.
+    """Say how far the scoring stack is from the one that answered, then the limitations.
 
-    Of what a trainer gave, whether training is on-policy goes before; of several buckets, that they are.
+    For a trainer's logprobs, whether training is on-policy comes first; for several buckets, their number.
     """
     return (*_on_policy(scoring), *_several(scoring), *_distances(scoring), *_limits(scoring))
 
 
 def describe_distance(scoring: ForcedScoring) -> str:
-    """Say how far the stack that scored is from the one that answered; "" where that is not known."""
+    """Say how far the scoring stack is from the one that answered; "" if unknown."""
     return " ".join(_distances(scoring))
 
 
 def judge_trainer(scoring: ForcedScoring) -> OnPolicyState | None:
-    """Judge what a trainer gave by the limit that holds unless one is set; None of what a stack of ours scored."""
+    """Judge a trainer's logprobs by the default limit; None if our own stack scored."""
     figures = scoring.figures
     if not scoring.is_reported or figures is None:
         return None
@@ -45,7 +45,7 @@ def _several(scoring: ForcedScoring) -> list[str]:
 
 
 def _distances(scoring: ForcedScoring) -> list[str]:
-    """Say it of all answers, or of each of several buckets by itself."""
+    """Describe the distance of all answers, or of each bucket separately."""
     if scoring.figures is not None:
         return _distance(scoring.figures)
     return [

@@ -1,4 +1,4 @@
-"""Which hop drops it: one probe through a gateway and the same one around it, in one sentence (docs/probes.md)."""
+"""Compare a probe through a gateway with one around it, in one sentence (docs/probes.md)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ _LOSSES: dict[tuple[str, str], Loss] = {
 
 @dataclass(frozen=True, slots=True)
 class HopSide:
-    """One of the two probes: the endpoint's slug, and what was found there."""
+    """One of the two probes: the endpoint's slug, and the probe's state and figures."""
 
     endpoint: str
     state: str
@@ -73,7 +73,7 @@ class HopSide:
 
 
 def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
-    """Say whether the gateway loses what is honoured without it. Both probes have found something."""
+    """Say whether the gateway drops what the direct endpoint honours. Both probes must have a result."""
     if "incomplete" in (direct.state, gateway.state):
         return "One of the two probes has too few answers, so that nothing tells which hop drops what."
     if kind == "capability":
@@ -103,7 +103,7 @@ def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
 
 
 def find_losses(kind: str, direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:
-    """Return what the gateway does to what is well without it: a verb, and to what."""
+    """Return what the gateway breaks that works without it, as (verb, object)."""
     if "incomplete" in (direct.state, gateway.state) or kind not in (*_STATES, "capability"):
         return ()
     if kind == "capability":
@@ -113,7 +113,7 @@ def find_losses(kind: str, direct: HopSide, gateway: HopSide) -> tuple[Loss, ...
 
 
 def describe_losses(losses: Iterable[Loss]) -> str:
-    """Say them as the rest of a sentence about the gateway, each once: "drops seed and top_k, and changes answers"."""
+    """Join losses to a phrase about the gateway: "drops seed and top_k, and changes answers"."""
     by_verb: dict[str, dict[str, None]] = {}
     for verb, what in losses:
         by_verb.setdefault(verb, {})[what] = None
@@ -126,7 +126,7 @@ def _capital(words: str) -> str:
 
 
 def _parameters(direct: HopSide, gateway: HopSide) -> str:
-    """Name the parameters that get lost on the way, by what becomes of them."""
+    """Name the parameters that the gateway drops or changes."""
     if lost := _lost_parameters(direct, gateway):
         return f"{gateway.endpoint} {describe_losses(lost)}, which {direct.endpoint} honours."
     return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceWords:
-    """label: as a row has it. subject: as a sentence has it. condition: what is let go. fixed_by: what mends it."""
+    """The texts of a source.
+
+    label: in a table row. subject: in a sentence. condition: what is varied. fixed_by: what would fix it.
+    """
 
     label: str
     subject: str
@@ -47,7 +50,7 @@ SOURCE_WORDS: Mapping[Source, SourceWords] = {
     Source.BUILD: SourceWords("provider build", "the provider's build", "over its buckets", "expire and rebaseline"),
     Source.JUDGE: SourceWords("judge", "the judge", "the same texts judged again", "pin the judge"),
 }
-# Of a server of others, which nothing here restarts.
+# For an external server, which nothing here restarts.
 REMOTE_CONTROL = "one call at a time"
 
 REASONS: Mapping[str, str] = {
@@ -91,7 +94,7 @@ SPACING_WORDS: Mapping[str, str] = {  # by the names of core.lab.SPACINGS
 
 
 def describe_source(source: str, name: str = "", *, is_remote: bool = False, temperature: Any = None) -> SourceWords:
-    """Return the words of a source; name: what tells an arm from others of its source."""
+    """Return the texts of a source. name: distinguishes one of its conditions from the others."""
     words = SOURCE_WORDS[Source(source)]
     if source == Source.CONTROL and is_remote:
         return SourceWords(words.label, words.subject, REMOTE_CONTROL, words.fixed_by)
@@ -124,7 +127,7 @@ def describe_finding(finding: SourceFinding) -> str:
 
 
 def describe_unmeasured(status: str) -> str:
-    """Return what is said of a source whose arm has no figures, by the arm's status."""
+    """Return the text for a source without figures, by the status of its condition."""
     words = {"failed": "could not be measured", "missing": "left out when it ended early", "running": "at work"}
     return words.get(status, FINDINGS[State.NOT_MEASURED])
 
@@ -135,7 +138,7 @@ def describe_fix(words: SourceWords, state: State) -> str:
 
 
 def small_points(value: float) -> str:
-    """Write a number of points that may be small, with one decimal or as many as its first digit takes."""
+    """Write points that may be small: one decimal, or as many as its first digit needs."""
     for digits in range(1, 4):
         if shown(value, digits) or not value:
             return points(value, digits)
@@ -150,7 +153,7 @@ def bound_points(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SentenceRow:
-    """What the sentence needs of a row. n_same: of n_runs; None where nothing was decoded."""
+    """A row as the conclusion needs it. n_same: of n_runs; None if nothing was decoded."""
 
     source: str
     name: str
@@ -162,9 +165,9 @@ class SentenceRow:
 
 
 def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: int, problem: str = "") -> str:
-    """Return the one sentence of an experiment, or a few: sources by size, what moves nothing, the control.
+    """Return an experiment's conclusion: sources by size, those without effect, the control.
 
-    n_missing: arms that were not measured because it ended early.
+    n_missing: conditions that were not measured because it ended early.
     """
     if status == "planned":
         return "Nothing has been decoded yet: this is the plan."
@@ -229,12 +232,12 @@ def _subject(row: SentenceRow) -> str:
 
 
 def describe_spacing(name: str) -> str:
-    """Return what a way to score is called: a spacing in words, a scorer by its name."""
+    """Return the label of a way to score: a spacing in words, a scorer by name."""
     return SPACING_WORDS.get(name, name)
 
 
 def describe_arm(source: str, name: str) -> str:
-    """Return what an arm is called in a plan: "dtype, bfloat16"; a step of a bisect has its name already."""
+    """Return the label of a condition in a plan: "dtype, bfloat16". A bisect's step has a name already."""
     if source == STEP:
         return name
     label = SOURCE_WORDS[Source(source)].label
@@ -242,7 +245,7 @@ def describe_arm(source: str, name: str) -> str:
 
 
 def describe_cost(cost: "LabCost") -> str:
-    """Return what arms take, in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
+    """Describe a cost in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
     if not cost.n_runs:
         return "no run: stored texts are scored again"
     tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"

@@ -1,6 +1,6 @@
-"""An experiment as Markdown: what was found, the table, the plan with its cost, what served, what was not measured.
+"""Render an experiment as Markdown: findings, table, plan with cost, serving stacks, and omissions.
 
-A post-mortem can be written from it alone.
+It is complete enough to write a post-mortem from.
 """
 
 import json
@@ -21,7 +21,7 @@ NOTHING = "–"
 
 
 def render_report(experiment: "Experiment", *, address: str = "") -> str:
-    """Return the whole report, from its heading on. address: of the server, where the experiment's lacks it."""
+    """Return the whole report. address: of the server, used if the experiment's URL lacks it."""
     address = address or experiment.url.partition("/lab/")[0]
     if experiment.bisect is not None:
         parts = bisect_parts(experiment, experiment.bisect, address=address)
@@ -42,7 +42,7 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
 
 
 def _describe_columns(experiment: "Experiment") -> str:
-    """Say what the table's figures are held against, and what they are silent about."""
+    """Say what the table's figures are compared with, and what they do not cover."""
     sentences = ["Each row lets go of one thing, and is held against the control's first run."]
     if experiment.case_points is not None:
         n_cases = counted(round(100 / experiment.case_points), "case")
@@ -97,7 +97,7 @@ def _instant(at: datetime) -> str:
 
 
 def _served_cells(experiment: "Experiment", address: str) -> Iterable[Sequence[str]]:
-    """Yield the cells of what served each run: of a bisect the two runs', then each arm's."""
+    """Yield the cells of each run's serving stack: of a bisect first the two runs', then each step's."""
     sides = () if experiment.bisect is None else experiment.bisect.sides
     for side in sides:
         if side.bucket is not None:
@@ -138,9 +138,9 @@ _SERVED_HEADS = ("arm", "run", "endpoint", "profile", "model", "fingerprint", "b
 
 
 def _changes(experiment: "Experiment") -> Iterator[tuple[float, float, float]]:
-    """Yield what `describe_change` writes: the control's score, a run's, and how far that is from it.
+    """Yield the arguments of `describe_change`: the control's score, a run's, and their difference.
 
-    No comparison is made of a condition's runs: these are scores of single runs over the same cases.
+    Runs of a condition have no comparison: these are scores of single runs over the same cases.
     """
     control = experiment.control
     for row in experiment.rows:
@@ -174,7 +174,7 @@ def describe_range(row: "LabRow") -> str:
 
 
 def describe_sd(row: "LabRow") -> str:
-    """Return a standard deviation with its interval, "0.82 [0.49, at least 2.30]"; a dash where nothing was sampled."""
+    """Return a standard deviation with its interval, "0.82 [0.49, at least 2.30]"; a dash if not sampled."""
     return NOTHING if row.sd is None else _measured(row.sd, row.sd_interval, digits=2, is_open=bool(row.is_sd_open))
 
 
@@ -200,14 +200,14 @@ def _span(write: Callable[[float], str], values: Sequence[float]) -> str:
 
 
 def describe_change(row: "LabRow", control: float | None) -> str:
-    """Return how far the runs' scores are from the control's: "+3.3", "−6.7 to 0.0"; a dash of the control itself."""
+    """Return the runs' difference from the control: "+3.3", "−6.7 to 0.0"; a dash for the control."""
     if control is None or row.source == Source.CONTROL:
         return NOTHING
     return _span(signed, [each.score - control for each in row.points if each.score is not None])
 
 
 def plan_cells(experiment: "Experiment", *, address: str = "") -> Iterable[Sequence[str]]:
-    """Yield the cells of the plan, an arm a line, and a last one of all of them against what is allowed."""
+    """Yield the plan's cells, a condition per line, then the total against the budget."""
     for arm in experiment.arms:
         run, spent = _run_link(arm.run, address), fixed(arm.spent_minutes, 1)
         yield (describe_arm(arm.source, arm.name), arm.status, run, *_cost_cells(arm), spent)

@@ -60,7 +60,7 @@ def table_rows(experiment: "Experiment") -> list[dict[str, Any]]:
 
 
 def render_table(experiment: "Experiment") -> list[str]:
-    """Return a line for each source that has been measured, in columns: its change, range, flips and finding.
+    """Return a line per measured source in columns: change, range, flips and finding.
 
     Of a bisect it is one for each field.
     """

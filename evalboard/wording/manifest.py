@@ -59,7 +59,7 @@ def render_field_name(field: str) -> str:
 
 
 def render_value(field: str, known: Any) -> str:
-    """Say one value; what is unknown is said, never left blank."""
+    """Write one value; an unknown one is named as such, never left blank."""
     if known is None:
         if field.startswith("env.") or field in NOT_SENT:
             return "not set"
@@ -88,7 +88,7 @@ def render_sides(moved: MovedField) -> tuple[str, str]:
 
 
 def render_moved(fields: Sequence[MovedField], *, at_most: int = 4) -> str:
-    """Say what moved on one line: "vLLM 0.31.2 → 0.32.0, dtype bfloat16 → float32, 2 more"; "" for nothing."""
+    """List changes on one line: "vLLM 0.31.2 → 0.32.0, dtype bfloat16 → float32, 2 more"; "" for none."""
     parts = []
     for each in fields[:at_most]:
         parts.append(_long_list(each) or " ".join((render_field_name(each.field), *_ends(each))))
@@ -103,7 +103,7 @@ def _ends(moved: MovedField) -> tuple[str, str, str]:
 
 
 def _long_list(moved: MovedField) -> str:
-    """Return a long list by how many of its members came and went; "" for what is none."""
+    """Return how many members of a long list were added and removed; "" if it is no long list."""
     if (n_shared := _n_shared(moved)) is None:
         return ""
     gone, new = len(moved.baseline) - n_shared, len(moved.candidate) - n_shared

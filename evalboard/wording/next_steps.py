@@ -1,4 +1,4 @@
-"""What a person can do next: a sentence for each step that a verdict offers, by the codes of docs/verdict.md."""
+"""Sentences for the next steps that a verdict offers, by the codes of docs/verdict.md."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Facts = Mapping[str, Any]
 
 FOR_BLOCKS = {
     "mixed_fingerprint": "Run that side again, so that one bucket serves all of it.",
-    "model_changed": "Run one and the same model on both stacks.",
+    "model_changed": "Run one and the same model on both sides.",
     "batch_class": "Run both sides under one profile.",
     "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
     "scorer_changed": SCORE_AGAIN,
@@ -19,12 +19,16 @@ FOR_BLOCKS = {
     "prompts_unknown": "Import the log together with its requests, or with --suite and the suite that was asked.",
 }
 RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
+RUN_PROMPT_AGAIN = (
+    "Run the baseline again with its own prompt, on today's stack and settings, then judge against that run."
+)
 
 
 def next_step(code: str, facts: Facts) -> str:
     """Say what one step is. A step that undoes a block has the block's code as `block`."""
     if "block" in facts:
-        return FOR_BLOCKS.get(facts["block"], RUN_BASELINE_AGAIN)
+        again = RUN_PROMPT_AGAIN if facts.get("is_prompt_judged") else RUN_BASELINE_AGAIN
+        return FOR_BLOCKS.get(facts["block"], again)
     step = STEPS[code]
     return step if isinstance(step, str) else step(facts)
 
@@ -89,14 +93,17 @@ def _price(facts: Facts) -> str:
 
 
 def _larger_suite(facts: Facts) -> str:
-    """Say how many more cases help. needed: [look, cases] by look, where the suite itself is too small; else None."""
+    """Say how many more cases help.
+
+    needed: [checkpoint, cases] pairs if the suite itself is too small; else None.
+    """
     if facts["needed"]:
         return f"Use a larger suite: {cases_needed(facts['needed'], facts.get('n_cases', 0))}."
     return "Use a larger suite: four times the cases halve the interval."
 
 
 def _share_seeds(facts: Facts) -> str:
-    """Say how both sides come to draw by the same seeds. is_one_seed: they have one, and their repeats differ."""
+    """Say how both sides can use the same seeds. is_one_seed: they have one, and their repeats differ."""
     what = "Run the candidate again with the baseline's seed"
     if facts["is_one_seed"]:
         what = "Compare the same repeats: run those that one side lacks"
@@ -104,7 +111,7 @@ def _share_seeds(facts: Facts) -> str:
 
 
 def _second_run(facts: Facts) -> str:
-    """Say how to learn whether equal repeats were each computed. sides: those whose repeats are one answer."""
+    """Say how to learn whether equal repeats were each computed. sides: whose repeats are one answer."""
     if facts.get("is_logged"):
         how, command = "Import a second log of the same side, from another hour", "import LOG --second-log-of {}"
     else:

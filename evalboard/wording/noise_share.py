@@ -18,8 +18,10 @@ REASONS = {
 
 
 def write_noise_share(facts: Facts) -> str:
-    """Write what a comparison's `noise_share` says: {"difference", "near_ties"} in points, `near_ties` None where none
-    moved a score, {"level"}, and the fields of `core.stats.DifferenceNoise`.
+    """Write a comparison's `noise_share`.
+
+    facts: {"difference", "near_ties"} in points, `near_ties` None if none moved a score, {"level"}, and the fields of
+    `core.stats.DifferenceNoise`.
     """
     difference = facts["difference"]
     if facts["up_to"] is None:
@@ -40,12 +42,15 @@ def write_noise_share(facts: Facts) -> str:
 
 
 def write_noise_limit(up_to: float) -> str:
-    """Write how far noise moves a score, as the sentence has it."""
+    """Write how far noise moves a score, rounded up as in the sentence."""
     return points(*_round_up(up_to))
 
 
 def _round_up(up_to: float) -> tuple[float, int]:
-    """Round up, so that too much is never called a change, to as few decimals as do not make it twice as much."""
+    """Round up to the fewest decimals that do not double the value; return it and their number.
+
+    Rounding up never calls noise a change.
+    """
     for digits in range(1, MAX_DIGITS + 1):
         limit = math.ceil(up_to * 10**digits - 1e-9) / 10**digits
         if limit <= 2 * up_to:

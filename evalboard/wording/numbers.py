@@ -37,7 +37,7 @@ SAME_POINTS = 1e-6
 
 
 class ShownScores(NamedTuple):
-    """Two scores as they are written next to their change. note: why they do not differ by it, "" where they do."""
+    """Two scores written next to their change. note: why they do not differ by it, "" if they do."""
 
     baseline: str
     candidate: str
@@ -48,7 +48,7 @@ class ShownScores(NamedTuple):
 def scores_beside(
     baseline: float | None, candidate: float | None, change: float | None, digits: int = 1
 ) -> ShownScores:
-    """Write both scores so that they differ by the change, as it is written with so many decimals.
+    """Write two scores so that they differ by their change as written with `digits` decimals.
 
     The scores have one decimal, or two if only those differ by the change. Some never do, such as exact thirds: they
     have one decimal and the note "(rounded)". A score that is not known is "–".
@@ -61,7 +61,7 @@ def scores_beside(
 def score_digits(
     changes: Iterable[tuple[float | None, float | None, float | None]], digits: int = 1
 ) -> tuple[int, str]:
-    """Return the decimals with which scores differ by their changes; one and the note if neither one nor two will do.
+    """Return the decimals at which scores differ by their changes; one and a note if 1 and 2 do not.
 
     changes: (baseline, candidate, change) of each pair that is written together, its change with so many decimals.
     """
@@ -83,7 +83,7 @@ def _agree(baseline: float, candidate: float, change: float, n: int, digits: int
 
 
 def interval(low: float, high: float, line: float | None = None) -> str:
-    """Write an interval, "[−1.1, −0.1]"; with more decimals where an end would read like a line that it is not on."""
+    """Write an interval, "[−1.1, −0.1]", with more decimals if an end would otherwise read as `line`."""
     return change_and_interval(low, low, high, line)[1]
 
 
@@ -94,7 +94,7 @@ def change_and_interval(change: float, low: float, high: float, line: float | No
 
 
 def interval_digits(low: float, high: float, line: float | None = None) -> int:
-    """Count the decimals of a change and its interval: as many as keep the ends apart, and off the line."""
+    """Count the decimals that keep an interval's ends distinct, from each other and from the line."""
     digits = digits_beside((low, high), line)
     while digits < MAX_DIGITS and low < high and points(low, digits) == points(high, digits):
         digits += 1
@@ -112,7 +112,7 @@ def limit(value: float) -> str:
 
 
 def percent(share: float, digits: int | None = None) -> str:
-    """Write a share with at most one decimal, "94 %", "96.6 %", or with as many as `digits`."""
+    """Write a share with at most one decimal, "94 %", "96.6 %", or with exactly `digits`."""
     return f"{shown(100 * share):g} %" if digits is None else f"{fixed(100 * share, digits)} %"
 
 
@@ -167,7 +167,7 @@ def capital(text: str) -> str:
 
 
 def digits_beside(values: Sequence[float], line: float | None) -> int:
-    """Count the decimals that keep a value from reading like a line that it is not on: one, or as many as it takes."""
+    """Count the decimals that keep values from reading as `line` if they do not equal it; at least one."""
     beside = [value for value in values if line is not None and value != line]
     for digits in range(1, MAX_DIGITS):
         if all(points(value, digits) != points(line or 0.0, digits) for value in beside):
@@ -176,6 +176,6 @@ def digits_beside(values: Sequence[float], line: float | None) -> int:
 
 
 def letter(place: int) -> str:
-    """Return what the bucket at a place from 0 is called beside others: A to Z, then A2 and so on."""
+    """Return the letter of the bucket at a place from 0: A to Z, then A2 and so on."""
     again, at = divmod(place, len(ascii_uppercase))
     return ascii_uppercase[at] + (str(again + 1) if again else "")

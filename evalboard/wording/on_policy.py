@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 UNKNOWN = "not known"
 DIGITS = 3
 MUCH = 0.5  # of the KL; where one token makes more, no interval of it can be trusted
-# By state: whether somebody must act; of the others nothing is known.
+# By state: whether a person must act; other states are unknown.
 KINDS = {"off_policy": "warning", "bit_identical": "fine", "on_policy": "fine"}
 MAX_EXPONENT = 700.0  # e to a larger one is no float64
 
 
 def describe_on_policy(state: str, figures: "ForcedFigures", max_kl: float) -> str:
-    """Return the state in one sentence or two, without why nothing is held against the limit."""
+    """Describe the state in a sentence or two, without why nothing is compared with the limit."""
     limit = nats_rounded(max_kl)
     if state == "bit_identical":
         n = counted(figures.n_compared, "logprob")
@@ -91,7 +91,7 @@ def explain_no_kl(reshaped_by: Sequence[str] | None, *, is_sampled: bool) -> str
 
 
 def describe_worst(name: str, position: int, log_ratio: float) -> tuple[str, str]:
-    """Return where a token lies and how far it is from its likelihood on the other side; name: of its response."""
+    """Return a token's response and position, and its log r. name: of the response."""
     return f"{name}, position {position}", f"log r is {nats(log_ratio)}"
 
 

@@ -1,4 +1,4 @@
-"""What chance alone would do to the cases that broke or were fixed between two sides."""
+"""Sentences for how many cases break or get fixed by chance between two sides."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ def count_changes(counts: "OutcomeCounts") -> str:
 
 
 def count_targeted(comparison: "Comparison") -> str:
-    """Say which repeats of chosen cases alone a comparison of whole runs leaves out; "" where there are none."""
+    """Say which repeats of chosen cases a comparison of whole runs leaves out; "" if there are none."""
     sides = (("baseline", comparison.sides.baseline), ("candidate", comparison.sides.candidate))
     counts = [
         f"{counted(side.targeted.n_repeats, 'repeat')} of {counted(side.targeted.n_cases, 'case')} on the {name}"
@@ -46,9 +46,9 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
 def explain_marks(
     outcome: str, by_chance: "ByChance | None", *, can_load_move: bool = False, is_in_every_repeat: bool = False
 ) -> str:
-    """Say how many of a list's cases would stand there by chance, and what the marked ones are; "" where not known.
+    """Say how many of a list's cases chance explains, and what the marked ones are; "" if unknown.
 
-    can_load_move: what else is decoded may move a side's answers.
+    can_load_move: a side's answers may depend on what else is decoded.
     """
     if is_in_every_repeat and outcome != "unstable":
         return IN_EVERY_REPEAT

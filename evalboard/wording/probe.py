@@ -22,7 +22,7 @@ MAX_SHOWN = 4  # fingerprints
 
 
 def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
-    """Say what a probe found. state: as `evalboard.core.probes` judged; numbers: those behind it."""
+    """Describe a probe's result. state: as `evalboard.core.probes` judged; numbers: its figures."""
     if state == "incomplete":
         return _incomplete(numbers, NEEDED[kind])
     return SENTENCES[kind][state](numbers) + _failures(numbers["n_failed"]) + _marked(numbers.get("n_marked", 0))
@@ -48,7 +48,7 @@ def _failures(n: int) -> str:
 
 
 def _marked(n: int) -> str:
-    """Say what of a server of others is no clean sample."""
+    """Say how many answers of an external server are no clean samples."""
     how = "came from a cache or a fallback or only after another try"
     return f" {counted(n, 'answer')} {how}, and {'is' if n == 1 else 'are'} left out." if n else ""
 
@@ -329,7 +329,7 @@ def _short(numbers: Numbers) -> str:
 
 
 def _capability(numbers: Numbers) -> str:
-    """Name what is not honoured; where a call could not tell is named too, for it was asked."""
+    """Name the parameters that are not honoured, and those that the check could not decide."""
     by_state: dict[str, list[str]] = {}
     for row in numbers["rows"]:
         is_lacking = row["state"] == "ignored" and row["parameter"] in GIVEN_BESIDE

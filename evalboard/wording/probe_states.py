@@ -1,6 +1,6 @@
-"""What a probe's states mean to a reader: a word, whether it is well, and what to do (docs/probes.md has the rules).
+"""Explain a probe's states: a word, whether it is good, and what to do (docs/probes.md has the rules).
 
-Apart from `wording.probe`, whose numpy the command line would wait for at its start.
+Separate from `wording.probe`, whose numpy would slow down the start of the command line.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StateWords:
-    """What a page or a command shows of a state.
+    """The texts of a probe's state on a page or the command line.
 
     standing: "good", "bad" (somebody must act), "unsettled" (it cannot be told which), "early" (nothing to hold it
     against yet) or "unknown" (too few calls were answered).
@@ -157,5 +157,5 @@ STATES: dict[str, dict[str, StateWords]] = {
 
 
 def describe_state(kind: str, state: str) -> StateWords:
-    """Return a state's words; a state that is not known, as a newer server may send it, is bad and not passed over."""
+    """Return a state's texts. One that only a newer server knows is shown as bad, not skipped."""
     return STATES.get(kind, {}).get(state) or StateWords(state.replace("_", " ").capitalize(), "bad")

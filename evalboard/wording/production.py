@@ -1,4 +1,4 @@
-"""What a replay under the settings of production says: what came out, and in what it is not what production did."""
+"""Sentences of a replay under production's settings: the result, and how it differs from production."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ UNBATCHED = "alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductionRequest:
-    """How a replay of production was asked for.
+    """The request for a replay of production.
 
-    profile, own_profile: with their versions; the second is that of the run, None for a request without a run.
-    changes_tokens: of the fields that were `not_sent`. from_profile: sampling that the request does not say.
+    profile, own_profile: with their versions; own_profile is the run's, None for a request without a run.
+    changes_tokens: the `not_sent` fields that change tokens. from_profile: sampling that the request leaves to the
+    profile.
     """
 
     profile: str
@@ -31,7 +32,7 @@ class ProductionRequest:
 
 
 def explain_production(results: Sequence[Mapping[str, Any]], request: ProductionRequest) -> tuple[str, ...]:
-    """Say what came out under production's settings, the finding first and what limits it after."""
+    """Describe the result under production's settings, the finding first, then its limits."""
     if request.own_profile is not None:
         kept_apart = (
             f"Decoded under {request.profile} and not under the run’s {request.own_profile}: it enters no score."

@@ -1,4 +1,4 @@
-"""The verdict of a release as it is kept and signed: the document of the core, with a sentence for every line of it."""
+"""Write a release's verdict as it is stored and signed: the core's document with a sentence per line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ KINDS: dict[str, Sentence] = {"reasons": release_verdict.reason, "warnings": war
 
 
 def write_verdict(document: Mapping[str, Any], runs: Sequence[Mapping[str, int]] = ()) -> Json:
-    """Return the document of `core.release.judge_release` with its summary, and a text in place of a line's facts.
+    """Return the document of `core.release.judge_release` with a summary and a text for each line.
 
     runs: of each gate, the ids of both runs by side, which the commands of steps name.
 
@@ -56,7 +56,7 @@ def _line(line: Mapping[str, Any], sentence: Sentence, name: str = "", runs: Map
 
 
 def _summary(document: Mapping[str, Any]) -> str:
-    """Say in two sentences, or three, what the gate that decides came to; what a release manager reads first.
+    """Summarise the deciding gate in two or three sentences, for a release manager.
 
     Of a change that was measured these are its facts: from what to what, how far with its interval, and how that
     compares with what was accepted.
@@ -78,7 +78,7 @@ def _summary(document: Mapping[str, Any]) -> str:
 
 
 def _moved(gate: Mapping[str, Any]) -> str:
-    """Say from what to what a suite's score went, the number of repeats once where both sides have as many."""
+    """Say from which score to which a suite moved; the number of repeats once if both sides have as many."""
     before, after, beside = gate["score_baseline"], gate["score_candidate"], _beside(gate)
     if before is None or after is None or beside.baseline == beside.candidate:
         return f"{_scored(gate, _by(gate))}."
@@ -93,7 +93,7 @@ def _scored(gate: Mapping[str, Any], by: str, *, has_n: bool = True) -> str:
 
 
 def _beside(gate: Mapping[str, Any]) -> ShownScores:
-    """Write both scores as they stand next to the change that `verdict.measured` writes."""
+    """Write both scores as they appear next to the change that `verdict.measured` writes."""
     change, low, high = gate["difference"], gate["low"], gate["high"]
     digits = 1 if low is None or high is None else interval_digits(low, high, -gate["tolerance_points"])
     return scores_beside(gate["score_baseline"], gate["score_candidate"], change, digits)
@@ -118,7 +118,7 @@ def _others(document: Mapping[str, Any]) -> str:
 
 
 def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:
-    """Write a side's score with its range, "80.2 (79.8–80.6 over 5 repeats)"; "80.2 (79.8–80.6)" without has_n."""
+    """Write a side's score with its range, "80.2 (79.8–80.6 over 5 repeats)"; shorter without has_n."""
     score, span, n = gate[f"score_{side}"], gate[f"range_{side}"], len(gate[f"points_{side}"])
     if score is None:
         return "no score"

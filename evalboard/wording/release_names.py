@@ -1,4 +1,4 @@
-"""Verdicts as people read them: one spelling in sentences, on pages and badges, on the command line and in messages.
+"""Spell verdicts: one spelling in sentences, pages, badges, the command line and messages.
 
 The codes, `no_ship` and `not_comparable`, are for fields that programs read.
 """
@@ -12,5 +12,5 @@ NAMES = {
 
 
 def verdict_name(verdict: str) -> str:
-    """Return "no-ship" for "no_ship"; a word that a newer server knows stays as it is."""
+    """Return "no-ship" for "no_ship"; a word that only a newer server knows is unchanged."""
     return NAMES.get(verdict, verdict)

@@ -1,6 +1,6 @@
-"""The sentences of a verdict: numbers in points with one decimal, their spread, and what to do about them.
+"""Sentences of a verdict: numbers in points with one decimal, their spread, and what to do.
 
-Each takes the facts of `core.release.gate_facts`; a line of a verdict is a code with facts.
+Each is made from the facts of `core.release.gate_facts`; a line of a verdict is a code with facts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback", "copie
 
 
 def reason(code: str, facts: Facts) -> str:
-    """Say why a gate's verdict is what it is."""
+    """Say why a gate has its verdict."""
     return REASONS[code](facts) if code in REASONS else explain_block(code, facts)
 
 
@@ -55,9 +55,9 @@ def limit_points(value: float) -> str:
 
 
 def cases_needed(needed: Sequence[Sequence[int]], n_cases: int) -> str:
-    """Count the cases with which the policy could settle it: "93 cases at 5 repeats, 52 at 10 or 36 at 20".
+    """Say how many cases the policy needs: "93 cases at 5 repeats, 52 at 10 or 36 at 20".
 
-    needed: [look, cases] by look. n_cases: that there are; a look for which they are enough asks for no more.
+    needed: [checkpoint, cases] pairs. n_cases: the present number; checkpoints that need no more are left out.
     """
     (first, n_first), *rest = [(look, n) for look, n in needed if n > n_cases]
     others = [f"{n:,} at {look}" for look, n in rest]
@@ -65,15 +65,15 @@ def cases_needed(needed: Sequence[Sequence[int]], n_cases: int) -> str:
 
 
 def claim(code: str, facts: Facts) -> str:
-    """Say how the candidate compares, by the code of a reason that rests on a change; "" of any other.
+    """Say how the candidate compares, by a reason's code; "" if the reason is not about a change.
 
-    facts: the tolerance alone, so that a page can set the words in bold where they stand in a sentence.
+    facts: only the tolerance is used, so that a page can set the words in bold within a sentence.
     """
     return CLAIMS[code].format(accepted=accepted(facts)) if code in CLAIMS else ""
 
 
 def measured(facts: Facts) -> str:
-    """Write the change, its interval and the interval's level: "−1.8 points, in [−2.3, −1.3] (94 % interval)"."""
+    """Write the change, its interval and level: "−1.8 points, in [−2.3, −1.3] (94 % interval)"."""
     known = facts["change"]
     change, span = change_and_interval(known["difference"], known["low"], known["high"], -facts["tolerance"])
     return f"{change} points, in {span} ({percent(known['level'])} interval)"
@@ -85,7 +85,7 @@ def _claimed(code: str, facts: Facts) -> str:
 
 
 def _elsewhere(code: str, facts: Facts) -> str:
-    """Say what a clear change of a few cases says of others, where that is nothing clear."""
+    """Add the interval for new cases if a clear change on few cases may not extend to them."""
     other = facts["change"]["reach"]
     is_clear = code in ("better", "small_real_drop", "regression")
     if other is None or not is_clear or facts["n_judged"] >= FEW_CASES or not other["low"] <= 0 <= other["high"]:
@@ -116,7 +116,7 @@ def _not_settled(facts: Facts) -> str:
 
 
 def _what_settles(facts: Facts) -> str:
-    """Say what more repeats are worth, as a chance that was checked against what came of it (docs/verdict.md)."""
+    """Say with which chance more repeats decide; the chance was calibrated (docs/verdict.md)."""
     last, chance = facts["looks"][-1], in_ten(facts["settling"]["chance"])
     if facts["settling"]["look"] is not None:
         text = f"{facts['settling']['look']} repeats on each side would settle it {chance}."
@@ -132,7 +132,7 @@ def _what_settles(facts: Facts) -> str:
 
 
 def in_ten(chance: float) -> str:
-    """Write a chance, "about 4 times in 10"; never sure, as what it rests on is an estimate."""
+    """Write a chance, "about 4 times in 10"; never as certain, since it is an estimate."""
     if chance < 0.1:
         return "less than once in 10"
     if chance >= 0.95:
@@ -141,7 +141,7 @@ def in_ten(chance: float) -> str:
 
 
 def _suite_too_small(facts: Facts) -> str:
-    """Say that even the policy's interval at rest is too wide; half_width: its half."""
+    """Say that even without noise the interval is too wide. half_width: half of it."""
     n, half_width = facts["n_judged"], facts["half_width"]
     digits = digits_beside((half_width,), facts["tolerance"])
     few, leave = ("is too few", "it leaves") if n == 1 else ("are too few", "they leave")
@@ -160,7 +160,7 @@ def _rebaseline(facts: Facts) -> str:
 
 
 def expired_baseline(facts: Facts) -> str:
-    """Say since when a baseline no longer holds; first_run or first_probe: that the new stack answered first."""
+    """Say since when a baseline is invalid. first_run or first_probe: the new stack's first answer."""
     first = f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}"
     under = f" under profile {facts['profile']}" if facts["profile"] else ""
     text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from {first} on,"
@@ -168,7 +168,7 @@ def expired_baseline(facts: Facts) -> str:
 
 
 def _noisy(facts: Facts) -> str:
-    """Say why no regression is read from it; scatter: over how many points flips of cases alone spread 5 repeats."""
+    """Say why no regression is read from a wide range. scatter: the range of 5 repeats by flips only."""
     parts = [f"the {name}'s range of {range5(facts, name)}" for name in facts["noisy"]]
     verb, them = ("is", "it") if len(parts) == 1 else ("are", "them")
     guard = f"wider than the guard of {limit_points(facts['guard'])}"
@@ -200,7 +200,7 @@ def _too_few_repeats(facts: Facts) -> str:
 
 
 def _early_lean(facts: Facts) -> str:
-    """Say where the change lies by the noise of earlier runs; "" where that is not known."""
+    """Say where the change is by the noise of earlier runs; "" if unknown."""
     lean = facts["early_lean"]
     if lean is None:
         return ""
@@ -274,7 +274,7 @@ def _incomplete(facts: Facts) -> str:
 
 
 def _uncertified(facts: Facts) -> str:
-    """Say what is wanting where a drop is ruled out by noise that was measured at these runs' loads alone."""
+    """Say which certificate is missing to rule out a drop at loads other than the measured ones."""
     sides = facts["uncertified"]
     who = " and ".join(f"the {each['side']} on {listed(each['hosts'])}" for each in sides)
     verb = "was" if len(sides) == 1 else "were"
@@ -319,7 +319,7 @@ def have(facts: Facts) -> str:
 
 
 def describe_draws(facts: Facts) -> str:
-    """Say why repeats are draws, without the full stop: they were sampled, or nobody knows that they were not."""
+    """Say why repeats count as samples, without a full stop: sampled, or temperature unknown."""
     unknown = [name for name in ("baseline", "candidate") if facts["draws"][name]["temperature"] is None]
     if not unknown:
         return f"Sampled at T = {temperature(facts)}: each repeat is a draw"
@@ -336,7 +336,7 @@ def temperature(facts: Facts) -> str:
 
 
 def range5(facts: Facts, name: str) -> str:
-    """Write a range as the guard reads it."""
+    """Write a range as the range limit reads it."""
     width, n = facts["sides"][name]["range5"], facts["sides"][name]["n_repeats"]
     over = f"over {n} repeats" if n <= 5 else f"over 5 of {n} repeats"
     return f"{points(width, digits_beside((width,), facts['guard']))} points {over}"
@@ -356,12 +356,12 @@ def count_all_missing(facts: Facts) -> int:
 
 
 def left_out_is_one(facts: Facts) -> bool:
-    """Tell whether one answer alone is left out, so that a sentence says "it"."""
+    """Tell whether exactly one answer is left out, for singular wording."""
     return sum(sum(facts["left_out"][name].values()) for name in ("candidate", "baseline")) == 1
 
 
 def count_left_out(facts: Facts) -> str:
-    """Count by side and mark: "3,200 responses of the candidate came out of a cache and 4 after a fallback"."""
+    """Count by side and mark: "3,200 responses of the candidate came out of a cache"."""
     parts = []
     for name in ("candidate", "baseline"):
         marked: Sequence[tuple[int, str]] = [(n, MARK_WORDS[mark]) for mark, n in facts["left_out"][name].items()]

@@ -1,8 +1,8 @@
-"""The warnings of a release: each a row, which says what it could change, who must act, and its sentence.
+"""Warnings of a release: what each could change, who must act, and its sentence.
 
-A row is a function under `@warns`. Its name is the code, and its docstring is what the table in docs/releases.md says
-of it. The facts come from `core.release.verdict`, from `core.release.serving`, or from
-`runs.release.verdict_history` where only stored rows have them.
+Each is a function under `@warns`. Its name is the code, and its docstring is its text in the table of docs/releases.md.
+The facts come from `core.release.verdict`, from `core.release.serving`, or from `runs.release.verdict_history` if only
+stored rows have them.
 """
 
 from collections.abc import Callable, Mapping
@@ -106,14 +106,14 @@ for _code in sorted(BLOCK_WARNINGS):
 
 @warns("answers", must_act="author")
 def earlier_rules(_: Facts) -> str:
-    """it was signed under an earlier version of the rules, and is [kept as it was signed](docs/releases.md#releases)"""
+    """it was signed under earlier rules, and is [kept as signed](docs/releases.md#releases)"""
     text = "Taken and signed under an earlier version of the rules, and kept as it was signed."
     return f"{text} To have it judged by today's, ask for the release again."
 
 
 @warns("how", must_act=None)
 def sampled(facts: Facts) -> str:
-    """repeats are draws, or may be, and whether both sides share their seeds"""
+    """repeats are samples, or may be; whether both sides share their seeds"""
     text = f"{describe_draws(facts)}, so a wide range is no alarm."
     ours, theirs = facts["draws"]["baseline"]["seed"], facts["draws"]["candidate"]["seed"]
     if facts["share_seeds"]:
@@ -128,7 +128,7 @@ def sampled(facts: Facts) -> str:
 
 @warns("answers", must_act="author")
 def missing(facts: Facts) -> str:
-    """responses are missing, and the verdict holds all the same"""
+    """responses are missing, and the verdict is the same whatever they would be"""
     # is_decided: what is missing could not change the verdict.
     missing = facts["missing"]
     text = capital(count_missing(facts))
@@ -141,9 +141,7 @@ def missing(facts: Facts) -> str:
 
 @warns("answers", must_act="operator")
 def cached(facts: Facts) -> str:
-    """answers out of a cache are no draws and are left out, and enough others are there: how many, and with how many
-    cases
-    """
+    """answers from a cache are left out, and enough others remain: how many, and of how many cases"""
     return _left_out(facts)
 
 
@@ -155,7 +153,7 @@ def fallback(facts: Facts) -> str:
 
 @warns("answers", must_act="operator")
 def copies(facts: Facts) -> str:
-    """the same of answers that are an earlier one given again, although nothing says so"""
+    """the same for answers that repeat an earlier one, although they are not marked as cached"""
     return _left_out(facts)
 
 
@@ -168,7 +166,7 @@ def first_repeat_differs(facts: Facts) -> str:
 
 @warns("answers", must_act="signer")
 def nothing_caches(facts: Facts) -> str:
-    """all repeats of a side are equal, and a person said when the release was made that nothing caches there"""
+    """all repeats of a side are equal, and the person who made the release declared that nothing caches"""
     sides = listed([f"the {name}" for name in facts["sides"]])
     return (
         f"All repeats of {sides} are equal. It is assumed that each was computed: the release was made with the "
@@ -178,15 +176,16 @@ def nothing_caches(facts: Facts) -> str:
 
 @warns("noise", must_act="author")
 def noisy_bucket(facts: Facts) -> str:
-    """under `paired`: a range is over the guard"""
+    """under `paired`: a range is over the limit"""
     parts = [f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]]
     return f"Noisy bucket: {listed(parts)}, wider than the guard of {limit_points(facts['guard'])}."
 
 
 @warns("noise", must_act="operator")
 def overdispersed(facts: Facts) -> str:
-    """repeats differ by more than flips of single cases explain (χ², below 0.005): look for routing, load, a changed
-    backend
+    """repeats differ by more than flips of single cases explain (χ², below 0.005).
+
+    Look for routing, load, or a changed backend
     """
     sides = " and of the ".join(facts["moved"])
     text = f"Repeats of the {sides} differ by more than flips of single cases explain"
@@ -195,8 +194,9 @@ def overdispersed(facts: Facts) -> str:
 
 @warns("answers", must_act="author")
 def load_differs(facts: Facts) -> str:
-    """both sides were decoded under different [load](docs/verdict.md#load): their batch sizes, or the calls in flight
-    to external servers. Run both in turn, unless they did
+    """both sides were decoded under different [load](docs/verdict.md#load).
+
+    Batch sizes, or calls in flight to external servers, differ. Interleave both sides, if they were not
     """
     # baseline, candidate: as core.stats.SideLoad.
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
@@ -220,8 +220,8 @@ def load_differs(facts: Facts) -> str:
 
 @warns("answers", must_act="author")
 def not_in_turn(facts: Facts) -> str:
-    """both sides were batched as cases came, at hours that do not interleave, and whole runs move: run them
-    [in turn](docs/verdict.md#load)
+    """batching depended on load, the sides ran at different hours, and whole runs vary: [interleave
+    them](docs/verdict.md#load)
     """
     return RAN_APART
 
@@ -236,7 +236,7 @@ def repeats_kept(facts: Facts) -> str:
 
 @warns("how", must_act=None)
 def targeted(facts: Facts) -> str:
-    """repeats of the cases most likely to flip count beside those of all cases"""
+    """repeats of the cases most likely to flip count in addition to those of all cases"""
     targeted = facts["targeted"]
     more = f"{targeted['repeats']} more repeats of the {counted(targeted['n_cases'], 'case')} most likely to flip"
     text = f"Beside {facts['look']} repeats of all cases, {more} count on each side"
@@ -251,15 +251,16 @@ def reach_wide(facts: Facts) -> str:
 
 @warns("luck", must_act="author")
 def concentrated(facts: Facts) -> str:
-    """fewer than ten groups changed: it says nothing about other cases"""
+    """fewer than ten groups changed: the result does not extend to new cases"""
     groups = counted(facts["n_groups_changed"], "group")
     return f"The change is concentrated in {groups} of cases, so it says nothing about other cases."
 
 
 @warns("luck", must_act="author")
 def uneven_groups(facts: Facts) -> str:
-    """a group has more than five times as many cases as half of the groups have: how often the interval for other
-    cases holds was not measured there
+    """a group is over five times as large as the median group.
+
+    How reliable the interval for new cases is then was not measured
     """
     text = "One group has more than five times as many cases as the median group"
     return f"{text}, so it is not known how often the interval for other cases like these holds."
@@ -267,14 +268,14 @@ def uneven_groups(facts: Facts) -> str:
 
 @warns("luck", must_act="author")
 def few_groups(facts: Facts) -> str:
-    """the cases are of fewer than ten groups, so that nothing is said of other cases"""
+    """the cases are from fewer than ten groups, so there is no interval for new cases"""
     groups = counted(facts["n_groups"], "group")
     return f"The cases are of {groups}; with fewer than ten there is no interval for other cases like these."
 
 
 @warns("noise", must_act="author")
 def few_cases(facts: Facts) -> str:
-    """below 200 cases: what one is worth, and below 50 that the promised error rates do not hold"""
+    """below 200 cases: the points of one case; below 50: that error rates are higher than promised"""
     text = f"One case is worth {points(100 / facts['n_judged'])} points here"
     if facts["n_judged"] >= PROMISED_FROM:
         return f"{text}."
@@ -303,7 +304,7 @@ def baseline_expired(facts: Facts) -> str:
 
 @warns("answers", must_act="operator")
 def pins_broken(facts: Facts) -> str:
-    """a run was not decoded as its profile says"""
+    """a run was not decoded as its profile requires"""
     pins = facts["pins"]
     more = f" and {len(pins) - PINS_NAMED} more" if len(pins) > PINS_NAMED else ""
     return f"{_who(facts)} was not decoded as its profile says; broken pins: {', '.join(pins[:PINS_NAMED])}{more}."
@@ -311,7 +312,7 @@ def pins_broken(facts: Facts) -> str:
 
 @warns("answers", must_act="operator")
 def several_buckets(facts: Facts) -> str:
-    """a run was served by several buckets: the share and the score of each"""
+    """several buckets answered a run: the share and the score of each"""
     # buckets: [share, fingerprint, batch class, points or None] of each, the largest share first.
     parts = [
         f"{100 * share:.0f} % by {fingerprint} ({batch_class}{'' if score is None else f', {points(score)} points'})"
@@ -338,8 +339,8 @@ def truncated(facts: Facts) -> str:
 
 @warns("answers", must_act="author")
 def endings_differ(facts: Facts) -> str:
-    """more answers of one side were [cut, filtered, refused or empty](docs/imports.md#tool-calls-and-endings) than of
-    the other
+    """more answers of one side were [cut, filtered, refused or
+    empty](docs/imports.md#tool-calls-and-endings)
     """
     n, total = facts["n"], counted(facts["total"], "answer")
     other = f"{facts['n_other']:,} of {facts['total_other']:,}"
@@ -349,7 +350,10 @@ def endings_differ(facts: Facts) -> str:
 
 @warns("answers", must_act="author")
 def prompts_filtered(facts: Facts) -> str:
-    """prompts that a provider's filter refused: on both sides they are left out, on one side the answers are missing"""
+    """a provider's filter refused prompts.
+
+    Those refused on both sides are left out; those refused on one side are missing answers
+    """
     n = counted(facts["n"], "prompt")
     if facts["is_both"]:
         return f"The providers of both sides refused {n}; the verdict leaves {'it' if facts['n'] == 1 else 'them'} out."
@@ -358,14 +362,17 @@ def prompts_filtered(facts: Facts) -> str:
 
 @warns("answers", must_act="operator")
 def not_greedy(facts: Facts) -> str:
-    """a run was to decode greedily, and its own tokens show that it did not: its repeats are judged as samples"""
+    """a run should have decoded greedily, but its tokens show that it did not.
+
+    Its repeats are judged as samples
+    """
     answers = f"{facts['n']:,} of {counted(facts['total'], 'answer')} hold a token that was not the most likely one"
     return f"{_who(facts)} was not decoded greedily: at temperature 0, {answers}. Its repeats are judged as samples."
 
 
 @warns("answers", must_act="operator")
 def two_computations(facts: Facts) -> str:
-    """some responses of a run lie far from the others of their case: another computation gave them
+    """some responses of a run are outliers within their case: another build answered them
     (docs/divergence.md#strays)
     """
     n, distance = facts["n"], facts["distance"]
@@ -375,7 +382,7 @@ def two_computations(facts: Facts) -> str:
 
 @warns("noise", must_act="operator")
 def computation_apart(facts: Facts) -> str:
-    """one bucket answered both sides, and they lie further apart than repeats of one side; they did not take turns
+    """one bucket answered both sides, but they differ more than repeats of one side; not interleaved
     (docs/verdict.md#the-rules-in-order)
     """
     text = f"One bucket answered both sides, and their logprobs lie {nats_rounded(facts['shift'])} further apart than"
@@ -394,9 +401,10 @@ def unsteady(facts: Facts) -> str:
 
 @warns("noise", must_act="operator")
 def uncertified(facts: Facts) -> str:
-    """a run was decoded under `invariant` on a node without a [determinism certificate](docs/probes.md#determinism);
-    judged again when one comes or is revoked. Where it would `ship` otherwise, this is the
-    [reason](docs/verdict.md#the-rules-in-order) why it does not
+    """an `invariant` run's node has no [determinism certificate](docs/probes.md#determinism).
+
+    Judged again once one is issued or revoked. If it is all that prevents `ship`, this is the
+    [reason](docs/verdict.md#the-rules-in-order)
     """
     return f"{_who(facts)} was decoded under `invariant` on {listed(facts['hosts'])} without a determinism certificate."
 
@@ -409,7 +417,7 @@ def imported(facts: Facts) -> str:
 
 @warns("how", must_act=None)
 def reported(facts: Facts) -> str:
-    """a run was answered by an external server: what it says of itself is not attested"""
+    """an external server answered a run: its identity is self-reported"""
     return f"{_who(facts)} was served by others: who answered is what their server says, and not how it was batched."
 
 
@@ -435,15 +443,16 @@ def noise_unmeasured(facts: Facts) -> str:
 
 @warns("noise", must_act="author")
 def one_process(facts: Facts) -> str:
-    """all repeats by one engine process: the noise does not show what a fresh start changes"""
+    """one engine process decoded all repeats: the noise does not include what a restart changes"""
     text = f"{_who(facts)} has {facts['n_repeats']} repeats by one engine process"
     return f"{text}, so its noise does not show what a fresh start changes."
 
 
 @warns("luck", must_act="signer")
 def candidates_tried(facts: Facts) -> str:
-    """how many candidates were judged against this baseline so far. Of twenty that are no better, one looks so by
-    chance
+    """how many candidates were judged against this baseline.
+
+    Of twenty that are no better, expect one to look better by chance
     """
     # n: how many runs were judged against the baseline, `run`, so far; candidates: the last of them, in order.
     candidates = facts["candidates"]
@@ -455,7 +464,7 @@ def candidates_tried(facts: Facts) -> str:
 
 @warns("answers", must_act="signer")
 def policy_changed(facts: Facts) -> str:
-    """the same two runs were judged before under other settings: both tolerances, and what was said"""
+    """the same two runs were judged before with other settings: both tolerances and verdicts"""
     # before: [release, policy, tolerance, verdict] of each, oldest first.
     before = "; ".join(
         f"release {release} under {policy}, tolerance {limit_points(tolerance)}: {verdict_name(verdict)}"
@@ -467,13 +476,13 @@ def policy_changed(facts: Facts) -> str:
 
 @warns("answers", must_act="signer")
 def waived_baseline(facts: Facts) -> str:
-    """the baseline was itself let through by a waiver, and until when"""
+    """the baseline itself shipped under a waiver, and the waiver's end date"""
     text = f"Run {facts['run']}, the baseline, was itself let through by a waiver of {facts['person']}"
     return f"{text} until {facts['until']} (release {facts['release']})."
 
 
 def _left_out(facts: Facts) -> str:
-    """Say what is left out where answers are no draws, and enough others are."""
+    """Say which answers are left out because they are no samples, if enough others remain."""
     them = "it" if left_out_is_one(facts) else "them"
     text = f"{count_left_out(facts)}; the verdict leaves {them} out"
     n = facts["left_out"]["n_cases"]
@@ -481,7 +490,7 @@ def _left_out(facts: Facts) -> str:
 
 
 def _load_of(name: str, side: Facts) -> str:
-    """Say how one side was batched or called; 80 % of its responses lie from the 10th to the 90th percentile."""
+    """Describe one side's batches or calls in flight: the median, and the 10th to 90th percentile."""
     spread = f", 80 % of responses within {side['low']}–{side['high']}" if side["low"] != side["high"] else ""
     alone = f", {percent(side['alone'], 0)} alone" if side["alone"] else ""
     return f"{name}: median {side['median']}{spread}{alone}"

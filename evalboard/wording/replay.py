@@ -1,6 +1,6 @@
 """What a replay's results mean, the finding first and what limits it after.
 
-A result is the dictionary that `core.compare.replay` makes; docs/api.md lists its fields.
+A result is the dictionary that `core.compare.replay` makes; docs/api-reference.md lists its fields.
 """
 
 import shlex
@@ -17,7 +17,7 @@ MAX_WORDS = 300  # of an engine's own account of why there is no answer
 
 
 def replay_command(run_id: int, case_id: str, *, repeat: int) -> str:
-    """Return `evalboard replay` of one response, as a shell reads it; a case id may look like an option."""
+    """Return the `evalboard replay` command of one response, quoted for a shell."""
     if case_id.startswith("-"):
         return f"evalboard replay --repeat {repeat} -- {run_id} {shlex.quote(case_id)}"
     return f"evalboard replay {run_id} {shlex.quote(case_id)} --repeat {repeat}"
@@ -56,7 +56,7 @@ def _sentence(result: Result) -> str:
 
 
 def _render_sizes(group: Sequence[Result], *, by_first: bool) -> list[str]:
-    """Return the sweep over batch sizes, each with its first choice of neighbours; then what other neighbours did.
+    """Return lines for each batch size with its first choice of neighbours, then other neighbours.
 
     by_first: under another dtype than the run's every size differs from its response, so they are compared with the
     first size.
@@ -82,7 +82,10 @@ def _render_sizes(group: Sequence[Result], *, by_first: bool) -> list[str]:
 
 
 def _sweep(partings: Mapping[int, Result | None]) -> list[str]:
-    """Held by batch size. None: the first one, against which the others are held where the run has no response."""
+    """Return lines that compare the batch sizes by their results.
+
+    None marks the first size, which is the reference if the run has no response.
+    """
     if not partings:
         return []
     sizes = sorted(partings)
@@ -147,7 +150,7 @@ def _render_neighbours(size: int, members: Sequence[Result]) -> list[str]:
 
 
 def _not_reached(size: int, members: Iterable[Result]) -> list[str]:
-    """Return the engine counts who shared each step with the answer, so that a batch that was not full is seen."""
+    """Return a line if a batch was not full, by the engine's counts of who shared each step."""
     decoded = [each for each in members if each["outcome"] != "error" and each["batch_max"] is not None]
     most = min((int(each["batch_max"]) for each in decoded), default=size)
     least = min((int(each["batch_min"]) for each in decoded), default=size)
@@ -174,7 +177,7 @@ def _limits(results: Sequence[Result]) -> list[str]:
 
 
 def _choose_parting(result: Result) -> Result | None:
-    """Return the comparison to read: with the run's response, or where there is none, with the first variant."""
+    """Return the comparison with the run's response, or with the first variant if there is none."""
     bases = _bases(result)
     return next(iter(bases.values()), None)
 
@@ -193,7 +196,7 @@ def _basis(result: Result) -> str:
 
 
 def _render_parting(parting: Result) -> str:
-    """Render a comparison as the rest of "The case …"."""
+    """Return the comparison as a predicate of "The case …"."""
     outcome = parting["outcome"]
     if outcome == "identical":
         return "identical"

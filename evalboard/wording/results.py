@@ -1,4 +1,4 @@
-"""How a run ended, and which way a release leans: for the command line, notebooks and the reports of CI."""
+"""Say how a run ended and which way a release leans, for the command line, notebooks and CI reports."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ def describe_end(run: "RunHead") -> str:
 
 
 def describe_draws(run: "Run") -> str:
-    """Return what several draws of a case come to, of a sampled run that one bucket served; "" of any other."""
+    """Return the metrics over samples of a sampled run from one bucket; "" for other runs."""
     metrics = run.buckets[0].metrics if len(run.buckets) == 1 else None
     if not metrics:
         return ""
@@ -48,7 +48,7 @@ def describe_lean(lean: str) -> str:
 
 
 def find_lean(gate: "Gate") -> str | None:
-    """Return which way a gate leans: "ship", "no_ship" or "none"; None where nothing can be said."""
+    """Return which way a gate leans: "ship", "no_ship" or "none"; None if unknown."""
     if gate.verdict in ("ship", "no_ship"):
         return gate.verdict
     return gate.leaning if gate.verdict == "inconclusive" else None

@@ -36,12 +36,12 @@ TRACE_REASONS = {
 
 
 def waiting(code: str, facts: Facts) -> str:
-    """Say why nobody works at a run that is neither ended nor being decoded."""
+    """Say why no worker decodes a run that has not ended."""
     return _fill(WAITING[code], facts)
 
 
 def queue_full(person: str, *, n_waiting: int, n_more: int, limit: int, run_ids: Sequence[int]) -> str:
-    """Say why no more of a person's work is queued, and what to do; run_ids: of those with the most, most first."""
+    """Say why no more of a person's work is queued, and what to do. run_ids: the largest first."""
     would = f"{counted(n_more, 'response')} more would make {n_waiting + n_more:,} in the queue of {person}"
     text = f"{would}, and one person may have {limit:,} there."
     if not run_ids:
@@ -51,7 +51,7 @@ def queue_full(person: str, *, n_waiting: int, n_more: int, limit: int, run_ids:
 
 
 def describe_ahead(ahead: "Ahead") -> str:
-    """Say what stands before a queued run: "3 shards of 2 runs stand before it; about 4 min at the present rate."."""
+    """Say how much work is queued before a run, and how long it takes at the present rate."""
     if not ahead.n_shards:
         return "Nothing stands before it."
     stand = "stands" if ahead.n_shards == 1 else "stand"
@@ -60,14 +60,14 @@ def describe_ahead(ahead: "Ahead") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write how long something takes, roughly: "40 s", "4 min", "3 h"."""
+    """Write a rough duration: "40 s", "4 min", "3 h"."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.0f} h"
 
 
 def leaves_alone(facts: Facts) -> str:
-    """Say which work a worker leaves to others: "Leaves run 7 alone: it keeps to another serving stack."."""
+    """Say which work a worker does not claim, and why."""
     return f"Leaves {facts['noun']} {facts['id']} alone: {facts['why']}"
 
 
@@ -77,7 +77,7 @@ def left_out_metric(code: str) -> str:
 
 
 def explain_no_interval(metric: "Metric") -> "Metric":
-    """Return the metric with the sentence that says why it has no interval on these cases."""
+    """Add the sentence for why a metric has no interval on these cases."""
     if metric.no_interval_code is None:
         return metric
     return metric.model_copy(update={"no_interval": f"{NO_INTERVAL[metric.no_interval_code]} {REACH_HOLDS}"})
@@ -124,7 +124,7 @@ def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinf
 
 
 def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:
-    """Say how many responses are compared by their texts alone, "" for none; who: "The log" or "The server".
+    """Say how many responses are compared by text only, "" for none. who: "The log" or "The server".
 
     n: of those without tokens. reasons: why tokens are not measured, with the number of responses of each.
     """
@@ -136,13 +136,13 @@ def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -
 
 
 def explain_trace_reason(code: str) -> str:
-    """Say why the tokens of a response are not measured; code: one of importers.spelling.TraceReason but ""."""
+    """Say why a response's tokens are not measured. code: a non-empty importers.spelling.TraceReason."""
     why = TRACE_REASONS[code]
     return why if code == "covers_thinking" else f"{why} The tokens are shown, and only the texts are compared."
 
 
 def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str:
-    """Say what a run scores without those who answered less: "80.9 without the 7 % that backend B answered."
+    """Say what a run scores without minor backends: "80.9 without the 7 % that backend B answered."
 
     score: in points, of who answered most. odd: the others' shares, as they are shown, and names. "" where it has no
     score or there are no others.
@@ -159,7 +159,7 @@ def dropped_fields(n_by_name: Mapping[str, int]) -> str:
 
 
 def unknown_ending(word: str, n: int, endpoint: str) -> str:
-    """Say that answers have no score, as nobody knows the word that ended them, and what to do."""
+    """Say that answers with an unknown finish reason have no score, and what to do."""
     ended = f"{counted(n, 'answer')} ended with {word!r}, a word that Evalboard does not know, so they have no score."
     return f"{ended} If it means that an answer is complete: evalboard endpoint set {endpoint} --ending {word}=complete"
 
@@ -177,7 +177,7 @@ def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
 
 
 def describe_course(run: "Run") -> tuple[tuple[str, str], ...]:
-    """Say in three lines, each with its head, what a run asked for, what was sent, and what answered."""
+    """Describe a run in three headed lines: what was requested, what was sent, what answered."""
     return ("Asked", f"{_describe_asked(run)}."), ("Sent", _describe_sent(run)), ("Answered", _describe_answered(run))
 
 
@@ -221,7 +221,7 @@ def _describe_calls(run: "Run") -> str:
 
 
 def fingerprints_of_calls(n_different: int, n: int, *, endpoint: str) -> str:
-    """Say that fingerprints name calls, of n answers with n_different ones; only where all differ that is sure."""
+    """Say that fingerprints identify calls, not servers: n_different of n answers differ."""
     text = f"{n:,} answers came with {n_different:,} different fingerprints"
     if n_different == n:
         return f"{text}, so a fingerprint names a call and no server. Who answered is unknown."
@@ -236,7 +236,7 @@ def _is_logged(run: "Run") -> bool:
 
 
 def _describe_answered(run: "Run") -> str:
-    """Name the models that answered, by what they say of themselves, and how many answers each gave."""
+    """Name the models that answered, as self-reported, with their number of answers."""
     given: Counter[str] = Counter()
     for bucket in run.buckets:
         given[bucket.model_reported or bucket.model.name] += bucket.n_responses
@@ -273,7 +273,7 @@ def _queued(facts: Facts) -> str:
 
 
 def _reasons(facts: Facts) -> str:
-    """Say why workers leave a run alone: "It keeps to another serving stack. 2 workers: no GPU is there."."""
+    """Say why workers do not claim a run, with how many workers share each reason."""
     return " ".join(f"{n} workers: {why}" if n > 1 else capital(why) for why, n in facts["reasons"])
 
 

@@ -1,7 +1,7 @@
-"""The warnings of a run, worst first: each a row, which decides when it is said and makes its sentence.
+"""Warnings of a run, worst first: when each applies, and its sentence.
 
-A row is a function under `@warns`. Its name is the code, its docstring is what the table in docs/api.md says of it, and
-it yields no sentence, one, or one for each bucket. Nothing else lists the codes.
+Each is a function under `@warns`. Its name is the code, and its docstring is its text in docs/api-reference.md. It
+yields no sentence, one, or one for each bucket. The codes are listed nowhere else.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarnedRun:
-    """What the warnings of a run are made of; where nothing is given, there is none.
+    """The facts from which a run's warnings are made; the defaults cause none.
 
     broken: (pin, wanted, found) of each. other_models: how many answers name a model that was not asked for, by name.
     not_greedy: how many answers to greedy calls hold a token that was not the most likely one, of how many.
@@ -82,7 +82,7 @@ Sentences = Callable[[WarnedRun], Iterator[str]]
 
 @dataclass(frozen=True, slots=True)
 class WarningRow:
-    """severity: "warning" where the numbers may mislead or there are none, "info" where it says what they are."""
+    """A warning. severity: "warning" if the numbers may mislead or are missing, "info" otherwise."""
 
     code: str
     severity: Severity
@@ -149,7 +149,7 @@ def cancelled(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="author")
 def incomplete(run: WarnedRun) -> Iterator[str]:
-    """responses are missing: how many, by what they came to"""
+    """responses are missing: how many, and why"""
     if not run.lacks_responses:
         return
     why = [*run.errors.items(), ("not in the log" if run.is_logged else "never decoded", run.n_never)]
@@ -160,7 +160,7 @@ def incomplete(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def few_draws(run: WarnedRun) -> Iterator[str]:
-    """too many answers came out of a cache or from a fallback: no draws of the model, and no score is given"""
+    """too many answers came from a cache or a fallback, so there is no score"""
     if run.status == "incomplete" and not run.lacks_responses:
         yield (
             f"{counted(run.n_left_out, 'answer')} of {run.n_total:,} came out of a cache or from a fallback, which are "
@@ -170,14 +170,14 @@ def few_draws(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def several_buckets(run: WarnedRun) -> Iterator[str]:
-    """more than one bucket served it"""
+    """more than one bucket answered it"""
     if run.n_buckets > 1:
         yield f"{run.n_buckets} buckets served this run; it is scored per bucket and never as a whole."
 
 
 @warns("warning", must_act="operator")
 def other_model(run: WarnedRun) -> Iterator[str]:
-    """the answers name another model than the one that was asked for, and nobody has said that both are one"""
+    """the answers name another model than requested, and no `same model` entry joins the two"""
     if run.other_models:
         n, named = sum(run.other_models.values()), listed(list(run.other_models))
         yield f"Asked for {run.asked_model}; {named} answered {n:,} of {run.n_decoded - run.errors.total():,}."
@@ -185,8 +185,9 @@ def other_model(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def not_greedy(run: WarnedRun) -> Iterator[str]:
-    """temperature 0 was asked for, and at least 3 answers and 1 % of them hold a token below the most likely one: it
-    was not in effect, and repeats are judged as samples
+    """temperature 0 was not in effect: repeats are judged as samples.
+
+    At least 3 answers, and 1 % of them, have a token below the most likely one
     """
     if run.not_greedy:
         n, total = run.not_greedy
@@ -218,8 +219,9 @@ def unvouched(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="author")
 def truncated(run: WarnedRun) -> Iterator[str]:
-    """answers that were cut inside their [thinking](docs/profiles.md#thinking): they score 0 unless their scorer reads
-    the thinking, and a larger `max_tokens` gives them room
+    """answers were cut inside their [thinking](docs/profiles.md#thinking).
+
+    They score 0 unless their scorer reads the thinking. A larger `max_tokens` gives them room
     """
     if n := run.n_truncated:
         was, score = ("was cut inside its", "scores") if n == 1 else ("were cut inside their", "score")
@@ -229,7 +231,8 @@ def truncated(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="author")
 def ended_otherwise(run: WarnedRun) -> Iterator[str]:
-    """answers that are not complete: `cut` at a limit, `filtered` by the provider, `refused` by the model, or `empty`.
+    """answers are `cut` at a limit, `filtered` by the provider, `refused` by the model, or `empty`.
+
     They are scored like any other; `endings` counts them, and the list of cases filters by them
     """
     parts = [(ending, n) for ending, n in run.endings.items() if ending != "unknown"]
@@ -240,7 +243,10 @@ def ended_otherwise(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="author")
 def prompts_filtered(run: WarnedRun) -> Iterator[str]:
-    """the filter of the provider refused prompts: the score is over the rest; a release leaves out what both refuse"""
+    """the provider's filter refused prompts, and the score leaves them out.
+
+    A release leaves out those that both sides refuse
+    """
     if run.status == "finished" and (n := run.errors["prompt_filtered"]):
         calls = counted(run.n_total, "time")
         yield f"The provider's filter refused the prompt {n:,} of {calls}; the score is over the rest."
@@ -248,8 +254,9 @@ def prompts_filtered(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def unknown_ending(run: WarnedRun) -> Iterator[str]:
-    """answers ended with a word that Evalboard does not know, so they have no score; which, and the command that says
-    what it means
+    """answers have an unknown finish reason, so they have no score.
+
+    The text names it, and the command that declares its meaning
     """
     if run.endings.get("unknown"):
         yield run.notes.get("unknown_ending", f"{run.endings['unknown']:,} answers ended with an unknown word.")
@@ -257,23 +264,25 @@ def unknown_ending(run: WarnedRun) -> Iterator[str]:
 
 @warns("info", must_act=None)
 def usual_ending(run: WarnedRun) -> Iterator[str]:
-    """at least nine of ten answers ended with a word that Evalboard does not know: it is taken to mean `complete`"""
+    """at least nine of ten answers have the same unknown finish reason, which is taken for `complete`"""
     if text := run.notes.get("usual_ending"):
         yield text
 
 
 @warns("warning", must_act="operator")
 def two_computations(run: WarnedRun) -> Iterator[str]:
-    """some responses lie far from the others of their case, which agree (docs/divergence.md#strays); `strays` of the
-    bucket counts them, and `GET /runs/{id}/strays/` lists them
+    """some responses are outliers, while the others of their case agree (docs/divergence.md#strays).
+
+    `strays` of the bucket counts them, and `GET /runs/{id}/strays/` lists them
     """
     yield from map(_describe_strays, run.strays)
 
 
 @warns("warning", must_act="operator")
 def unsteady(run: WarnedRun) -> Iterator[str]:
-    """repeats of `alone`, `invariant` or, nothing being drawn, `fixed-N` are not the same to the bit, in however few
-    cases; where those are strays, the other warning says it
+    """repeats differ in bits under a batch class that must give the same bits.
+
+    These are batch size 1, `invariant`, and `fixed-N` without sampling. If outliers cause it, the other warning says so
     """
     for bucket in run.unsteady:
         n, cases, total = bucket["n_apart"], bucket["cases"], counted(bucket["n_cases"], "case")
@@ -287,8 +296,9 @@ def unsteady(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def uncertified(run: WarnedRun) -> Iterator[str]:
-    """it was decoded under `invariant` on a node that has no [determinism certificate](docs/probes.md#determinism) for
-    this model, engine and driver; which, and the command
+    """an `invariant` run's node has no [determinism certificate](docs/probes.md#determinism).
+
+    There is none for this model, engine and driver. The text names the node and the command
     """
     if run.uncertified:
         command = f"evalboard probe {run.endpoint} --kind determinism --profile {run.profile}"
@@ -307,7 +317,7 @@ def self_check_differs(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def unknown_stack(run: WarnedRun) -> Iterator[str]:
-    """the log or the server does not say what served some responses"""
+    """the serving stack of some responses is not in the log, or not reported by the server"""
     if run.is_stack_unknown:
         who = "The log" if run.is_logged else "The server"
         yield f"{who} does not say what served some responses, so they are comparable with no other run."
@@ -315,7 +325,7 @@ def unknown_stack(run: WarnedRun) -> Iterator[str]:
 
 @warns("info", must_act=None)
 def reported(run: WarnedRun) -> Iterator[str]:
-    """an external server answered: what it says of itself is not attested"""
+    """an external server answered: its identity is self-reported"""
     if run.is_reported and not run.is_logged:
         yield (
             "A server of others answered: who served is what it says itself, and it does not say how the responses "
@@ -325,8 +335,9 @@ def reported(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act=None)
 def call_fingerprints(run: WarnedRun) -> Iterator[str]:
-    """more than half of the answers have a fingerprint of their own, so that it may name calls. Where all have, who
-    answered is unknown
+    """more than half of the answers have a unique fingerprint, so it may identify calls.
+
+    If all have, who answered is unknown
     """
     if text := run.notes.get("call_fingerprints"):
         yield text
@@ -341,8 +352,9 @@ def text_only(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def dropped_fields(run: WarnedRun) -> Iterator[str]:
-    """fields beside some answers could not be read, such as logprobs or token counts: which, and of how many answers.
-    The answers are kept
+    """fields of some answers, such as logprobs or token counts, could not be read.
+
+    The text says which, and of how many answers. The answers are kept
     """
     if text := run.notes.get("dropped_fields"):
         yield text
@@ -350,8 +362,9 @@ def dropped_fields(run: WarnedRun) -> Iterator[str]:
 
 @warns("warning", must_act="operator")
 def unclean_responses(run: WarnedRun) -> Iterator[str]:
-    """some were answered from a cache, by a fallback or after a failed try; those of a cache or fallback are in no
-    range (`n_left_out` of a repeat)
+    """some answers came from a cache, from a fallback or after a retry.
+
+    Those from a cache or a fallback are in no range (`n_left_out` of a repeat)
     """
     if text := run.notes.get("unclean_responses"):
         yield text
@@ -359,15 +372,16 @@ def unclean_responses(run: WarnedRun) -> Iterator[str]:
 
 @warns("info", must_act=None)
 def imported(run: WarnedRun) -> Iterator[str]:
-    """it was read from a log (docs/imports.md), which does not say how the responses were batched"""
+    """it was read from a log (docs/imports.md), which lacks how the responses were batched"""
     if run.tool:
         yield f"Read from a log of {run.tool}, which does not say how the responses were batched."
 
 
 @warns("warning", must_act="operator")
 def endpoint_rests(run: WarnedRun) -> Iterator[str]:
-    """the endpoint is paused: it failed too often in a row, or asked for a pause. The text says why and when the next
-    try is; the run then goes on by itself
+    """the endpoint is paused: it failed too often in a row, or requested a pause.
+
+    The text says why and when the next try is; then the run continues
     """
     if run.pause:
         yield describe_pause(**run.pause)
@@ -403,13 +417,13 @@ def one_process(run: WarnedRun) -> Iterator[str]:
 
 @warns("info", must_act=None)
 def coarse_suite(run: WarnedRun) -> Iterator[str]:
-    """one case is worth more than a point"""
+    """one case is more than a point of the score"""
     if run.n_cases and (worth := 100 / run.n_cases) > POINTS_WORTH_A_WARNING:
         yield f"One of {run.n_cases:,} cases is worth {points(worth)} points."
 
 
 def _describe_strays(strays: Facts) -> str:
-    """Say that some responses of a bucket lie far from the others of their case."""
+    """Say that some responses of a bucket are outliers within their case."""
     n_strays, noise = strays["n_strays"], strays["noise"]
     agree = f"within {nats_rounded(noise)}" if noise else "to the bit"
     lie = f"lie {nats_rounded(strays['distance'])} from"

@@ -1,4 +1,4 @@
-"""What a verification comes to: its state as a sentence, each number in words, and what takes from its weight."""
+"""Sentences of a verification: its state, each figure in words, and its limitations."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -17,6 +17,7 @@ FAMILIES = {
         "seed_ignored",
         "constrained",
         "sampler_fault",
+        "prompt_changed",
         "prompt_mismatch",
     ),
     "reading": ("length", *ENDED, "whitespace", "scorer"),

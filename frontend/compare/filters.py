@@ -91,7 +91,7 @@ def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
 def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) -> str:
     """Return the address of the comparison's page with these filters."""
     query = dict(active) | ({"page": str(page)} if page > 1 else {})
-    return pair_address.comparison_url(*report.run_ids, repeats=report.repeats, filters=query)
+    return pair_address.comparison_url(*report.run_ids, repeats=report.repeats, filters=query, terms=report.terms)
 
 
 def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[PairFilter]:
@@ -127,7 +127,7 @@ def exports(report: Comparison, active: Mapping[str, str]) -> tuple[Export, ...]
     sides = {"baseline": report.baseline, "candidate": report.candidate}
     alike = {name: active.get(name, "") for name in ("cause", "tag", "backend", "cluster")}
     named = {"query": active.get("q", ""), "changed": CHANGED.get(active.get("changed", ""), "")}
-    filters = {**sides, "repeat": report.repeat or "", **alike, **named}
+    filters = {**sides, **report.terms.query, "repeat": report.repeat or "", **alike, **named}
     return (
         Export("these pairs as CSV", filtered_url(reverse("api:pairs_csv"), filters)),
         Export("as JSONL", filtered_url(reverse("api:pairs_jsonl"), filters)),

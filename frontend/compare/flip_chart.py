@@ -42,6 +42,7 @@ def name_flips(report: Comparison) -> tuple[ChartedFlip, ...]:
                 ids[point.case_index],
                 repeats=(point.repeat_baseline, point.repeat_candidate),
                 at=point.flip,
+                terms=report.terms,
             ),
         )
         for point in known

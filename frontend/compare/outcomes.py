@@ -8,6 +8,7 @@ from typing import Any
 
 from evalboard.contract.compare import Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording.outcomes import explain_marks
 from frontend.compare import filters, pair_address
@@ -45,7 +46,7 @@ class OutcomeLine:
 
 def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, Any]:
     """Return what the case list shows for `?outcome=`; `look`, `cause`, `q` and `compact` narrow or change it."""
-    listed = outcome_page(_list(report.id, report.run_ids, active), page=page, limit=PAGE_ROWS)
+    listed = outcome_page(_list(report.id, report.run_ids, report.terms, active), page=page, limit=PAGE_ROWS)
     counts = OutcomeCounts(**listed.counts) if listed.counts else None
     return {
         "comparison": report,
@@ -83,7 +84,7 @@ def _can_load_move(report: Comparison) -> bool:
 def find_neighbours(pair: TracePair, active: Mapping[str, str]) -> Neighbours:
     """Return where `n` and `p` lead from a case of an outcome's list: along that list, as it is narrowed."""
     assert pair.comparison is not None  # noqa: S101 - the caller has one
-    return outcome_neighbours(_list(pair.comparison, pair.run_ids, active), case_id=pair.case)
+    return outcome_neighbours(_list(pair.comparison, pair.run_ids, pair.terms, active), case_id=pair.case)
 
 
 def clusters_of_broken(report: Comparison) -> dict[str, Any]:
@@ -94,10 +95,10 @@ def clusters_of_broken(report: Comparison) -> dict[str, Any]:
     return {"broken_clusters": clusters, "n_broken_clusters": n}
 
 
-def _list(comparison_id: int, runs: tuple[int, int], active: Mapping[str, str]) -> OutcomeList:
+def _list(comparison_id: int, runs: tuple[int, int], terms: Terms, active: Mapping[str, str]) -> OutcomeList:
     """Return which cases the filters of an address choose."""
     look, says, query = pair_address.parse_look(active), active.get("cause", ""), active.get("q", "")
-    return OutcomeList(comparison_id, runs, active["outcome"], at_look=look, look=says, query=query)
+    return OutcomeList(comparison_id, runs, active["outcome"], at_look=look, look=says, query=query, terms=terms)
 
 
 def _with_compact(active: Mapping[str, str]) -> dict[str, str]:
@@ -108,5 +109,5 @@ def _with_compact(active: Mapping[str, str]) -> dict[str, str]:
 def _line(report: Comparison, active: Mapping[str, str], row: OutcomeRow) -> OutcomeLine:
     case = row.shown.outcome
     repeats, at = (case.pair.repeats, case.pair.at) if case.pair else (report.repeats or (1, 1), None)
-    url = pair_address.pair_url(*report.run_ids, case.case, repeats=repeats, at=at, filters=active)
+    url = pair_address.pair_url(*report.run_ids, case.case, repeats=repeats, at=at, filters=active, terms=report.terms)
     return OutcomeLine(row, (case.pair.numeric or case.pair.cause) if case.pair else "", url)

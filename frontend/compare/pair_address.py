@@ -1,12 +1,14 @@
 """The addresses of two responses held against each other, with what the reader came from kept in them."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from evalboard.contract.compare import Comparison
+from evalboard.contract.treatments import BY_ID, BY_INPUT, PROMPT_TREATMENT, TREATMENTS, Terms
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.shell.addresses import BEFORE_DOTS
 from runs.compare import CASE_LISTS, DivergenceFilter
@@ -19,6 +21,7 @@ MAX_DIGITS = 9
 
 Filters = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
 NOTHING: Filters = {}
+MODEL_TERMS = Terms()
 
 
 def parse_filters(request: HttpRequest) -> dict[str, str]:
@@ -54,6 +57,13 @@ def divergence_filter(active: dict[str, str]) -> DivergenceFilter:
     )
 
 
+def parse_terms(request: HttpRequest) -> dict[str, str]:
+    """Return `treatment` and `pair_by` of the address, as `runs.compare.compare` takes them; nonsense reads as none."""
+    treatment, pair_by = request.GET.get("treatment", ""), request.GET.get("pair_by", "")
+    is_by_id = pair_by == BY_ID and treatment in ("", PROMPT_TREATMENT)
+    return {"treatment": treatment if treatment in TREATMENTS else "", "pair_by": BY_ID if is_by_id else BY_INPUT}
+
+
 def parse_repeats(request: HttpRequest) -> tuple[int, int] | None:
     """Return the two repeats of `?repeat=1,2`, or of a form's two fields; nonsense reads as none."""
     parts = ",".join(request.GET.getlist("repeat")).split(",")
@@ -63,10 +73,21 @@ def parse_repeats(request: HttpRequest) -> tuple[int, int] | None:
 
 
 def comparison_url(
-    baseline: int, candidate: int, *, repeats: tuple[int, int] | None = None, filters: Filters = NOTHING
+    baseline: int,
+    candidate: int,
+    *,
+    repeats: tuple[int, int] | None = None,
+    filters: Filters = NOTHING,
+    terms: Terms = MODEL_TERMS,
 ) -> str:
-    query = ({} if repeats is None else {"repeat": f"{repeats[0]},{repeats[1]}"}) | dict(filters)
+    query = ({} if repeats is None else {"repeat": f"{repeats[0]},{repeats[1]}"}) | terms.query | dict(filters)
     return f"{reverse('compare', args=[baseline, candidate])}{f'?{_encoded(query)}' if query else ''}"
+
+
+def lists_of(report: Comparison) -> Callable[[Filters], str]:
+    """Return what gives the address of a list of a comparison's cases, by its filters."""
+    address = partial(comparison_url, *report.run_ids, repeats=report.repeats, terms=report.terms)
+    return lambda filters: address(filters=filters)
 
 
 def pair_url(
@@ -77,9 +98,12 @@ def pair_url(
     repeats: tuple[int, int],
     at: int | None = None,
     filters: Filters = NOTHING,
+    terms: Terms = MODEL_TERMS,
 ) -> str:
     """Return the address of the trace diff page of one case; see `addresses.response_url` for its dots."""
-    query = {"repeat": f"{repeats[0]},{repeats[1]}"} | dict(filters) | ({} if at is None else {"at": str(at)})
+    query = (
+        {"repeat": f"{repeats[0]},{repeats[1]}"} | terms.query | dict(filters) | ({} if at is None else {"at": str(at)})
+    )
     return f"{_pair_page(baseline, candidate, case_id)}?{_encoded(query)}"
 
 

@@ -16,8 +16,9 @@ from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
 from frontend.forced import sides
 from frontend.shell import addresses
+from frontend.templatetags.drawing import drawn
 from runs.access import READ, requires
-from runs.compare import CaseLink, DivergenceFilter, neighbours, trace_pair
+from runs.compare import CaseLink, DivergenceFilter, choose_terms, neighbours, trace_pair
 
 REPLAY_PART, ANSWERS_PART = "replay", "answers"
 PARTS = {
@@ -42,7 +43,8 @@ class Around:
 def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -> HttpResponse:
     repeats = pair_address.parse_repeats(request) or FIRST
     at = _position(request.GET.get("at"))
-    pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at)
+    terms = choose_terms(baseline=baseline, candidate=candidate, **pair_address.parse_terms(request))
+    pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at, terms=terms)
     active = pair_address.parse_filters(request)
     part = request.GET.get("part")
     if part == ANSWERS_PART:
@@ -64,7 +66,9 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "lines": pair_lines(pair, odd={strip.side: strip.positions for strip in strips}),
         "cause": MARKS[pair.cause],
         "around": _around(pair, repeats, active),
-        "compare_url": pair_address.comparison_url(baseline, candidate, repeats=_shown_repeats(pair), filters=active),
+        "compare_url": pair_address.comparison_url(
+            baseline, candidate, repeats=_shown_repeats(pair), filters=active, terms=terms
+        ),
         "before_url": address.at(pair.positions[0].at - 1) if pair.positions and pair.positions[0].at > 0 else "",
         "after_url": address.at(pair.positions[-1].at + 1) if _goes_on(pair) else "",
         "figure": figure,
@@ -84,6 +88,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "repeat_choices": (range(1, pair.baseline.n_repeats + 1), range(1, pair.candidate.n_repeats + 1)),
         "active_filters": active,
         "sides": _name_sides(pair),
+        "answers": (drawn(pair.baseline.text), drawn(pair.candidate.text)),
         "flip_tokens": _flip_tokens(pair),
         "evidence": pair_words.list_evidence(pair.evidence),
         "fingerprints_url": _fingerprints_url(pair),
@@ -111,7 +116,7 @@ class _Address:
     """This page at other positions."""
 
     def __init__(self, pair: TracePair, repeats: tuple[int, int], active: dict[str, str]) -> None:
-        self._base = pair_address.pair_url(*pair.run_ids, pair.case, repeats=repeats, filters=active)
+        self._base = pair_address.pair_url(*pair.run_ids, pair.case, repeats=repeats, filters=active, terms=pair.terms)
 
     def at(self, key: int) -> str:
         return f"{self._base}&at={key}"
@@ -152,7 +157,7 @@ def _link(pair: TracePair, to: CaseLink | None, active: dict[str, str]) -> str:
     if to is None:
         return ""
     repeats = to.repeat_baseline, to.repeat_candidate
-    return pair_address.pair_url(*pair.run_ids, to.case_id, repeats=repeats, at=to.at, filters=active)
+    return pair_address.pair_url(*pair.run_ids, to.case_id, repeats=repeats, at=to.at, filters=active, terms=pair.terms)
 
 
 def _shown_repeats(pair: TracePair) -> tuple[int, int] | None:

@@ -46,7 +46,8 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     repeats = pair_address.parse_repeats(request)
     if baseline == candidate and repeats is None:
         return redirect(pair_address.comparison_url(baseline, candidate, repeats=FIRST_TWO))
-    comparison = compare_slice.compare(baseline=baseline, candidate=candidate, repeats=repeats)
+    terms = pair_address.parse_terms(request)
+    comparison = compare_slice.compare(baseline=baseline, candidate=candidate, repeats=repeats, **terms)
     report = report_of(comparison)
     part = request.GET.get("part")
     if part is not None and part not in PARTS:
@@ -75,12 +76,12 @@ def _page(report: Comparison) -> dict[str, Any]:
         "part_read": _part_read(report),
         "finding": words.describe_comparison(report),
         "spread": tuple(words.describe_side(report, side) for side in ("baseline", "candidate")),
-        "count_parts": charts.count_parts(report),
+        "count_parts": charts.count_parts(report, pair_address.lists_of(report)),
         "outcome_links": filters.outcome_links(report),
         "by_chance": compare_with_chance(report.outcomes) if report.outcomes else "",
         "targeted": count_targeted(report),
         "counts_caption": words.describe_counts(report),
-        "waterfall": charts.waterfall(report),
+        "waterfall": charts.waterfall(report, pair_address.lists_of(report)),
         "charts": tuple(chart for chart in (_chart(report, "flip"), _chart(report, "drift onset")) if chart),
         "flips_url": filters.list_url(report, {"part": FLIPS_PART}) if flips else "",
         "scatter_caption": words.describe_scatter(report, flips),
@@ -93,7 +94,7 @@ def _page(report: Comparison) -> dict[str, Any]:
         "mixed_lines": (mixed := mixed_lines(report)),
         "odd_ones": describe_odd_ones(mixed),
         "swapped_url": pair_address.comparison_url(
-            *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1]
+            *report.run_ids[::-1], repeats=report.repeats and report.repeats[::-1], terms=report.terms
         ),
     }
 
@@ -165,7 +166,9 @@ def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str,
     for _, alike in groupby(rows, key=_shown_parts):
         first, *rest = alike
         length = max(first.n_tokens_baseline or 0, first.n_tokens_candidate or 0)
-        url = pair_address.pair_url(*report.run_ids, first.case, repeats=first.repeats, at=first.at, filters=active)
+        url = pair_address.pair_url(
+            *report.run_ids, first.case, repeats=first.repeats, at=first.at, filters=active, terms=report.terms
+        )
         flip_x = None if first.flip_position is None else round(100 * first.flip_position / max(length, 1), 2)
         lines.append(ComparedCaseLine(first, 1 + len(rest), url, length, flip_x))
     return lines

@@ -9,6 +9,7 @@ from frontend.templatetags.numbers import nats, points, signed_points
 PLAIN = {
     "error": "responses are missing on one side",
     "scorer": "the same answers were graded differently",
+    "prompt_changed": "the prompt changed",
     "model_changed": "the model itself is another one",
     "prompt_mismatch": "the two sides were asked different things",
     "sampling_changed": "tokens were chosen under other settings",

@@ -16,7 +16,7 @@ Answers = tuple[tuple[str, Scores, AnswerExcerpt | None, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class WorstLine:
-    """A case; `url` is the place where its two answers part. cause: what the numbers say, "" where no pair differs.
+    """A case. url: where its answers diverge. cause: by the numbers, "" if no pair differs.
 
     here: "4 of 5 here" where its repeats part differently.
     """
@@ -40,7 +40,7 @@ class WorstLine:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """`url` lists all of the cases, as many as `n`."""
+    """The worst cases of a gate. `url` lists all `n` of them."""
 
     title: str
     lines: tuple[WorstLine, ...]
@@ -54,7 +54,7 @@ class Worst:
 
 
 def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
-    """Return the cases that broke, or where none did those that were fixed; None of neither, or while it is at work."""
+    """Return the broken cases, or else the fixed ones; None without either, or while comparing."""
     if comparison is None or not comparison.progress.is_finished or gate.verdict == "not_comparable":
         return None
     n, outcome = gate.changed.n_broken, "broken"
@@ -63,7 +63,7 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     if not n:
         return None
     look = _look(gate)
-    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look)
+    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look, terms=comparison.terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
     return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome))
@@ -86,7 +86,9 @@ def _title(gate: Gate, outcome: str, n_shown: int, n: int) -> str:
 def _line(gate: Gate, shown: ShownCase, filters: dict[str, str]) -> WorstLine:
     runs, case, pair = (gate.baseline.run_id, gate.candidate.run_id), shown.outcome.case, shown.outcome.pair
     if pair is None:
-        return WorstLine(shown.outcome, pair_url(*runs, case, repeats=(1, 1), filters=filters), "", None, "")
-    url = pair_url(*runs, case, repeats=pair.repeats, at=pair.at, filters=filters)
+        return WorstLine(
+            shown.outcome, pair_url(*runs, case, repeats=(1, 1), filters=filters, terms=gate.terms), "", None, ""
+        )
+    url = pair_url(*runs, case, repeats=pair.repeats, at=pair.at, filters=filters, terms=gate.terms)
     here = "" if shown.n_alike == shown.n_pairs else f"{shown.n_alike} of {shown.n_pairs} here"
     return WorstLine(shown.outcome, url, pair.numeric or pair.cause, shown.excerpt, here)

@@ -1,4 +1,4 @@
-"""Passwords cannot be guessed one after another, nor can trying them keep the server from everybody else.
+"""Limit password guessing without letting guesses block other people's sign-in.
 
 django-axes keeps the counts in the database, where all processes of all servers see them; here stands what they mean.
 Wrong passwords are counted for a name from one address, from an address, for a name from anywhere, and in all. The
@@ -48,7 +48,7 @@ class Refusal:
 
 
 class PasswordGuard(AxesStandaloneBackend):  # type: ignore[misc]  # axes has no types
-    """Stands first among the backends: refuses a password while its name is locked. Signs nobody in."""
+    """The first backend: refuses a password while its name is locked, and never signs a person in."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **others: Any
@@ -58,9 +58,7 @@ class PasswordGuard(AxesStandaloneBackend):  # type: ignore[misc]  # axes has no
 
 
 class Counts(AxesDatabaseHandler):  # type: ignore[misc]
-    """How django-axes counts, with our limits, and with a line in the log that has no name in it: people type their
-    password there.
-    """
+    """django-axes' counters with our limits, and a log line without the name: people type passwords there."""
 
     def is_locked(self, request: HttpRequest, credentials: Mapping[str, Any] | None = None) -> bool:
         return find_refusal(request, _name(credentials)) is not None
@@ -75,7 +73,7 @@ class Counts(AxesDatabaseHandler):  # type: ignore[misc]
 
 
 def find_refusal(request: HttpRequest, name: str) -> Refusal | None:
-    """Whether a password for this name is refused from where the request comes."""
+    """Return why a password for this name is refused from the request's address, None if it is not."""
     lately = AccessAttempt.objects.filter(attempt_time__gt=timezone.now() - settings.AXES_COOLOFF_TIME)
     here, this_name = Q(ip_address=counted_address(request)), Q(username=name)
     n = lately.aggregate(
@@ -111,12 +109,12 @@ def log_refusal(request: HttpRequest, code: str) -> None:
 
 
 def is_not_counted(request: HttpRequest, credentials: Mapping[str, Any] | None) -> bool:
-    """Whether this is no try of a password."""
+    """Return whether the request is no attempt with a password."""
     return not _name(credentials)
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return where a request comes from: as many steps before this server as there are proxies (EVALBOARD_PROXIES).
+    """Return the client's address, skipping as many proxies as configured (EVALBOARD_PROXIES).
 
     Each proxy adds the address that spoke to it at the end of X-Forwarded-For; what stands before those was sent by
     the client, who may write there whatever they like.
@@ -132,7 +130,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def counted_address(request: HttpRequest) -> str | None:
-    """Return as what an address is counted: of IPv6 its first 64 bits, for one connection at home has the rest."""
+    """Return the address to count by: for IPv6 its first 64 bits, since one connection has all of them."""
     address = client_address(request)
     try:
         known = ipaddress.ip_address(address or "")

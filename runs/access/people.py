@@ -18,7 +18,7 @@ from runs.store import require_row
 
 @transaction.atomic
 def add_person(*, name: str, role: str, password: str | None = None) -> tuple[Any, bool]:
-    """Let a person in with exactly this role; False if they were known, whose role and password then change.
+    """Add a person with this role. If known, change role and password, and return False.
 
     Without a password one-time links are their only way in, or the password that they have already.
     Raises InvalidInput with fields.
@@ -41,7 +41,7 @@ def add_person(*, name: str, role: str, password: str | None = None) -> tuple[An
 
 @transaction.atomic
 def remove_person(*, name: str) -> None:
-    """Shut a person out at once and for good, with password, links, sessions and tokens; their runs stay theirs.
+    """Remove a person's access: password, links, sessions and tokens. Their runs stay theirs.
 
     Adding them again brings none of these back: what signed them in before was signed with the password's hash, which
     is another one now. Raises NotFound.
@@ -57,10 +57,10 @@ def remove_person(*, name: str) -> None:
 
 
 def use_link(*, person: Any) -> bool:
-    """Use up the one-time link by which a person was just recognised; False if somebody else was faster.
+    """Use up the one-time link that just identified a person. Return False if it was used meanwhile.
 
-    A link is signed with the time of the last sign-in, so one conditional write of it uses up the link. `person` is
-    as it was read when the link was checked.
+    A link is signed with the time of the last sign-in, so one conditional write of it uses up the link. `person` is as
+    it was read when the link was checked.
     """
     unused = get_user_model().objects.filter(pk=person.pk, is_active=True, password=person.password)
     return unused.filter(last_login=person.last_login).update(last_login=Now()) == 1

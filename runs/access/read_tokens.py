@@ -1,4 +1,4 @@
-"""Tokens as their page and the API list them: everything about each but its secret, which nobody has any more."""
+"""Tokens as listed on their page and by the API: everything but the secret, which is not stored."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from runs.models import Token
 
 
 def token_rows(user: Any = None) -> tuple[ApiToken, ...]:
-    """Return the tokens of one person, or everybody's, newest first."""
+    """Return the tokens of one person, or of all, newest first."""
     tokens = Token.objects.select_related("user").order_by("-id")
     return tuple(map(token_row, tokens if user is None else tokens.filter(user=user)))
 

@@ -59,7 +59,7 @@ def grant_role(*, user: Any, role: str) -> None:
 
 
 def credential(request: HttpRequest) -> str:
-    """Name what a request was made with, and give nothing away: a token's label and name, or a session's digest."""
+    """Describe a request's credential without revealing it: a token's label, or a session's digest."""
     token = getattr(request, "auth", None)
     if token is not None:
         return f"token {token.label} ({token.name})"

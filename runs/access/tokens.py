@@ -1,4 +1,4 @@
-"""Tokens: made here, shown once, kept as a digest, revoked and never deleted while their person may sign in.
+"""Tokens: shown once, stored as a digest, revoked but not deleted while their person may sign in.
 
 `evb_<8 digits>_<43 characters>_<6 characters>`: the name of the token, its secret of 256 random bits, and a checksum by
 which a scanner of logs and repositories tells a token from what only looks like one. The name is the beginning of the
@@ -81,7 +81,10 @@ def revoke_token(*, token_id: int, user: Any, may_all: bool = False, by: Token |
 
 
 def use_token(*, secret: str) -> Token | None:
-    """Return a secret's token, None unless it holds and its person may sign in; note its use at most once a minute."""
+    """Return the token of a secret if it is valid and its person may sign in, else None.
+
+    Note its use at most once a minute.
+    """
     digest = secret_digest(secret)
     now = timezone.now()
     known = Token.objects.select_related("user")
@@ -94,7 +97,7 @@ def use_token(*, secret: str) -> Token | None:
 
 
 def secret_digest(secret: str) -> str:
-    """Return what is stored of a token. SHA-256 suffices: there are 256 random bits, so there is nothing to guess.
+    """Return what is stored of a token: SHA-256, which is enough for 256 random bits.
 
     Of a token in the form above its random part alone, since its name comes out of this; of one made before that
     form was, all of it.

@@ -30,8 +30,9 @@ def resource(**scopes: str) -> Callable[[View], View]:
 
 
 def _kept_by_nobody_else(view: View) -> View:
-    """What one person may read must not be kept for the next one by a proxy between, nor by a client that cannot ask
-    again whether it still holds (etags.py).
+    """Forbid caches to store a view's answer or to reuse it without revalidation (etags.py).
+
+    What one person may read must not be served to another.
     """
 
     @wraps(view)
@@ -45,7 +46,7 @@ def _kept_by_nobody_else(view: View) -> View:
 
 
 def open_to_anyone(*methods: str) -> Callable[[View], View]:
-    """Make an API view that asks for no login and looks at none, so that it answers while the database is away."""
+    """Make an API view without authentication, so that it answers while the database is down."""
 
     def decorate(function: View) -> View:
         return resource(**dict.fromkeys(methods, roles.ANYONE))(authentication_classes([])(function))

@@ -55,7 +55,7 @@ def scopes_of(request: Request) -> frozenset[str]:
 
 
 class RoleOrScope(BasePermission):
-    """Lets a caller in who has the scope that the view states for the method; a view that states none is shut."""
+    """Permits callers who have the scope that the view states for the method. No scope: no access."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         stated: dict[str, str] = getattr(view, "required_scopes", {})

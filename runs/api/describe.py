@@ -1,4 +1,4 @@
-"""How a view says what it takes and answers, for the OpenAPI schema; a route that does not fails `make check`.
+"""Describe a view's input and answers for the OpenAPI schema; `make check` requires it of routes.
 
     @resource(GET=READ, POST=RUN)
     @describe("GET", "Runs, newest first", answer=Page[RunRow], query=FILTERS)
@@ -28,7 +28,7 @@ WHOLE: Json = {"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}
 
 @dataclass(frozen=True, slots=True)
 class StatusAnswer:
-    """One status that is answered: what it means, its body by media type (None: none), its headers by name."""
+    """A status: its meaning, its bodies by media type (None: no body), and its headers by name."""
 
     text: str
     bodies: Mapping[str, Any] = field(default_factory=dict)
@@ -63,11 +63,11 @@ def describe(
     body: Any = None,
     refuses: Iterable[int] = (),
 ) -> Callable[[View], View]:
-    """Describe one method of a view; stands below `resource`, once for each method.
+    """Describe one method of a view. Write it below `resource`, once for each method.
 
-    name: the operation's, unique among all, as clients made from the schema call it. answer: a type or a schema, or a
+    name: the operation's, unique among all; clients generated from the schema use it. answer: a type or a schema, or a
     dictionary of these by media type; None: no body. also: other statuses that are no failure. refuses: statuses of
-    failures beyond those that follow from the rest (400, 401, 403, 404 where the address names something, 429).
+    failures beyond the implied ones (400, 401, 403, 404 for an address that names something, 429).
     """
     call = ApiCall(
         name=name,

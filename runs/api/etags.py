@@ -1,6 +1,6 @@
-"""Polling made cheap: who has seen an answer already is told so (304), and the answer is not made again.
+"""Answer polling cheaply: 304 if the caller has the present answer, which is then not computed.
 
-A tag stands for the state that the answer is made of, and is read before it: what changes in between gives the next
+A tag represents the state that the answer is made of, and is read before it: what changes in between gives the next
 poll another tag, never an old answer a new one.
 """
 
@@ -23,7 +23,10 @@ DESCRIBED: dict[str, Any] = {
 
 
 def answer(request: Request, state: str, body: Callable[[], Any]) -> Response:
-    """Answer 304 where `If-None-Match` has this state, else 200 with the body. Weak tags: equal meaning, not bytes."""
+    """Answer 304 if `If-None-Match` has the tag of this state, else 200 with the body.
+
+    Tags are weak: they promise equal meaning, not equal bytes.
+    """
     tag = f'W/"{hashlib.sha256(state.encode()).hexdigest()[:32]}"'
     known = parse_etags(request.headers.get("If-None-Match", ""))
     if tag in known or tag.removeprefix("W/") in known or known == ["*"]:

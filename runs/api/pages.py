@@ -38,8 +38,9 @@ def answer(
     show: Callable[[Row], Any] | None = None,
     digits: int = ID_DIGITS,
 ) -> Response:
-    """Answer one page of a list. `place`: a row's number of at most `digits`, with or against the list's order; its id
-    unless given.
+    """Answer one page of a list.
+
+    place: the sort number of a row, at most `digits` long, ascending or descending; default: its id.
     """
     limit = _page_size(request)
     after, before = _cursor(request, digits)
@@ -63,7 +64,7 @@ def answer(
 def answer_with(
     request: Request, items: Sequence[Item], *, make_rows: Callable[[Sequence[Item]], Sequence[Any]] = tuple
 ) -> Response:
-    """Answer one page of a list that is at hand as a whole; `make_rows`: the contracts of those on the page."""
+    """Answer one page of a list in memory. make_rows: returns the contracts of the page's items."""
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> Sequence[tuple[int, Any]]:
         first = (0 if after is None else after + 1) if before is None else max(before - limit, 0)

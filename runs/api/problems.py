@@ -30,7 +30,7 @@ CODES = {
 
 
 def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
-    """Answer whatever was raised in a view. What nobody expected is logged and answered with 500."""
+    """Answer any exception of a view. Unexpected ones are logged and answered with 500."""
     request = context.get("request")
     request_id = getattr(request, "request_id", "")
     if isinstance(exc, EvalboardError):
@@ -96,7 +96,7 @@ def _below(path: str, name: Any) -> str:
 
 
 def _flat(detail: Any, path: str) -> list[tuple[str, str]]:
-    """The nested detail of a validation error as (path of the field, what is wrong with it)."""
+    """Flatten a validation error to (path of the field, problem) pairs."""
     if isinstance(detail, Mapping):
         return [pair for name, inner in detail.items() for pair in _flat(inner, _below(path, name))]
     if isinstance(detail, list):

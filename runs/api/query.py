@@ -1,4 +1,4 @@
-"""Query parameters, read strictly: an unknown one is refused by name, or a typing error would pass as no filter."""
+"""Read query parameters strictly: unknown ones are refused, since a typo would mean "no filter"."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ MAX_ID_DIGITS = 18  # below 2**63
 
 
 def read(request: Request, known: Iterable[str] = (), *, is_paged: bool = True) -> dict[str, str]:
-    """Return the parameters that were sent, the page's own apart. Raises InvalidInput naming each that is wrong."""
+    """Return the sent parameters without those of paging. Raises InvalidInput, naming each invalid one."""
     allowed = {*known, *(PARAMETERS if is_paged else ())}
     fields: dict[str, str] = {}
     for name in request.query_params:
@@ -53,7 +53,10 @@ def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
 
 
 def days(sent: dict[str, str], name: str) -> tuple[datetime | None, datetime | None]:
-    """Read `2026-11-20`, or `2026-11-01..2026-11-20` with both days in it: (from, until) in UTC, until exclusive."""
+    """Parse `2026-11-20`, or `2026-11-01..2026-11-20` including both days, to (from, until) in UTC.
+
+    until is exclusive.
+    """
     if name not in sent:
         return None, None
     first, _, last = sent[name].partition("..")

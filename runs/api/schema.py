@@ -59,7 +59,7 @@ from 0 to 100. Every answer carries `X-Request-Id`."""
 
 
 class Described(AutoSchema):
-    """An operation out of the view's own description; the framework's guesses are not asked."""
+    """Builds an operation from the view's own description, without the framework's guesses."""
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Json | None:
         self.path, self.path_regex, self.path_prefix, self.method = path, path_regex, path_prefix, method.upper()
@@ -139,7 +139,7 @@ class Described(AutoSchema):
         return self._component(hint, self._refer, {})
 
     def _refer_strictly(self, hint: type) -> Json:
-        """The same for what is sent, where unknown fields are refused."""
+        """Return the same for request bodies, where unknown fields are refused."""
         return self._component(hint, self._refer_strictly, {"additionalProperties": False})
 
     def _component(self, hint: type, refer: Refer, more: Json) -> Json:
@@ -185,7 +185,7 @@ class AnIdOrCurrent(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped
 
 
 def routes(endpoints: list[Any]) -> list[Any]:
-    """Return those that the schema is about: views that state scopes, the catch-all apart."""
+    """Return the described routes: views that state scopes, without the catch-all."""
     return [
         (re.sub(r"/?\?$", "", path) if path.endswith("?") else path, path_regex, method, view)
         for path, path_regex, method, view in endpoints
@@ -195,7 +195,7 @@ def routes(endpoints: list[Any]) -> list[Any]:
 
 @functools.cache
 def document() -> Json:
-    """Return the whole schema; it is made of code alone, so once in a process."""
+    """Return the whole schema, built once per process since it depends only on code."""
     schema: Json = SchemaGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
     return schema
 
@@ -208,7 +208,7 @@ def schema(request: Request) -> Response:
 
 
 def _tag(path: str) -> str:
-    """What the calls are grouped by: the first word of the address below the base."""
+    """Return the group of an address: its first word below the base."""
     return re.sub("^/(api/)?(v1/)?", "", path).split("/")[0]
 
 
@@ -220,7 +220,7 @@ def _in_headers(call: ApiCall) -> Iterator[Json]:
 
 
 def _failures(call: ApiCall, scope: str, path: str) -> set[int]:
-    """The failures that follow from what a call is, and those that it names."""
+    """Return the failure statuses that a call implies or lists."""
     statuses = {400, *call.refuses}
     if scope != roles.ANYONE:
         statuses |= {401, 403, 429}
@@ -230,7 +230,7 @@ def _failures(call: ApiCall, scope: str, path: str) -> set[int]:
 
 
 def finish(result: Json, **context: Any) -> Json:
-    """Add what stands around the operations: what this is, and how callers say who they are."""
+    """Add the parts around the operations: the description and the security schemes."""
     result["info"] = {"title": "Evalboard's REST API", "version": "v1", "description": " ".join(ABOUT.split())}
     used = {tag for methods in result["paths"].values() for call in methods.values() for tag in call["tags"]}
     result["tags"] = [{"name": tag} for tag in (*FIRST_TAGS, *sorted(used - set(FIRST_TAGS)))]

@@ -1,4 +1,4 @@
-"""Python types as JSON Schema: a contract becomes a component of its name, and everything else stands in place."""
+"""Convert Python types to JSON Schema: contracts become named components, other types are inline."""
 
 import types
 from collections.abc import Callable
@@ -23,7 +23,10 @@ PLAIN: dict[Any, Json] = {
 
 
 def schema_of(hint: Any, refer: Refer) -> Json:
-    """Return the schema of a type; `refer` gives the reference to a contract. Raises TypeError for what JSON lacks."""
+    """Return the JSON Schema of a type. Raises TypeError for a type that JSON lacks.
+
+    refer: returns the reference to a contract.
+    """
     if hint in PLAIN:
         return dict(PLAIN[hint])
     if isinstance(hint, type) and issubclass(hint, Contract):
@@ -61,7 +64,7 @@ def _plain(value: Any) -> Any:
 
 
 def _any_of(parts: list[Json]) -> Json:
-    """A union. Null beside one plain type is said shortly, as people write it."""
+    """Return the schema of a union. One plain type or null is written briefly, as a list of types."""
     null = PLAIN[type(None)]
     others = [part for part in parts if part != null]
     if len(others) == 1 and len(parts) == 2 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:

@@ -25,7 +25,7 @@ class Strict(serializers.Serializer[Any]):
 
 
 def read_body(kind: type[Strict], request: Request) -> dict[str, Any]:
-    """Return the fields that a request sends, which has no parameters beside them; each that is wrong is refused."""
+    """Return the validated fields of a request body. Raises for invalid fields, and for query parameters."""
     query.read(request, is_paged=False)
     body = kind(data=request.data)
     body.is_valid(raise_exception=True)
@@ -63,7 +63,7 @@ class Flag(serializers.BooleanField):
 
 
 class Object(serializers.Field[Any, Any, Any, Any]):
-    """A JSON object, whatever it holds."""
+    """Any JSON object."""
 
     default_error_messages = {"invalid": "Must be an object."}
 
@@ -96,7 +96,7 @@ class IdOrCurrent(Id):
 
 
 class Instant(serializers.DateTimeField):
-    """RFC 3339; a time without its offset is refused, because nobody can say which zone was meant."""
+    """An RFC 3339 time. Without an offset it is refused, because the zone would be ambiguous."""
 
     default_error_messages = {"naive": "Must say its offset from UTC, as in 2026-12-24T18:00:00Z."}
 

@@ -16,7 +16,7 @@ BINARY = {"type": "string", "format": "binary"}
 
 
 class _File(BaseRenderer):
-    """What `Accept` may ask for; the view itself writes it."""
+    """A media type that `Accept` may name; the view writes the content."""
 
     charset = None
     render_style = "binary"
@@ -46,13 +46,15 @@ class Markdown(_File):
 
 
 def described(kind: type[_File]) -> dict[str, Any]:
-    """Return what `describe` says of an answer of this kind."""
+    """Return the `describe` arguments for an answer of this kind."""
     return {"answer": {kind.media_type: BINARY if kind is Zip else TEXT}}
 
 
 def answer(kind: type[_File], parts: Iterator[bytes], *, name: str, n_rows: int | None = None) -> StreamingHttpResponse:
-    """Send the parts as they come. Whatever can be refused must be refused before: once sending has begun, an error
-    can only break the connection, which the client sees.
+    """Stream the parts.
+
+    Refuse everything that can be refused before: after the first byte an error can only break the connection, which the
+    client notices.
     """
     charset = "; charset=utf-8" if kind in (Csv, Markdown) else ""
     headers = {

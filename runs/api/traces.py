@@ -1,4 +1,4 @@
-"""A trace as REST answers it: position by position as JSON, or packed where `Accept` asks for bytes."""
+"""Answer a trace: positions as JSON, or packed bytes, as `Accept` requests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ RANGE = {
 
 
 class PackedTrace(BaseRenderer):
-    """The bytes of docs/trace-format.md, as they are."""
+    """The bytes of docs/formats.md, as they are."""
 
     media_type = "application/octet-stream"
     format = "packed"
@@ -38,7 +38,10 @@ ANSWER = {JSON: Trace, PackedTrace.media_type: {"type": "string", "format": "bin
 def answer(
     request: Request, load: Callable[[], tuple[TokenTrace, Vocabulary | None]], *, show: Callable[..., Trace]
 ) -> Response:
-    """Answer what `load` returns, by `show` where JSON is wanted. Raises InvalidInput for a part of a packed trace."""
+    """Answer the trace that `load` returns; `show` makes the JSON.
+
+    Raises InvalidInput for a part of a packed trace.
+    """
     sent = query.read(request, RANGE, is_paged=False)
     start, limit = query.number(sent, "start"), query.number(sent, "limit")
     if isinstance(request.accepted_renderer, PackedTrace):

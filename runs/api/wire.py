@@ -1,4 +1,4 @@
-"""Contracts as answers of REST."""
+"""Answer with contracts as JSON."""
 
 from typing import Any
 
@@ -13,6 +13,6 @@ def answer(value: Contract, request: Request, *, status: int = 200, headers: dic
 
 
 def to_json(value: Any, request: Request) -> dict[str, Any]:
-    """Return the fields of a contract as JSON values, with the addresses of pages on the host that was asked."""
+    """Return a contract's fields as JSON values, with page addresses on the requested host."""
     json: dict[str, Any] = value.to_json(origin=request.build_absolute_uri("/").removesuffix("/"))
     return json

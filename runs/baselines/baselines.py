@@ -1,4 +1,4 @@
-"""Baselines: a person says which run the candidates of a model line are held against, and why."""
+"""Baselines: a person chooses the run that candidates of a model line are compared with, and why."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Baselines, each with the rotation that made it expire, a fixed number of queries for any number of them."""
+"""Read baselines with the rotation that ended each, in a fixed number of queries."""
 
 from collections.abc import Mapping
 
@@ -37,7 +37,7 @@ def baselines_with(run: RunRow) -> tuple[contract.Baseline, ...]:
 
 
 def baseline_of(run: RunRow) -> contract.Baseline | None:
-    """Return the current baseline that a run stands against, None where there is none or it is the run itself."""
+    """Return the current baseline that a run is compared with; None without one, or if it is the run."""
     endpoint = EndpointRecord.objects.filter(slug=run.endpoint)
     alike = BaselineRecord.objects.filter(
         suite__slug=run.suite.slug, profile_slug=run.profile, line__in=endpoint.values("line")
@@ -47,7 +47,7 @@ def baseline_of(run: RunRow) -> contract.Baseline | None:
 
 
 def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:
-    """Return the newest baselines whose runs an endpoint served."""
+    """Return the newest baselines whose runs were on an endpoint."""
     newest = BaselineRecord.objects.filter(run__endpoint__slug=endpoint).order_by("-id").values("pk")[:limit]
     return _rows(BaselineRecord.objects.filter(pk__in=newest).order_by("-id"))
 
@@ -61,7 +61,7 @@ def baseline_row(baseline_id: int) -> contract.Baseline:
 
 
 def current_baselines(suite: str = "") -> tuple[contract.Baseline, ...]:
-    """Return the current baseline of each (suite, model line, profile), by those; of one suite, or of all."""
+    """Return the current baseline per suite, model line and profile, of one suite or all."""
     newest = _baselines(suite).order_by(*KEY, "-id").distinct(*KEY).values("pk")
     return _rows(BaselineRecord.objects.filter(pk__in=newest).order_by("suite__slug", "line", "profile_slug"))
 

@@ -10,11 +10,12 @@ from django.db.models.functions import Now
 
 from evalboard.contract.baseline import ReferenceRescored, RotationSeen
 from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.profile import find_moved_fields
 from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, FingerprintRecord, Rotation, RunRecord
 from runs.run import rows_of
 
-WITHIN = timedelta(days=1)  # of an older one, somebody has seen to it or does not want it
+WITHIN = timedelta(days=1)  # an older one is done, or not wanted
 
 
 def rotation_rows(
@@ -35,7 +36,7 @@ def rotations_by_id(ids: Collection[int]) -> dict[int, RotationSeen]:
 
 
 def rotations_in_full(ids: Collection[int]) -> tuple[RotationSeen, ...]:
-    """Return rotations, newest first, each with what moved in the manifest and with its reference sets."""
+    """Return rotations, newest first, with changed manifest fields and reference-set runs."""
     rotations = list(_counted(Rotation.objects.filter(pk__in=ids)).order_by("-id"))
     rescored, waiting = _rescored(rotations), set(unattended_rotations())
     return tuple(
@@ -74,7 +75,7 @@ def references_to_compare() -> list[tuple[int, int]]:
 
 
 def held_against(rotation: Rotation, run: RunRecord) -> int | None:
-    """Return the run of the stack before that a reference set's run after a rotation is held against.
+    """Return the previous stack's run with which a reference set's run after a rotation is compared.
 
     That is the newest run of the same set, else the run of the baseline that expired, which has the same cases.
     """
@@ -133,11 +134,12 @@ def _against(rotations: Iterable[Rotation], runs: Mapping[int, RunRecord]) -> di
 
 
 def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int], tuple[float | None, float | None]]:
-    """Return the points of both sides over the cases that both have, by pair, of the pairs that are compared."""
+    """Return each compared pair's points on both sides, over the cases that both have."""
     stored = ComparisonRecord.objects.filter(
         baseline__in={baseline for baseline, _ in pairs},
         candidate__in={candidate for _, candidate in pairs},
         baseline_repeat=None,
+        treatment=MODEL_TREATMENT,
     )
     rows = stored.filter(status=ComparisonRecord.Status.FINISHED).annotate(score=KeyTransform("score", "summary"))
     known: dict[tuple[int | None, int], tuple[float | None, float | None]] = {}
@@ -148,7 +150,7 @@ def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int]
 
 
 def _counted(rotations: "QuerySet[Rotation]") -> "QuerySet[Rotation]":
-    """Return them with what they name, and with how many baselines each made expire."""
+    """Add related rows, and the number of baselines that each rotation ended."""
     named = rotations.select_related("endpoint", "before", "after")
     return named.annotate(n_expired=Count("expired_baselines"))
 

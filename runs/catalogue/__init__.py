@@ -1,4 +1,4 @@
-"""What runs are set up with: endpoints, profiles, policies, and the rotation of an endpoint's fingerprint."""
+"""Endpoints, profiles and policies, and the rotation of an endpoint's fingerprint."""
 
 from runs.catalogue import expiry, policies, read, rotations
 from runs.catalogue.checks import finds_call_names, read_newest_check

@@ -99,7 +99,7 @@ def ignore_fingerprint(*, endpoint: str, ignores: bool) -> EndpointRecord:
 
 
 def _own_problems(dtype: str | None, line: str, max_model_len: int) -> dict[str, str]:
-    """Return what is wrong with an endpoint whose engine a worker starts, beside its model, by field."""
+    """Return the problems, by field, of an endpoint with our engine, except those of its model."""
     fields: dict[str, str] = {}
     if dtype not in DTYPES:
         fields["dtype"] = f"Must be one of: {', '.join(DTYPES)}. It is never left to the engine to choose."
@@ -111,7 +111,7 @@ def _own_problems(dtype: str | None, line: str, max_model_len: int) -> dict[str,
 
 
 def model_problems(*, path: str, repo: str, revision: str) -> dict[str, str]:
-    """Say what is wrong with the naming of a model, by field: one of path and repo, the path under an allowed root."""
+    """Return the problems, by field, of a model's name: a path under an allowed root, or a repository."""
     if bool(path) == bool(repo):
         return {"model": "Name a path or a repository, and not both."}
     if path:
@@ -150,7 +150,7 @@ def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tup
 
 
 def store_default_profiles() -> list[str]:
-    """Store each default profile whose name is free; their names. One that people changed stays as they have it."""
+    """Store default profiles whose name is free, and return their names. Changed ones stay."""
     known = set(ProfileRecord.objects.filter(slug__in=DEFAULT_PROFILES).values_list("slug", flat=True))
     absent = {slug: default for slug, default in DEFAULT_PROFILES.items() if slug not in known}
     for slug, default in absent.items():

@@ -1,4 +1,4 @@
-"""Whether the baseline of a gate had expired when its candidate was run: one rule, for the verdict and for pages."""
+"""Decide whether a gate's baseline had expired when its candidate ran, for verdicts and pages."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from runs.models import BaselineRecord, GateRecord, Rotation
 
 
 def expired(gates: Sequence[GateRecord]) -> dict[int, Rotation]:
-    """Return gate id → the rotation that made its baseline expire, for those gates where one did; two queries.
+    """Return gate id → the rotation that ended its baseline, for gates that have one. Two queries.
 
     Only a rotation of before the candidate was asked for counts: a later one says nothing about either run. A run
     that was never made a baseline expires alike, so that naming it by hand is no way round; one that a person has
@@ -30,7 +30,7 @@ def expired(gates: Sequence[GateRecord]) -> dict[int, Rotation]:
 
 
 def _rotated_away(gate: GateRecord, rotations: Sequence[Rotation]) -> Rotation | None:
-    """The newest rotation of before the candidate, where it led to another stack than the one the baseline had."""
+    """Return the newest rotation before the candidate if it led to a stack other than the baseline's."""
     run = gate.baseline_run
     here = (
         rotation

@@ -1,4 +1,4 @@
-"""Names of models whose weights nobody knows: two that a person says are one model count as one."""
+"""Merge names of models with unknown weights that a person declared to be one model."""
 
 from functools import cached_property
 
@@ -9,7 +9,7 @@ __all__ = ["OneNames", "is_all_that_is_known"]
 
 
 class OneNames:
-    """What counts as one name now, read once for all who ask together, and not before somebody asks."""
+    """The present merged names, read once on first use."""
 
     def of(self, name: str) -> str:
         """Return the name that all names of the model share: the first of them by the alphabet."""

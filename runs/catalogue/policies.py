@@ -1,4 +1,4 @@
-"""Policies: stored by name, a new version for each change, so that a verdict can keep the one it was taken under."""
+"""Store policies by name, with a new version per change, so that a verdict refers to the one it used."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,9 @@ LONGEST_TITLE = 200
 
 
 def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: Any = None) -> tuple[PolicyRecord, bool]:
-    """Store a policy, or its next version where the settings changed; False if they are its newest ones already.
+    """Store a policy, or its next version if its settings changed; else return False.
 
-    Raises InvalidInput with fields, or Conflict where somebody else changes it at this moment.
+    Raises InvalidInput with fields, or Conflict if it is being changed at this moment.
     """
     fields: dict[str, str] = {}
     if not SLUG.fullmatch(slug):
@@ -49,7 +49,7 @@ def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: A
 
 
 def store_default_policies() -> list[str]:
-    """Store each default policy whose name is free; their names. One that people changed stays as they have it."""
+    """Store default policies whose name is free, and return their names. Changed ones stay."""
     known = set(PolicyRecord.objects.filter(slug__in=DEFAULT_POLICIES).values_list("slug", flat=True))
     absent = {slug: default for slug, default in DEFAULT_POLICIES.items() if slug not in known}
     for slug, default in absent.items():
@@ -58,11 +58,10 @@ def store_default_policies() -> list[str]:
 
 
 def adopt_policy(*, suite: Suite, stated: PolicyDocument | None) -> None:
-    """Make what a suite's document states the suite's policy; for a transaction that holds the suite's row.
+    """Make the policy of a suite's document the suite's policy. The caller has locked the suite's row.
 
-    The same statement pushed again changes nothing, so that a policy that people changed since stays as they have it.
-    Raises InvalidInput where the name is another's: whoever may push a suite may loosen that suite's thresholds, and
-    nobody else's.
+    Pushing the same document again changes nothing, so a policy that people changed since is unaffected. Raises
+    InvalidInput if the name is another policy's: the right to push a suite is only a right over its own thresholds.
     """
     before = suite.policy
     if stated is None:

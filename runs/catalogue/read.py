@@ -21,13 +21,13 @@ def profile_rows() -> tuple[contract.Profile, ...]:
 
 
 def decoding_profiles() -> tuple[str, ...]:
-    """List the profiles that something can be decoded under, by slug: all but those that logs were observed with."""
+    """List the slugs of profiles that can decode: all but those observed in logs."""
     newest = ProfileRecord.objects.order_by("slug", "-version").distinct("slug").values_list("slug", "settings")
     return tuple(slug for slug, settings in newest if settings.get("batch_class") != OBSERVED)
 
 
 def policy_rows() -> tuple[contract.Policy, ...]:
-    """List the newest version of every policy, by slug, with the suites whose own policy it is, in any version."""
+    """List the newest version of every policy by slug, with the suites that use any version of it."""
     newest = PolicyRecord.objects.select_related("created_by").order_by("slug", "-version").distinct("slug")
     suites: dict[str, list[str]] = defaultdict(list)
     for policy, suite in Suite.objects.exclude(policy=None).order_by("slug").values_list("policy__slug", "slug"):

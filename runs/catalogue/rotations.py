@@ -22,7 +22,7 @@ Place = tuple[int, str]  # an endpoint's id and a profile's slug, "" where the s
 
 @dataclass(frozen=True, slots=True)
 class CurrentStack:
-    """What serves an endpoint now: a fingerprint's id, and the newest rotation or None."""
+    """The present stack of an endpoint: its fingerprint's id, and the newest rotation or None."""
 
     fingerprint_id: int
     rotation: Rotation | None
@@ -37,7 +37,7 @@ class CurrentStack:
 
 
 def note_rotation(*, shown_by: RunRecord | ProbeRecord) -> Rotation | None:
-    """Date it where the bucket of a run or of a probe has another fingerprint than what served before.
+    """Record a rotation if the bucket of a run or a probe has a fingerprint other than the last one.
 
     Belongs in the transaction that stores the bucket, so that nothing is served by a new stack while a baseline of the
     old one still holds. Two that are stored at the same moment take turns at their endpoint's row. Where nobody knows
@@ -69,7 +69,7 @@ def note_rotation(*, shown_by: RunRecord | ProbeRecord) -> Rotation | None:
 
 
 def _is_older(shown_by: RunRecord | ProbeRecord, now: CurrentStack) -> bool:
-    """Tell whether others' answers began to come before the newest rotation: what they end with, it has ended."""
+    """Tell whether an external server's answers began before the newest rotation, which they then precede."""
     began = shown_by.started_at if isinstance(shown_by, RunRecord) else shown_by.created_at
     newest = now.rotation
     return shown_by.endpoint.is_remote and newest is not None and began is not None and began < newest.at
@@ -81,19 +81,19 @@ def place_of(work: RunRecord | ProbeRecord) -> Place:
 
 
 def is_of(rotation: Rotation, *, endpoint_id: int, profile_slug: str) -> bool:
-    """Tell whether a rotation is one of what serves an endpoint under a profile."""
+    """Tell whether a rotation concerns an endpoint and a profile."""
     return rotation.endpoint_id == endpoint_id and rotation.profile_slug in ("", profile_slug)
 
 
 def serving_now(work: RunRecord | ProbeRecord) -> CurrentStack | None:
-    """Return what serves the endpoint, under its profile, by all but this run or probe; None where nobody knows."""
+    """Return the stack behind the work's endpoint and profile, by all other work; None if unknown."""
     return _serving(place_of(work), but_for=work)
 
 
 def newer_stack(run: RunRecord) -> CurrentStack | None:
-    """Return what serves the run's endpoint and profile now, where that is no longer what served the run.
+    """Return the stack that now serves the run's endpoint and profile, if it is not the run's own.
 
-    Nobody knows what serves the model of a log now.
+    None for runs of logs, whose stack is unknown.
     """
     return newer_stacks([run]).get(run.pk)
 
@@ -117,7 +117,7 @@ def newer_stacks(runs: Iterable[RunRecord]) -> dict[int, CurrentStack]:
 
 
 def known_serving(fingerprint: str) -> Q:
-    """Return the condition that somebody knows what served; fingerprint: the lookup that leads to it."""
+    """Return the condition that the stack is known. fingerprint: the lookup path to it."""
     source = f"{fingerprint}__manifest__source"
     return Q(**{f"{source}__isnull": True}) | ~Q(**{f"{source}__has_any_keys": list(NAMELESS)})
 

@@ -3,7 +3,7 @@
 from runs.compare import comparisons, inputs
 from runs.compare.case_lists import ALL_CASES, CASE_LISTS
 from runs.compare.comparisons import compare, work_on_comparison
-from runs.compare.inputs import ComparisonInputs, SideKey, StoredSide
+from runs.compare.inputs import ComparisonInputs, SideKey, StoredSide, choose_terms
 from runs.compare.outcomes import case_outcomes
 from runs.compare.read import case_ids, comparison_report, drawn, read_computations, report_of
 from runs.compare.read_divergences import (
@@ -42,6 +42,7 @@ __all__ = [
     "case_ids",
     "case_outcomes",
     "choose_pairs",
+    "choose_terms",
     "compare",
     "comparison_report",
     "comparisons",

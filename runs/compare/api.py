@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from evalboard.contract.base import Page
 from evalboard.contract.compare import CaseOutcome, ComparedCase, Comparison
 from evalboard.contract.pair import TracePair
+from evalboard.contract.treatments import BY_INPUT, PAIRINGS, TREATMENTS
 from evalboard.core.compare import CAUSES
 from evalboard.core.errors import InvalidInput
 from evalboard.core.stats import CASE_OUTCOMES
@@ -17,6 +18,7 @@ from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe, one_of, text, whole
 from runs.compare.comparisons import compare
+from runs.compare.inputs import choose_terms
 from runs.compare.outcomes import case_outcomes
 from runs.compare.read import report_of
 from runs.compare.read_divergences import DivergenceFilter, divergence_rows, outcome_rows
@@ -26,6 +28,8 @@ RUNS = {
     "baseline": {**whole("a run"), "required": True},
     "candidate": {**whole("a run"), "required": True},
     "repeat": text("one repeat of each, as in 1,2", pattern="^[1-9][0-9]{0,8},[1-9][0-9]{0,8}$"),
+    "treatment": one_of(TREATMENTS, "what is judged; the model unless given, or the prompt where no case is the same"),
+    "pair_by": one_of(PAIRINGS, "how cases are paired where the prompt is judged; by input unless given"),
 }
 FILTERS = {
     "cause": one_of(CAUSES),
@@ -82,7 +86,9 @@ def case_detail(request: Request, case: str) -> Response:
     sent = query.read(request, (*RUNS, *AT), is_paged=False)
     baseline, candidate = _runs(sent)
     repeats, at = _repeats(sent) or FIRST, query.number(sent, "at")
-    return wire.answer(trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at), request)
+    terms = choose_terms(baseline=baseline, candidate=candidate, **_terms(sent))
+    pair = trace_pair(baseline, candidate, case_id=case, repeats=repeats, at=at, terms=terms)
+    return wire.answer(pair, request)
 
 
 @resource(GET=READ)
@@ -118,8 +124,13 @@ def wanted_pairs(sent: dict[str, str]) -> DivergenceFilter:
 
 def compared(sent: dict[str, str]) -> Comparison:
     baseline, candidate = _runs(sent)
-    made = compare(baseline=baseline, candidate=candidate, repeats=_repeats(sent))
+    made = compare(baseline=baseline, candidate=candidate, repeats=_repeats(sent), **_terms(sent))
     return report_of(made)
+
+
+def _terms(sent: dict[str, str]) -> dict[str, str]:
+    pair_by = query.choice(sent, "pair_by", PAIRINGS) or BY_INPUT
+    return {"treatment": query.choice(sent, "treatment", TREATMENTS), "pair_by": pair_by}
 
 
 def _runs(sent: dict[str, str]) -> tuple[int, int]:

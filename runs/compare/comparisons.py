@@ -19,12 +19,13 @@ from django.db.models.functions import Now
 
 from evalboard.compared.report import write_blocks
 from evalboard.contract.compare import Flip
+from evalboard.contract.treatments import BY_INPUT, Terms
 from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
 from evalboard.core.errors import EvalboardError
 from evalboard.core.garbage import without_garbage_search
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
-from runs.compare.inputs import ComparisonInputs, SideKey
+from runs.compare.inputs import MODEL_TERMS, ComparisonInputs, SideKey
 from runs.compare.telling import keep_told
 from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
@@ -64,28 +65,42 @@ SELECT tag
 """
 
 
-def compare(*, baseline: int, candidate: int, repeats: tuple[int, int] | None = None) -> ComparisonRecord:
+def compare(
+    *,
+    baseline: int,
+    candidate: int,
+    repeats: tuple[int, int] | None = None,
+    treatment: str = "",
+    pair_by: str = BY_INPUT,
+) -> ComparisonRecord:
     """Find or make the comparison of two runs over all repeats that have ended, or of one repeat of each.
 
     Cases of two versions of a suite are paired by their id where prompt, target and tools are the same. Where more
-    than INLINE distinct pairs must be read, the answer is `queued` with the counts that digests give. Raises NotFound,
-    InvalidInput or Conflict where the two cannot be compared.
+    than INLINE distinct pairs must be read, the answer is `queued` with the counts that digests give. treatment: what
+    is judged, "" for the model, or the prompt where no case is the same. pair_by: how cases are paired where the prompt
+    is judged. Raises NotFound, InvalidInput or Conflict where the two cannot be compared.
     """
-    ours, theirs, input_digest = comparison_inputs.find(baseline=baseline, candidate=candidate, repeats=repeats)
-    return compare_sides(ours, theirs, input_digest, repeats=repeats)
+    terms = comparison_inputs.choose_terms(baseline=baseline, candidate=candidate, treatment=treatment, pair_by=pair_by)
+    sides = comparison_inputs.find(baseline=baseline, candidate=candidate, repeats=repeats, terms=terms)
+    return compare_sides(*sides, repeats=repeats, terms=terms)
 
 
 def compare_sides(
-    ours: SideKey, theirs: SideKey, input_digest: str, *, repeats: tuple[int, int] | None = None
+    ours: SideKey,
+    theirs: SideKey,
+    input_digest: str,
+    *,
+    repeats: tuple[int, int] | None = None,
+    terms: Terms = MODEL_TERMS,
 ) -> ComparisonRecord:
     """Compare as `compare` does, of two sides that have been found already; the record has both sides' runs."""
-    row = _find_or_make(ours, theirs, input_digest, repeats)
+    row = _find_or_make(ours, theirs, input_digest, repeats, terms)
     row.baseline, row.candidate = ours.run, theirs.run
     return row
 
 
 def _find_or_make(
-    ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None
+    ours: SideKey, theirs: SideKey, input_digest: str, repeats: tuple[int, int] | None, terms: Terms
 ) -> ComparisonRecord:
     known = ComparisonRecord.objects.filter(input_digest=input_digest).defer("outcomes")
     row = known.first()
@@ -97,7 +112,7 @@ def _find_or_make(
         return row
     try:
         with transaction.atomic(), without_garbage_search():
-            made = _make(ours, theirs, repeats, input_digest)
+            made = _make(ours, theirs, repeats, input_digest, terms)
     except IntegrityError:  # somebody else asked for the same at the same time
         return known.get()
     _forget_older(made)
@@ -118,12 +133,13 @@ def work_on_comparison() -> bool:
             return False
         repeats = None if row.baseline_repeat is None else (row.baseline_repeat, row.candidate_repeat or 0)
         with _failing(row):
-            sides = comparison_inputs.find(baseline=row.baseline_id, candidate=row.candidate_id, repeats=repeats)
+            runs = {"baseline": row.baseline_id, "candidate": row.candidate_id}
+            sides = comparison_inputs.find(**runs, repeats=repeats, terms=row.terms)
             if sides[-1] != row.input_digest:  # a repeat has ended since, or was scored again: who asks gets that one
                 row.delete()
                 return True
             with without_garbage_search():
-                _advance(row, _prepared.of(*sides), CHUNK)
+                _advance(row, _prepared.of(*sides, row.terms), CHUNK)
         if row.status != ComparisonRecord.Status.QUEUED:
             _prepared.forget()
     return True
@@ -138,10 +154,10 @@ class _Prepared:
         self._digest = ""
         self._inputs: ComparisonInputs | None = None
 
-    def of(self, ours: SideKey, theirs: SideKey, input_digest: str) -> ComparisonInputs:
+    def of(self, ours: SideKey, theirs: SideKey, input_digest: str, terms: Terms) -> ComparisonInputs:
         if self._inputs is None or self._digest != input_digest:
             self.forget()  # before the next one's are made: there is room for one
-            self._digest, self._inputs = input_digest, comparison_inputs.load(ours, theirs)
+            self._digest, self._inputs = input_digest, comparison_inputs.load(ours, theirs, terms)
         return self._inputs
 
     def forget(self) -> None:
@@ -166,13 +182,17 @@ def _failing(row: ComparisonRecord) -> Iterator[None]:
         row.save(update_fields=["status", "error", "finished_at"])
 
 
-def _make(ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str) -> ComparisonRecord:
-    inputs = comparison_inputs.load(ours, theirs)
+def _make(
+    ours: SideKey, theirs: SideKey, repeats: tuple[int, int] | None, input_digest: str, terms: Terms
+) -> ComparisonRecord:
+    inputs = comparison_inputs.load(ours, theirs, terms)
     row = ComparisonRecord.objects.create(
         baseline=ours.run,
         candidate=theirs.run,
         baseline_repeat=repeats and repeats[0],
         candidate_repeat=repeats and repeats[1],
+        treatment=terms.treatment,
+        pair_by=terms.pair_by,
         input_digest=input_digest,
         n_pairs=len(inputs.groups),
     )
@@ -236,6 +256,7 @@ def _forget_older(made: ComparisonRecord) -> None:
     """Delete what was computed for the same two from other inputs; one that a worker is at goes the next time."""
     with transaction.atomic():
         same = Q(baseline=made.baseline_id, candidate=made.candidate_id)
+        same &= Q(treatment=made.treatment, pair_by=made.pair_by)
         same &= Q(baseline_repeat=made.baseline_repeat, candidate_repeat=made.candidate_repeat)
         older = ComparisonRecord.objects.filter(same, pk__lt=made.pk).select_for_update(skip_locked=True, of=("self",))
         ComparisonRecord.objects.filter(pk__in=[row.pk for row in older.only("pk")]).delete()

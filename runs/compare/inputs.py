@@ -4,8 +4,9 @@ Nothing here reads a response or a trace. `find` costs a few small queries, so t
 milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,20 +17,29 @@ from django.db.models import F, OuterRef
 from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
+from evalboard.contract.treatments import BY_INPUT, Terms
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
     NO_STRAYS,
     Comparing,
     PairNoise,
+    PromptedCase,
+    PromptOfCase,
+    PromptPairs,
+    PromptsJudged,
     Reads,
     ServingFacts,
     Side,
+    find_terms,
+    judge_prompts,
     lay,
     lay_columns,
+    pair_cases,
 )
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import unpack_scores
+from evalboard.wording.comparability import explain_unpaired
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
@@ -38,17 +48,36 @@ from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.25"
+METHOD = f"comparison {COMPARISON_VERSION}.27"
+MODEL_TERMS = Terms()
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
-# By what is asked and what is right: a case whose tags or scorer changed is still the same case.
+# By what is asked and what is right: a case whose tags or scorer changed is still the same case, and so is one whose
+# input is named otherwise.
 SAME_CASES = """
 SELECT ours.index, theirs.index
   FROM runs_case AS ours
-  JOIN runs_case AS theirs ON theirs.case_id = ours.case_id AND theirs.content = ours.content
+  JOIN runs_case AS theirs ON theirs.case_id = ours.case_id AND theirs.content - 'input' = ours.content - 'input'
  WHERE ours.suite_version_id = %s AND theirs.suite_version_id = %s
  ORDER BY ours.index
 """
+# As `CaseDocument.own_input` has it: what the case names, else the last user message, else the last message.
+OWN_INPUT = """
+COALESCE(content->'input', jsonb_path_query_array(content, '$.messages[*] ? (@.role == "user")')->-1->'content',
+         content->'messages'->-1->'content')
+"""
+PROMPTED = f"""
+SELECT index, case_id, md5(({OWN_INPUT})::text), md5((content->'target')::text),
+       md5((content - 'target' - 'input')::text)
+  FROM runs_case
+ WHERE suite_version_id = %s
+ ORDER BY index
+"""  # noqa: S608  an expression of our own
+PROMPTS = f"""
+SELECT index, case_id, content->'messages', content->'tools', {OWN_INPUT}
+  FROM runs_case
+ WHERE suite_version_id = %s AND index = ANY(%s::bigint[])
+"""  # noqa: S608  an expression of our own
 SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%s::bigint[]) AND scorer_id = %s"
 
 
@@ -94,7 +123,7 @@ class StoredSide(Side):
         ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ComparisonInputs(Comparing):
     """Both sides on one row of cases, and the buckets that served them."""
 
@@ -103,7 +132,9 @@ class ComparisonInputs(Comparing):
     buckets: Mapping[int, BucketRecord]
 
 
-def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> tuple[SideKey, SideKey, str]:
+def find(
+    *, baseline: int, candidate: int, repeats: tuple[int, int] | None, terms: Terms = MODEL_TERMS
+) -> tuple[SideKey, SideKey, str]:
     """Return both sides and the digest of everything that the comparison rests on.
 
     Raises NotFound for a run or repeat that is not there, InvalidInput for runs of two suites or a run against itself,
@@ -116,21 +147,41 @@ def find(*, baseline: int, candidate: int, repeats: tuple[int, int] | None) -> t
     missing = [run_id for run_id in (baseline, candidate) if run_id not in runs]
     if missing:
         raise NotFound(f"There is no run {missing[0]}.")
-    [pair] = find_pairs([(runs[baseline], runs[candidate])], repeats=repeats)
+    [pair] = find_pairs([(runs[baseline], runs[candidate])], repeats=repeats, terms=terms)
     return pair
 
 
+def choose_terms(*, baseline: int, candidate: int, treatment: str, pair_by: str) -> Terms:
+    """Return what is judged of two runs; of what is named otherwise, `core.compare.find_terms` decides.
+
+    Raises InvalidInput for a pairing by id where no prompt is judged.
+    """
+    if treatment or pair_by != BY_INPUT:
+        return find_terms(treatment, pair_by, are_prompts_other=False)
+    versions = dict(RunRecord.objects.filter(pk__in={baseline, candidate}).values_list("pk", "suite_version"))
+    are_other = False
+    if len({*versions.values()}) == 2:
+        ours, theirs = versions[baseline], versions[candidate]
+        with connection.cursor() as cursor:
+            cursor.execute(f"{SAME_CASES} LIMIT 1", [ours, theirs])
+            are_other = cursor.fetchone() is None and _pair(ours, theirs, pair_by).are_other
+    return find_terms(treatment, pair_by, are_prompts_other=are_other)
+
+
 def find_pairs(
-    pairs: Sequence[tuple[RunRecord, RunRecord]], *, repeats: tuple[int, int] | None = None
+    pairs: Sequence[tuple[RunRecord, RunRecord]],
+    *,
+    repeats: tuple[int, int] | None = None,
+    terms: Terms = MODEL_TERMS,
 ) -> list[tuple[SideKey, SideKey, str]]:
     """Find as `find` does for pairs of runs that came with RELATED, in the same few queries for any number."""
     for ours, theirs in pairs:
-        if _whole_suite(ours) != _whole_suite(theirs):
+        if not terms.is_prompt and _whole_suite(ours) != _whole_suite(theirs):
             suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
             text = f"Runs of one suite can be compared, and these are of {suites}."
             raise InvalidInput(text, fields={"candidate": "Must be a run of the baseline's suite."})
     stored = _StoredRepeats([run for pair in pairs for run in pair], repeats)
-    return [_keys(pair, repeats, stored) for pair in pairs]
+    return [_keys(pair, repeats, stored, terms) for pair in pairs]
 
 
 def _whole_suite(run: RunRecord) -> int:
@@ -140,7 +191,7 @@ def _whole_suite(run: RunRecord) -> int:
 
 
 def _keys(
-    pair: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None, stored: "_StoredRepeats"
+    pair: tuple[RunRecord, RunRecord], repeats: tuple[int, int] | None, stored: "_StoredRepeats", terms: Terms
 ) -> tuple[SideKey, SideKey, str]:
     scorers = {run.suite_version.scorer_id for run in pair}
     ours, theirs = (
@@ -152,6 +203,7 @@ def _keys(
         "candidate": theirs.digests,
         "measured": [ours.measured, theirs.measured],
         "scored": [scored_on_both(key, ours, theirs) for key in (ours, theirs)],
+        **({} if terms == MODEL_TERMS else {"terms": list(terms)}),
     }
     return ours, theirs, digest.digest_json(inputs)
 
@@ -167,9 +219,10 @@ def scored_on_both(key: SideKey, ours: SideKey, theirs: SideKey) -> tuple[int, i
     return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
 
-def load(ours: SideKey, theirs: SideKey) -> ComparisonInputs:
+def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> ComparisonInputs:
     """Read the columns of both sides and lay them on the cases that both have."""
-    case_indexes = shared_cases(ours.run, theirs.run)
+    paired = _pair_prompted(ours.run, theirs.run, terms) if terms.is_prompt else None
+    case_indexes = shared_cases(ours.run, theirs.run) if paired is None else (paired.baseline, paired.candidate)
     rows = BucketRecord.objects.filter(pk__in={*ours.bucket_ids, *theirs.bucket_ids}).select_related(
         "model", "fingerprint"
     )
@@ -184,7 +237,56 @@ def load(ours: SideKey, theirs: SideKey) -> ComparisonInputs:
     def measure_noise() -> PairNoise:
         return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])
 
-    return ComparisonInputs(baseline, candidate, Reads(stored_traces, WORDS, measure_noise), buckets)
+    return ComparisonInputs(
+        baseline=baseline,
+        candidate=candidate,
+        reads=Reads(stored_traces, WORDS, measure_noise),
+        treatment=terms.treatment,
+        prompts=None if paired is None else _judge_prompts(ours.run, theirs.run, paired),
+        buckets=buckets,
+    )
+
+
+def _pair_prompted(ours: RunRecord, theirs: RunRecord, terms: Terms) -> PromptPairs:
+    """Pair the cases of two runs whose prompts are judged. Raises InvalidInput where none can be."""
+    paired = _pair(ours.suite_version_id, theirs.suite_version_id, terms.pair_by)
+    if not len(paired.baseline):
+        text = f"No case of run {ours.pk} can be paired with one of run {theirs.pk}"
+        raise InvalidInput(
+            f"{text}: {explain_unpaired(paired.counts)}",
+            fields={"candidate": "Must be a run that shares inputs or ids with the baseline's."},
+        )
+    return paired
+
+
+def _pair(ours: int, theirs: int, pair_by: str) -> PromptPairs:
+    """Pair the cases of two suite versions."""
+    sides = []
+    for version in (ours, theirs):
+        with connection.cursor() as cursor:
+            cursor.execute(PROMPTED, [version])
+            sides.append([PromptedCase(*row) for row in cursor.fetchall()])
+    return pair_cases(sides[0], sides[1], pair_by)
+
+
+def _judge_prompts(ours: RunRecord, theirs: RunRecord, paired: PromptPairs) -> PromptsJudged:
+    def read(places: Sequence[int]) -> Iterator[tuple[str, PromptOfCase, PromptOfCase]]:
+        sides = (ours, paired.baseline[places].tolist()), (theirs, paired.candidate[places].tolist())
+        one, other = (_read_prompts(run.suite_version_id, cases) for run, cases in sides)
+        for index, index_too in zip(sides[0][1], sides[1][1], strict=True):
+            yield one[index][0], one[index][1], other[index_too][1]
+
+    return judge_prompts(paired, read)
+
+
+def _read_prompts(suite_version: int, cases: Sequence[int]) -> dict[int, tuple[str, PromptOfCase]]:
+    """Return id and prompt of cases by their indexes."""
+    with connection.cursor() as cursor:
+        cursor.execute(PROMPTS, [suite_version, list(cases)])
+        return {
+            index: (case_id, PromptOfCase(json.loads(messages), json.loads(tools or "null"), json.loads(own or "null")))
+            for index, case_id, messages, tools, own in cursor.fetchall()
+        }
 
 
 class _StoredRepeats:
@@ -298,13 +400,16 @@ def shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
     return rows[:, 0], rows[:, 1]
 
 
-def find_others(runs: tuple[int, int], case_indexes: Iterable[int]) -> dict[int, int]:
+def find_others(runs: tuple[int, int], case_indexes: Iterable[int], terms: Terms = MODEL_TERMS) -> dict[int, int]:
     """Return the candidate's index of cases that are known by the baseline's; another version may number them anew.
 
-    runs: ids of the baseline and the candidate.
+    runs: ids of the baseline and the candidate. terms: of their comparison.
     """
     records = RunRecord.objects.select_related("suite_version__suite").in_bulk(runs)
     ours, theirs = (records[run] for run in runs)
+    if terms.is_prompt:
+        paired = _pair_prompted(ours, theirs, terms)
+        return dict(zip(paired.baseline.tolist(), paired.candidate.tolist(), strict=True))
     if ours.suite_version_id == theirs.suite_version_id:
         return {index: index for index in case_indexes}
     return dict(zip(*(column.tolist() for column in shared_cases(ours, theirs)), strict=True))

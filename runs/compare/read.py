@@ -10,8 +10,9 @@ from django.urls import reverse
 from evalboard.compared.report import Named, NamedSide, draw_token, read_computation, shown_cases, write_comparison
 from evalboard.contract import compare as contract
 from evalboard.contract.run import SuiteNamed
+from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
 from evalboard.core.errors import NotFound
-from runs.compare.inputs import RELATED
+from runs.compare.inputs import MODEL_TERMS, RELATED
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
 
@@ -52,6 +53,7 @@ def read_computations(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int
     """
     baselines, candidates = {ours for ours, _ in pairs}, {theirs for _, theirs in pairs}
     rows = ComparisonRecord.objects.filter(baseline__in=baselines, candidate__in=candidates, baseline_repeat=None)
+    rows = rows.exclude(treatment=PROMPT_TREATMENT)  # which says nothing of computations
     newest = rows.order_by("pk").values_list("baseline", "candidate", "summary__computation")
     stored = {(ours, theirs): judged for ours, theirs, judged in newest}
     return {pair: known for pair in pairs if (known := read_computation(stored.get(pair))) is not None}
@@ -59,13 +61,17 @@ def read_computations(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int
 
 def _address(row: ComparisonRecord, repeats: str | None) -> str:
     path = reverse("compare", args=[row.baseline_id, row.candidate_id])
-    return path if repeats is None else f"{path}?{urlencode({'repeat': repeats})}"
+    query = ({} if repeats is None else {"repeat": repeats}) | row.terms.query
+    return f"{path}?{urlencode(query)}" if query else path
 
 
-def pair_path(runs: tuple[int, int], case: str, repeats: tuple[int, int], at: int | None) -> str:
+def pair_path(
+    runs: tuple[int, int], case: str, repeats: tuple[int, int], at: int | None, terms: Terms = MODEL_TERMS
+) -> str:
     """Return the page of one pair of responses, at a position."""
+    query = terms.query | ({} if at is None else {"at": str(at)})
     place = f"{_pair_page(runs, case)}?repeat={repeats[0]}%2C{repeats[1]}"
-    return place if at is None else f"{place}&at={at}"
+    return f"{place}&{urlencode(query)}" if query else place
 
 
 @lru_cache(maxsize=1024)  # a list asks for each case's once for every pair of repeats

@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTransform
 from evalboard.compared.pairs import ORDER, WIDTHS, ListedCase, write_pair
 from evalboard.compared.report import NO_SIDES, letters, to_points
 from evalboard.contract.compare import SIDES, CaseOutcome, ComparedCase
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import SCORE_MISSING
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Vocabulary
@@ -27,7 +28,7 @@ PAGE_ROWS = 150  # pairs; where five repeats are alike, 30 lines
 COUNTED = 10_000  # rows; beyond, "more than 10,000" is all that is said of how many match
 
 LOADED = (
-    *("baseline_repeat", "candidate_repeat", "status"),
+    *("baseline_repeat", "candidate_repeat", "status", "treatment", "pair_by"),
     *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported")),
 )
 
@@ -174,7 +175,7 @@ def outcome_rows(
                 chance=each.chance,
                 is_beyond_chance=each.is_beyond_chance,
                 cause=pair.cause if pair else None,
-                url=pair_path(stored.runs, case.case_id, repeats, pair.at if pair else None),
+                url=pair_path(stored.runs, case.case_id, repeats, pair.at if pair else None, stored.terms),
                 pair=pair,
                 prompt=prompt_of(case),
                 tags=tuple(case.tags),
@@ -203,6 +204,7 @@ class _ListedPairs:
     id: int
     runs: tuple[int, int]
     repeats: tuple[int, int]
+    terms: Terms
     suite_version_id: int
     sides: dict[str, Any]
     causes: list[dict[str, Any]]
@@ -233,6 +235,7 @@ def _load(comparison_id: int) -> _ListedPairs:
         id=row.pk,
         runs=(row.baseline_id, row.candidate_id),
         repeats=(row.baseline_repeat or 1, row.candidate_repeat or 1),
+        terms=row.terms,
         suite_version_id=row.baseline.suite_version_id,
         sides=sides,
         causes=row.own_causes or [],
@@ -348,7 +351,7 @@ def _row(stored: _ListedPairs, row: DivergenceRecord, case: Case) -> ComparedCas
     listed = ListedCase(
         case=case.case_id,
         tags=tuple(case.tags),
-        url=pair_path(stored.runs, case.case_id, repeats, at),
+        url=pair_path(stored.runs, case.case_id, repeats, at, stored.terms),
         replay=_replay(stored, case.case_id, repeats),
     )
     return write_pair(row, listed, stored.letters, stored.words)

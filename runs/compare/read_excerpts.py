@@ -1,12 +1,14 @@
 """What both answers of a pair say where they part, or where they hold what is looked for, a line each."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from evalboard.contract.compare import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import cut_hit, cut_pair, cut_texts, find_text_divergence
-from runs.compare.inputs import find_others
+from runs.compare.inputs import MODEL_TERMS, find_others
 from runs.pairs import stored_words
 from runs.run import words_of_query
 from runs.store import TracePlace, bulk, stored_traces
@@ -36,21 +38,27 @@ _Cut = tuple[AnswerExcerpt, AnswerExcerpt]
 
 
 def pair_excerpts(
-    runs: tuple[int, int], pairs: Sequence[ComparedCase], reasons: Sequence[str], *, query: str = ""
+    runs: tuple[int, int],
+    pairs: Sequence[ComparedCase],
+    reasons: Sequence[str],
+    *,
+    query: str = "",
+    terms: Terms = MODEL_TERMS,
 ) -> tuple[PairExcerpt | None, ...]:
     """Return both answers around where they part, in the order of `pairs`; None where one of them never came.
 
-    runs: those of the comparison. reasons: the scorer's of each pair, as `ChosenPair` has them. query: what is looked
-    for in them; an answer that holds it is cut around that. As many statements for a list as for one pair.
+    runs, terms: those of the comparison. reasons: the scorer's of each pair, as `ChosenPair` has them. query: what is
+    looked for in them; an answer that holds it is cut around that. As many statements for a list as for one pair.
     """
-    both = _read_pairs(runs, pairs)
+    read = partial(_read_pairs, runs, pairs, terms)
+    both = read()
     cuts = _cut_by_tokens(both)
     untold = {at: pair for at, pair in both.items() if at not in cuts}
     unread = [at for at, pair in untold.items() if None in (pair[0].text, pair[1].text)]
-    for at, (ours, theirs) in (untold | _read_pairs(runs, pairs, only=unread)).items():
+    for at, (ours, theirs) in (untold | read(only=unread)).items():
         cuts[at] = cut_texts(ours.text or "", theirs.text or "")
     if query:
-        cuts |= _cut_by_hits(_read_pairs(runs, pairs, only=sorted(cuts)), cuts, words_of_query(query))
+        cuts |= _cut_by_hits(read(only=sorted(cuts)), cuts, words_of_query(query))
     return tuple(
         PairExcerpt(baseline=cuts[at][0], candidate=cuts[at][1], reason=reason) if at in cuts else None
         for at, reason in enumerate(reasons)
@@ -58,14 +66,14 @@ def pair_excerpts(
 
 
 def _read_pairs(
-    runs: tuple[int, int], pairs: Sequence[ComparedCase], *, only: Sequence[int] | None = None
+    runs: tuple[int, int], pairs: Sequence[ComparedCase], terms: Terms, *, only: Sequence[int] | None = None
 ) -> dict[int, _Pair]:
     """Return by its place in `pairs` each pair whose answers both came; `only`: of these places, with their texts."""
     places = range(len(pairs)) if only is None else only
     if not places:
         return {}
     wanted = [(runs[0], pairs[at].repeat_baseline, pairs[at].case_index) for at in places]
-    others = find_others(runs, {pairs[at].case_index for at in places})
+    others = find_others(runs, {pairs[at].case_index for at in places}, terms)
     wanted += [(runs[1], pairs[at].repeat_candidate, others[pairs[at].case_index]) for at in places]
     columns = [list(column) for column in zip(*wanted, strict=True)]
     answers = {

@@ -14,11 +14,12 @@ from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
 from evalboard.contract.excerpt import ShownCase
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import ChosenPair, count_looks
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import unpack_scores
 from runs.compare.case_lists import CaseList, read_list
-from runs.compare.inputs import find_others
+from runs.compare.inputs import MODEL_TERMS, find_others
 from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
@@ -43,7 +44,7 @@ class OutcomeList:
 
     at_look: by the first so many repeats of each side, of an outcome alone. look: what the numbers of the pair that
     stands for a case look like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of
-    an answer of either run. "" is any.
+    an answer of either run. "" is any. terms: of the comparison.
     """
 
     comparison_id: int
@@ -52,6 +53,7 @@ class OutcomeList:
     at_look: int | None = None
     look: str = ""
     query: str = ""
+    terms: Terms = MODEL_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,8 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     if judged.n > MAX_TOLD:
         chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
     targeted = _read_targeted(wanted.runs)
-    others = find_others(wanted.runs, [each.case_index for each in cases]) if targeted[1] else {}
-    shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query)
+    others = find_others(wanted.runs, [each.case_index for each in cases], wanted.terms) if targeted[1] else {}
+    shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query, terms=wanted.terms)
     rows = tuple(
         OutcomeRow(
             row, (_pick_case(targeted[0], each.case_index), _pick_case(targeted[1], others.get(each.case_index)))
@@ -122,7 +124,13 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
 
 
 def shown_cases(
-    comparison_id: int, runs: tuple[int, int], cases: Sequence[JudgedCase], chosen: Chosen, *, query: str = ""
+    comparison_id: int,
+    runs: tuple[int, int],
+    cases: Sequence[JudgedCase],
+    chosen: Chosen,
+    *,
+    query: str = "",
+    terms: Terms = MODEL_TERMS,
 ) -> tuple[ShownCase, ...]:
     """Read cases of the comparison of two runs with both answers where they part, or where they hold what is looked
     for. Raises NotFound.
@@ -130,7 +138,8 @@ def shown_cases(
     pairs = {each.case_index: pair for each in cases if (pair := chosen.get(each.case_index))}
     rows = outcome_rows(comparison_id, cases, chosen={case: pair.row for case, pair in pairs.items()})
     parted = [row.pair for row in rows if row.pair]
-    excerpts = iter(pair_excerpts(runs, parted, [pairs[pair.case_index].reason for pair in parted], query=query))
+    reasons = [pairs[pair.case_index].reason for pair in parted]
+    excerpts = iter(pair_excerpts(runs, parted, reasons, query=query, terms=terms))
     return tuple(
         ShownCase(
             outcome=row,
@@ -266,19 +275,26 @@ class _Ranked(NamedTuple):
 
 
 def worst_cases(
-    comparison_id: int, runs: tuple[int, int], *, outcome: str, look: int | None = None, n: int = N_WORST
+    comparison_id: int,
+    runs: tuple[int, int],
+    *,
+    outcome: str,
+    look: int | None = None,
+    n: int = N_WORST,
+    terms: Terms = MODEL_TERMS,
 ) -> tuple[ShownCase, ...]:
     """Return the cases that are broken, or fixed, in most repeats, of equal ones those whose logits moved furthest.
 
     At most MAX_ALIKE part at the same two tokens for the same cause, as long as there are others; the first LEADING
-    cases are weighed. runs: those of the comparison. outcome, look: as `case_outcomes` has them. Raises NotFound.
+    cases are weighed. runs, terms: those of the comparison. outcome, look: as `case_outcomes` has them. Raises
+    NotFound.
     """
     leading, telling = list_cases(comparison_id, outcome, look, up_to=LEADING)
     ranked = [_Ranked(case, _move(case), pair) for case, pair in zip(leading.cases, telling.pairs, strict=True)]
     ranked.sort(key=lambda each: (-each.moved, -each.pair.movement if each.pair else 0.0))
     shown = list(_differing(ranked, n))
     chosen = {each.case.case_index: each.pair for each in shown if each.pair}
-    return shown_cases(comparison_id, runs, [each.case for each in shown], chosen)
+    return shown_cases(comparison_id, runs, [each.case for each in shown], chosen, terms=terms)
 
 
 def _move(case: JudgedCase) -> float:

@@ -5,16 +5,20 @@ from typing import Any
 
 from django.db.models import Q
 
-from evalboard.compared.report import to_points
+from evalboard.compared.pair_layout import find_prompt_parts, show_pair
+from evalboard.compared.report import to_points, write_change
+from evalboard.compared.tokens import draw
 from evalboard.contract import pair as contract
-from evalboard.contract.compare import Moved
-from evalboard.contract.trace import TokenAtPosition
+from evalboard.contract.compare import ChangedMessage, Moved
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
     Cause,
     Divergence,
     Pair,
+    PromptOfCase,
     ResponseFacts,
+    compare_prompts,
     find_cause,
     find_parting,
     make_response,
@@ -23,44 +27,43 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
+from runs.compare.inputs import MODEL_TERMS
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
-from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
-from runs.compare.read_pair_records import Half, load_halves, trace_of
+from runs.compare.read_pair_records import Half, load_halves
 from runs.forced import forced_choice, has_forced
 from runs.models import DivergenceRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
-from runs.run import draw, response_content, token_at, tokens_at
-
-WINDOW = 150  # positions shown before and after the selected one
+from runs.run import response_content
 
 
 def trace_pair(
-    baseline: int, candidate: int, *, case_id: str, repeats: tuple[int, int], at: int | None = None
+    baseline: int,
+    candidate: int,
+    *,
+    case_id: str,
+    repeats: tuple[int, int],
+    at: int | None = None,
+    terms: Terms = MODEL_TERMS,
 ) -> contract.TracePair:
     """Read two responses around position `at`, which is the flip or what is nearest to one if not given.
 
-    Raises NotFound where a run, case, repeat or response is not there.
+    case_id: the baseline's. terms: of the comparison that they are a pair of. Raises NotFound where a run, case,
+    repeat or response is not there.
     """
-    one, other = load_halves((baseline, candidate), case_id, repeats)
+    one, other = load_halves((baseline, candidate), case_id, repeats, terms)
     is_missing = bool(one.response.error_code or other.response.error_code)
     parting = None if is_missing else find_parting(one.traced_text, other.traced_text, WORDS)
-    steps = NO_STEPS
-    if one.trace is not None or other.trace is not None:
-        steps = lay_out(trace_of(one), trace_of(other), vocabularies=WORDS.of(one.traced_text, other.traced_text))
-    cause = _find_cause(one, other, parting)
-    numbers = StepNumbers.of((one, other), steps)
+    cause = _find_cause(one, other, parting, terms)
     parted = parting or Divergence()
-    parts_at = None if steps.parts is None else int(steps.keys[steps.parts])
-    selected = _select(steps, at, parted.drift_onset, parts_at, numbers)
-    window = _window(steps, selected)
-    shown = None if selected is None else int(steps.keys[selected])
-    marks = {*numbers.narrow_keys, *(mark for mark in (parted.drift_onset, parts_at) if mark is not None)}
+    vocabularies = WORDS.of(one.traced_text, other.traced_text)
+    shown = show_pair((one, other), parting, vocabularies=vocabularies, near=cause.evidence.get("near"), at=at)
     settings = compare_manifests(_manifest(one), _manifest(other))
     is_scored = has_forced(one.run.pk, other.run.pk)
     at_flip = _find_at_flip(one, other, parted) if is_scored else ()
     return contract.TracePair.from_record(
         parted,
+        **shown,
         case=case_id,
         baseline=_side(one),
         candidate=_side(other),
@@ -68,31 +71,22 @@ def trace_pair(
         numeric=cause.numeric,
         text=explain_cause(cause, replay=_replay(one, other)),
         evidence=cause.evidence,
-        n_positions=len(steps),
-        at=shown,
-        positions=_positions(one, other, steps, window, selected),
         provenance=_provenance(one, other),
         moved=tuple(
             Moved(field=each.field, baseline=each.baseline, candidate=each.candidate) for each in settings.moved
         ),
-        url=pair_path((baseline, candidate), case_id, repeats, shown),
+        url=pair_path((baseline, candidate), case_id, repeats, shown["at"], terms),
         leak=find_leak((one, other), parted) if cause.code == "leak" else None,
         at_flip=at_flip,
         at_flip_text=explain_at_flip(at_flip, near=cause.evidence.get("near")),
-        comparison=_comparison(one, other),
+        changed=_describe_change(one, other) if terms.is_prompt else (),
+        treatment=terms.treatment,
+        pair_by=terms.pair_by,
+        comparison=_comparison(one, other, terms),
         has_forced=is_scored,
         messages=tuple(one.case.content["messages"]),
         target=one.case.content["target"],
         prompts=_prompts(one, other),
-        parts_at=parts_at,
-        last_at=int(steps.keys[-1]) if len(steps) else 0,
-        earlier=max((mark for mark in marks if shown is None or mark < shown), default=None),
-        later=min((mark for mark in marks if shown is not None and mark > shown), default=None),
-        points=numbers.points(numbers.standing_for_all()),
-        n_points=len(numbers),
-        shown_points=numbers.points(window),
-        n_within_noise=numbers.n_within(cause.evidence.get("near")),
-        gap_range=numbers.gap_range(parted.drift_onset),
         n_settings_equal=len(settings.equal),
     )
 
@@ -115,7 +109,7 @@ def _replay(one: Half, other: Half) -> str:
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
 
 
-def _comparison(one: Half, other: Half) -> int | None:
+def _comparison(one: Half, other: Half, terms: Terms) -> int | None:
     """Return the newest comparison that lists this very pair."""
     repeats = one.repeat, other.repeat
     is_whole = Q(comparison__baseline_repeat=None, comparison__candidate_repeat=None)
@@ -124,6 +118,8 @@ def _comparison(one: Half, other: Half) -> int | None:
         is_whole | is_this,
         comparison__baseline=one.run.pk,
         comparison__candidate=other.run.pk,
+        comparison__treatment=terms.treatment,
+        comparison__pair_by=terms.pair_by,
         case_index=one.case.index,
         repeat_baseline=repeats[0],
         repeat_candidate=repeats[1],
@@ -131,7 +127,17 @@ def _comparison(one: Half, other: Half) -> int | None:
     return rows.order_by("-comparison_id").values_list("comparison_id", flat=True).first()
 
 
-def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
+def _describe_change(one: Half, other: Half) -> tuple[ChangedMessage, ...]:
+    """Return what differs between the two prompts."""
+    messages = compare_prompts(_prompt_of(one.case.content), _prompt_of(other.case.content))
+    return tuple(map(write_change, messages))
+
+
+def _prompt_of(content: dict[str, Any]) -> PromptOfCase:
+    return PromptOfCase(content["messages"], content.get("tools"), content.get("input"))
+
+
+def _find_cause(one: Half, other: Half, parting: Divergence | None, terms: Terms) -> Cause:
     buckets = [half.bucket for half in (one, other) if half.bucket is not None]
     served = pair_facts.served_beside(one.run, other.run, buckets)
     sides = [
@@ -145,7 +151,9 @@ def _find_cause(one: Half, other: Half, parting: Divergence | None) -> Cause:
         for half in (one, other)
     ]
     noise = measure_pair_noise(one.run, other.run).between(one.bucket_id, other.bucket_id)
-    return find_cause(Pair(sides[0], sides[1]), parting, noise)
+    prompts = [[half.case.content.get(name) for name in ("messages", "tools")] for half in (one, other)]
+    has_other_prompt = prompts[0] != prompts[1] if terms.is_prompt else None
+    return find_cause(Pair(sides[0], sides[1], has_other_prompt), parting, noise)
 
 
 def _response_facts(half: Half) -> ResponseFacts:
@@ -176,58 +184,6 @@ def _side(half: Half) -> contract.PairSide:
         scorer_digest=half.scorer_digest,
         is_logged=half.run.is_of_elsewhere,
     )
-
-
-def _select(steps: Steps, at: int | None, onset: int | None, parts_at: int | None, numbers: StepNumbers) -> int | None:
-    """Return the step at `at`, or where a reader looks first: the parting, the onset, the narrowest margin."""
-    if not len(steps):
-        return None
-    if at is not None and at <= steps.keys[-1]:
-        return steps.find(at)
-    if parts_at is not None or onset is not None:
-        return steps.find(parts_at if parts_at is not None else onset or 0)
-    return numbers.narrowest() or 0
-
-
-def _window(steps: Steps, selected: int | None) -> range:
-    """Return the steps around the selected one."""
-    if selected is None:
-        return range(0)
-    return range(max(selected - WINDOW, 0), min(selected + WINDOW + 1, len(steps)))
-
-
-def _positions(
-    one: Half, other: Half, steps: Steps, window: range, selected: int | None
-) -> tuple[contract.PairPosition, ...]:
-    """Return the positions of the window; the selected one alone has its alternatives."""
-    if selected is None:
-        return ()
-    shown = [steps.span(place) for place in window]
-    tokens, tokens_too = _tokens(one, [span.baseline for span in shown]), _tokens(other, [s.candidate for s in shown])
-    positions = [
-        contract.PairPosition(at=span.key, baseline=here, candidate=there)
-        for span, here, there in zip(shown, tokens, tokens_too, strict=True)
-    ]
-    positions[selected - window.start] = _whole_position(one, other, steps.span(selected))
-    return tuple(positions)
-
-
-def _tokens(half: Half, shown: list[range]) -> list[tuple[TokenAtPosition, ...]]:
-    """Return the tokens of each step without their alternatives."""
-    cells = iter(tokens_at(trace_of(half), [position for places in shown for position in places], half.words))
-    return [tuple(next(cells) for _ in places) for places in shown]
-
-
-def _whole_position(one: Half, other: Half, span: Span) -> contract.PairPosition:
-    return contract.PairPosition(
-        at=span.key, baseline=_whole_tokens(one, span.baseline), candidate=_whole_tokens(other, span.candidate)
-    )
-
-
-def _whole_tokens(half: Half, positions: range) -> tuple[TokenAtPosition, ...]:
-    trace = trace_of(half)
-    margins = trace.margins()
-    return tuple(token_at(trace, position, float(margins[position]), half.words) for position in positions)
 
 
 def _prompts(one: Half, other: Half) -> contract.PairPrompts:

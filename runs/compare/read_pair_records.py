@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from django.db.models import Q
 
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import TokenTrace, Vocabulary, read_traces
+from runs.compare.inputs import MODEL_TERMS, find_others
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.run import NOT_READ, SERVED_BY, words_of
 from runs.store import ScoredCase, read_scored
@@ -66,9 +67,14 @@ class Half(NamedTuple):
         return None if process is None else process.bucket_id
 
 
-def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> tuple[Half, Half]:
-    """Load both sides. Raises NotFound where a run, its case or the response is not there."""
-    sides = _load_sides(runs, case_id, repeats)
+def load_halves(
+    runs: tuple[int, int], case_id: str, repeats: tuple[int, int], terms: Terms = MODEL_TERMS
+) -> tuple[Half, Half]:
+    """Load both sides; where the prompt is judged, without traces, which are not compared then.
+
+    Raises NotFound where a run, its case or the response is not there.
+    """
+    sides = _load_sides(runs, case_id, repeats, terms)
     wanted = Q()
     for run, case, repeat in sides:
         wanted |= Q(repeat__run=run.pk, repeat__index=repeat, case_index=case.index)
@@ -77,7 +83,7 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     for run, _, repeat in sides:
         if (run.pk, repeat) not in responses:
             raise NotFound(f"Run {run.pk} has no response to case {case_id} in repeat {repeat} yet.")
-    traces = response_traces(list(responses.values()))
+    traces = {} if terms.is_prompt else response_traces(list(responses.values()))
     scores, n_repeats = _scores(sides, responses), _n_repeats(runs)
     halves = []
     for run, case, repeat in sides:
@@ -96,14 +102,6 @@ def load_halves(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
     return halves[0], halves[1]
 
 
-def trace_of(half: Half) -> TokenTrace:
-    """Return the trace, or one of no positions to lay beside the other side's."""
-    if half.trace is not None:
-        return half.trace
-    ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    return TokenTrace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
-
-
 def response_traces(responses: list[ResponseRecord]) -> dict[int, TokenTrace]:
     """Return the traces by response; a block that holds several is unpacked once."""
     slots: dict[int, dict[int, int]] = {}
@@ -116,11 +114,15 @@ def response_traces(responses: list[ResponseRecord]) -> dict[int, TokenTrace]:
     return traces
 
 
-def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -> list[tuple[RunRecord, Case, int]]:
+def _load_sides(
+    runs: tuple[int, int], case_id: str, repeats: tuple[int, int], terms: Terms
+) -> list[tuple[RunRecord, Case, int]]:
     records = {run.pk: run for run in RunRecord.objects.filter(pk__in=runs).select_related(*RUN_PARTS)}
     for run_id in runs:
         if run_id not in records:
             raise NotFound(f"There is no run {run_id}.")
+    if terms.is_prompt:
+        return _load_prompted([records[run_id] for run_id in runs], case_id, repeats, terms)
     versions = {run.suite_version_id for run in records.values()}
     cases = {case.suite_version_id: case for case in Case.objects.filter(suite_version__in=versions, case_id=case_id)}
     for run_id in runs:
@@ -128,6 +130,19 @@ def _load_sides(runs: tuple[int, int], case_id: str, repeats: tuple[int, int]) -
             raise NotFound(f"The suite of run {run_id} has no case {case_id}.")
     sides = [records[run_id] for run_id in runs]
     return [(run, cases[run.suite_version_id], repeat) for run, repeat in zip(sides, repeats, strict=True)]
+
+
+def _load_prompted(
+    runs: list[RunRecord], case_id: str, repeats: tuple[int, int], terms: Terms
+) -> list[tuple[RunRecord, Case, int]]:
+    """Load both cases of a pair by the baseline's id: the candidate's may have another one."""
+    ours, theirs = runs
+    one = Case.objects.filter(suite_version=ours.suite_version_id, case_id=case_id).first()
+    index = None if one is None else find_others((ours.pk, theirs.pk), [one.index], terms).get(one.index)
+    other = None if index is None else theirs.suite_version.cases.filter(index=index).first()
+    if one is None or other is None:
+        raise NotFound(f"Case {case_id} of run {ours.pk} is paired with no case of run {theirs.pk}.")
+    return [(ours, one, repeats[0]), (theirs, other, repeats[1])]
 
 
 def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:

@@ -12,6 +12,7 @@ from django.db.models import Count, Expression, FloatField, Max, Min
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 
+from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     PARTED_ALIKE,
     AlikeRows,
@@ -142,12 +143,15 @@ def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str,
 
 def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
     """Return what the candidate's own scorer said of pairs, by the keys of their rows."""
-    names = ("pk", "comparison__baseline", "comparison__candidate", "repeat_candidate", "case_index")
+    names = (
+        *("pk", "comparison__baseline", "comparison__candidate", "comparison__treatment", "comparison__pair_by"),
+        *("repeat_candidate", "case_index"),
+    )
     places = {key: part for key, *part in DivergenceRecord.objects.filter(pk__in=rows).values_list(*names)}
     if not places:
         return {}
-    [runs] = {(baseline, candidate) for baseline, candidate, _, _ in places.values()}
-    others = find_others(runs, {case for *_, case in places.values()})
-    repeats = sorted({repeat for _, _, repeat, _ in places.values()})
+    [(*runs, treatment, pair_by)] = {tuple(part[:4]) for part in places.values()}
+    others = find_others((runs[0], runs[1]), {case for *_, case in places.values()}, Terms(treatment, pair_by))
+    repeats = sorted({repeat for *_, repeat, _ in places.values()})
     known = {repeat: unpack_reasons(packed) for repeat, packed in bulk.stream_binary(REASONS, [runs[1], repeats])}
-    return {key: known[repeat][others[case]] or "" for key, (_, _, repeat, case) in places.items() if repeat in known}
+    return {key: known[repeat][others[case]] or "" for key, (*_, repeat, case) in places.items() if repeat in known}

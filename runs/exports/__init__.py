@@ -1,7 +1,7 @@
-"""What leaves as a file: a run with its traces, its cases, the pairs of a comparison, a release, the sign-offs.
+"""Export files: a run with its traces, its cases, a comparison's pairs, a release, the sign-offs.
 
-All but the last two is read in parts while it is sent, within one snapshot of the database, so that an export of any
-size takes the same memory and tells of one moment. docs/export-format.md says what is in them.
+All but the last two are read in parts while sending, within one snapshot of the database, so that an export of any
+size takes the same memory and is consistent. docs/formats.md describes them.
 """
 
 from runs.exports.archive import run_archive

@@ -1,4 +1,4 @@
-"""Files: a run with its traces, its cases, the pairs of a comparison, a release (docs/export-format.md)."""
+"""Files: a run with its traces, its cases, the pairs of a comparison, a release (docs/formats.md)."""
 
 from django.http import StreamingHttpResponse
 from rest_framework.decorators import renderer_classes
@@ -19,7 +19,7 @@ from runs.run import api as api_run
 
 
 class JsonLinesRenderer(BaseRenderer):
-    """One JSON object a line, as it is."""
+    """JSON Lines, passed through unchanged."""
 
     media_type = JsonLinesParser.media_type
     format = "jsonl"

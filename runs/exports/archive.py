@@ -45,7 +45,7 @@ def run_archive(run_id: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Where each trace block stands among all. ids, offsets, sizes: int64[n]: 24 bytes for every 32 traces."""
+    """The offset and size of each trace block. ids, offsets, sizes: int64[n], 24 bytes per 32 traces."""
 
     ids: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -175,7 +175,7 @@ def _blocks(of: EndedRun) -> _Blocks:
 
 
 def _batches(blocks: _Blocks) -> Iterator[list[int]]:
-    """Ids in order, as many at a time as BATCH_BYTES hold."""
+    """Yield block ids in order, in batches of at most BATCH_BYTES."""
     batch: list[int] = []
     n_bytes = 0
     for block_id, size in zip(blocks.ids.tolist(), blocks.sizes.tolist(), strict=True):

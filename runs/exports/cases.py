@@ -55,7 +55,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CaseExport:
-    """What is asked for, chosen before anything is read: `indexes` of cases, in the suite's order."""
+    """A case export, chosen before anything is read. indexes: of cases, in the suite's order."""
 
     of: EndedRun
     indexes: Sequence[int]
@@ -65,7 +65,7 @@ class CaseExport:
         return sum(len(self._indexes_of(repeat)) for repeat in self.of.ended)
 
     def rows(self) -> Iterator[Row]:
-        """Yield rows by repeat and case, within one snapshot. Raises NotFound where the run was deleted meanwhile."""
+        """Yield rows by repeat and case, within one snapshot. Raises NotFound if the run was deleted."""
         with snapshot():
             ended_run(self.of.run.pk)
             processes = responses.processes_of(self.of.ended)
@@ -74,7 +74,7 @@ class CaseExport:
                 yield from self._repeat_rows(repeat, processes, chances)
 
     def _indexes_of(self, repeat: RepeatRecord) -> Sequence[int]:
-        """Return the cases asked for that a repeat was to decode."""
+        """Return the requested cases that a repeat was to decode."""
         chosen = self.of.chosen(repeat)
         return self.indexes if chosen is None else [index for index in self.indexes if chosen[index]]
 
@@ -102,7 +102,7 @@ class CaseExport:
 
 
 def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseExport:
-    """Choose cases with the filters of `case_rows`. Raises NotFound, or Conflict where no repeat has ended."""
+    """Choose cases by the filters of `case_rows`. Raises NotFound, or Conflict if no repeat has ended."""
     ended = ended_run(run_id)
     every: Sequence[int] = range(ended.n_cases)
     return CaseExport(ended, sorted(case_indexes(ended.run, query=query, only=only)) if query or only else every)
@@ -120,7 +120,7 @@ def _case(case: Case) -> Row:
 
 
 def _answer(row: responses.Row | None) -> Row:
-    """Of a case that the repeat never came to, everything is unknown; of one that failed, the error says why."""
+    """Return a response's fields: all unknown if the repeat did not reach the case, an error if it failed."""
     known = row or {}
     return {
         "is_missing": row is None or row["error_code"] != "",

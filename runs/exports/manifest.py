@@ -1,4 +1,4 @@
-"""What stands beside a run's responses in its archive: what was asked, and who answered."""
+"""The manifest of a run's archive: what was requested, and which stacks answered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def of(run: EndedRun, processes: Mapping[int, EngineProcess], n_responses: Mapping[int, int], *, n_blocks: int) -> Json:
-    """Return the manifest but for the members' digests; n_responses by the number of each repeat that is exported."""
+    """Return the manifest without the members' digests. n_responses: by number of each exported repeat."""
     scores = RepeatScore.objects.filter(repeat__in=run.ended).select_related("scorer").defer("scores", "reasons")
     by_repeat: dict[int, list[RepeatScore]] = {}
     for score in scores.order_by("scorer_id"):
@@ -88,7 +88,7 @@ def _endpoint(endpoint: EndpointRecord) -> Json:
 
 
 def _profile(run: RunRecord) -> Json:
-    """`sampling` is what the engine was asked for: the profile's with what the suite itself says."""
+    """Return the profile. `sampling` is what was requested: the profile's with the suite's limits."""
     profile = run.profile
     return {
         "slug": profile.slug,
@@ -101,7 +101,7 @@ def _profile(run: RunRecord) -> Json:
 
 
 def _repeat(repeat: RepeatRecord, n_responses: Mapping[int, int], scores: list[RepeatScore], run: EndedRun) -> Json:
-    """A repeat that has not ended is named, so that nobody takes what is here for the whole run."""
+    """Return a repeat. An unfinished one is listed too, so that the export is not taken for the whole run."""
     is_exported = repeat.index in n_responses
     chosen = run.chosen(repeat)
     return {

@@ -14,7 +14,7 @@ AT_ONCE = 500  # pairs in memory together
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """What is asked for, counted before anything is read."""
+    """A pair export, counted before anything is read."""
 
     of: Comparison
     wanted: DivergenceFilter
@@ -30,7 +30,7 @@ class PairTable:
 
 
 def pair_table(report: Comparison, wanted: DivergenceFilter) -> PairTable:
-    """Choose the pairs. Raises Conflict while the comparison is at work: half of its pairs would pass for all."""
+    """Choose pairs. Raises Conflict while comparing, since a part would be taken for the whole."""
     progress = report.progress
     if progress.status == ComparisonRecord.Status.FAILED:
         raise Conflict(f"The comparison failed, so there is nothing to export: {progress.error}")

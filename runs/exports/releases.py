@@ -1,4 +1,4 @@
-"""A release as one file: its verdict, what that is judged by, who signed it, and what its worst cases answered."""
+"""Export a release as one file: verdict, evidence, sign-offs, and the answers of its worst cases."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,6 +36,7 @@ def _release(stored: ReleaseRecord, decided: Decided) -> dict[str, Any]:
     return {
         "release": str(stored.pk),
         "treatment": stored.treatment,
+        "pair_by": stored.pair_by,
         "labels": stored.labels,
         "created_at": instant(stored.created_at),
         "verdict": {
@@ -74,9 +75,10 @@ def _worst(decided: Decided, at: int) -> Iterator[dict[str, Any]]:
         return
     runs = compared.baseline_id, compared.candidate_id
     for outcome in SHOWN_OUTCOMES:
-        for shown in worst_cases(compared.pk, runs, outcome=outcome):
+        for shown in worst_cases(compared.pk, runs, outcome=outcome, terms=compared.terms):
             row = {"outcome": outcome, **shown.outcome.to_json()}
             if pair := shown.outcome.pair:
                 repeats = pair.repeat_baseline, pair.repeat_candidate
-                row["pair"] = trace_pair(*runs, case_id=shown.outcome.case, repeats=repeats).to_json()
+                terms = compared.terms
+                row["pair"] = trace_pair(*runs, case_id=shown.outcome.case, repeats=repeats, terms=terms).to_json()
             yield row

@@ -58,7 +58,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of one repeat under one scorer: float64[n_cases], NaN where missing, and a sentence for each."""
+    """The scores of one repeat by one scorer: float64[n_cases], NaN if missing, and a reason for each."""
 
     scorer_digest: str
     is_own: bool
@@ -70,7 +70,7 @@ class Scores:
 
 
 def scores_of(repeat: RepeatRecord, *, own: int) -> list[Scores]:
-    """Read scores under every scorer that has scored the repeat; `own` is the id of the suite's, which comes first."""
+    """Return the scores of a repeat by each scorer, that with id `own` (the suite's) first."""
     rows = RepeatScore.objects.filter(repeat=repeat).select_related("scorer").order_by("scorer_id")
     scores = [
         Scores(
@@ -93,7 +93,7 @@ def processes_of(repeats: Iterable[RepeatRecord]) -> dict[int, EngineProcess]:
 
 
 def some_of(repeat: RepeatRecord, indexes: Sequence[int]) -> Mapping[int, Row]:
-    """Read the stored responses to some cases, by case index; at most CHUNK are asked for."""
+    """Return the stored responses to at most CHUNK cases, by case index."""
     rows = (
         ResponseRecord.objects.filter(repeat=repeat, case_index__in=list(indexes))
         .order_by("case_index")

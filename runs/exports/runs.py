@@ -1,4 +1,4 @@
-"""What of a run can be exported, the repeats that have ended, and the one moment in which an export reads them."""
+"""Choose what of a run can be exported (its ended repeats), and read it in one snapshot."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,10 +46,10 @@ def ended_run(run_id: int) -> EndedRun:
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Hold one moment: all that is read inside is as it was when the first statement ran, and nothing can be written.
+    """Read in one snapshot: everything is as it was at the first statement, and nothing can be written.
 
-    It must be the outermost transaction. It holds no lock that a writer waits for, and PostgreSQL ends it where
-    nothing is asked for the length of a lease: a client that takes nothing keeps no rows from being cleaned up.
+    It must be the outermost transaction. It has no lock that a writer waits for, and PostgreSQL ends it after a lease's
+    length without a query: a client that stops reading does not prevent clean-up of old rows.
     """
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""Every sign-off with the proof of it: the chain, the verdict that was signed, and that verdict taken anew.
+"""Export every sign-off with its proof: the chain, the signed verdict, and the verdict judged again.
 
-Not within a snapshot, as the other exports: sign-offs are only ever added, and judging again takes its time.
+Not within a snapshot, unlike the other exports: sign-offs are only ever added, and judging again takes its time.
 """
 
 import json
@@ -13,13 +13,16 @@ from runs.models import Verdict
 
 
 def sign_off_lines() -> Iterator[str]:
-    """The export: one JSON object a line, strict, with the names of docs/api.md. Each verdict is judged once."""
+    """Yield a strict JSON object per line, with the names of docs/api-reference.md.
+
+    Each verdict is judged once.
+    """
     for line in release.sign_off_lines(lru_cache(maxsize=None)(_change)):
         yield json.dumps(line.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _change(verdict_id: int) -> str:
-    """How the stored verdict differs from what its inputs give; "" where it does not, or nobody can tell any more."""
+    """Return how the stored verdict differs from judging again; "" if equal, or if it cannot be judged."""
     verdict = Verdict.objects.select_related("policy").get(pk=verdict_id)
     try:
         return release.verdict_change(verdict)

@@ -29,7 +29,7 @@ TOKEN_IDS = Func(
 
 
 def match_cases(wanted: Wanted) -> list[Match]:
-    """Find cases by how their id begins, or by words of id and messages that begin with each word of the text."""
+    """Find cases by the start of their id, or by the starts of words in id and messages."""
     by_id = Case.objects.filter(case_id__startswith=wanted.text).order_by("case_id", "-pk")
     rows = list(by_id.values_list("pk", "case_id", "suite_version__suite", "suite_version__created_at")[:LOOKED_AT])
     if parts := [part for part in wanted.text.translate(PUNCTUATION).split() if len(part) >= MIN_WORD]:
@@ -70,7 +70,7 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 
 def match_tokens(wanted: Wanted) -> list[Match]:
-    """Find flips in the newest comparisons, to or from tokens that begin with the text, spaces before it aside."""
+    """Find flips in the newest comparisons from or to tokens that start with the text, after spaces."""
     spelled = {key: _ids(key, wanted.text) for key in VocabularyRecord.objects.values_list("pk", flat=True)}
     ids = {token for of in spelled.values() for token in of}
     if not ids:
@@ -102,7 +102,7 @@ def _with_any_of(ids: Iterable[int]) -> "QuerySet[ComparisonRecord]":
 
 
 def _ids(vocabulary_id: int, text: str) -> dict[int, int]:
-    """Return token id → rank of the tokens that are spelled so; `·` and `⏎` stand for a space and a line's end."""
+    """Return token id → rank of tokens spelled so; `·` and `⏎` mean a space and a line end."""
     plain = text.replace("·", " ").replace("⏎", "\n").strip() or text
     vocabulary = stored_words(vocabulary_id)
     if text == END:

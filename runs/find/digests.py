@@ -40,7 +40,7 @@ SELECT repeat_id, text_digests, trace_digests FROM runs_casecolumns
 
 
 class _Kind(NamedTuple):
-    """Where a kind of digest stands: its table, field and the field that says when it came."""
+    """The place of a kind of digest: table, field, and the field with its time."""
 
     table: type[Table]
     field: str
@@ -64,7 +64,7 @@ KINDS = {
 
 
 def match_digests(wanted: Wanted) -> list[Match]:
-    """Find what has a digest that begins so; those of a response's text and trace from eight digits on."""
+    """Find what has a digest with this start; for a response's text and trace from eight digits."""
     if not wanted.digest:
         return []
     matches = [match for name in KINDS for match in _in_table(name, wanted.digest)]
@@ -116,7 +116,7 @@ def show_digests(matches: Sequence[Match]) -> Iterable[Hit]:
 
 
 def _place(name: str, key: Any) -> tuple[str, str]:
-    """Return what a digest is of, and where that is shown."""
+    """Return what a digest identifies, and its page."""
     match name:
         case "text" | "trace":
             repeat_id, index = key

@@ -1,4 +1,4 @@
-"""Things that people name: runs, releases, suites, endpoints, labels. All of them are few next to responses."""
+"""Find runs, releases, suites, endpoints and labels by name. They are few compared with responses."""
 
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""One search over all kinds: each looks for what fits, the nearest are ranked, what is shown is read in full."""
+"""Search all kinds: each finds matches, the nearest are ranked, and those shown are read in full."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ READERS: dict[str, tuple[Finder, Shower]] = {
 
 
 def search(wanted: Wanted, *, origin: str = "") -> SearchResult:
-    """Return the nearest hits, of one kind where one is wanted. origin: "https://host" of this board."""
+    """Return the nearest hits, of all kinds or one. origin: "https://host" of this board."""
     if not wanted.text:
         return SearchResult(hits=(), counts=(), opens=None)
     if address := _own_address(wanted.text, origin):
@@ -55,12 +55,12 @@ def count_responses() -> int | None:
 
 
 def _place(match: Match) -> tuple[int, float, str]:
-    """Nearest first, then what came last; the key orders what came at one instant."""
+    """Return the sort key: nearest first, then newest, then by key."""
     return match.rank, -(match.at or BEFORE_ALL).timestamp(), str(match.key)
 
 
 def _shown(matches: Sequence[Match]) -> tuple[Hit, ...]:
-    """Read these in full, in their order; what was deleted meanwhile is left out."""
+    """Read matches in full, in order, leaving out what was deleted meanwhile."""
     by_kind: dict[str, list[Match]] = defaultdict(list)
     for match in matches:
         by_kind[match.kind].append(match)

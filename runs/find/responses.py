@@ -46,7 +46,7 @@ def _from_own_engine(name: str) -> list[Match]:
 
 
 def match_answers(wanted: Wanted) -> list[Match]:
-    """Find responses that hold the text, the newest first. All texts are read: it takes seconds where they are many."""
+    """Find responses that contain the text, newest first. It scans all texts, which may take seconds."""
     if len(wanted.text) < MIN_ANSWER:
         return []
     rows = ResponseRecord.objects.filter(text__icontains=wanted.text).order_by("-pk")

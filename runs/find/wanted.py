@@ -1,4 +1,4 @@
-"""What somebody looks for, read out of what they typed."""
+"""Parse a search query."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NAMED = re.compile(r"(?:run|release|r)[ -]?(?=[0-9]+\Z)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`kind` is "" for all; `words` are in small letters; `digest` is what may begin a digest, else ""."""
+    """A query. `kind`: "" for all. `words`: in lower case. `digest`: a possible digest prefix, else ""."""
 
     text: str
     kind: str
@@ -45,7 +45,7 @@ class Match:
 
 
 def parse_wanted(text: str, kind: str = "") -> Wanted:
-    """Read what was typed: `case: tool-041` narrows to a kind, as `kind` does."""
+    """Parse a query: `case: tool-041` restricts the kind, like `kind`."""
     text = " ".join(text.replace("\0", " ").split())[:MAX_LENGTH]
     name, colon, rest = text.partition(":")
     if not kind and colon and name.lower() in NARROWING:
@@ -56,7 +56,7 @@ def parse_wanted(text: str, kind: str = "") -> Wanted:
 
 
 def rank_name(name: str, wanted: Wanted) -> int:
-    """Return how near a name is to what was typed."""
+    """Return how well a name matches the query."""
     plain, text = name.lower(), wanted.text.lower()
     return EXACT if plain == text else PREFIX if plain.startswith(text) else PART
 

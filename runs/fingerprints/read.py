@@ -1,4 +1,4 @@
-"""Fingerprints: what served responses, apart from the model; and names of models that people said are one."""
+"""Read fingerprints (the serving stack without the model) and declarations of equal models."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ from runs.store import newest_page, require_row
 
 @dataclass(frozen=True, slots=True)
 class WorkerOfFingerprint:
-    """A worker's engine processes with one fingerprint: how many, and when the first and the last were started."""
+    """A worker's engine processes with one fingerprint: their number, first and last start."""
 
     name: str
     host: str
@@ -34,7 +34,7 @@ class WorkerOfFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class FingerprintUse:
-    """What a fingerprint served: by bucket and place, its newest runs, workers and rotations."""
+    """What a fingerprint served: buckets and places, newest runs, workers and rotations."""
 
     served: tuple[ServedBucket, ...]
     runs: tuple[RunRow, ...]
@@ -79,7 +79,7 @@ def fingerprint_report(fingerprint_id: int) -> contract.Fingerprint:
 
 
 def fingerprint_use(fingerprint_id: int, *, runs: int, workers: int, turns: int) -> FingerprintUse:
-    """Return what a fingerprint served, with up to so many of its newest runs, workers and rotations."""
+    """Return what a fingerprint served, with up to so many newest runs, workers and rotations."""
     links = RepeatRecord.engine_processes.through.objects.filter(engineprocess__bucket__fingerprint=fingerprint_id)
     newest = RunRecord.objects.filter(pk__in=links.values("repeat__run")).order_by(*NEWEST_FIRST)
     started = (

@@ -24,7 +24,7 @@ ERRORS_SHOWN = 10
 
 
 class Percentile(Aggregate):
-    """The value below which a share of the rows lies, between its two neighbours where it falls between."""
+    """The value below which a share of the rows is, interpolated between neighbours."""
 
     function = "PERCENTILE_CONT"
     template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -32,7 +32,7 @@ class Percentile(Aggregate):
 
 
 def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> contract.EndpointReport:
-    """Return an endpoint with what is known of it lately. Raises NotFound. `probes`: its newest, where at hand."""
+    """Return an endpoint with recent statistics. Raises NotFound. probes: its newest, if loaded."""
     endpoint = require_row(
         EndpointRecord.objects.select_related("reference", "bypass").filter(slug=slug),
         f"There is no endpoint {slug[:80]}; the settings page lists them.",
@@ -89,7 +89,7 @@ def _last_responses(endpoint: EndpointRecord) -> contract.LastResponses:
 
 
 def _last_repeats(endpoint: EndpointRecord) -> list[RepeatRecord]:
-    """Return the repeats that ended last, newest first, as many as hold about RESPONSES_READ responses."""
+    """Return the last ended repeats, newest first, up to about RESPONSES_READ responses."""
     runs = RunRecord.objects.filter(endpoint=endpoint).order_by("-id").values_list("pk", flat=True)[:RUNS_READ]
     newest = RepeatRecord.objects.filter(run__in=list(runs), finished_at__isnull=False).order_by("-id")
     chosen: list[RepeatRecord] = []
@@ -103,7 +103,7 @@ def _last_repeats(endpoint: EndpointRecord) -> list[RepeatRecord]:
 
 
 def _backends(answered: "QuerySet[ResponseRecord]") -> tuple[contract.BackendSeen, ...]:
-    """Count responses by the stack that gave them; those that nothing names are one row, though not one stack."""
+    """Count responses by stack; those of unknown stacks share one row."""
     counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
     rows = dict(counted.annotate(n=Count("id")))
     known = {pk: row for pk, row in FingerprintRecord.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}

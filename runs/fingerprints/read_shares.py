@@ -1,6 +1,6 @@
-"""Who answered an endpoint day by day, in runs and in probes, and which stack came beside or after another.
+"""Count who answered an endpoint per day, in runs and probes, and find when stacks changed.
 
-Runs are read from their packed columns and probes from their calls; what nothing names is counted by itself.
+Runs are read from their packed columns and probes from their calls; unnamed stacks are counted separately.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ SELECT probe.id, probe.finished_at, call->>'backend', call->>'system_fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What answered. name: as answers or its fingerprint say it, "" where nothing names it."""
+    """A stack that answered. name: from answers or its fingerprint, "" if not named."""
 
     name: str
     fingerprint: FingerprintNamed | None
@@ -58,7 +58,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class DailyShares:
-    """Answers by day, UTC, and stack; stacks in the order in which they were first seen. A day without any is left out.
+    """Answers by UTC day and stack. Stacks are in order of first appearance; empty days are left out.
 
     n_runs, n_probes: how many gave them.
     """
@@ -72,7 +72,7 @@ class DailyShares:
 
 @dataclass(slots=True)
 class _StackCounts:
-    """The answers of one run or probe, by the key of their stack."""
+    """The answers of one run or probe by stack key."""
 
     at: datetime
     by_day: dict[date, Counter[str]]
@@ -139,7 +139,7 @@ def _read_runs(endpoint_id: int, stacks: dict[str, Stack]) -> Iterator[_StackCou
 
 
 def _newest_columns(endpoint_id: int) -> Iterator[Any]:
-    """Yield the columns of the newest repeats, as many as hold about CASES_READ answers; without what is packed."""
+    """Yield the newest repeats' columns up to about CASES_READ answers, without packed data."""
     ended = CaseColumns.objects.filter(repeat__run__endpoint=endpoint_id, repeat__run__source=None)
     lately = ended.filter(repeat__finished_at__gt=Now() - timedelta(days=DAYS_READ))
     newest = (
@@ -185,7 +185,7 @@ def _name_buckets(bucket_ids: set[int], stacks: dict[str, Stack]) -> dict[int, s
 
 
 def _keep(fingerprint: FingerprintRecord, stacks: dict[str, Stack]) -> str:
-    """Return the key of a fingerprint's stack, which is kept among `stacks`."""
+    """Return the key of a fingerprint's stack, adding it to `stacks`."""
     if not is_serving_known(fingerprint.manifest):
         stacks[NAMELESS] = Stack(NAMELESS, None)
         return NAMELESS
@@ -195,7 +195,7 @@ def _keep(fingerprint: FingerprintRecord, stacks: dict[str, Stack]) -> str:
 
 
 def _names(fingerprint: FingerprintRecord) -> tuple[str, str]:
-    """Return what the calls of a probe say of a server of others: who answered, and the system fingerprint."""
+    """Return (backend, system fingerprint) of an external server, as a probe's calls name them."""
     source = fingerprint.manifest.get("source", {})
     reported = source.get("system_fingerprint", "")
     return source.get("backend", reported), reported

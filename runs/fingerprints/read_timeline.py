@@ -1,4 +1,4 @@
-"""Which fingerprints served which endpoint when, in runs and in probes, and where one followed another.
+"""Read which fingerprints served which endpoint when, in runs and probes, and the rotations.
 
 Read from the runs, the engine processes that decoded their repeats, the buckets of probes, and the rotations that were
 noted; no response and no call is counted.
@@ -27,7 +27,7 @@ ENDPOINT, PROFILE = "repeat__run__endpoint__slug", "repeat__run__profile__slug"
 
 @dataclass(frozen=True, slots=True)
 class ServedBucket:
-    """A bucket's runs and probes on one (endpoint, profile): when the first began, and when the last was at work."""
+    """A bucket's runs and probes on an (endpoint, profile): first start and last activity."""
 
     bucket_id: int
     fingerprint_id: int
@@ -64,7 +64,7 @@ class EndpointTimeline:
 
 
 def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]:
-    """Return endpoints that served something, those at work last first, each with up to `turns` rotations."""
+    """Return endpoints that served anything, most recent first, each with up to `turns` rotations."""
     buckets = served_buckets(endpoint=endpoint)
     fingerprints = FingerprintRecord.objects.defer("manifest").in_bulk({bucket.fingerprint_id for bucket in buckets})
     places: dict[str, dict[int, list[ServedBucket]]] = defaultdict(lambda: defaultdict(list))
@@ -97,7 +97,7 @@ def list_rotations(fingerprint_id: int, *, limit: int) -> tuple[RotationSeen, ..
 
 
 def served_buckets(*, endpoint: str = "", fingerprints: tuple[int, ...] = ()) -> tuple[ServedBucket, ...]:
-    """Return what each bucket served by (endpoint, profile), at work last first; of some endpoint or fingerprints."""
+    """Return each bucket's use by (endpoint, profile), most recent first. Arguments filter."""
     links, probes = RepeatRecord.engine_processes.through.objects.all(), ProbeRecord.buckets.through.objects.all()
     if endpoint:
         links, probes = links.filter(**{ENDPOINT: endpoint}), probes.filter(probe__endpoint__slug=endpoint)
@@ -157,7 +157,7 @@ def _newest_first(fingerprints: Any) -> tuple[ServedFingerprint, ...]:
 
 
 def _newest_of_each(endpoint: str, n: int) -> list[int]:
-    """Return the ids of the newest rotations, up to n of each endpoint; of one alone where it is named."""
+    """Return ids of the newest rotations, up to n per endpoint; of one endpoint if named."""
     rotations = Rotation.objects.filter(endpoint__slug=endpoint) if endpoint else Rotation.objects.all()
     seen: Counter[int] = Counter()
     newest = []

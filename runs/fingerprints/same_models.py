@@ -1,4 +1,4 @@
-"""People say that two names are one model, and take it back; the releases that rest on them are then decided anew."""
+"""Declare two model names to be one model, or withdraw it, and judge affected releases again."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ LONGEST_REASON = 2000
 
 
 def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> SameModelRecord:
-    """Let two names count as one model where nobody knows the weights.
+    """Declare two names to be one model, for names with unknown weights.
 
-    Raises InvalidInput with fields, or Conflict where they count as one already.
+    Raises InvalidInput with fields, or Conflict if they already count as one.
     """
     fields = {
         field: "Must be the name of a model that a log was imported of."
@@ -47,7 +47,7 @@ def say_same_model(*, name: str, other_name: str, reason: str, user: Any) -> Sam
 
 
 def take_back_same_model(*, same_model_id: int, user: Any) -> SameModelRecord:
-    """Let two names count as two models again. Raises NotFound, also where that was taken back before."""
+    """Withdraw a declaration. Raises NotFound, also if it was withdrawn before."""
     with transaction.atomic():
         word = require_row(
             SameModelRecord.objects.select_for_update().filter(pk=same_model_id, taken_back_at__isnull=True),

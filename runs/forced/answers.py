@@ -1,4 +1,4 @@
-"""The answers of a run that are to be scored: which, in what order, and by which tokens of the target's tokenizer."""
+"""Choose the answers of a run to score, their order, and their tokens in the target's tokenizer."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class GivenTokens:
 def answers_of(
     run_id: int, *, repeats: Collection[int], case_indexes: Collection[int] | None
 ) -> QuerySet[ResponseRecord]:
-    """Select the first response with each different answer of a case, in the order in which they are scored.
+    """Select the first response with each distinct answer of a case, in scoring order.
 
     Missing responses and empty answers have nothing to score.
     """
@@ -58,14 +58,14 @@ def answers_of(
 
 
 def responses_scored(scoring_id: int) -> QuerySet[ResponseRecord]:
-    """Select every response whose answer a scoring is asked to score."""
+    """Select every response whose answer a scoring is to score."""
     scoring = ForcedScoringRecord.objects.select_related("run__suite_version").get(pk=scoring_id)
     indexes = None if scoring.cases is None else np.flatnonzero(_selection(scoring, scoring.run.suite_version.n_cases))
     return _responses(scoring.run_id, scoring.repeats, None if indexes is None else indexes.tolist())
 
 
 def cost_of(answers: QuerySet[ResponseRecord]) -> ForcedCost:
-    """Count what scoring these answers takes, before anything is asked for."""
+    """Count what scoring these answers costs."""
     counted = ResponseRecord.objects.filter(pk__in=answers.values("pk")).aggregate(
         answers=Count("pk"),
         tokens=Sum("n_tokens"),
@@ -99,7 +99,7 @@ def next_answers(scoring_id: int) -> list[AnswerToForce]:
 
 
 def give_tokens(answer: AnswerToForce, *, vocabulary_id: int | None) -> GivenTokens | None:
-    """Say by which tokens an answer is given to an engine with this vocabulary, None where that is not stored.
+    """Return the tokens of an answer for an engine with this vocabulary; None if it is not stored.
 
     They are the answer's own ids where these are the engine's; else the ids that stand for its tokens' bytes, else its
     text. Of rollouts, which have ids and nothing else, it is these. None where nothing can be given: thinking that
@@ -123,7 +123,7 @@ def give_tokens(answer: AnswerToForce, *, vocabulary_id: int | None) -> GivenTok
 
 
 def _as_given(trace: TokenTrace, vocabulary_id: int | None) -> GivenTokens | None:
-    """The ids of a log that says nothing of its tokenizer; None where the engine's has no such ids."""
+    """Return the ids of a log without a named tokenizer; None if the engine has no such ids."""
     if trace.prompt_token_ids is None:
         return None
     prompt, answer = trace.prompt_token_ids.tolist(), trace.token_ids.tolist()
@@ -133,7 +133,7 @@ def _as_given(trace: TokenTrace, vocabulary_id: int | None) -> GivenTokens | Non
 
 
 def _is_same(vocabulary_id: int, other_id: int) -> bool:
-    """Whether two stored vocabularies give every token the same id: they are one row, or hold the same bytes."""
+    """Tell whether two stored vocabularies are equal: the same row, or the same bytes for every token."""
     if vocabulary_id == other_id:
         return True
     ours, theirs = stored_words(vocabulary_id), stored_words(other_id)

@@ -75,7 +75,7 @@ def forced_list(request: Request, run_id: int) -> Response:
     "POST", "What scoring some answers of a run takes", name="forced_cost_of", body=ForcedCostIn, answer=ForcedCost
 )
 def cost(request: Request, run_id: int) -> Response:
-    """POST asks about chosen answers, as a scoring of them would be asked for, and stores nothing."""
+    """POST returns the cost of scoring chosen answers, with a scoring's body, and stores nothing."""
     if request.method == "POST":
         return wire.answer(read.forced_cost(run_id, **read_body(ForcedCostIn, request)), request)
     query.read(request, is_paged=False)
@@ -131,7 +131,10 @@ def answer_list(request: Request, forced_id: int) -> Response:
 )
 @renderer_classes(traces.RENDERERS)
 def trace(request: Request, forced_id: int, repeat: int, case: str) -> Response:
-    """As the trace of a response, which holds the same tokens where these are not retokenised."""
+    """Answer the forced trace of a response.
+
+    It has the response's own tokens, unless they were retokenised.
+    """
     load = partial(read.stored_forced_trace, forced_id, repeat=repeat, case_id=case)
     return traces.answer(request, load, show=show_trace)
 
@@ -146,7 +149,7 @@ def trace(request: Request, forced_id: int, repeat: int, case: str) -> Response:
     refuses=[409],
 )
 def verification(request: Request, forced_id: int) -> Response:
-    """The answers beside those of known origin, which were scored on the same stack."""
+    """Answer the verification of a scoring by scorings of known origin on the same stack."""
     sent = query.read(request, KNOWN, is_paged=False)
     control, numerics, planted = (query.number(sent, name) for name in ("control", "numerics", "planted"))
     more = query.numbers(sent, "more_numerics")

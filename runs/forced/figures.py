@@ -1,4 +1,4 @@
-"""What a scoring's traces come to beside those of the run: of each answer when it is stored, of all when it ends."""
+"""Compute figures of a scoring: of each answer when it is stored, of all when the scoring ends."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,22 +33,22 @@ def answer_figures(pairs: Sequence[Pair], kinds: Sequence[str]) -> list[dict[str
 
 
 def deficits(trace: TokenTrace) -> NDArray[np.float64]:
-    """Return float64[n]: by how much the other stack's first choice is likelier than each token, 0 where it is it."""
+    """Return float64[n]: the other stack's top-choice logprob minus each token's; 0 if it is the token."""
     return _positions([(None, trace)], [ForcedAnswerRecord.Tokens.SAME]).deficits
 
 
 def scoring_figures(scoring_id: int) -> dict[str, Any] | None:
-    """Return what all scored answers come to (`store_figures`); None without any.
+    """Return the figures of all scored answers (`store_figures`); None without any.
 
-    Of a scoring too large to be read as a whole, of its first answers: `n_responses` says of how many.
+    Of a scoring too large to read whole, only the first answers count: `n_responses` says how many.
     """
     return _figures(_scored(scoring_id))
 
 
 def figures_by_bucket(scoring_id: int, answers: QuerySet[ResponseRecord]) -> list[dict[str, Any]]:
-    """Return the figures of each bucket's answers as they are stored, the bucket with the most of them first.
+    """Return the stored figures of each bucket's answers, the largest bucket first.
 
-    answers: every response whose answer is scored. One that two buckets gave alike counts for both.
+    answers: every response whose answer is scored. An answer that two buckets gave counts for both.
     """
     served = answers.exclude(engine_process=None).order_by()
     rows = served.values_list("engine_process__bucket", "case_index", "trace_digest").distinct()
@@ -73,7 +73,7 @@ def _figures(scored: QuerySet[ForcedAnswerRecord]) -> dict[str, Any] | None:
 
 
 def store_figures(figures: ForcedFigures) -> dict[str, Any]:
-    """Return figures as they are stored: the answer of the worst token stands as its number, under `response`."""
+    """Return figures as stored: the worst token's answer is replaced by its index, `response`."""
     stored = figures.to_stored()
     if worst := stored["worst"]:
         worst["response"] = int(worst.pop("answer"))
@@ -89,14 +89,14 @@ def read_figures(stored: Mapping[str, Any]) -> ForcedFigures:
 def read_positions(
     scoring_id: int, *, max_answers: int, max_positions: int
 ) -> tuple[list[ForcedAnswerRecord], ForcedPositions]:
-    """Return the first scored answers and their positions: at most so many of both, but one answer at the least."""
+    """Return the first scored answers and their positions, within both limits but at least one."""
     return _read_first(_scored(scoring_id), max_answers=max_answers, max_positions=max_positions)
 
 
 def count_within(
     lengths: Sequence[int | None], *, max_answers: int = MAX_ANSWERS, max_positions: int = MAX_POSITIONS
 ) -> int:
-    """Return how many of the first answers figures are of, from the number of tokens of each: one at the least."""
+    """Return how many first answers fit the limits of figures, by their numbers of tokens; at least 1."""
     n_within = sum(end <= max_positions for end in accumulate(n or 0 for n in lengths[:max_answers]))
     return min(max(n_within, 1), len(lengths))
 
@@ -124,7 +124,7 @@ def _positions(pairs: Sequence[Pair], kinds: Sequence[str]) -> ForcedPositions:
 
 
 def _aligned(sampled: TokenTrace | None, forced: TokenTrace, kind: str) -> TokenTrace:
-    """The answer in the tokens of its forced trace, with the run's logprobs; NaN where it gave none for these."""
+    """Return the forced trace's tokens with the run's logprobs; NaN if the run has none for them."""
     if sampled is None or kind == ForcedAnswerRecord.Tokens.RETOKENISED:
         return replace(forced, logprobs=np.full(len(forced), np.nan, np.float32))
     return replace(forced, logprobs=sampled.logprobs)

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalboard.compared.tokens import draw
 from evalboard.core.trace import TokenTrace, Vocabulary
 from runs.forced.figures import deficits
-from runs.run import draw
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedMark:
-    """Where a token is not the other stack's first choice, and what is; "" where that is not known."""
+    """A token that is not the other stack's top choice. first_choice: that choice, "" if unknown."""
 
     position: int
     first_choice: str

@@ -30,7 +30,7 @@ RELATED = ("run__suite_version", "run__profile", "run__source", "endpoint", "pro
 
 @dataclass(frozen=True, slots=True)
 class ForcedWork:
-    """What scores a run's answers. bucket_id: of what is stored already, None before the first."""
+    """What a worker scores. bucket_id: of the answers stored so far, None before the first."""
 
     run_id: int
     serving: Serving
@@ -55,14 +55,15 @@ def forced_cost(
     tag: str | None = None,
     repeats: Sequence[int] | None = None,
 ) -> contract.ForcedCost:
-    """Count what scoring answers of a run takes, chosen as `create_forced` has it: all of the repeats that have ended
-    unless named. Raises NotFound, and InvalidInput with fields.
+    """Count the cost of scoring answers of a run, chosen as in `create_forced`.
+
+    Default: all repeats that have ended. Raises NotFound, and InvalidInput with fields.
     """
     return choose_answers(_existing(run_id), cases=cases, tag=tag, repeats=repeats).cost()
 
 
 def forced_row(scoring_id: int) -> contract.ForcedScoring:
-    """Return a scoring, as far as it is. Raises NotFound."""
+    """Return a scoring and its results so far. Raises NotFound."""
     rows = _rows(ForcedScoringRecord.objects.filter(pk=scoring_id))
     if not rows:
         raise NotFound(f"There is no forced scoring {scoring_id}.")
@@ -70,7 +71,7 @@ def forced_row(scoring_id: int) -> contract.ForcedScoring:
 
 
 def reported_scoring(run_id: int) -> contract.ForcedScoring | None:
-    """Return what a trainer gave the answers of a run, None where its log has no such thing."""
+    """Return the trainer's logprobs of a run as a scoring, None if its log has none."""
     rows = _rows(ForcedScoringRecord.objects.filter(run=run_id, endpoint=None).order_by("-pk")[:1])
     return rows[0] if rows else None
 
@@ -87,7 +88,7 @@ def forced_state(scoring_id: int) -> str:
 def forced_rows(
     run_id: int, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.ForcedScoring, ...]:
-    """Return up to `limit` scorings of a run, newest first: older than `after`, or the nearest newer than `before`."""
+    """Return up to `limit` scorings of a run, newest first: older than `after`, or just above `before`."""
     run = _existing(run_id)
     return newest_page(ForcedScoringRecord.objects.filter(run=run), _rows, after=after, before=before, limit=limit)
 
@@ -95,7 +96,7 @@ def forced_rows(
 def forced_answers(
     scoring_id: int, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.ForcedAnswer, ...]:
-    """Return up to `limit` scored answers, in the order of their cases: those after the id `after`, or before `before`.
+    """Return up to `limit` scored answers by case: after the id `after`, or before `before`.
 
     Raises NotFound.
     """
@@ -111,7 +112,7 @@ def forced_answers(
 
 
 def worst_answers(scoring_id: int, *, limit: int) -> tuple[contract.ForcedAnswer, ...]:
-    """Return the answers with the tokens furthest off, the furthest first; by deficit where the run has no logprobs."""
+    """Return the answers with the most different tokens, by log ratio or else by top-choice gap."""
     scoring = ForcedScoringRecord.objects.select_related("run").get(pk=scoring_id)
     rows = ForcedAnswerRecord.objects.filter(scoring=scoring, error_code="").annotate(
         ratio=Abs(Cast(KeyTextTransform("worst_log_ratio", "figures"), FloatField())),
@@ -203,7 +204,7 @@ def _row(scoring: ForcedScoringRecord, buckets: Mapping[int, BucketRecord]) -> c
 
 
 def _is_rollouts(run: RunRecord) -> bool:
-    """Whether its answers were drawn by their nature, though nothing in their log says at which temperature."""
+    """Tell whether a run's answers are rollouts: always sampled, at a temperature not in the log."""
     return run.source is not None and run.source.format == imported.ROLLOUTS
 
 

@@ -13,7 +13,7 @@ from runs.models import ForcedAnswerRecord
 
 @dataclass(frozen=True, slots=True)
 class AnswerElsewhere:
-    """One response by a scoring of its tokens. endpoint: whose engine scored them; None where its trainer did.
+    """One response's scoring. endpoint: the scoring one; None if its trainer gave the logprobs.
 
     marks: the tokens that would not have been chosen; of a trainer, those whose ratio lies beyond the clip range, or
     else the one that is furthest off. words: of the tokenizer that its tokens were scored by; None of a trainer.
@@ -47,7 +47,7 @@ class AnswerElsewhere:
 
 
 def answers_elsewhere(run_id: int, repeat: int, case_id: str) -> tuple[AnswerElsewhere, ...]:
-    """Return a response by the newest scoring of its tokens on each stack, its trainer's first; none without any."""
+    """Return a response's newest scoring on each stack, its trainer's first."""
     response = responses_at(run_id, repeat=repeat, case_id=case_id).select_related("trace_block").first()
     if response is None or response.trace_block is None or response.trace_slot is None:
         return ()

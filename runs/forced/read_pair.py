@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalboard.compared.tokens import draw
 from evalboard.contract import forced as contract
 from evalboard.contract.pair import ForcedFlip
 from runs.forced.answers import answers_of, cost_of
@@ -13,9 +14,8 @@ from runs.forced.read import forced_row
 from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
-from runs.run import draw
 
-COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
+COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted within a page request
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class ForcedStrip:
 
 
 def forced_sides(baseline: RunRecord, candidate: RunRecord) -> ForcedSides:
-    """Return what is known of two runs on both their stacks, and what asking for the rest takes.
+    """Return the scorings of two runs on both stacks, and the cost of the missing ones.
 
-    Both with suite version, endpoint and profile.
+    baseline, candidate: with suite version, endpoint and profile.
     """
     able = [(run, other) for run, other in readings_of(baseline, candidate) if can_score(stack_of(other))]
     known = {}
@@ -64,7 +64,7 @@ def _name(run: RunRecord, other: RunRecord, baseline: RunRecord) -> str:
 
 
 def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> ForcedStrip | None:
-    """Return a response on the stack of another run, by the newest scoring that has it; None where none has."""
+    """Return a response scored on another run's stack, by its newest scoring; None without one."""
     answer = _newest_answer(run_id, repeat, case_id, other_id)
     if answer is None:
         return None
@@ -73,7 +73,7 @@ def forced_strip(run_id: int, repeat: int, case_id: str, *, other_id: int) -> Fo
 
 
 def forced_choice(stack: str, run_id: int, repeat: int, case_id: str, *, other_id: int, at: int) -> ForcedFlip | None:
-    """Return what the stack of another run would have chosen at a position of a response; None where none scored it.
+    """Return what another run's stack would have chosen at a position of a response; None if not scored.
 
     stack: the side whose it is.
     """

@@ -1,4 +1,4 @@
-"""What a trainer gave the tokens of a run's answers, as the run's own log has it: a forced scoring that has ended."""
+"""Store a trainer's logprobs from a run's log as a finished forced scoring."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from runs.store import traces
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportedAnswer:
-    """One answer with both sides' logprobs in nats, float64[n], as the log has them; its `trace` has float32.
+    """An answer with both sides' logprobs in nats, float64[n], as logged; its `trace` has float32.
 
     is_sampled: bool[n], False for a token that the model did not sample.
     """
@@ -32,9 +32,9 @@ class ReportedAnswer:
 
 
 def store_reported(*, run: RunRecord, answers: Sequence[ReportedAnswer], user: Any) -> ForcedScoringRecord:
-    """Store what a trainer gave the answers of a run, of each case one. Belongs in the transaction that stores them.
+    """Store a trainer's logprobs for a run, one answer per case, in the caller's transaction.
 
-    Figures are those of the log's own numbers, of all together as `scoring_figures` has them.
+    Figures use the log's own numbers, of all answers together as in `scoring_figures`.
     """
     rollouts = [_rollout(answer) for answer in answers]
     each = measure_each_rollout(rollouts)
@@ -82,7 +82,7 @@ def _rollout(answer: ReportedAnswer) -> Rollout:
 
 
 def _forced(answer: ReportedAnswer) -> TokenTrace:
-    """The answer's tokens with the trainer's logprobs: which tokens it would have chosen, no trainer says."""
+    """Return the answer's tokens with the trainer's logprobs, without alternatives."""
     nothing = (len(answer.trace), 0)
     return TokenTrace(
         token_ids=answer.trace.token_ids,

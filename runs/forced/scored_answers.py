@@ -1,4 +1,4 @@
-"""A response and what stacks gave its answer: which rows these are, and their traces with the words of each."""
+"""Find the scorings of a response's answer, with their traces and vocabularies."""
 
 from django.db.models import QuerySet
 
@@ -16,7 +16,7 @@ def responses_at(run_id: int, *, repeat: int, case_id: str) -> QuerySet[Response
 
 
 def answers_of_response(run_id: int, response: ResponseRecord) -> QuerySet[ForcedAnswerRecord]:
-    """Return a response's answer in each scoring of its run, the newest first; with what `read_scored` reads."""
+    """Return a response's answer in each scoring of its run, newest first, for `read_scored`."""
     answers = ForcedAnswerRecord.objects.filter(
         scoring__run=run_id, case_index=response.case_index, trace_digest=response.trace_digest
     )

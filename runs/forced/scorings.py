@@ -1,4 +1,4 @@
-"""Forced scorings: asked for, claimed by one statement, recorded block by block behind the attempt's fence, ended.
+"""Forced scorings: requested, claimed by one statement, recorded in blocks under a fence, ended.
 
 One is claimed after replays and probes and before any shard, and it changes nothing of its run.
 """
@@ -40,7 +40,7 @@ BothSides = dict[tuple[int, int], ForcedScoringRecord]  # by whose answers and w
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The stack that scores: an endpoint of ours under a profile, with another checkpoint where a run had one."""
+    """The scoring stack: our endpoint under a profile, with another checkpoint if the run had one."""
 
     endpoint: EndpointRecord
     profile: ProfileRecord
@@ -61,9 +61,9 @@ class ChosenAnswers:
 
 @dataclass(frozen=True, slots=True)
 class ForcedOutcome:
-    """What came of one answer: its kind of tokens as `GivenTokens` has it, "" where none could be given.
+    """The result for one answer. tokens: as in `GivenTokens`, "" if there were none to give.
 
-    process: the engine that scored it, or failed; None where none was asked.
+    process: the engine that scored it, or failed; None if none was used.
     """
 
     answer: AnswerToForce
@@ -84,7 +84,7 @@ def create_forced(
     repeats: Sequence[int] | None = None,
     user: Any = None,
 ) -> ForcedScoringRecord:
-    """Ask for the answers of a run to be scored on a stack of ours; a worker of the endpoint's pool finds the row.
+    """Request the scoring of a run's answers on one of our stacks, for a worker of its pool to claim.
 
     endpoint, profile: that stack; without a profile it is the run's own, or `pinned` where that says what a log was
     sampled with. as_run: the stack of another run in their place. cases: ids; tag: one that they have; None leaves
@@ -127,7 +127,7 @@ def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None)
 
 
 def readings_of(baseline: RunRecord, candidate: RunRecord) -> list[tuple[RunRecord, RunRecord]]:
-    """List whose answers are scored on whose stack when both sides are: each other's first, then their own.
+    """List (run, stack's run) pairs to score for a comparison: each on the other's stack, then its own.
 
     Two runs of one stack have no other one.
     """
@@ -157,7 +157,7 @@ def newest_on(run: RunRecord, other: RunRecord) -> ForcedScoringRecord | None:
 
 
 def stack_of(run: RunRecord) -> Target:
-    """Return what served a run, as far as that was asked for."""
+    """Return the requested stack of a run."""
     return Target(run.endpoint, run.profile, run.model_override)
 
 
@@ -169,7 +169,7 @@ def can_score(target: Target) -> bool:
 def choose_answers(
     run: RunRecord, *, cases: Sequence[str] | None = None, tag: str | None = None, repeats: Sequence[int] | None = None
 ) -> ChosenAnswers:
-    """Return which answers of a run these names stand for, as `create_forced` has them. Raises InvalidInput."""
+    """Return the answers that these names choose, as in `create_forced`. Raises InvalidInput."""
     ended = ended_repeats(run)
     fields = {}
     if unknown := sorted(set(repeats or ()) - set(ended)):
@@ -193,16 +193,15 @@ def ended_repeats(run: RunRecord) -> list[int]:
 
 
 def claim_forced(*, worker: WorkerRecord, left_alone: frozenset[int] = frozenset()) -> Lease | None:
-    """Claim the oldest claimable scoring of the worker's pool, or None. `left_alone` are those it cannot serve."""
+    """Claim the oldest claimable scoring of the worker's pool, or None. left_alone: ids to skip."""
     return FORCED.claim(ForcedScoringRecord.objects.exclude(pk__in=left_alone), worker=worker)
 
 
 def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
-    """Store what came of the next answers, which renews the lease. Raises LeaseLost.
+    """Store the next results, which renews the lease. Raises LeaseLost.
 
-    The scoring is bound to the bucket of those that were scored first; ValueError for a trace of another one.
-    Called again with the same answers it stores nothing: a worker whose connection went away after the COMMIT sends
-    them once more.
+    The scoring is bound to the bucket of the first ones; ValueError for a trace of another one. Called again with the
+    same answers it stores nothing: a worker whose connection broke after the COMMIT sends them once more.
     """
     with FORCED.locked(lease=lease) as scoring:
         stored = ForcedAnswerRecord.objects.filter(
@@ -221,11 +220,11 @@ def record_forced(*, lease: Lease, outcomes: Sequence[ForcedOutcome]) -> None:
 
 
 def finish_forced(*, lease: Lease) -> None:
-    """End a scoring whose answers are all stored; one of which none could be scored has failed. Raises LeaseLost.
+    """End a scoring whose answers are all stored; it fails if none could be scored. Raises LeaseLost.
 
     Answers of several buckets have figures by bucket, and none together.
     """
-    # While nobody's row is locked: only this attempt could have changed the answers.
+    # Without a lock: only this attempt could have changed the answers.
     answers = responses_scored(lease.id)
     figures, by_bucket = None, []
     if is_of_several_buckets(answers):
@@ -266,7 +265,7 @@ def _stack_named(run: RunRecord, endpoint: str, profile: str | None) -> Target:
 
 
 def _target_problems(target: Target) -> dict[str, str]:
-    """What keeps a stack from scoring, by field: it gives logprobs of given tokens only where its engine is ours."""
+    """Return why a stack cannot score, by field: only our own engine scores given tokens."""
     fields = {}
     if target.endpoint.engine != EndpointRecord.Engine.VLLM:
         fields["endpoint"] = "Others serve it, and only an engine of ours scores given tokens; choose an own endpoint."

@@ -1,4 +1,4 @@
-"""Whether an endpoint serves the weights of a reference: one forced scoring beside those of known origin."""
+"""Verify that an endpoint serves a reference's weights, by scorings of known origin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from runs.forced.figures import read_positions
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord
 from runs.pairs import draws_of
 
-# Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced-reference.md).
+# Per scoring. It is read within a request, and a few thousand tokens are enough (docs/forced.md).
 MAX_ANSWERS = 2_000
 MAX_POSITIONS = 200_000
 
@@ -24,10 +24,10 @@ Scorings = Mapping[str, ForcedScoringRecord]  # by what they are in a verificati
 def verify_scoring(
     scoring_id: int, *, control: int, numerics: Sequence[int], planted: int | None = None
 ) -> contract.Verification:
-    """Judge the answers of a forced scoring beside those of known origin, by the ids of their forced scorings.
+    """Judge a forced scoring by scorings of known origin, all given by id.
 
-    Raises NotFound; Conflict where one has not finished, they are of several buckets, two are of one run, some of the
-    runs were decoded at temperature 0 and others were not, or a known one has no token with the statistic.
+    Raises NotFound; Conflict if one has not finished, they are of several buckets, two are of one run, only some of the
+    runs were decoded at temperature 0, or a known one has no token with the statistic.
     """
     honest = {f"numerics {place}" if place else "numerics": each for place, each in enumerate(numerics)}
     ids = {"endpoint": scoring_id, "control": control, **honest}
@@ -100,7 +100,7 @@ def _refuse_unlike(scorings: Scorings) -> None:
 
 
 def _refuse_unknown(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> None:
-    """Refuse answers of known origin without a token to hold the endpoint's against."""
+    """Raise Conflict if answers of known origin have no token with the endpoint's statistic."""
     statistic = choose_statistic(positions["endpoint"])
     for name, known in positions.items():
         values = known.gaps if statistic == "gap" else known.deficits
@@ -112,7 +112,7 @@ def _refuse_unknown(scorings: Scorings, positions: Mapping[str, ForcedPositions]
 
 
 def _warnings(scorings: Scorings, positions: Mapping[str, ForcedPositions]) -> Iterator[tuple[str, int]]:
-    """Yield the code of what takes from the weight of it, and how many answers or prompts it is about."""
+    """Yield the codes of limitations, each with the number of affected answers or prompts."""
     control, endpoint = scorings["control"], scorings["endpoint"]
     if control.run.bucket_id != control.bucket_id:
         yield "control_of_other_bucket", 0

@@ -37,7 +37,10 @@ def health(request: Request) -> Response:
 @open_to_anyone("GET")
 @describe("GET", "Whether it can take work", name="ready", answer=Readiness, refuses=[503])
 def ready(request: Request) -> HttpResponseBase:
-    """503 names in `fields` each part that is missing. A silent doorbell is none: workers look by themselves."""
+    """Answer 503 with each missing part in `fields`.
+
+    A silent doorbell is not missing: workers poll by themselves.
+    """
     query.read(request, is_paged=False)
     missing = what_is_missing()
     if not missing:
@@ -51,13 +54,13 @@ def ready(request: Request) -> HttpResponseBase:
 
 @open_to_anyone("GET", "POST", "PUT", "PATCH", "DELETE")
 def unknown(request: Request) -> HttpResponseBase:
-    """Answer 404 for what stands under the API and is no route of it."""
-    detail = f"There is no {request.path} in this API. Addresses end with a slash; docs/api.md lists them."
+    """Answer 404 for an unknown address under the API."""
+    detail = f"There is no {request.path} in this API. Addresses end with a slash; docs/api-reference.md lists them."
     return problems.problem(404, "There is no such thing", detail, "not_found", getattr(request, "request_id", ""))
 
 
 class Exposition(BaseRenderer):
-    """Prometheus' text format, as it is."""
+    """Prometheus' text format, passed through."""
 
     media_type = "text/plain"
     format = "prometheus"
@@ -78,7 +81,7 @@ def metrics(request: Request) -> Response:
 
 
 def _requests() -> CollectorRegistry:
-    """What this process answered, or where processes share a folder for it, what all of them did."""
+    """Return the request metrics: of this process, or of all that share a metrics folder."""
     if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         return REQUESTS
     shared = CollectorRegistry()

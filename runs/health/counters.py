@@ -1,6 +1,6 @@
-"""Numbers that count up and are forgotten soon, shared by a team's servers through Redis, else this process's own.
+"""Short-lived counters, shared by a team's servers through Redis, else per process.
 
-Whoever counts here must be able to do without: while Redis is away there is no number, and nobody waits for it twice.
+Callers must work without them: while Redis is down there is no number, and a request waits for it only once.
 """
 
 import logging
@@ -18,7 +18,7 @@ _silent_until = float("-inf")
 
 
 class WholeNumbers:
-    """How numbers are kept in Redis: as such. Nothing is ever unpickled."""
+    """Stores numbers in Redis as text. Nothing is ever unpickled."""
 
     def __init__(self, protocol: int | None = None) -> None:
         """`protocol` is what Django gives every serializer; numbers have none."""

@@ -1,4 +1,4 @@
-"""One id for each request, in the answer's header, in every problem and in every log line; and how long it took."""
+"""Give each request an id (header, problems, log lines), and measure its time."""
 
 import secrets
 import time
@@ -13,7 +13,7 @@ HEADER = "X-Request-Id"
 
 
 class RequestIdMiddleware:
-    """Puts `request.request_id`; stands first, so that whatever fails after it can be named."""
+    """Sets `request.request_id`. It is the first middleware, so that any later failure has the id."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -44,7 +44,7 @@ _seconds = Histogram(
 
 
 class RequestTimes:
-    """Counts and times what is answered, by the route's template: ids and slugs would make series without end."""
+    """Counts and times answers by route template: ids and slugs would make unlimited series."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

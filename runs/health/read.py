@@ -1,4 +1,4 @@
-"""Whether this installation can take work: disk, database, migrations, a runner; and whether the doorbell rings."""
+"""Check whether the installation can take work: disk, database, migrations, runner, doorbell."""
 
 import shutil
 import threading
@@ -29,9 +29,9 @@ def what_is_missing() -> dict[str, str]:
 
 
 def disk_problem() -> str | None:
-    """Return one sentence while this process's data folder, or the database by its own word, has no room; else None.
+    """Return the problem while the data folder or the database has no free space; else None.
 
-    What the database said is remembered for a minute, by the process that was told.
+    The database's error is remembered for a minute, per process.
     """
     if outage.was_disk_full_lately():
         return "The database's disk was full within the last minute; make room where PostgreSQL keeps its data."

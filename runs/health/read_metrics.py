@@ -1,4 +1,4 @@
-"""How the installation stands, in numbers for a monitoring system. All but the disk's come from the database.
+"""Metrics for a monitoring system, from the database except for the disk.
 
 Every query reads what is open, living or newest, never all responses, shards or events there ever were.
 """

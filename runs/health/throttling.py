@@ -1,4 +1,4 @@
-"""How many requests a minute one caller may send: counted by token, or by person where a session came, and by scope.
+"""Limit requests per minute by token, or by person for sessions, and by scope.
 
 For fairness, not for security: one script in a tight loop must not take the server from everybody else. The numbers
 are settings, `RATES`.

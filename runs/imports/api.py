@@ -25,7 +25,7 @@ from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs
 
 
 class ImportIn(Strict):
-    """A log's files as multipart/form-data; `suite` is the slug of one whose cases it answers.
+    """A log's files as multipart/form-data. `suite`: the slug of a suite whose cases the log answers.
 
     `scale` is that of scores beyond 0 to 1, as in 0..10. `second_of` is the id of a run of the same side: the log shows
     which of its equal repeats count.
@@ -71,7 +71,7 @@ def import_list(request: Request) -> Response:
 
 
 def _import(request: Request) -> Response:
-    """201 with what was made of the log; 200 with what was made of it before."""
+    """Answer 201 with what was imported from the log, or 200 with an earlier import of it."""
     options = read_body(ImportIn, request)
     files = log_files(options.pop("files"))
     source, _, is_new = import_logs(

@@ -1,6 +1,6 @@
-"""A run's archive becomes a run again, with every trace and all that its engines said; docs/export-format.md.
+"""Restore a run from its archive, with all traces and manifests (docs/formats.md).
 
-What an archive holds is taken for what engines of ours gave, so only those that come with the program are read.
+An archive is trusted like our own engines, so only those that come with the program are read.
 """
 
 import base64
@@ -38,7 +38,7 @@ from runs.work import look_through, rollup
 from runs.work.settings_seen import see_settings
 
 Json = Mapping[str, Any]
-# What stands in the archive under the name that it has in a response.
+# Fields of the archive with the same name in a response.
 PLAIN = (
     *("attempt", "seed_sent", "n_tokens", "n_prompt_tokens", "n_cached_tokens", "n_preemptions"),
     *("batch_min", "batch_max", "queued_seconds", "prefill_seconds", "decode_seconds", "call"),
@@ -46,10 +46,10 @@ PLAIN = (
 
 
 def store_archive(content: bytes, *, name: str, labels: Mapping[str, str], user: Any) -> RunRecord:
-    """Store the run that an archive holds, or return the one that it was stored as before.
+    """Store an archive's run, or return the run that it was stored as before.
 
-    name: of its file. labels: the run's, beside those that it had. Raises ArchiveDamaged, or NotFound where its suite's
-    version is not stored; then nothing is.
+    name: of its file. labels: added to its own. Raises ArchiveDamaged, or NotFound if its suite's version is not
+    stored; then nothing is.
     """
     sha256 = hashlib.sha256(content).hexdigest()
     archive = RunArchive(BytesIO(content))
@@ -123,7 +123,7 @@ def _store_repeats(run: RunRecord, manifest: Json) -> dict[int, RepeatRecord]:
 
 
 def _score(repeat: RepeatRecord, version: SuiteVersionRecord, rows: Sequence[ArchivedResponse]) -> None:
-    """Score a repeat anew; scores that only a log could bring are those of the archive."""
+    """Score a repeat again; scores that only a log could give are taken from the archive."""
     if not scoring.is_recorded(version.scorer.spec):
         rollup.score_repeat(repeat, version.scorer)
         return
@@ -189,7 +189,7 @@ def _response(
 
 
 def _store_processes(archive: RunArchive) -> dict[str, EngineProcess]:
-    """Store who answered, by the ids that the archive gives them; models, fingerprints and vocabularies once."""
+    """Store engine processes by their ids in the archive; models and fingerprints are not duplicated."""
     manifest, worker = archive.manifest, imports_worker()
     models = {
         each["digest"]: Model.objects.get_or_create(digest=each["digest"], defaults=_fields(each))[0]
@@ -222,7 +222,7 @@ def _store_processes(archive: RunArchive) -> dict[str, EngineProcess]:
 
 
 def _fields(stated: Json) -> dict[str, Any]:
-    """Return what a record of this digest is made of where it is not there yet."""
+    """Return the fields of a new record with this digest."""
     return {name: value for name, value in stated.items() if name not in ("id", "digest")}
 
 

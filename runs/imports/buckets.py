@@ -1,4 +1,4 @@
-"""Who answered according to a log: endpoint, profile, buckets, and an engine process for each bucket of a run."""
+"""Store who answered a logged run: endpoint, profile, buckets, and an engine process per bucket."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -56,7 +56,7 @@ def archived_profile(stated: Mapping[str, Any]) -> ProfileRecord:
 
 
 def profile_of(logged: LoggedRun) -> ProfileRecord:
-    """Return a version of the profile `imported` with the log's sampling; the one that has it already, if any."""
+    """Return the version of profile `imported` with the log's sampling, creating it if needed."""
     return _imported_profile(make_profile(logged), "Imported: decoded elsewhere, sampled as the log says")
 
 
@@ -72,7 +72,7 @@ def _imported_profile(settings: dict[str, Any], title: str) -> ProfileRecord:
 
 
 class LoggedServing:
-    """The engine processes that stand for the backends of one run: one for each bucket."""
+    """The engine processes that represent a logged run's backends: one per bucket."""
 
     def __init__(
         self, logged: LoggedRun, model: Model, source: ImportRecord, words: VocabularyRecord | None, times: Times
@@ -111,6 +111,6 @@ class LoggedServing:
 
 
 def imports_worker() -> WorkerRecord:
-    """Return the worker that stands for those of logs and archives."""
+    """Return the worker that represents those of logs and archives."""
     stopped = {"host": "", "pid": 0, "pool": imported.POOL, "seen_at": Now(), "stopped_at": Now()}
     return WorkerRecord.objects.get_or_create(name=imported.WORKER, defaults=stopped)[0]

@@ -1,8 +1,7 @@
-"""Whether an eval is stored already, in whatever form its log came, and what becomes of a second log of it.
+"""Recognise an eval that is stored already, in any log format, and handle a second log of it.
 
-An eval is told by the tool's own id of the run, where the tool gives one; else by its answers, where each can be told
-from any other: by the server's id of the response, or by when the eval began and ended. Without either, two evals that
-came out alike are two.
+An eval is identified by the tool's own run id if there is one; else by its answers if they are unique: by the server's
+id of the response, or by when the eval began and ended. Without either, two equal evals count as two.
 """
 
 from collections import Counter
@@ -26,7 +25,7 @@ Answers = Counter[tuple[int, bytes]]  # (repeat, the text's digest) of what was 
 
 
 def ids_of(logged: LoggedRun) -> list[str]:
-    """Return what an eval is told by, each a digest; none where it cannot be told from another."""
+    """Return the digests that identify an eval; empty if it cannot be identified."""
     if logged.own_ids:
         return [digest_json([tool_of(logged), logged.model, own]) for own in logged.own_ids]
     there = [each for each in logged.responses if not each.error]
@@ -39,7 +38,7 @@ def ids_of(logged: LoggedRun) -> list[str]:
 
 
 def content_of(logged: LoggedRun) -> str:
-    """Return the digest of what an eval came to: its answers and their scores, whatever form the log has."""
+    """Return the digest of an eval's answers and scores, independent of the log's format."""
     return digest_json([logged.status, sorted(map(_row, logged.responses))])
 
 
@@ -55,10 +54,10 @@ def find(logged: LoggedRun, *, suite: str | None) -> RunRecord | None:
 
 
 def make_room(logged: LoggedRun, stored: RunRecord) -> str:
-    """Delete the run of an earlier state of this eval, all of which the log holds; say so in a sentence.
+    """Delete the stored run of an earlier state of this eval if the log contains all of it; return a note.
 
-    Return "" where the run holds all that the log does, so that there is nothing to store. Raises Conflict where
-    neither holds all of the other, or where others rest on the run.
+    Return "" if the run contains all of the log, so that there is nothing to store. Raises Conflict if neither contains
+    the other, or if other records depend on the run.
     """
     knows_prompts, is_bare = all(case.messages for case in logged.cases), lacks_prompts(stored.suite_version)
     has_prompts = knows_prompts and is_bare

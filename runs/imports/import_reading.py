@@ -1,4 +1,4 @@
-"""Logs are read in a process of their own, under limits: whatever a file does to its reader, pages are served."""
+"""Parse logs in a separate process with limits, so that no file can affect the server."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ from evalboard.importers.records import LoggedRun
 
 MAX_RECORD_BYTES = MAX_BYTES  # of all records that a log is read as; texts that a file holds once may stand in many
 MAX_READERS, MAX_IMPORTS = 2, 4  # in one web process: so many are read at a time, and so many are taken in
-LOOK_SECONDS = 0.5  # how often to see whether whoever sent the log still waits
+LOOK_SECONDS = 0.5  # how often to check whether the sender still waits
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # of the environment; none of it is a secret
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _imports = threading.BoundedSemaphore(MAX_IMPORTS)
 
 
 class SenderLeft(EvalboardError):
-    """Nobody waits for the answer, which the web server's log alone will have."""
+    """The sender has disconnected. Only the web server's log gets this answer."""
 
     code = "sender_left"
     title = "Whoever sent the log has left"
@@ -57,7 +57,7 @@ def read(
     scale: str,
     is_wanted: Callable[[], bool],
 ) -> tuple[str, list[LoggedRun]]:
-    """Return the format and the runs of a log, as `formats.read_logs` does, read in a process that ends with this call.
+    """Parse a log in a process of its own; return the format and the runs, like `formats.read_logs`.
 
     Raises InvalidInput as that does, and at `files` where reading breaks a limit or its process fails; SenderLeft once
     `is_wanted` says no.

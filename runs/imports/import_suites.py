@@ -1,4 +1,4 @@
-"""Suite versions as logs find and make them (`evalboard.logged.suites`), read from and stored in the database."""
+"""Store and load the suite versions that logs name or create (`evalboard.logged.suites`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -49,12 +49,12 @@ SHELF = StoredShelf()
 
 
 def recorded_scorer(logged: LoggedRun, name: str = "") -> Scorer:
-    """Return the scorer that stands for the scores which a tool gave under a name, or for none where it gave none."""
+    """Return the scorer that represents a tool's scores of a name, or the absence of scores."""
     return store_scorer(recorded_plan(logged, name))
 
 
 def fill_prompts(version: SuiteVersionRecord, logged: LoggedRun, *, tool: str) -> SuiteVersionRecord:
-    """Return a version with the same cases in the same order, with the prompts and settings that a log has of them."""
+    """Return a version with the same cases in order, with prompts and settings from a log."""
     by_id = {case.id: case for case in logged.cases}
     ordered = version.cases.order_by("index").values_list("case_id", flat=True)
     whole = replace(logged, tool=tool, cases=tuple(by_id[case_id] for case_id in ordered))
@@ -64,5 +64,5 @@ def fill_prompts(version: SuiteVersionRecord, logged: LoggedRun, *, tool: str) -
 
 
 def lacks_prompts(version: SuiteVersionRecord) -> bool:
-    """Tell whether a version has a case whose prompt its log did not hold."""
+    """Tell whether a version has a case without a prompt."""
     return version.cases.filter(content__messages=unknown_prompt()).exists()

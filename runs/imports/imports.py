@@ -1,4 +1,4 @@
-"""Other tools' logs become runs: a log is stored whole or not at all, and once however often it is sent."""
+"""Import other tools' logs as runs: a log is stored whole or not at all, and only once."""
 
 import hashlib
 from collections import Counter
@@ -53,7 +53,7 @@ def import_logs(
     user: Any,
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[ImportRecord, list[RunRecord], bool]:
-    """Store the runs of a log; False, and what is stored, where these files or their evals were imported before.
+    """Import the runs of a log. Return False, with the stored runs, if they were imported before.
 
     scale: of scores beyond 0 to 1, as in 0..10. second_of: the id of the run whose side this is a second log of. suite:
     whose cases the log has responses of; without a name it is found or made from the log. An eval that was imported
@@ -84,7 +84,7 @@ def _find_first(second_of: str, logged: Sequence[LoggedRun]) -> RunRecord | None
 
 
 def _tell_second(first: RunRecord, run: RunRecord, logged: LoggedRun) -> None:
-    """Store that a run is a second log of the side of another, where both ask the same of one model."""
+    """Mark a run as a second log of another's side if suite, endpoint and profile are equal."""
     names = ("suite_version_id", "endpoint_id", "profile_id")
     if run.pk != first.pk and all(getattr(run, name) == getattr(first, name) for name in names):
         run.second_of = first
@@ -103,7 +103,7 @@ def _tell_second(first: RunRecord, run: RunRecord, logged: LoggedRun) -> None:
 
 
 def _list_others(first: RunRecord, run: RunRecord) -> Iterator[str]:
-    """Say in what a run is of another side: suite, model, settings."""
+    """Yield how a run differs from the side it should be a second log of: suite, model, settings."""
     if run.pk == first.pk:
         yield "it is the log of that run"
     if run.suite_version_id != first.suite_version_id:
@@ -168,7 +168,7 @@ def _store(
 
 
 def _store_once(*, logged: LoggedRun, source: ImportRecord, suite: str | None, user: Any) -> RunRecord:
-    """The run of an eval: the one that is there, or one that is stored now, in place of one of an earlier state."""
+    """Return the run of an eval: the stored one, or a new one that replaces an earlier state."""
     stored = identity.find(logged, suite=suite)
     if stored is None:
         return store_log(logged=logged, source=source, suite=suite, user=user)
@@ -223,13 +223,13 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
 
 
 def _take_turns() -> None:
-    """Imports wait for each other until their transaction ends: two of one log store it once."""
+    """Lock imports until the transaction ends, so that concurrent imports of one log store it once."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TURN])
 
 
 def _labels(logged: LoggedRun) -> dict[str, str]:
-    """What fits of the log's labels."""
+    """Return the log's labels, cut to our limits."""
     cut = {
         storable(name)[:MAX_LABEL_NAME_CHARS]: storable(value)[:MAX_LABEL_CHARS]
         for name, value in list(logged.labels.items())[:MAX_LABELS]

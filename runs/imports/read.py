@@ -20,7 +20,7 @@ def import_row(import_id: int) -> contract.Import:
 
 
 def import_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Import, ...]:
-    """Return up to `limit` imports, newest first: those older than `after`, or the nearest newer than `before`."""
+    """Return up to `limit` imports, newest first: older than `after`, or just newer than `before`."""
     return newest_page(ImportRecord.objects.all(), _rows, after=after, before=before, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""Requests of a batch that are imported after its results: they give the stored run its prompts and settings."""
+"""Import a batch's requests after its results, which gives the stored run prompts and settings."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ NO_REQUESTS = "The file of the requests was not given"
 
 
 def is_of_requests(logged: Sequence[LoggedRun]) -> bool:
-    """Tell whether a log holds requests and no results."""
+    """Tell whether a log has requests without results."""
     return not any(run.responses for run in logged)
 
 

@@ -33,7 +33,10 @@ def store_responses(
     served: LoggedServing,
     times: Times,
 ) -> dict[int, set[int]]:
-    """Store a response for every case and repeat, missing where the log lacks one. Repeat id → engine processes."""
+    """Store a response per case and repeat, missing if not in the log.
+
+    Return repeat id → engine processes.
+    """
     places = _store_traces(run, {key: trace for key, trace in decoded.items() if is_measured(answers[key])})
     rows: list[ResponseRecord] = []
     links: dict[int, set[int]] = defaultdict(set)
@@ -58,7 +61,7 @@ def store_responses(
 
 
 def store_scores(run: RunRecord, repeat: RepeatRecord, logged: LoggedRun, answers: Responses) -> None:
-    """Score a repeat as its suite says, and keep the tool's own scores."""
+    """Score a repeat by the suite's scorer, and store the tool's own scores too."""
     own = run.suite_version.scorer
     n_cases = run.suite_version.n_cases
     mine = {index: each for (number, index), each in answers.items() if number == repeat.index and not each.error}
@@ -122,6 +125,6 @@ def _missing(repeat: RepeatRecord, index: int, response: LoggedResponse | None, 
 
 
 def _recorded_at(response: LoggedResponse | None, times: Times) -> datetime:
-    """When the answer came as far as the log says, else when it was imported."""
+    """Return when the answer came according to the log, else the time of the import."""
     answered_at = None if response is None else believed(response.answered_at, now=times.imported_at)
     return answered_at or times.imported_at

@@ -11,7 +11,7 @@ from runs.models import RepeatRecord, RunRecord
 def store_trainer(
     run: RunRecord, repeats: Sequence[RepeatRecord], answers: Responses, decoded: Traces, *, user: Any
 ) -> None:
-    """Store the trainer's logprobs of a log, if it has any. Belongs in the transaction that stores its run."""
+    """Store the trainer's logprobs of a log, if any, in the transaction that stores its run."""
     by_index = {repeat.index: repeat for repeat in repeats}
     reported = [
         ReportedAnswer(

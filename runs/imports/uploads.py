@@ -1,4 +1,4 @@
-"""Files that are sent to be read once: measured before, counted while they come, and gone with the request."""
+"""Receive uploaded log files: limit their size, parse once, and delete them with the request."""
 
 import errno
 import socket
@@ -37,7 +37,7 @@ class NoRoom(EvalboardError):
 
 
 class LogUpload(UploadedFile):  # type: ignore[type-arg]  # generic in the stubs alone
-    """A file on the disk under no name: readers take paths, and it is gone with the process that holds it open."""
+    """An unnamed file on disk, readable by path, deleted when this process closes it."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         self._spool = tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)  # noqa: SIM115 - until `forget`
@@ -108,9 +108,9 @@ View = Callable[..., Any]
 
 
 def takes_logs(view: View) -> View:
-    """Let a view take a log's files, which are gone when it has ended, however it ends.
+    """Let a view receive log files, which are deleted when it ends.
 
-    Stands above whatever looks at the form, the check of its CSRF token included.
+    Use it outside everything that reads the form, including the CSRF check.
     """
 
     @wraps(view)
@@ -131,13 +131,13 @@ def log_files(uploaded: Sequence[LogUpload]) -> tuple[LogFile, ...]:
 
 
 def is_waiting(meta: Mapping[str, Any]) -> bool:
-    """Whether whoever sent the request of this META still waits for its answer; true where the web server hides it."""
+    """Return whether the sender of the request with this META still waits; True if unknown."""
     connection: socket.socket | None = meta.get("gunicorn.socket")
     if connection is None:
         return True
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
-    except BlockingIOError:  # nothing more has come, and nobody has hung up
+    except BlockingIOError:  # no more data, but still connected
         return True
     except OSError:
         return False

@@ -1,8 +1,7 @@
-"""What moves an experiment on: whoever ends an arm's run starts the next one, and whoever sweeps where that failed.
+"""Advance experiments: the end of a condition's run starts the next one; a sweep retries what failed.
 
-The rows are the job. Whoever dies in between leaves them as they were, and the next sweep goes on; two at once are one,
-as the experiment's row is locked. What an arm is, and when nothing more can come of an experiment, its kind says
-(`variance`, `bisect`).
+All state is in rows. A crash leaves them as they were, and the next sweep continues; concurrent sweeps act once, as the
+experiment's row is locked. The kind of experiment (`variance`, `bisect`) defines its conditions and when it ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,28 +25,28 @@ Arms = Sequence[ExperimentArm]
 
 
 class ExperimentKind(Protocol):
-    """What one kind of experiment makes of arms; they are in order, and those of one experiment."""
+    """The behaviour of one kind of experiment."""
 
     def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
-        """Return the repeats of an arm's run that count."""
+        """Return the repeats of a condition's run that count."""
 
     def measure(self, experiment: ExperimentRecord, arms: Arms, run: RunRecord) -> dict[str, Any] | None:
-        """Return the figures of an arm whose run has ended with passes, None where they cannot be known."""
+        """Return the figures of a condition whose run has ended with passes, None if unknown."""
 
     def prepare(self, experiment: ExperimentRecord, arms: Arms) -> None:
-        """End the arms that take no run, before the next one begins."""
+        """End conditions that need no run, before the next one begins."""
 
     def order(self, experiment: ExperimentRecord, arm: ExperimentArm) -> Mapping[str, Any]:
-        """Return the run of an arm, as `create_run` takes it. Raises what keeps it from being made."""
+        """Return the arguments of `create_run` for a condition. Raises if it cannot be made."""
 
     def failure(self, arms: Arms) -> str:
-        """Say why nothing can come of the arms that wait, "" where something can."""
+        """Say why the waiting conditions cannot give a result, "" if they can."""
 
     def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
-        """Tell whether the arms that wait could show nothing more."""
+        """Tell whether the waiting conditions would add nothing."""
 
     def add_arms(self, experiment: ExperimentRecord, arms: Arms) -> bool:
-        """Store further arms where those that ended ask for them; False where nothing is left."""
+        """Store further conditions if the ended ones require them; False if none do."""
 
 
 KINDS: Mapping[str, ExperimentKind] = {
@@ -66,7 +65,10 @@ def open_experiments() -> list[int]:
 
 
 def advance(experiment_id: int) -> bool:
-    """Take the steps of an experiment that can be taken now; False where there is none, or another sweep takes them."""
+    """Advance an experiment as far as possible now.
+
+    Return False if nothing can be done, or another sweep does it.
+    """
     with transaction.atomic():
         running = ExperimentRecord.objects.filter(pk=experiment_id, status=ExperimentRecord.Status.RUNNING)
         experiment = running.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
@@ -86,14 +88,14 @@ def advance(experiment_id: int) -> bool:
 
 
 def advance_after(run_id: int) -> None:
-    """Take the next step of the experiment whose arm this run is, if it has ended: no engine then waits for a sweep."""
+    """Advance the experiment that this ended run belongs to, so that no engine idles until a sweep."""
     ended = ExperimentArm.objects.filter(run=run_id, run__status__in=RunRecord.TERMINAL, status=Status.RUNNING)
     for experiment_id in ended.values_list("experiment", flat=True):
         advance(experiment_id)
 
 
 def cut_off(experiment: ExperimentRecord) -> list[int]:
-    """End the arm at work with the passes that it has, leave out those that wait; return the runs to be cancelled."""
+    """End the running condition with the passes it has, drop waiting ones; return the runs to cancel."""
     arms, to_cancel = _arms(experiment), list[int]()
     for arm in arms:
         if arm.status == Status.WAITING:
@@ -108,7 +110,7 @@ def cut_off(experiment: ExperimentRecord) -> list[int]:
 
 
 def _cut(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms, run: RunRecord) -> None:
-    """Keep the whole passes of an arm whose run is about to be cancelled."""
+    """Store the whole passes of a condition whose run is about to be cancelled."""
     kind = KINDS[experiment.kind]
     passes = kind.passes(run)
     arm.spent_minutes += measure_engine_time(run).minutes
@@ -133,7 +135,7 @@ def _beyond_budget(experiment: ExperimentRecord, arms: Arms, run: RunRecord) -> 
 
 
 def cancel_open_run(run_id: int) -> None:
-    """Cancel the run of an arm, unless it has ended meanwhile."""
+    """Cancel a condition's run unless it has ended."""
     try:
         cancel_run(run_id=run_id)
     except Conflict:
@@ -141,13 +143,13 @@ def cancel_open_run(run_id: int) -> None:
 
 
 def _end_arm(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms) -> None:
-    """Keep what came of an arm whose run has ended, or was deleted."""
+    """Store the result of a condition whose run has ended, or was deleted."""
     run, kind = arm.run, KINDS[experiment.kind]
     if run is None:
         arm.status, arm.problem = Status.FAILED, "Its run was deleted."
     else:
         passes = kind.passes(run)
-        arm.spent_minutes += measure_engine_time(run).minutes  # beside what it took before it was resumed
+        arm.spent_minutes += measure_engine_time(run).minutes  # in addition to the time before it was resumed
         if run.status == RunRecord.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:
@@ -162,7 +164,7 @@ def _end_arm(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms) -> No
 
 
 def _begin_next(experiment: ExperimentRecord, arms: Arms) -> bool:
-    """Start the next arm, or end the experiment; arms that cannot start are passed over, with the reason."""
+    """Start the next condition, or end the experiment; those that cannot start are skipped with a reason."""
     kind = KINDS[experiment.kind]
     kind.prepare(experiment, arms)
     for arm in arms:
@@ -201,7 +203,7 @@ def _begin_next(experiment: ExperimentRecord, arms: Arms) -> bool:
 
 
 def _reason_to_end(experiment: ExperimentRecord, arms: Arms) -> tuple[str, str] | None:
-    """Return the status and the problem with which an experiment ends before its next arm; None where it goes on."""
+    """Return (status, problem) if an experiment must end before its next condition; else None."""
     person, kind = experiment.created_by, KINDS[experiment.kind]
     if person is None or not may(person, RUN):
         name = "Whoever" if person is None else person.get_username()
@@ -222,7 +224,7 @@ def _end(experiment: ExperimentRecord, status: str, problem: str) -> None:
 
 
 def _create_run(experiment: ExperimentRecord, arm: ExperimentArm) -> RunRecord:
-    """Start an arm's run. Raises as `create_run` does."""
+    """Start a condition's run. Raises as `create_run` does."""
     order = KINDS[experiment.kind].order(experiment, arm)
     labels = {LABEL: str(experiment.pk), "source": arm.source}
     return create_run(**order, labels=labels, priority=Priority.BULK, user=experiment.created_by)

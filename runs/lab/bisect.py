@@ -1,4 +1,4 @@
-"""Bisects: each arm is a step, both sides as they were first; what these show decides whether more are decoded."""
+"""Bisects: each condition is a step, both unchanged sides first; results decide about more steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -33,7 +33,7 @@ ENDED = (Status.FINISHED, Status.CUT, Status.FAILED)
 
 
 class BisectKind:
-    """A kind of experiment (`arms.ExperimentKind`)."""
+    """The kind `bisect` of experiments (`arms.ExperimentKind`)."""
 
     def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         """Return the one repeat, where it has ended with answers."""
@@ -61,7 +61,7 @@ class BisectKind:
         return f"The {side} as it was could not be decoded, and every step is held against it. {failed.problem}"
 
     def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
-        """Where neither side gives its own answers again, no step between the two can show anything."""
+        """Return whether neither side reproduced its answers, so that no step can show anything."""
         return judge(experiment, arms).reproduced == ()
 
     def add_arms(self, experiment: ExperimentRecord, arms: Arms) -> bool:
@@ -81,7 +81,7 @@ class BisectKind:
 
 
 def judge(experiment: ExperimentRecord, arms: Arms) -> Bisected:
-    """Return what the steps that have ended come to."""
+    """Return the result of the steps that have ended."""
     common = take_common(read_decodings(arms))
     return judge_steps(settable_fields(experiment), common, min_cases=_min_cases(experiment))
 

@@ -1,4 +1,4 @@
-"""Bisects planned: the fields that differ between two runs, the cases that tell, the steps with their cost."""
+"""Plan bisects: the differing fields of two runs, the cases to decode, the steps and their cost."""
 
 import copy
 from dataclasses import asdict, dataclass, replace
@@ -43,7 +43,7 @@ STACK = ("versions", "hardware", "env", "engine")
 
 @dataclass(frozen=True, slots=True)
 class BisectedRun:
-    """One run of a bisect: its first whole pass, what it was decoded with, and what served it."""
+    """One run of a bisect: its first whole pass, its setup, and its serving stack."""
 
     run: RunRecord
     first: RepeatRecord
@@ -115,7 +115,7 @@ def plan_bisect(
 
 
 def _choose_decodings(*runs: RunRecord) -> int:
-    """Return how often each step is decoded: several times where the answers of a side may change by chance."""
+    """Return how often to decode each step: several times if a side's answers vary by chance."""
     are_greedy = not any(draws_of(run).may_sample for run in runs)
     classes = [str(run.profile.settings["batch_class"]) for run in runs]
     is_steady = all(is_steady_batch(each, are_batches_equal=are_greedy) for each in classes)
@@ -161,7 +161,7 @@ def _in_living_pool(ours: BisectedRun, theirs: BisectedRun, *, is_worker_settabl
 
 
 def _find_moved(ours: BisectedRun, theirs: BisectedRun, loaded: ComparisonInputs, *, kind: str) -> list[Field]:
-    """Return every field that differs: those that can be set, those of the stack that served, and the scorer."""
+    """Return every field that differs: settings, parts of the serving stack, and the scorer."""
     settings = find_fields(ours.setup, theirs.setup, kind=kind)
     fields = [_by_worker(each, ours, theirs) for each in settings if _is_in_effect(each, ours, theirs)]
     served = [side.setup.served[0] for side in (loaded.baseline, loaded.candidate)]
@@ -185,7 +185,7 @@ def _find_moved(ours: BisectedRun, theirs: BisectedRun, loaded: ComparisonInputs
 
 
 def _is_in_effect(field: Field, ours: BisectedRun, theirs: BisectedRun) -> bool:
-    """Tell whether a setting differs in what either engine said of itself: a default that is written out does not."""
+    """Tell whether a setting differs in an engine's report; a written-out default does not."""
     section, _, leaf = field.name.partition(".")
     if section not in ("engine", "env"):
         return True
@@ -194,7 +194,7 @@ def _is_in_effect(field: Field, ours: BisectedRun, theirs: BisectedRun) -> bool:
 
 
 def _by_worker(field: Field, ours: BisectedRun, theirs: BisectedRun) -> Field:
-    """Return the field of the pools; where a pool has no worker alive with its run's stack it cannot be reached."""
+    """Return the pools' field, marked unreachable unless each pool has a live worker with its run's stack."""
     if field.name != WORKER:
         return field
     for side in (ours, theirs):
@@ -222,7 +222,7 @@ def _without_worker(field: Field, ours: BisectedRun) -> Field:
 
 
 def _has_value(manifest: dict[str, Any], field: Field, at: int) -> bool:
-    """Tell whether a living worker's manifest has the baseline's (0) or the candidate's (1) value of a field."""
+    """Tell whether a live worker's manifest has side `at`'s value of a field (0: the baseline's)."""
     value: Any = manifest
     for name in field.name.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -230,7 +230,7 @@ def _has_value(manifest: dict[str, Any], field: Field, at: int) -> bool:
 
 
 def living_stacks(pool: str) -> list[dict[str, Any]]:
-    """Return what each living worker of a pool served with last."""
+    """Return the manifests that the live workers of a pool last served with."""
     processes = EngineProcess.objects.filter(worker__in=able(pool), bucket__isnull=False)
     newest = processes.order_by("worker_id", "-id").distinct("worker_id").select_related("bucket__fingerprint")
     return [each.bucket.fingerprint.manifest for each in newest if each.bucket is not None]
@@ -262,7 +262,7 @@ def _scorer_problem(side: BisectedRun) -> str:
 
 
 def _score_again(ours: BisectedRun, theirs: BisectedRun) -> float | None:
-    """Return by how many points the candidate's scorer moves the score of the baseline's own texts; None: by none."""
+    """Return the points by which the candidate's scorer changes the baseline's score; None if it does not."""
     version, other = ours.run.suite_version, theirs.run.suite_version
     if version.scorer_id == other.scorer_id or any(map(_scorer_problem, (ours, theirs))):
         return None

@@ -35,7 +35,7 @@ class EngineTime:
 
 
 def measure_engine_time(run: RunRecord) -> EngineTime:
-    """Measure a run, as far as it is. Calls to a server of others start no engine."""
+    """Measure the engine time of a run so far. Calls to an external server start no engine."""
     with connection.cursor() as cursor:
         cursor.execute(TIME, [run.pk])
         seconds, n_tokens = cursor.fetchone()
@@ -44,7 +44,7 @@ def measure_engine_time(run: RunRecord) -> EngineTime:
 
 
 def _list_starts(run: RunRecord) -> list[float]:
-    """Return the seconds that each engine took to start for this run; one that was warm had started for another."""
+    """Return the start times in seconds of engines that were started for this run, not reused."""
     served = RepeatRecord.engine_processes.through.objects.order_by("pk")
     first = served.filter(engineprocess=OuterRef("pk")).values("repeat__run")[:1]
     processes = EngineProcess.objects.filter(pk__in=served.filter(repeat__run=run).values("engineprocess"))

@@ -1,4 +1,4 @@
-"""Experiments: planned, started, cancelled, resumed, deleted. What moves them on stands in `arms`."""
+"""Plan, start, cancel, resume and delete experiments. `arms` advances them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,7 +30,7 @@ from runs.work import refuse_if_nobody_can
 
 MAX_PLANNED = 100
 DEFAULT_RUNS = 20
-ROOM = 1.5  # of a budget that nobody sets: estimates are right within this factor
+ROOM = 1.5  # of the default budget: estimates are right within this factor
 UNKNOWN_BUDGET = 60.0  # minutes, where no run says how long a pass takes
 MIN_BUDGET = 5.0
 MAX_BUDGET = 10_080.0  # a week
@@ -101,7 +101,7 @@ def plan_experiment(
 
 
 def _newest_endpoint(version: SuiteVersionRecord) -> EndpointRecord:
-    """Return the endpoint that a suite was last asked of, logs apart. Raises InvalidInput where there is none."""
+    """Return the endpoint of a suite's newest run, except logs. Raises InvalidInput without one."""
     runs = RunRecord.objects.filter(suite_version__suite=version.suite_id, source=None).select_related("endpoint")
     newest = runs.order_by("-pk").first()
     if newest is None:
@@ -117,7 +117,7 @@ def refuse_if_too_many_plans() -> None:
 
 
 def default_budget(cost: ArmCost) -> float:
-    """Return the minutes that an experiment may take where nobody says."""
+    """Return the default minutes of an experiment, by its estimated cost."""
     if cost.minutes is None:
         return UNKNOWN_BUDGET
     return float(max(ceil(ROOM * cost.minutes), MIN_BUDGET))
@@ -125,7 +125,7 @@ def default_budget(cost: ArmCost) -> float:
 
 @transaction.atomic
 def start_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
-    """Confirm a plan: its arms are run from now on, the control first. Raises NotFound, InvalidInput, Conflict."""
+    """Confirm a plan and start its conditions, the control first. Raises NotFound, InvalidInput, Conflict."""
     experiment = _locked(experiment_id)
     if experiment.status != ExperimentRecord.Status.PLANNED:
         raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it was confirmed before.")
@@ -134,9 +134,9 @@ def start_experiment(*, experiment_id: int, budget_minutes: float | None = None)
 
 @transaction.atomic
 def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
-    """Go on with what an experiment left out when it was stopped, cancelled or failed; what it has measured stays.
+    """Resume an experiment that was stopped, cancelled or failed; measured conditions are unchanged.
 
-    budget_minutes: of all that it takes, what it has spent included. Raises NotFound, InvalidInput, Conflict.
+    budget_minutes: in total, including what was spent. Raises NotFound, InvalidInput, Conflict.
     """
     experiment = _locked(experiment_id)
     over = (ExperimentRecord.Status.STOPPED, ExperimentRecord.Status.CANCELLED, ExperimentRecord.Status.FAILED)
@@ -148,7 +148,7 @@ def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None
 
 
 def cancel_experiment(*, experiment_id: int) -> None:
-    """Stop an experiment, with the run that it is at; passes that have ended stay. Raises NotFound, Conflict."""
+    """Cancel an experiment and its current run; ended passes stay. Raises NotFound, Conflict."""
     with transaction.atomic():
         experiment = _locked(experiment_id)
         if experiment.status == ExperimentRecord.Status.CANCELLED:
@@ -164,7 +164,7 @@ def cancel_experiment(*, experiment_id: int) -> None:
 
 @transaction.atomic
 def delete_experiment(*, experiment_id: int) -> None:
-    """Delete a plan, or an experiment that has ended; its runs stay. Raises NotFound, Conflict while it is at work."""
+    """Delete a plan or an ended experiment; runs stay. Raises NotFound, and Conflict while running."""
     experiment = _locked(experiment_id)
     if experiment.status == ExperimentRecord.Status.RUNNING:
         raise Conflict(f"Experiment {experiment_id} is at work; cancel it first.")
@@ -208,7 +208,7 @@ def _problems(
 
 
 def budget_problem(minutes: float | None) -> str | None:
-    """Say what is wrong with a budget, None where nothing is."""
+    """Return the problem of a budget, None if it is valid."""
     if minutes is None or 0 < minutes <= MAX_BUDGET:
         return None
     return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."

@@ -1,4 +1,4 @@
-"""The control's texts scored again: under each scorer that this suite version has had, and with other spacing."""
+"""Score the control's texts again: by every scorer that this version has had, and with other spacing."""
 
 from collections.abc import Callable
 from functools import partial

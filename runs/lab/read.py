@@ -32,7 +32,7 @@ WITHOUT_SIZE = -1.0  # sorts behind every size
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """Arms that make one row, with what they came to."""
+    """A row of the table: its conditions and their figures."""
 
     source: Source
     arms: tuple[ExperimentArm, ...]
@@ -48,12 +48,12 @@ class TableRow:
 def experiment_rows(
     *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.ExperimentRow, ...]:
-    """Return up to `limit` experiments, newest first: those older than `after`, or the nearest newer than `before`."""
+    """Return up to `limit` experiments, newest first: older than `after`, or just newer than `before`."""
     return newest_page(_experiments(), _rows, after=after, before=before, limit=limit)
 
 
 def experiment_detail(experiment_id: int) -> contract.Experiment:
-    """Return an experiment, as far as it is. Raises NotFound."""
+    """Return an experiment and its results so far. Raises NotFound."""
     experiment = require_row(_experiments().filter(pk=experiment_id), f"There is no experiment {experiment_id}.")
     arms = _arms([experiment])
     rows, bisect = _rows_or_bisect(experiment, arms)
@@ -121,14 +121,14 @@ def _of(owners: Iterable[str], fields: Sequence[str]) -> list[str]:
 def _rows_or_bisect(
     experiment: ExperimentRecord, arms: Sequence[ExperimentArm]
 ) -> tuple[list[TableRow], contract.Bisect | None]:
-    """Return what the kind of an experiment makes of its arms: rows of the table, or a bisect."""
+    """Return the result by kind of experiment: the table's rows, or a bisect."""
     if experiment.kind == ExperimentRecord.Kind.BISECT:
         return [], read_bisect(experiment, arms)
     return _table(experiment, arms), None
 
 
 def _table(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> list[TableRow]:
-    """Group arms into rows and judge them: the control first, then by size, what is not measured last."""
+    """Group conditions into judged rows: the control first, then by size, unmeasured ones last."""
     control, step = _control_points(arms), 100 / experiment.suite_version.n_cases
     groups: dict[tuple[str, str], list[ExperimentArm]] = {}
     for arm in arms:
@@ -150,14 +150,14 @@ def _place(row: TableRow) -> tuple[bool, bool, float]:
 
 
 def _control_points(arms: Sequence[ExperimentArm]) -> float | None:
-    """Return the score of the control's first pass, which everything is held against."""
+    """Return the score of the control's first pass, with which all are compared."""
     stored = next((arm.figures for arm in arms if arm.source == Source.CONTROL), None)
     points = ArmFigures.from_json(stored).points if stored is not None else ()
     return points[0] if points else None
 
 
 def _ended_passes(arms: Sequence[ExperimentArm]) -> dict[int, int]:
-    """run → its passes that have come to their end."""
+    """Return run → number of finished passes."""
     run_ids = [arm.run_id for arm in arms if arm.run_id is not None]
     ended = RepeatRecord.objects.filter(run__in=run_ids, status=RepeatRecord.Status.FINISHED)
     return dict(ended.order_by().values_list("run").annotate(n=Count("pk")))
@@ -293,7 +293,7 @@ def _points(row: TableRow) -> Iterable[contract.LabPoint]:
 
 
 def _speed(row: TableRow, rows: Sequence[TableRow]) -> float | None:
-    """Return tokens a second as a multiple of the control's; of several endpoints together there is no such number."""
+    """Return tokens per second relative to the control; None for several endpoints together."""
     control = next((each.figures for each in rows if each.source is Source.CONTROL), None)
     if row.figures is None or control is None or len(row.arms) > 1:
         return None

@@ -1,4 +1,4 @@
-"""A bisect as it is shown: its fields with what each made alone, its steps case by case, what is blamed."""
+"""Read a bisect for display: its fields with their effect, its steps case by case, its cause."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ Step = frozenset[str]
 
 
 def read_bisect(experiment: ExperimentRecord, arms: Sequence[ExperimentArm]) -> contract.Bisect:
-    """Return what a bisect has come to, from its plan and the figures of its steps."""
+    """Return the result of a bisect, from its plan and the figures of its steps."""
     plan, names = experiment.plan, settable_fields(experiment)
     bisected = judge(experiment, arms)
     chance = find_chance(names, read_decodings(arms))
@@ -67,7 +67,7 @@ def _sides(experiment: ExperimentRecord) -> Iterator[contract.BisectSide]:
 
 
 def name_bucket(run: RunRecord | None) -> BucketNamed | None:
-    """Return the bucket that served a run, or most of it; None before one did."""
+    """Return the bucket that answered most of a run; None before the first answer."""
     if run is None or run.bucket is None:
         return None
     model, fingerprint = run.bucket.model, run.bucket.fingerprint
@@ -80,7 +80,7 @@ def name_bucket(run: RunRecord | None) -> BucketNamed | None:
 
 
 def _from_both_ends(arms: Sequence[ExperimentArm], fields: Sequence[str]) -> list[ExperimentArm]:
-    """Sort steps for people: the baseline, what is turned from there, the candidate, what is undone from there."""
+    """Sort steps for display: the baseline and its turned fields, the candidate and its undone fields."""
     n_turned = max((len(arm.turned or ()) for arm in arms), default=0)
 
     def place(arm: ExperimentArm) -> tuple[bool, int, list[int]]:
@@ -97,19 +97,19 @@ def _from_both_ends(arms: Sequence[ExperimentArm], fields: Sequence[str]) -> lis
 
 
 def step_label(experiment: ExperimentRecord, arm: ExperimentArm) -> str:
-    """Return what a step is called."""
+    """Return the label of a step."""
     names = settable_fields(experiment)
     return wording.describe_step(sorted(arm.turned or ()), names, _values(experiment.plan), _nth(arm, experiment.plan))
 
 
 def _nth(arm: ExperimentArm, plan: Mapping[str, Any]) -> tuple[int, int]:
-    """Return which decoding of its step an arm is, of how many."""
+    """Return which decoding of its step a condition is, and of how many."""
     n = count_decodings(plan)
     return arm.position % n + 1, n
 
 
 def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Field → its value on either side, for people."""
+    """Return field → its value on each side, as text."""
     return {
         each["name"]: (wording.describe_value(each["baseline"]), wording.describe_value(each["candidate"]))
         for each in plan["fields"]
@@ -117,7 +117,7 @@ def _values(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 
 
 def _scores(experiment: ExperimentRecord, arms: Sequence[ExperimentArm], chance: Container[int]) -> dict[Step, float]:
-    """Step → points of the suite by which the chosen cases' score is another one than in the baseline's run.
+    """Return step → change in points of the chosen cases' score from the baseline's run.
 
     The mean over its decodings, without cases that are chance.
     """

@@ -1,4 +1,4 @@
-"""What the passes of an arm's run come to, held against the control's first pass case by case."""
+"""Compute the figures of a condition's run, compared case by case with the control's first pass."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ def whole_passes(run: RunRecord) -> list[RepeatRecord]:
 
 
 def measure_run(run: RunRecord, first: RepeatRecord) -> ArmFigures:
-    """Return the figures of a run's whole passes; first: the control's first pass, which may be one of its own."""
+    """Return the figures of a run's whole passes. first: the control's first pass."""
     passes = whole_passes(run)
     scores = RepeatScore.objects.filter(repeat__in=passes, scorer=run.suite_version.scorer_id)
     points = dict(scores.values_list("repeat", "points"))

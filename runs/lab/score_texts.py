@@ -16,7 +16,7 @@ ScoredCase = tuple[int, str, Any, Any]
 
 
 def read_scored_cases(version: SuiteVersionRecord, indexes: Iterable[int] | None = None) -> list[ScoredCase]:
-    """Return what a scorer reads of a version's cases: of those with these indexes, None: of all."""
+    """Return a scorer's view of a version's cases, of all or those with these indexes."""
     cases = Case.objects.filter(suite_version=version)
     if indexes is not None:
         cases = cases.filter(index__in=set(indexes))
@@ -24,7 +24,7 @@ def read_scored_cases(version: SuiteVersionRecord, indexes: Iterable[int] | None
 
 
 def read_texts(repeat: RepeatRecord, scorer: Scorer, indexes: Iterable[int] | None = None) -> dict[int, ReplyToScore]:
-    """Return by case what a scorer reads of a repeat; responses that are missing are left out."""
+    """Return a scorer's view of a repeat by case, without missing responses."""
     rows = ResponseRecord.objects.filter(repeat=repeat, error_code="")
     if indexes is not None:
         rows = rows.filter(case_index__in=set(indexes))

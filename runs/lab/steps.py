@@ -37,7 +37,7 @@ Step = frozenset[str]
 
 
 class StepPlanner:
-    """Knows both runs of a bisect, and so what lies between them, and what that took.
+    """Plans steps between the two runs of a bisect, with their cost.
 
     settable: the fields that steps turn. plan: with the chosen cases and those beside them, as `Telling.to_json` has
     them.
@@ -58,14 +58,14 @@ class StepPlanner:
         self._known: dict[int, tuple[float, float, float]] = {}
 
     def setup(self, step: Step) -> Setup:
-        """Return what a step decodes with. The candidate's own setup is not put together, but taken as it is."""
+        """Return the setup of a step. For the candidate itself it is the original, not a combination."""
         between = combine_setups(*self._setups, step)
         if not step or step != self._every:
             return between
         return Setup(self._setups[1].serving, self._setups[1].settings, between.limits)
 
     def order(self, steps: Iterable[Step]) -> list[Step]:
-        """Sort steps: both sides as they were first, then so that those of one engine follow each other."""
+        """Sort steps: both unchanged sides first, then those that share an engine next to each other."""
         first, last = frozenset[str](), self._every
         rest = sorted(
             (step for step in steps if step not in (first, last)),
@@ -85,7 +85,7 @@ class StepPlanner:
         return is_case_alone(self.setup(step).settings, kind=self._kind)
 
     def _pace(self, side: int, *, is_whole: bool) -> tuple[float, float, float]:
-        """Return (seconds, tokens) of the chosen cases, or of a whole pass, and the seconds of an engine's start."""
+        """Return (seconds, tokens) of the chosen cases or a whole pass, and seconds of an engine start."""
         run = self._runs[side]
         if side not in self._known:
             time, n_passes = measure_engine_time(run), max(len(whole_passes(run)), 1)
@@ -106,7 +106,7 @@ def _engine(step: Step) -> Step:
 
 
 def count_decodings(plan: Mapping[str, Any]) -> int:
-    """Return how often each step is decoded; plans of an earlier Evalboard do not say it."""
+    """Return how often each step is decoded; older plans have no number, which means once."""
     return int(plan.get("decodings", 1))
 
 
@@ -118,7 +118,7 @@ def price_steps(planner: StepPlanner, steps: Sequence[Step], before: Step | None
 def store_steps(
     experiment: ExperimentRecord, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]
 ) -> None:
-    """Store steps as arms that wait, behind those that are there."""
+    """Store steps as waiting conditions after the existing ones."""
     n_arms = experiment.arms.count()
     ExperimentArm.objects.bulk_create(
         ExperimentArm(
@@ -154,10 +154,10 @@ def settable_fields(experiment: ExperimentRecord) -> tuple[str, ...]:
 
 
 def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Container[int] = ()) -> dict[str, Any]:
-    """Return what the run of a step is to be, as `create_run` takes it; its endpoint and profile are stored.
+    """Return the arguments of `create_run` for a step, and store its endpoint and profile.
 
-    left_out: places of chosen cases that are not decoded again, where they can be left out.
-    Raises what `create_endpoint` and `create_profile` raise.
+    left_out: indexes of chosen cases that are not decoded again, if they can be left out. Raises what `create_endpoint`
+    and `create_profile` raise.
     """
     version = arm.suite_version or experiment.suite_version
     arm.endpoint = _endpoint(experiment, arm.serving or {})
@@ -178,7 +178,7 @@ def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Co
 
 
 def measure_step(experiment: ExperimentRecord, run: RunRecord) -> StepFigures:
-    """Return what the run of a step gave for the chosen cases, and for those beside them."""
+    """Return the answers of a step's run to the chosen cases and the control cases."""
     plan, version = experiment.plan, run.suite_version
     own = _index_name(experiment, version)
     repeat = run.repeats.get(index=1)
@@ -232,7 +232,7 @@ def _endpoint(experiment: ExperimentRecord, serving: dict[str, Any]) -> Endpoint
 
 
 def _profile(experiment: ExperimentRecord, settings: dict[str, Any]) -> ProfileRecord:
-    """Return the profile of these settings: one of the two runs' where it is its newest version, or one of its own."""
+    """Return the profile with these settings: one of the two runs', or a new one."""
     content = digest.digest_json(settings)
     for run in (experiment.baseline, experiment.candidate):
         if run is not None and run.profile.digest == content and newest_profile(run.profile.slug) == run.profile:

@@ -21,9 +21,9 @@ AVX512 = "avx512f"  # as Linux names the flag
 def read_surroundings(
     version: SuiteVersionRecord, endpoint: EndpointRecord, profile: ProfileRecord, *, temperature: float | None
 ) -> Surroundings:
-    """Read what there is beside an endpoint. A gateway that names its bypass is held against that, as routing.
+    """Read what is available around an endpoint. A gateway with a bypass is compared with it, as routing.
 
-    temperature: at which cases are to be drawn; None: as the newest run of the suite that drew them.
+    temperature: for the sampler's condition; None: that of the newest sampled run of the suite.
     """
     base = endpoint.bypass or endpoint
     workers = _workers(base.pool)
@@ -44,9 +44,9 @@ def read_surroundings(
 
 
 def read_pace(version: SuiteVersionRecord, endpoint: EndpointRecord, *, batch_class: str) -> Pace:
-    """Read how long a pass took in the newest run of this suite version on the endpoint, in this batch class.
+    """Return how long a pass took in the newest run of this version, endpoint and batch class.
 
-    Where none was decoded in the class, a run decoded alone stands for it: nothing is slower.
+    Without such a run, one at batch size 1 is used: nothing is slower.
     """
     ended = RunRecord.objects.filter(
         suite_version=version, endpoint=endpoint, status=RunRecord.Status.FINISHED, source=None
@@ -76,7 +76,7 @@ def _same_weights(base: EndpointRecord) -> QuerySet[EndpointRecord]:
 
 
 def _gateways(endpoint: EndpointRecord, base: EndpointRecord) -> tuple[str, ...]:
-    """Endpoints that lead to the base: the one that was named, or all that name it as their bypass or reference."""
+    """Return the slugs of gateways to the base: the named one, or all that name it as bypass or reference."""
     if endpoint != base:
         return (endpoint.slug,)
     leading: Iterable[EndpointRecord] = EndpointRecord.objects.filter(bypass=base) | EndpointRecord.objects.filter(

@@ -43,8 +43,10 @@ class TellingCase:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """cases: of `n_flips` whose answers part. beside: cases that did not move, {"case", "index", "index_candidate",
-    "text"}, the last being the text's digest.
+    """The cases that a bisect decodes.
+
+    cases: of `n_flips` whose answers diverge. beside: control cases that did not change, {"case", "index",
+    "index_candidate", "text"}, the last being the text's digest.
     """
 
     cases: tuple[TellingCase, ...]
@@ -56,7 +58,7 @@ class Telling:
 
 
 def choose_telling(inputs: ComparisonInputs, *, limit: int) -> Telling:
-    """Choose the cases of two runs, of which `inputs` has one repeat each, that a bisect decodes.
+    """Choose the cases of two runs that a bisect decodes, from one repeat of each.
 
     Those whose score moved come first, then those whose logits moved furthest at the flip; of the cases that parted on
     the same two tokens the first comes before the others'.
@@ -149,7 +151,7 @@ def _heads(unit: str, at: int, ours: Any, theirs: Any, **more: Any) -> dict[str,
 
 
 def _spread(cases: Sequence[TellingCase]) -> list[TellingCase]:
-    """Sort cases: those whose score moved, each time one of every story, those that moved furthest first."""
+    """Sort cases: changed scores first, one of each story at a time, the largest logit movement first."""
     by_size = sorted(cases, key=lambda case: (case.score_baseline == case.score_candidate, -(case.movement or 0.0)))
     earlier: Counter[tuple[bool, tuple[Any, ...]]] = Counter()
     placed = []

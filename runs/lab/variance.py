@@ -1,4 +1,4 @@
-"""Variance experiments: each arm lets go of one thing, and is held against the control's first pass."""
+"""Variance experiments: each condition varies one source, compared with the control's first pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +17,7 @@ Arms = Sequence[ExperimentArm]
 
 
 class VarianceKind:
-    """A kind of experiment (`arms.ExperimentKind`)."""
+    """The kind `variance` of experiments (`arms.ExperimentKind`)."""
 
     def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         return whole_passes(run)
@@ -65,7 +65,7 @@ def _control(arms: Arms) -> ExperimentArm:
 
 
 def _first_pass(arms: Arms) -> RepeatRecord | None:
-    """Return the control's first whole pass, which everything is held against; None where it has none."""
+    """Return the control's first whole pass, with which all are compared; None if it has none."""
     run = _control(arms).run
     passes = [] if run is None else whole_passes(run)
     return passes[0] if passes else None

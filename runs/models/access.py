@@ -6,12 +6,12 @@ from django.db.models.functions import Now
 
 
 def token_label(secret_digest: str) -> str:
-    """How a token may be named to people: the part of it that is no secret."""
+    """Return the public part of a token, by which it may be named."""
     return f"evb_{secret_digest[:8]}"
 
 
 class Token(models.Model):
-    """A secret kept as its SHA-256 only; 256 random bits need no slow hash."""
+    """An API token, stored only as SHA-256; 256 random bits need no slow hash."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="evalboard_tokens")
     name = models.CharField(max_length=80)
@@ -31,7 +31,7 @@ class Token(models.Model):
 
 
 class TourEnd(models.Model):
-    """Somebody has seen enough of the tour: no page of theirs offers it any more."""
+    """A person has ended the tour: their pages no longer offer it."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="tour_end"
@@ -43,9 +43,9 @@ class TourEnd(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """What a client called a request that makes a run or a pair, so that asking again makes no second one.
+    """A client's key for a request that makes a run or a pair, so that a retry makes no second one.
 
-    Kept for a day. Of a pair, `run` is the baseline and `candidate` the other; None where the request made one run.
+    Stored for a day. For a pair, `run` is the baseline and `candidate` the other; None if the request made one run.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="idempotency_keys")

@@ -6,9 +6,9 @@ from django.db.models.functions import Now
 
 
 class Rotation(models.Model):
-    """An endpoint begins to be served by another stack; `run` or `probe`, the other one null, is the first to show it.
+    """The first run or probe (the other is null) that a new stack behind an endpoint answered.
 
-    profile_slug: the profile under which it does; "" where others serve, to whom our profiles are nothing.
+    profile_slug: the profile under which it did; "" for an external server, which does not know our profiles.
     """
 
     endpoint = models.ForeignKey("runs.EndpointRecord", on_delete=models.CASCADE, related_name="rotations")
@@ -55,7 +55,7 @@ class RotationRun(models.Model):
 
 
 class BaselineRecord(models.Model):
-    """The run that candidates of a model line are held against, for one suite and profile; history, never changed.
+    """The run with which candidates of a model line are compared, per suite and profile; append-only.
 
     The newest row of (suite, line, profile) is the current one. `rotation` is the one that made it expire.
     """

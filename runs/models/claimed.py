@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 
 def claim_indexes(table: str) -> list[models.Index]:
-    """Return the indexes by which workers find the rows of a table, without its app, that wait or are at work."""
+    """Return a table's indexes by which workers find waiting and running rows."""
     return [
         models.Index(fields=["next_at", "id"], condition=models.Q(status="queued"), name=f"{table}_claimable"),
         models.Index(fields=["lease_until"], condition=models.Q(status="running"), name=f"{table}_leased"),
@@ -34,9 +34,9 @@ class Claimed(models.Model):
 
 
 class Requested(Claimed):
-    """Work that a person asked for by itself, as replays and probes are; it ends once (`runs.work.requests`).
+    """Work requested separately, such as replays and probes; it ends once (`runs.work.requests`).
 
-    `n_crashes` counts attempts that ended badly; one that was given back, as while an endpoint rests, is none.
+    `n_crashes` counts failed attempts; a returned one, such as during an endpoint's pause, is not counted.
     """
 
     n_crashes = models.PositiveIntegerField(default=0, db_default=0)

@@ -1,7 +1,9 @@
-"""A baseline held against a candidate: what was computed, and of the pairs only those that differ."""
+"""Comparisons of a baseline and a candidate: the results, and only those pairs that differ."""
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+
+from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, Terms
 
 
 class ComparisonRecord(models.Model):
@@ -21,6 +23,8 @@ class ComparisonRecord(models.Model):
     candidate = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="comparisons_as_candidate")
     baseline_repeat = models.PositiveIntegerField(null=True, help_text="one repeat only; null: all that have ended")
     candidate_repeat = models.PositiveIntegerField(null=True)
+    treatment = models.CharField(max_length=20, default=MODEL_TREATMENT, help_text="what is judged")
+    pair_by = models.CharField(max_length=20, default=BY_INPUT, help_text="of cases, where the prompt is judged")
     input_digest = models.CharField(max_length=64, unique=True)
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
     n_pairs = models.PositiveIntegerField(default=0, help_text="distinct pairs of traces that must be read")
@@ -53,9 +57,13 @@ class ComparisonRecord(models.Model):
     def __str__(self) -> str:
         return f"run {self.baseline_id} against run {self.candidate_id}"
 
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
+
 
 class DivergenceRecord(models.Model):
-    """How one pair of responses of a comparison parted; `evidence` is what its cause rests on."""
+    """How one pair of responses diverged; `evidence` supports its cause."""
 
     # The constraint below begins with it, and serves as its index.
     comparison = models.ForeignKey(
@@ -99,9 +107,7 @@ class DivergenceRecord(models.Model):
 
 
 class ListedFrame(models.Model):
-    """Some cases of a comparison in a row, in the order of the list of all of them, the first of them at the place
-    `first`: `compare.case_lists` has the bytes.
-    """
+    """A range of a comparison's cases in list order, from place `first` (`compare.case_lists`)."""
 
     comparison = models.ForeignKey(
         ComparisonRecord, on_delete=models.CASCADE, related_name="listed_frames", db_index=False

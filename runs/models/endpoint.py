@@ -70,7 +70,7 @@ class EndpointRecord(models.Model):
 
     @property
     def is_remote(self) -> bool:
-        """Whether others run the server: who answered is what the server says, and nothing of it is attested."""
+        """Return whether the server is external: who answered is self-reported, not attested."""
         return self.engine == self.Engine.OPENAI
 
     @property
@@ -80,9 +80,9 @@ class EndpointRecord(models.Model):
 
 
 class CallSlot(models.Model):
-    """Room for one call in flight to an endpoint, of `concurrency` for all workers; until then `worker` is making it.
+    """One of an endpoint's `concurrency` call slots over all workers; used by `worker` until `until`.
 
-    Free where nobody has it, where its time is over, and where its worker is gone.
+    It is free without a worker, after `until`, and when its worker is gone.
     """
 
     endpoint = models.ForeignKey(EndpointRecord, on_delete=models.CASCADE, related_name="slots", db_index=False)

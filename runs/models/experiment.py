@@ -1,15 +1,15 @@
-"""Experiments of the lab: what is let go of, one thing at a time, in ordinary runs that anyone can open."""
+"""Experiments of the lab: sources varied one at a time, in ordinary runs."""
 
 from django.conf import settings
 from django.db import models
 
 
 class ExperimentRecord(models.Model):
-    """A plan that a person confirms, and how far it is. Its arms are run one after another, by whoever sweeps.
+    """A plan that a person confirms, and its progress. A sweep runs its conditions one after another.
 
     `left_out` lists what is not measured, `{"source", "code", "facts"}` (`core.lab.UnmeasuredSource`). `problem` says
-    why it does not go on, or ended early. A bisect has two runs, and its `plan`: fields, chosen cases, and those
-    beside them (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
+    why it is stopped, or ended early. A bisect has two runs, and its `plan`: fields, chosen cases, and control cases
+    (`lab.bisect_plan`); its endpoint, profile and suite version are the baseline's.
     """
 
     class Kind(models.TextChoices):
@@ -58,7 +58,7 @@ class ExperimentRecord(models.Model):
 
 
 class ExperimentArm(models.Model):
-    """One condition: an ordinary run, or what is computed from the control's texts, which has none.
+    """One condition: an ordinary run, or a computation on the control's texts, which has none.
 
     `settings` are those of the run's profile, null: the experiment's own. `cost` is what was confirmed
     (`core.lab.Cost`), `figures` what came of it (`core.lab.ArmFigures`, `core.lab.StepFigures`), null until it has

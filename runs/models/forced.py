@@ -1,4 +1,4 @@
-"""Forced re-scoring: the answers of a run scored on another stack. Its traces are never those of responses."""
+"""Forced scoring: the answers of a run scored on another stack. Its traces are no responses' traces."""
 
 from django.db import models
 
@@ -6,12 +6,12 @@ from runs.models.claimed import Requested, claim_indexes
 
 
 class ForcedScoringRecord(Requested):
-    """A request to score a run's answers on a stack of ours, and how far it is; or what a trainer gave them elsewhere.
+    """A request to score a run's answers on our stack, with its progress; or a trainer's logprobs.
 
     The latter was read from the run's own log: it has neither endpoint, profile nor bucket, for nobody says what the
     trainer ran on. What one engine gives for a token of an answer depends on nothing but what stands before it, so
     equal answers of a case are scored once. `cases` and `repeats` say whose answers. All of it is of one `bucket`,
-    which the first answers that are stored bind it to. docs/forced-reference.md has the rest.
+    which the first answers that are stored bind it to. docs/forced.md has the rest.
     """
 
     run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="forced_scorings")
@@ -56,7 +56,7 @@ class ForcedScoringRecord(Requested):
 
     @property
     def is_reported(self) -> bool:
-        """Whether the logprobs are a trainer's, as a log has them, and none of a stack of ours."""
+        """Return whether the logprobs are a trainer's from a log, not of our own stack."""
         return self.endpoint_id is None
 
 

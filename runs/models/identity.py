@@ -26,9 +26,9 @@ class Model(models.Model):
 
 
 class SameModelRecord(models.Model):
-    """A person's word that two names are one model: where nobody knows the weights, they then count as one.
+    """A declaration that two names are one model, for names with unknown weights.
 
-    The names stand in alphabetical order. Once taken back, the row stays, with who did that and when.
+    The names are in alphabetical order. Once withdrawn, the row stays, with who did that and when.
     """
 
     name = models.CharField(max_length=200)
@@ -71,7 +71,7 @@ class VocabularyRecord(models.Model):
 
 
 class FingerprintRecord(models.Model):
-    """What served a response, apart from the model. `manifest` is exactly what the digest covers."""
+    """A serving stack, without the model. `manifest` is exactly what the digest covers."""
 
     digest = models.CharField(max_length=64, unique=True)
     label = models.CharField(max_length=200)
@@ -103,10 +103,10 @@ class BucketRecord(models.Model):
 
 
 class SelfTestRecord(models.Model):
-    """What a node's arithmetic did when it was tested (`evalboard worker --self-test`); the newest of a node counts.
+    """The result of a node's self-test (`evalboard worker --self-test`); a node's newest counts.
 
     `node_digest` covers hardware and versions, so that a test never vouches for a node that has changed since.
-    `result` has the shape that `core.profile.self_test` reads; see docs/self-test.md.
+    `result` has the shape that `core.profile.self_test` reads; see docs/node.md.
     """
 
     host = models.CharField(max_length=200)
@@ -126,7 +126,7 @@ class SelfTestRecord(models.Model):
 
 
 class WorkerRecord(models.Model):
-    """One process that claims shards. `note` says what it does; `left_alone` which work it leaves to others, and why.
+    """A process that claims shards. note: what it does; left_alone: work it does not claim, and why.
 
     A worker has one of the two: what it wrote last.
     `place` and `process_started` say with `pid` which process it is (runs.own_process); "" and None where not known.
@@ -161,12 +161,12 @@ class WorkerRecord(models.Model):
 
     @property
     def has_engine(self) -> bool:
-        """Whether it can start an engine; one that cannot serves endpoints that others run, and no others."""
+        """Return whether it can start an engine; without one it serves external endpoints only."""
         return bool(self.hardware.get("kind") != NO_ENGINE)
 
 
 class EngineProcess(models.Model):
-    """One start of an engine: what it said of itself, and whether it kept giving the same bits.
+    """One start of an engine: its own report, and whether it kept giving the same bits.
 
     `manifest` is the whole environment manifest, host part included; `pins` is a list of
     `{"name", "wanted", "found", "held"}`; `self_checks` a list of `{"at", "digest", "same"}`.

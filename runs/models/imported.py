@@ -5,9 +5,9 @@ from django.db import models
 
 
 class ImportRecord(models.Model):
-    """One reading of a log's files. The files are not kept; `files` is a list of `{"name", "size", "sha256"}`.
+    """One import of a log. Files are not stored; `files` is a list of `{"name", "size", "sha256"}`.
 
-    `digest` covers the files' content, the format and the suite asked for, so that the same log is stored once.
+    `digest` covers the files' content, the format and the requested suite, so that the same log is stored once.
     """
 
     format = models.CharField(max_length=40, help_text="a name of `evalboard.importers.FORMATS`")

@@ -1,4 +1,4 @@
-"""Checks of an endpoint itself: its seeds, its batching, who answers, whether it changed, the weights it serves."""
+"""Probes of an endpoint: its seeds, batching, backends, changes, honoured parameters, weights."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from runs.models.claimed import Requested, claim_indexes
 
 
 class ProbeRecord(Requested):
-    """One check of an endpoint under a profile, and what it found; docs/probes.md has the shapes.
+    """One probe of an endpoint under a profile, and its finding; docs/probes.md has the shapes.
 
     `parameters` are complete (`core.probes.parameters`). `answers` has one entry for each call (`core.probes.call`), of
     which the finding can be made again; `finding` is `{"state", "sentence", "numbers"}`, null until it ends.
@@ -71,9 +71,9 @@ class ProbeBucket(models.Model):
 
 
 class AnswerSet(models.Model):
-    """One set of answers that a probe of kind `verify` holds together: the endpoint's, or some of known origin.
+    """A set of answers in a probe of kind `verify`: the endpoint's, or one of known origin.
 
-    `run` gave them, and `scoring` scores them on the reference; null before it is asked for, and where it was deleted.
+    `run` gave them, and `scoring` scores them on the reference; null before it is requested, or after deletion.
     """
 
     class Role(models.TextChoices):

@@ -4,19 +4,28 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.contract.treatments import (
+    BY_INPUT,
+    MODEL_TREATMENT,
+    PROMPT_TREATMENT,
+    SERVICE_TREATMENT,
+    STACK_TREATMENT,
+    Terms,
+)
 
 
 class ReleaseRecord(models.Model):
-    """What the ship/no-ship page shows. `verdict` is the one on the present inputs; earlier ones stay beside it."""
+    """A release. `verdict` is the one on the present inputs; earlier ones stay stored too."""
 
     class Treatment(models.TextChoices):
         MODEL = MODEL_TREATMENT, "the model: both sides must be served alike"
         STACK = STACK_TREATMENT, "the serving stack: an engine upgrade or a quantisation of one model"
         SERVICE = SERVICE_TREATMENT, "the service: model and stack together, as a hosted model is bought"
+        PROMPT = PROMPT_TREATMENT, "the prompt: one model, served alike, and cases with equal inputs"
 
     policy = models.ForeignKey("runs.PolicyRecord", on_delete=models.PROTECT, related_name="releases")
     treatment = models.CharField(max_length=20, choices=Treatment.choices, default=Treatment.MODEL)
+    pair_by = models.CharField(max_length=20, default=BY_INPUT, help_text="of cases, where the prompt is judged")
     nothing_caches = models.BooleanField(
         default=False, db_default=False, help_text="a person's word: equal repeats were each computed"
     )
@@ -31,6 +40,11 @@ class ReleaseRecord(models.Model):
 
     def __str__(self) -> str:
         return f"release {self.pk}"
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms for comparing its runs: those of a prompt, else the defaults."""
+        return Terms(self.treatment, self.pair_by) if self.treatment == PROMPT_TREATMENT else Terms()
 
 
 class GateRecord(models.Model):
@@ -64,7 +78,7 @@ class GateRecord(models.Model):
 
 
 class Verdict(models.Model):
-    """What the rules said on one state of a release's inputs; never changed. `document`: core.release's own shape."""
+    """The verdict on one state of a release's inputs; never changed. document: as core.release makes it."""
 
     class Word(models.TextChoices):
         SHIP = "ship"
@@ -88,7 +102,7 @@ class Verdict(models.Model):
 
 
 class SignOffRecord(models.Model):
-    """A person's decision on a verdict. Append-only: triggers of the database refuse any change (see the migrations).
+    """A person's decision on a verdict. Append-only: database triggers refuse any change.
 
     `digest` covers the row and the digest of the row before it, so that an export shows a change made past the trigger.
     """
@@ -132,7 +146,7 @@ class SignOffRecord(models.Model):
 
 
 class Settling(models.Model):
-    """Further repeats on both sides up to a look, asked for from a release within a budget that a person confirmed.
+    """Further repeats on both sides up to a checkpoint, requested from a release with a confirmed budget.
 
     `plan`: a list of {"run", "n_before", "n_more"}, each run once.
     """

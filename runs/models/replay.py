@@ -6,7 +6,7 @@ from runs.models.claimed import Requested, claim_indexes
 
 
 class ReplayRecord(Requested):
-    """A request to decode one case of a run again, or one body of a chat completion, and what came of it.
+    """A request to decode a case of a run, or a chat completion body, again; and its results.
 
     `variants` is a list such as `[{}]` (as it was), `[{"batch_size": 1}, {"batch_size": 2}]`, `[{"dtype": "float16"}]`
     or `[{"batch_size": 4, "neighbours": 1}]`; `results` has one entry for each variant done, in their order.
@@ -35,7 +35,7 @@ class ReplayRecord(Requested):
 
     @property
     def is_production(self) -> bool:
-        """Whether it was decoded under production's settings and not a run's; reads the run."""
+        """Return whether it used production's settings instead of a run's; reads the run."""
         return self.run is None or self.run.profile_id != self.profile_id
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ IS_REQUEST_OF_OTHERS = ~models.Q(request_id="") & ~models.Q(request_id__regex=OW
 
 
 class TraceBlock(models.Model):
-    """A few dozen packed traces; docs/trace-format.md says every byte."""
+    """A few dozen packed traces (docs/formats.md describes every byte)."""
 
     run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="trace_blocks")
     data = models.BinaryField()
@@ -24,7 +24,7 @@ class TraceBlock(models.Model):
 
 
 class ResponseRecord(models.Model):
-    """What came back for (repeat, case index), with its provenance.
+    """The response to (repeat, case index), with its provenance.
 
     A response with an `error_code` is missing: it has no text, no trace and no score, and the
     code (`core.trace.provenance.ERROR_CODES`) says why. `trace_block` and `trace_slot` point at the
@@ -110,7 +110,7 @@ class ResponseRecord(models.Model):
 
 
 class CaseColumns(models.Model):
-    """What a comparison needs of a repeat, packed by case index, so that it reads no response.
+    """A repeat's data for comparisons, packed by case index, so that no response is read.
 
     `text_digests` and `trace_digests` are 16 bytes a case, zero where the response is missing;
     `buckets` is a little-endian uint16 a case into `bucket_ids`, 65535 where missing. `marks` is a
@@ -139,7 +139,7 @@ class CaseColumns(models.Model):
 
 
 class RepeatScore(models.Model):
-    """The scores of one repeat under one scorer.
+    """The scores of one repeat by one scorer.
 
     `scores` is a little-endian float64 in [0, 1] a case, NaN where missing; `reasons` is
     one sentence (or null) a case, as `core.trace.reasons` packs them; `answers` is a little-endian uint64 a case,
@@ -169,11 +169,11 @@ class RepeatScore(models.Model):
 
 
 class RunFiguresRecord(models.Model):
-    """What the columns of a run's repeats come to, kept so that nobody who reads the run reads them again.
+    """Figures of a run's columns, cached so that readers of the run need not read the columns.
 
-    `digest` stands for all that `figures` (`contract.figures.RunFigures`) and `cases` were computed from, `twin_digest`
-    for what `twin` was: what no longer has the digest of today is computed anew. `cases` is zstd over two bytes a case,
-    its bits as `run.case_table` has them.
+    `digest` identifies the inputs of `figures` (`contract.figures.RunFigures`) and `cases`, `twin_digest` those of
+    `twin`: if today's digest differs, they are computed again. `cases` is zstd over two bytes per case, its bits as in
+    `run.case_table`.
     """
 
     run = models.OneToOneField("runs.RunRecord", on_delete=models.CASCADE, related_name="figures")
@@ -192,9 +192,9 @@ class RunFiguresRecord(models.Model):
 
 
 class CaseFrame(models.Model):
-    """What lists of cases show of some cases in a row, the first of them `first`: `run.case_table` has the bytes.
+    """The list data of a range of cases starting at `first`, as bytes (`run.case_table`).
 
-    It belongs to the figures of its digest; those of other figures are not read.
+    It belongs to the figures with its digest, and is ignored for others.
     """
 
     run = models.ForeignKey("runs.RunRecord", on_delete=models.CASCADE, related_name="case_frames", db_index=False)

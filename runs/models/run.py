@@ -127,7 +127,7 @@ class RunRecord(models.Model):
 
     @property
     def is_of_elsewhere(self) -> bool:
-        """Whether a log, an export or a server of others gave it, so that no engine here decodes it again."""
+        """Return whether a log, an export or an external server gave it: no engine here repeats it."""
         return self.source_id is not None or self.is_reported
 
 
@@ -165,7 +165,7 @@ class RepeatRecord(models.Model):
 
 
 class RepeatEngineProcess(models.Model):
-    """An engine process of `RepeatRecord.engine_processes`. Spelt out, so that its columns keep their names."""
+    """The link table of `RepeatRecord.engine_processes`, spelt out to preserve column names."""
 
     id = models.AutoField(primary_key=True)
     repeat = models.ForeignKey(RepeatRecord, on_delete=models.CASCADE, related_name="+")
@@ -178,12 +178,12 @@ class RepeatEngineProcess(models.Model):
 
 class StrayQuerySet(models.QuerySet["Stray"]):
     def listed(self) -> Self:
-        """Those that `RunRecord.strays` counts, in the order of their buckets, cases and repeats."""
+        """Return those that `RunRecord.strays` counts, by bucket, case and repeat."""
         return self.filter(is_listed=True).order_by("id")
 
 
 class Stray(models.Model):
-    """A response that another computation gave than the one that served the others of its case.
+    """A response from another build than the one that served the others of its case.
 
     Apart from `RunRecord.strays`, which only counts them, so that no page or list of runs grows with their number. Rows
     are stored bucket by bucket in the order of the cases.
@@ -208,7 +208,7 @@ class Stray(models.Model):
 
 class ShardQuerySet(models.QuerySet["Shard"]):
     def cancelled_in_the_queue(self) -> Self:
-        """Queued shards of runs that are to be cancelled: nobody will claim them."""
+        """Return queued shards of runs to cancel, which no worker will claim."""
         return self.filter(status=Shard.Status.QUEUED, repeat__run__is_cancel_wanted=True)
 
     def wanted(self) -> Self:
@@ -229,11 +229,10 @@ class ShardQuerySet(models.QuerySet["Shard"]):
 class Shard(Claimed):
     """A slice of one repeat, cases `first` to `last` inclusive, that one worker claims at a time.
 
-    Of a targeted repeat only the chosen ones of these, `n_chosen`.
+    In a targeted repeat, it covers only the `n_chosen` chosen cases among these.
 
-    `attempt` is the fencing token: every write of a worker names the attempt it holds.
-    `n_crashes` counts attempts that ended without a word; after two, cases run one at a time and
-    `in_flight` names the one being decoded.
+    `attempt` is the fencing token: every write of a worker names its attempt. `n_crashes` counts attempts that ended
+    without a report; after two, cases run one at a time and `in_flight` names the one being decoded.
     """
 
     class Status(models.TextChoices):
@@ -244,7 +243,7 @@ class Shard(Claimed):
         CANCELLED = "cancelled"
 
     repeat = models.ForeignKey(RepeatRecord, on_delete=models.CASCADE, related_name="shards")
-    # Without an index of its own: nobody looks for a lane's shards but for those in the queue.
+    # Without an index of its own: only a lane's queued shards are searched.
     lane = models.ForeignKey(
         Lane,
         on_delete=models.PROTECT,

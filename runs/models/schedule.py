@@ -36,9 +36,9 @@ class ScheduleRecord(models.Model):
 
 
 class ScheduledStart(models.Model):
-    """What came of one due time: a run or a probe, or the `problem` that kept it from starting.
+    """The result of one due time: a run or a probe, or the `problem` that prevented it.
 
-    `missed_since` is the first due time that nobody was there for, where this start stands for several.
+    `missed_since` is the first missed due time, if this start replaces several.
     """
 
     schedule = models.ForeignKey(ScheduleRecord, on_delete=models.CASCADE, related_name="starts")

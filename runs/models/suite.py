@@ -25,7 +25,7 @@ class Suite(models.Model):
 
 
 class Scorer(models.Model):
-    """How responses of a suite version become scores.
+    """How responses of a suite version are scored.
 
     `spec` is `{"default": {"kind", …} | null, "cases": {case id: {"kind", …}}}`; `digest` covers the
     spec and the version of each kind's code (`core.scoring.plan_digest`).
@@ -98,9 +98,9 @@ class Case(models.Model):
 
 
 class SuiteNoise(models.Model):
-    """How noisy one bucket is on a suite version (`contract.figures.BucketNoise`), kept until `digest` is another.
+    """The cached noise of one bucket on a suite version (`contract.figures.BucketNoise`).
 
-    It stands for the scores that `noise` was measured from; null where they say nothing.
+    `digest` identifies the scores that `noise` was measured from; null if they were not enough.
     """
 
     suite_version = models.ForeignKey(SuiteVersionRecord, on_delete=models.CASCADE, related_name="noises")

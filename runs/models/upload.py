@@ -6,9 +6,9 @@ from django.db.models.functions import Now
 
 
 class UploadRecord(models.Model):
-    """The cases of a suite version that is sent in parts. The row is the job: `n_read` says how far it was read.
+    """The cases of a suite version that is sent in parts. `n_read` is the parser's progress.
 
-    `fields` is what is wrong, as in a refused request, by line. Rows that nobody touches for a day are swept.
+    `fields` are the problems by line, as in a refused request. Rows untouched for a day are deleted.
     """
 
     class Status(models.TextChoices):
@@ -41,7 +41,7 @@ class UploadRecord(models.Model):
 
 
 class UploadPartRecord(models.Model):
-    """Whole lines of JSONL, in one zstd frame, until they are read. `offset` and `n_bytes` are of the lines."""
+    """Whole lines of JSONL in one zstd frame, until parsed. offset, n_bytes: of the lines."""
 
     upload = models.ForeignKey(UploadRecord, on_delete=models.CASCADE, related_name="parts")
     offset = models.BigIntegerField()
@@ -59,7 +59,7 @@ class UploadPartRecord(models.Model):
 
 
 class UploadedCase(models.Model):
-    """A case that was read of an upload: what `Case` holds, and its scorer. Gone once the version is stored."""
+    """A parsed case of an upload, with its scorer. Deleted once the version is stored."""
 
     # Without an index of its own: the one over (upload, index) serves.
     upload = models.ForeignKey(UploadRecord, on_delete=models.CASCADE, related_name="cases", db_index=False)

@@ -6,11 +6,11 @@ from django.db.models.functions import Now
 
 
 class WebhookRecord(models.Model):
-    """An address that is told of events. The secret signs each message, so it is kept as it is; it is shown once."""
+    """An address that receives events. Its secret signs messages, so it is stored as it is."""
 
     url = models.URLField(max_length=500)
     secret = models.CharField(max_length=100)
-    events = models.JSONField(help_text="the kinds it is told of; see docs/webhooks.md")
+    events = models.JSONField(help_text="the kinds it is told of; see docs/operations.md")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
     created_at = models.DateTimeField(auto_now_add=True)
     is_active = models.BooleanField(default=True, help_text="false after too many failures in a row")
@@ -27,7 +27,7 @@ class WebhookRecord(models.Model):
 
 
 class OutboxMessage(models.Model):
-    """One message to one webhook, written in the transaction that it tells of, and tried until it is taken."""
+    """One message to one webhook, written in the event's transaction and retried until accepted."""
 
     class Status(models.TextChoices):
         WAITING = "waiting"

@@ -1,4 +1,4 @@
-"""What tells a copy from a draw besides the answers: independent runs, and the batches of our own engine."""
+"""Evidence besides answers that a repeat is a copy: independent runs, and our own engine's batches."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
@@ -42,7 +42,7 @@ def find_usual(runs: Collection[RunRecord]) -> dict[int, list[tuple[int, str]]]:
 
 
 def read_usual(repeat_ids: Sequence[int], cases: Any) -> NDArray[np.uint64] | None:
-    """Return uint64[n, m, 2], the digests of the texts of these repeats of independent runs; None without any."""
+    """Return uint64[n, m, 2], text digests of these repeats of independent runs; None without any."""
     read = [columns.take(cases).texts for columns in stored_columns.stream(repeat_ids)] if repeat_ids else []
     return np.stack(read, axis=1) if read else None
 

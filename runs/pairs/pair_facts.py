@@ -1,6 +1,4 @@
-"""What all responses of a run, or of a bucket, have in common (`core.compare.run_facts`), read off records; and the
-vocabularies that are stored.
-"""
+"""Facts common to a run's or a bucket's responses (`core.compare.run_facts`), and vocabularies."""
 
 from collections.abc import Iterable
 
@@ -47,14 +45,14 @@ __all__ = [
 
 
 def planned_draws(profile: ProfileRecord, endpoint: EndpointRecord, *, seed: int | None = None) -> Draws:
-    """Return what the repeats of a run would be, as far as it is known before a call. seed: None: the profile's."""
+    """Return how a run's repeats would be sampled, as far as known before. seed None: the profile's."""
     wanted = profile.settings["sampling"]
     facts = list_setting_facts(wanted, is_external=endpoint.is_remote, is_logged=False, seen=None)
     return Draws(find_temperature(facts), wanted.get("seed") if seed is None else seed, is_external=endpoint.is_remote)
 
 
 def count_not_greedy(run: RunRecord) -> tuple[int, int] | None:
-    """Return how many answers hold a token below the most likely one, of how many; None where that is not the rule."""
+    """Return (answers with a token that is not the most likely one, all answers); None if greedy."""
     seen = settings_seen(run)
     return (seen.n_not_greedy, seen.n_listed) if seen is not None and is_not_greedy(seen) else None
 

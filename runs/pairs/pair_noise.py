@@ -1,7 +1,6 @@
-"""The numeric noise that a pair is judged by: that of the two buckets that answered, as their own runs show it.
+"""The numeric noise by which a pair is judged: measured on the runs of the two buckets that answered.
 
-Whoever asks for the cause of a pair takes it from here, so that a page, a list and a comparison, of whole runs or of
-two repeats, never judge one pair by two measures.
+Every page, list and comparison uses this one, so that a pair is always judged by the same measure.
 """
 
 import functools
@@ -21,9 +20,9 @@ StrayPlaces = frozenset[tuple[int, int]]  # (case index, repeat id) of each resp
 
 @dataclass(frozen=True, slots=True)
 class _NoiseRepeats:
-    """The repeats of one run that have ended, its strays, and whether its numbers are decimals.
+    """The ended repeats of one run, its responses from other builds, and whether its numbers are decimals.
 
-    columns: by repeat, those that are in memory already; they say nothing that the digests do not.
+    columns: by repeat, those already in memory; the digests identify them.
     """
 
     ended: Ended
@@ -52,7 +51,7 @@ def measure_pair_noise(
 
 
 def _ended(runs: tuple[RunRecord, ...]) -> dict[int, Ended]:
-    """Return the repeats of each run that have ended, by its id."""
+    """Return the ended repeats of each run, by its id."""
     packed = CaseColumns.objects.filter(repeat__run__in=runs, repeat__cases=None, repeat__finished_at__isnull=False)
     rows = packed.order_by("repeat__index").values_list("repeat__run", "repeat_id", "digest")
     by_run: dict[int, list[tuple[int, str]]] = {run.pk: [] for run in runs}
@@ -71,7 +70,7 @@ def _strays(run: RunRecord) -> StrayPlaces:
 
 @functools.lru_cache(maxsize=64)  # a repeat that has ended never changes, and pages of one run's pairs ask again
 def _measure(repeats: _NoiseRepeats) -> dict[int | None, Measured]:
-    """Return bucket id → what these repeats of one run show of it, without its strays: they are another computation."""
+    """Return bucket id → the noise of these repeats of one run, without responses from other builds."""
     repeat_ids = [repeat_id for repeat_id, _ in repeats.ended]
     unread = [repeat_id for repeat_id in repeat_ids if repeat_id not in repeats.columns]
     columns = repeats.columns | {each.repeat_id: each for each in stored_columns.stream(unread)}
@@ -89,7 +88,7 @@ def _measure(repeats: _NoiseRepeats) -> dict[int | None, Measured]:
 
 
 def _places(repeat_id: int, cases: Sequence[int]) -> dict[int, TracePlace]:
-    """Return case index → where the trace of its response is kept, for those that have one, by case."""
+    """Return case index → place of its response's trace, for those that have one."""
     rows = ResponseRecord.objects.filter(repeat=repeat_id, case_index__in=cases)
     places = rows.order_by("case_index").values_list("case_index", "trace_block_id", "trace_slot")
     return {case: (block, slot) for case, block, slot in places if block is not None and slot is not None}

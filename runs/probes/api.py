@@ -1,4 +1,4 @@
-"""Probes of endpoints: asked for, followed, listed, and the calls they rest on."""
+"""REST of probes: request, follow and list them, and read their calls."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The two probes of a gateway and of the same model without it, and the known-good endpoint that a probe has."""
+"""Pair the probes of a gateway and its direct endpoint, and name a probe's known-good endpoint."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,7 +12,7 @@ from runs.models import EndpointRecord, ProbeRecord
 
 
 def hop_of(probe: ProbeRecord) -> ProbeHop | None:
-    """Return the pair that a probe is one of, with what both say together; None where it stands alone."""
+    """Return the gateway pair of a probe with their common conclusion; None if it has no partner."""
     other = _other(probe)
     if other is None:
         return None
@@ -20,7 +20,7 @@ def hop_of(probe: ProbeRecord) -> ProbeHop | None:
 
 
 def hops_of(probe_ids: Collection[int]) -> dict[str, ProbeHop]:
-    """Return by the id of a probe the pair that it is one of; none of those that stand alone."""
+    """Return probe id → gateway pair, for probes that have a partner."""
     if not probe_ids:
         return {}
     asked_around = ProbeRecord.objects.filter(Q(pk__in=probe_ids) | Q(bypass_of__in=probe_ids), bypass_of__isnull=False)
@@ -47,9 +47,9 @@ def _pair(gateway: ProbeRecord, direct: ProbeRecord) -> ProbeHop:
 
 
 def describe_control(probe: ProbeRecord) -> str | None:
-    """Name the known-good endpoint that a probe is held against, or say that it had none; None of an engine of ours."""
+    """Name the known-good endpoint that a probe is compared with, if any; None for our own engine."""
     if probe.kind == ProbeRecord.Kind.VERIFY:
-        return None  # it has answers of known origin beside it
+        return None  # it has its own answers of known origin
     other, endpoint = _other(probe), probe.endpoint
     if other is not None and not probe.bypass_of_id:
         return f"{other.endpoint.slug}, reached without the gateway: probe {other.pk}, {_outcome(other)}."
@@ -70,7 +70,7 @@ def _other(probe: ProbeRecord) -> ProbeRecord | None:
 
 
 def _newest(reference: EndpointRecord, probe: ProbeRecord) -> ProbeRecord | None:
-    """The newest probe of the reference and this kind before this one that has found something."""
+    """Return the reference's newest finished probe of this kind before this one."""
     same = ProbeRecord.objects.filter(
         endpoint=reference, kind=probe.kind, status=ProbeRecord.Status.FINISHED, pk__lt=probe.pk
     )

@@ -1,6 +1,6 @@
-"""What a probe of kind `verify` rests on: a run of the endpoint, and runs of known origin that it is held against.
+"""Prepare a probe of kind `verify`: a run of the endpoint, and runs of known origin.
 
-Runs of known origin that are there already serve again: what they answered does not change.
+Existing runs of known origin are reused, since their answers do not change.
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ def _in_second_dtype(reference: EndpointRecord | None, *, apart_from: EndpointRe
 
 
 def _unnamed(target: EndpointRecord, slugs: Mapping[str, str | None]) -> dict[str, str]:
-    """What is missing or comes twice, by parameter."""
+    """Return which parameters are missing or duplicated, by name."""
     fields = {}
     if slugs["suite"] is None:
         fields["suite"] = "Name the suite whose prompts are asked: the endpoint has answered none yet."

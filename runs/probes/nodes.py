@@ -1,4 +1,4 @@
-"""On which nodes a probe was answered, and with what: what a certificate speaks of, and who an incident names."""
+"""Name the nodes that answered a probe, for certificates and incidents."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from runs.models import EngineProcess, WorkerRecord
 
 
 def describe_nodes(numbers: Mapping[str, Any], calls: Sequence[ProbeExchange]) -> dict[str, Any]:
-    """Return the numbers that name each worker with its node, and what the first engine process decoded with.
+    """Return the numbers that name each worker with its node, and the first engine process's settings.
 
-    `node_digest` is that of a self-test: where hardware or versions, driver included, are others, it is another one.
+    `node_digest` is that of a self-test: it changes with hardware or versions, including the driver.
     """
     known = WorkerRecord.objects.in_bulk([row["worker"] for row in numbers["workers"]])
     rows = [{**row, **_name(known[row["worker"]])} for row in numbers["workers"] if row["worker"] in known]

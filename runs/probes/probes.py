@@ -1,8 +1,7 @@
-"""Probes: asked for, claimed by one statement, recorded round by round behind the attempt's fence, ended by a finding.
+"""Probes: requested, claimed by one statement, recorded in rounds under a fence, ended by a finding.
 
-A probe is claimed after the replays and before any shard, and takes minutes at the most. One that asks each worker of
-the pool (`OF_EACH_WORKER`) waits for those that are able when it is created (`waits_for`): between two of them it is in
-the queue again.
+A probe is claimed after replays and before any shard, and takes minutes at most. A probe of each worker
+(`OF_EACH_WORKER`) waits for those able at its creation (`waits_for`), and is queued again between them.
 """
 
 from collections import Counter
@@ -67,9 +66,9 @@ from runs.work import (
 # A batch probe looks at what batching does, so requests must share steps.
 DEFAULT_PROFILES = {ProbeRecord.Kind.BATCH: "fast"}
 DEFAULT_PROFILE = "pinned"
-EARLIER_CANARIES = 60  # more than a canary is held against
+EARLIER_CANARIES = 60  # more than a canary is compared with
 INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are told of
-REMOTE_ROUTING_CALLS = 60  # where something stands between the worker and who answers
+REMOTE_ROUTING_CALLS = 60  # if there is something between the worker and the backend
 
 
 def create_probe(
@@ -121,20 +120,20 @@ def _store(target: EndpointRecord, shared: Mapping[str, Any]) -> ProbeRecord:
 
 
 def claim_probe(*, worker: WorkerRecord, left_alone: frozenset[int] = frozenset()) -> Lease | None:
-    """Claim the oldest claimable probe of the worker's pool, or None. `left_alone` are probes it cannot serve."""
+    """Claim the oldest claimable probe of the worker's pool, or None. left_alone: ids to skip."""
     mine = ProbeRecord.objects.filter(Q(waits_for=[]) | Q(waits_for__contains=worker.pk)).exclude(pk__in=left_alone)
     mine = mine.exclude(endpoint__rests_until__gt=Now())
     return PROBES.claim(mine, worker=worker)
 
 
 def record_calls(*, lease: Lease, calls: Sequence[ProbeExchange]) -> None:
-    """Store the answers of one round, after those before it; that renews the lease. Raises LeaseLost.
+    """Store the answers of one round, which renews the lease. Raises LeaseLost.
 
     Called again with the same round of the same worker it stores nothing: a worker whose connection went away after the
     COMMIT sends its answers once more.
     """
     with PROBES.locked(lease=lease) as probe:
-        # Calls that nobody sent stand for workers that are gone (`_strike_off`).
+        # Unsent calls represent workers that are gone (`_strike_off`).
         rounds = {(call.round, call.worker) for call in map(parse_call, probe.answers) if call.was_sent}
         new = [call for call in calls if (call.round, call.worker) not in rounds]
         answered = {} if all(call.error for call in new) else {"n_rests": 0}
@@ -142,9 +141,9 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeExchange]) -> None:
 
 
 def finish_probe(*, lease: Lease) -> None:
-    """End the probe with what it found; one that asks each worker only with the last of them. Raises LeaseLost.
+    """End the probe with its finding; a probe of each worker ends with the last one. Raises LeaseLost.
 
-    One without any answer has failed. Where another stack than before gave most of the answers, that is a rotation.
+    A probe without any answer has failed. If a stack other than before gave most of the answers, that is a rotation.
     """
     probe = PROBES.held_row(lease).select_related("endpoint", "profile").first()
     if probe is None:
@@ -154,7 +153,7 @@ def finish_probe(*, lease: Lease) -> None:
             PROBES.write(lease=lease, waits_for=others)
             PROBES.let_go(PROBES.held_row(lease), "", may_fail=False)
         return
-    # While nobody's row is locked: only this attempt could have changed the answers.
+    # Without a lock: only this attempt could have changed the answers.
     ending = _end(probe)
     with transaction.atomic():
         PROBES.finish(lease=lease, **ending, waits_for=[])
@@ -171,7 +170,7 @@ def fail_probe(*, lease: Lease, reason: str) -> None:
 
 
 def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> None:
-    """Give a probe back to the queue until its endpoint has rested, as all that waits for it. Raises LeaseLost.
+    """Return a probe to the queue while its endpoint is paused. Raises LeaseLost.
 
     n_failures: calls that failed in a row. The attempt does not count against the probe; after RESTS_BEFORE_GIVING_UP
     rests that brought no round of its answers it has failed.
@@ -189,15 +188,15 @@ def let_probe_rest(*, lease: Lease, reason: str, seconds: float, n_failures: int
 
 
 def go_on_without_the_gone() -> bool:
-    """Let probes wait no longer for workers that can take no work; whether there were any such."""
+    """Stop waiting for workers that cannot take work. Return True if any were dropped."""
     waiting = ProbeRecord.objects.filter(status=ProbeRecord.Status.QUEUED).exclude(waits_for=[])
     return sum(map(_strike_off_gone, waiting.values_list("pk", flat=True))) > 0
 
 
 def _seats(decoding: ProfileRecord, endpoint: EndpointRecord) -> int:
-    """The largest batch that the profile may decode, as far as a self-test measures; a GPU's, which is the larger.
+    """Return the largest batch that the profile may decode on a GPU, limited by what a self-test measures.
 
-    Of a server of others nothing is known but how many calls are in flight.
+    For an external server that is the number of calls in flight.
     """
     if endpoint.is_remote:
         return min(endpoint.concurrency, MAX_TESTED_BATCH)
@@ -206,7 +205,7 @@ def _seats(decoding: ProfileRecord, endpoint: EndpointRecord) -> int:
 
 
 def _refuse_unknown_cases(version: SuiteVersionRecord, ids: Sequence[str]) -> None:
-    """Raise InvalidInput where a suite version has no case of one of these ids."""
+    """Raise InvalidInput if a suite version lacks one of these cases."""
     known = set(version.cases.filter(case_id__in=ids).values_list("case_id", flat=True))
     unknown = [case_id for case_id in ids if case_id not in known]
     if unknown:
@@ -239,7 +238,7 @@ def _problems(
 
 
 def _go_on(rows: QuerySet[ProbeRecord], reason: str) -> tuple[int, QuerySet[ProbeRecord]]:
-    """Let those probes go on without their owners that ask each worker; how many they were, and the others."""
+    """Continue probes of each worker without their owners; return their number, and the other rows."""
     asks_each = list(rows.exclude(waits_for=[]).values_list("pk", flat=True))
     return sum(_go_on_without_owner(rows.filter(pk=probe), reason) for probe in asks_each), rows.filter(waits_for=[])
 
@@ -277,7 +276,7 @@ def _why_gone(worker: WorkerRecord, *, rests: bool) -> str:
 
 
 def _strike_off(probe: ProbeRecord, why: Mapping[int, str]) -> None:
-    """Wait for these workers no longer. Among the answers each stands as a call that no engine has seen."""
+    """Drop these workers from a probe. Each is stored as a call that was never sent."""
     left_out = [ProbeExchange(prompt=0, group="ask", worker=worker, error=words) for worker, words in why.items()]
     probe.answers = [*probe.answers, *map(_stored, left_out)]
     probe.waits_for = [worker for worker in probe.waits_for if worker not in why]
@@ -289,7 +288,7 @@ def _stored(call: ProbeExchange) -> dict[str, Any]:
 
 
 def _end(probe: ProbeRecord) -> dict[str, Any]:
-    """How a probe ends, by field: with its finding, or as failed where no engine gave an answer."""
+    """Return the fields that end a probe: its finding, or failed if no engine answered."""
     calls = [parse_call(stored) for stored in probe.answers]
     if all(call.error for call in calls):
         return {"status": ProbeRecord.Status.FAILED, "error": calls[-1].error if calls else "No call was answered."}
@@ -314,7 +313,7 @@ def _end(probe: ProbeRecord) -> dict[str, Any]:
 
 
 def _largest_bucket(calls: Sequence[ProbeExchange]) -> BucketRecord | None:
-    """Return the bucket that gave most of the answers, as of a run; None where that is one which nothing names."""
+    """Return the bucket that gave most of the answers; None if that is an unnamed one."""
     gave = Counter(call.bucket for call in calls if not call.error)
     largest = min(gave, key=lambda bucket: (-gave[bucket], bucket or 0))
     return None if largest is None else BucketRecord.objects.select_related("fingerprint").get(pk=largest)
@@ -361,7 +360,7 @@ def _left_out(calls: Sequence[ProbeExchange]) -> list[dict[str, str]]:
 
 
 def _last_fingerprint(probe: ProbeRecord) -> str | None:
-    """What serves the endpoint as far as its runs and probes before have shown; as this probe's answers name it."""
+    """Return the endpoint's last known stack, by the name that this probe's answers use."""
     now = rotations.serving_now(probe)
     fingerprint = None if now is None else FingerprintRecord.objects.get(pk=now.fingerprint_id)
     if fingerprint is None or not probe.endpoint.is_remote:
@@ -380,18 +379,18 @@ def _newest_seed_probe(probe: ProbeRecord) -> dict[str, Any] | None:
 
 
 def _ended_before(probe: ProbeRecord, kind: str) -> QuerySet[ProbeRecord]:
-    """Return probes of one kind of the same endpoint that have found something, newest first."""
+    """Return finished probes of one kind of the same endpoint before this one, newest first."""
     same = ProbeRecord.objects.filter(endpoint=probe.endpoint_id, kind=kind, status=ProbeRecord.Status.FINISHED)
     return same.filter(pk__lt=probe.pk).order_by("-pk")
 
 
 def _asked_before(probe: ProbeRecord) -> QuerySet[ProbeRecord]:
-    """Return those of them that were asked the same in every way, under the same profile."""
+    """Return those of them with the same profile and parameters."""
     return _ended_before(probe, probe.kind).filter(profile=probe.profile_id, parameters=probe.parameters)
 
 
 def _earlier(probe: ProbeRecord) -> list[list[ProbeExchange]]:
-    """The answers of the canaries before this one, oldest first: of the same endpoint, asked the same in every way.
+    """Return the answers of earlier equal canaries, oldest first, from the last detected change on.
 
     They begin with the last that found a change, for what was there before it is no longer there.
     """

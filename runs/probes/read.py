@@ -40,7 +40,7 @@ Role = AnswerSet.Role
 
 @dataclass(frozen=True, slots=True)
 class ProbeWork:
-    """What a worker still has to ask, round by round, and of whom. A call's `prompt` counts into `prompts`.
+    """The calls that a worker still has to make, by round. A call's `prompt` indexes `prompts`.
 
     answered: the calls of the rounds before.
     """
@@ -55,7 +55,7 @@ class ProbeWork:
 
 @dataclass(frozen=True, slots=True)
 class CanaryLine:
-    """One canary, and when it was asked for. moved, noise: in nats, None where there were too few runs for them."""
+    """One canary and its time. moved, noise: in nats, None with too few runs."""
 
     id: int
     at: datetime
@@ -67,7 +67,7 @@ class CanaryLine:
 def probe_rows(
     *, after: int | None = None, before: int | None = None, limit: int, endpoint: str = "", kind: str = ""
 ) -> tuple[contract.ProbeRow, ...]:
-    """Return up to `limit` probes, newest first: those older than `after`, or the nearest newer than `before`.
+    """Return up to `limit` probes, newest first: older than `after`, or just newer than `before`.
 
     endpoint, kind: only those of it.
     """
@@ -90,7 +90,7 @@ def newest_probes(*, endpoint: str) -> tuple[contract.ProbeRow, ...]:
 
 
 def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
-    """List what somebody must act on, newest first: of each endpoint, profile and kind the newest probe that ended."""
+    """List probes that need action, newest first: the newest ended one per endpoint, profile and kind."""
     ended = ProbeRecord.objects.filter(
         created_at__gt=since, status__in=(ProbeRecord.Status.FINISHED, ProbeRecord.Status.FAILED)
     )
@@ -101,7 +101,7 @@ def probes_to_mind(*, since: datetime) -> tuple[contract.ProbeRow, ...]:
 
 
 def probes_before(endpoints: Collection[str], *, until: datetime) -> tuple[contract.ProbeRow, ...]:
-    """List what was known of these endpoints at a time: of each and each kind the newest probe of the two weeks before.
+    """List what was known of endpoints at a time: the newest probe per kind within two weeks before.
 
     Those that ended by then; a determinism probe of any age, as time alone changes no bit. In the order of the
     endpoints' names, then of the kinds'.
@@ -120,7 +120,7 @@ def _needs_somebody(row: contract.ProbeRow) -> bool:
 
 
 def probe_detail(probe_id: int) -> contract.Probe:
-    """Return a probe, as far as it is. Raises NotFound."""
+    """Return a probe and its results so far. Raises NotFound."""
     probe = _probe(probe_id)
     prompts = _prompts(probe)
     calls = _answered(probe)
@@ -182,7 +182,7 @@ def probe_state(probe_id: int) -> str:
 
 
 def probe_tokens(probe_id: int, token_ids: Collection[int]) -> dict[int, str]:
-    """Return tokens by their ids, as people see them; empty where no engine process of the probe has a vocabulary."""
+    """Return readable tokens by id; empty if no engine process of the probe has a vocabulary."""
     answers = ProbeRecord.objects.values_list("answers", flat=True).get(pk=probe_id) if token_ids else []
     processes = {call["engine_process"] for call in answers}
     process = EngineProcess.objects.filter(pk__in=processes - {None}, vocabulary__isnull=False).first()
@@ -207,7 +207,7 @@ def canaries(probe_id: int) -> tuple[CanaryLine, ...]:
 
 
 def probe_work(probe_id: int, *, worker_id: int) -> ProbeWork:
-    """Return what this worker still has to ask: what is not answered; where each worker is asked, by itself."""
+    """Return the calls that this worker still has to make: unanswered ones, its own if each is probed."""
     probe = _probe(probe_id)
     prompts = _prompts(probe)
     planned = plan_calls(probe.kind, probe.parameters, prompts)
@@ -240,7 +240,7 @@ def _asks_each_worker(probe: ProbeRecord) -> bool:
 
 
 def _answered(probe: ProbeRecord) -> list[ProbeExchange]:
-    """The calls that were sent, without those that stand for a worker that is gone."""
+    """Return the calls that were sent, without placeholders for workers that are gone."""
     return [call for call in map(parse_call, probe.answers) if call.was_sent]
 
 
@@ -272,7 +272,7 @@ def _prompts(probe: ProbeRecord) -> tuple[list[Message], ...]:
 
 
 def asked_cases(probe: ProbeRecord) -> list[Case]:
-    """Return the cases of a suite that a probe asks, in their order; none where it has texts of its own."""
+    """Return the suite's cases that a probe uses, in order; empty if it has its own texts."""
     if "suite" not in probe.parameters:
         return []
     slug, number = probe.parameters["suite"], probe.parameters["suite_version"]

@@ -1,4 +1,4 @@
-"""Batch probes of one endpoint held against each other: idle and loaded, one profile and another, before and after."""
+"""Compare batch probes of one endpoint: idle and loaded, different profiles, before and after."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ OFFERED = 20
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A batch probe that another one can be held against. `load`: how many requests were decoded beside."""
+    """A batch probe to compare with. load: how many other requests were decoded at a time."""
 
     id: int
     profile: str
@@ -27,7 +27,7 @@ class BatchLine:
 
 
 def comparable_batches(probe_id: int) -> tuple[BatchLine, ...]:
-    """List the newest other batch probes of the same endpoint and prompts that have finished; none of another kind."""
+    """List finished batch probes of the same endpoint and prompts, newest first."""
     others = _like(_probe(probe_id)).exclude(pk=probe_id).defer("answers").select_related("profile")
     return tuple(
         BatchLine(each.pk, str(each.profile), each.parameters["load"], (each.finding or {})["state"], each.created_at)
@@ -36,7 +36,7 @@ def comparable_batches(probe_id: int) -> tuple[BatchLine, ...]:
 
 
 def compare_batches(probe_id: int, other_id: int) -> ProbesHeld:
-    """Compare two batch probes, the older one first. Raises NotFound, and Conflict for two that cannot be compared."""
+    """Compare two batch probes, the older one first. Raises NotFound, and Conflict if not comparable."""
     probe, other = _probe(probe_id), _probe(other_id)
     if probe_id == other_id or _like(probe).filter(pk__in=(probe_id, other_id)).count() != 2:
         raise Conflict(

@@ -1,6 +1,6 @@
-"""How a probe of kind `verify` goes on: it asks nothing itself, but for runs and for forced scorings of their answers.
+"""Advance a probe of kind `verify`: it only requests runs, and forced scorings of their answers.
 
-It waits in the queue while these are worked on, and looks for what is there by now each time that a worker claims it.
+It waits in the queue while these run, and checks them each time a worker claims it.
 """
 
 from datetime import timedelta
@@ -26,9 +26,9 @@ def makes_no_calls(probe_id: int) -> bool:
 
 
 def go_on_verifying(*, lease: Lease) -> None:
-    """Ask for what is missing, or end the probe where all is scored. Raises LeaseLost.
+    """Request what is missing, or end the probe if all is scored. Raises LeaseLost.
 
-    A run or a scoring that came to nothing fails the probe.
+    A run or a scoring that failed fails the probe.
     """
     try:
         with PROBES.locked(lease=lease) as probe:

@@ -1,4 +1,4 @@
-"""The gates of a release: what its verdict's document has of each, beside the two runs that it was read from."""
+"""Read a release's gates from its verdict's document and the runs of both sides."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 
 from evalboard.contract import release as contract
 from evalboard.contract.compare import Computation
+from evalboard.contract.treatments import Terms
 from evalboard.core.stats import is_in_turn, order_by_end
 from evalboard.wording.release_warnings import weigh
 from runs.models import GateRecord, RepeatRecord, RunRecord
@@ -27,7 +28,7 @@ UNKNOWN: Document = {
 
 @dataclass(slots=True)
 class _GateRepeats:
-    """How many repeats a run has, what served them, and when those that can be judged ended."""
+    """A run's number of repeats, their buckets, and when the judgeable ones ended."""
 
     n: int = 0
     bucket_ids: set[int] = field(default_factory=set)
@@ -42,12 +43,13 @@ def read_gates(
     *,
     tolerance: float,
     word: str | None,
+    terms: Terms,
 ) -> tuple[contract.Gate, ...]:
     """Return the gates in the order asked for.
 
     expired: the ids of those whose baseline has. documents: of the verdict, by position; of a gate that it has none of
     there is who stands in it, and the policy's tolerance. computations: by the ids of both runs, where known. word: the
-    release's verdict.
+    release's verdict; terms: on which its runs are compared.
     """
     repeats = _count_repeats(gates)
     return tuple(
@@ -58,6 +60,7 @@ def read_gates(
             computations.get((gate.baseline_run_id, gate.candidate_run_id)),
             is_expired=gate.pk in expired,
             word=word,
+            terms=terms,
         )
         for place, gate in enumerate(gates)
     )
@@ -82,7 +85,7 @@ def _count_repeats(gates: Sequence[GateRecord]) -> Mapping[int, _GateRepeats]:
 
 
 def _find_order(gate: GateRecord, repeats: Mapping[int, _GateRepeats]) -> tuple[str, ...]:
-    """Return whose repeats ended when; none where a log says only when it was read."""
+    """Return the sides in order of their repeats' ends; empty for logs, which have only import times."""
     if gate.baseline_run.is_log or gate.candidate_run.is_log:
         return ()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}
@@ -97,6 +100,7 @@ def _gate(
     *,
     is_expired: bool,
     word: str | None,
+    terms: Terms,
 ) -> contract.Gate:
     version, order = gate.candidate_run.suite_version, _find_order(gate, repeats)
     runs = (gate.baseline_run, gate.candidate_run)
@@ -107,6 +111,8 @@ def _gate(
         suite_digest=version.digest,
         tier=gate.tier,
         position=gate.position,
+        treatment=terms.treatment,
+        pair_by=terms.pair_by,
         order=order,
         is_in_turn=is_in_turn(order) if order else False if ran_apart(runs) else None,
         computation=computation,

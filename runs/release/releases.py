@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from evalboard.contract.treatments import BY_INPUT, PAIRINGS
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.suite import default_policy
 from runs.baselines import current_baseline
@@ -23,7 +24,7 @@ CURRENT = "current"
 
 @dataclass(frozen=True, slots=True)
 class NewGate:
-    """A gate to be made: the runs and the baseline that its names stand for."""
+    """A validated gate to create: its runs and its baseline."""
 
     candidate: RunRecord
     baseline: RunRecord
@@ -36,6 +37,7 @@ def create_release(
     gates: Sequence[Mapping[str, Any]],
     policy: str | None = None,
     treatment: str = ReleaseRecord.Treatment.MODEL,
+    pair_by: str = BY_INPUT,
     nothing_caches: bool = False,
     labels: Mapping[str, Any] | None = None,
     user: Any = None,
@@ -44,13 +46,17 @@ def create_release(
 
     A gate is {"suite", "candidate": run id, "baseline": run id or "current", "tier"?}. Without a policy it is the
     newest version of the one that the first critical gate's suite carries, else `strict`, or `paired` where the
-    candidate's runs are sampled. nothing_caches: a person's word that equal repeats were each computed. Raises
-    InvalidInput with fields such as `gates[0].candidate`, NotFound, or Conflict where a run has not ended or there is
-    no current baseline; then nothing is stored.
+    candidate's runs are sampled. pair_by: how cases are paired where the prompt is judged. nothing_caches: a
+    person's word that equal repeats were each computed. Raises InvalidInput with fields such as `gates[0].candidate`,
+    NotFound, or Conflict where a run has not ended or there is no current baseline; then nothing is stored.
     """
     fields = label_problems(labels or {}) | _shape_problems(gates)
     if treatment not in ReleaseRecord.Treatment.values:
         fields["treatment"] = f"Must be one of: {', '.join(ReleaseRecord.Treatment.values)}."
+    if pair_by not in PAIRINGS:
+        fields["pair_by"] = f"Must be one of: {', '.join(PAIRINGS)}."
+    elif pair_by != BY_INPUT and treatment != ReleaseRecord.Treatment.PROMPT:
+        fields["pair_by"] = "Cases are paired by id where the prompt is judged: name that treatment, or leave it out."
     if fields:
         raise InvalidInput("The release is not valid.", fields=fields)
     with transaction.atomic():
@@ -62,6 +68,7 @@ def create_release(
         release = ReleaseRecord.objects.create(
             policy=_policy(policy, new),
             treatment=treatment,
+            pair_by=pair_by,
             nothing_caches=nothing_caches,
             labels=dict(labels or {}),
             created_by=user,

@@ -21,7 +21,7 @@ from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_
 
 @dataclass(frozen=True, slots=True)
 class CaseWork:
-    """The run's case that a replay decodes. `shard` is the one that had it in the run; `response`, the run's to it."""
+    """The case that a replay decodes. shard: its shard in the run; response: the run's."""
 
     shard: ShardWork
     case_id: str
@@ -32,9 +32,9 @@ class CaseWork:
 
 @dataclass(frozen=True, slots=True)
 class ReplayWork:
-    """What one replay decodes, a case or a request of production, and what with.
+    """What one replay decodes, a case or a production request, with its settings.
 
-    `results` are those that an earlier attempt has stored, as core.compare.replay wrote them.
+    `results` are those stored by an earlier attempt, as core.compare.replay wrote them.
     """
 
     replay_id: int
@@ -63,7 +63,7 @@ class ReplayWork:
 
 
 def replay_row(replay_id: int) -> contract.Replay:
-    """Return a replay, as far as it is. Raises NotFound."""
+    """Return a replay and its results so far. Raises NotFound."""
     rows = _rows(ReplayRecord.objects.filter(pk=replay_id), has_traces=True)
     if not rows:
         raise NotFound(f"There is no replay {replay_id}.")
@@ -79,12 +79,12 @@ def replay_state(replay_id: int) -> str:
 
 
 def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple[contract.Replay, ...]:
-    """List the newest replays of one case of a run."""
+    """Return the newest replays of one case of a run."""
     return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
-    """Read the newest replay of a case of a run under its own profile, None where it was never decoded again."""
+    """Return the newest replay of a case under its run's profile, None without one."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
     own = ReplayRecord.objects.filter(run=run_id, case_index=index, profile=F("run__profile"))
     return next(iter(_rows_if_any(own.order_by("-id")[:1])), None)
@@ -93,7 +93,7 @@ def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
 def replay_rows(
     run_id: int, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.Replay, ...]:
-    """Return up to `limit` replays of a run, newest first: older than `after`, or the nearest newer than `before`."""
+    """Return up to `limit` replays of a run, newest first: below id `after`, or just above `before`."""
     if not RunRecord.objects.filter(pk=run_id).exists():
         raise NotFound(f"There is no run {run_id}.")
     return newest_page(ReplayRecord.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
@@ -106,7 +106,7 @@ def production_rows(*, after: int | None = None, before: int | None = None, limi
 
 
 def replay_work(replay_id: int) -> ReplayWork:
-    """Return what a worker needs of a replay that it has claimed."""
+    """Return a claimed replay's data for a worker."""
     related = ("endpoint", "profile", "run__suite_version")
     replay = ReplayRecord.objects.select_related(*related).get(pk=replay_id)
     case, chat = None, chat_of(replay)
@@ -135,7 +135,7 @@ def _case_work(replay: ReplayRecord, run: RunRecord, index: int) -> CaseWork:
 
 
 def _serving_of_body(replay: ReplayRecord) -> Serving:
-    """Return what serves a body: the profile with the sampling that the body says in place of its own."""
+    """Return what serves a request body: the profile with the body's sampling."""
     chat, settings = read_chat_body(replay.body), replay.profile.settings
     # Without a limit an answer may fill the context, as a server of production would let it.
     max_tokens = chat.max_tokens or (replay.endpoint.max_model_len or 0) - 1
@@ -144,7 +144,7 @@ def _serving_of_body(replay: ReplayRecord) -> Serving:
 
 
 def cases_to_decode(replay_id: int, indexes: list[int]) -> list[CaseToDecode]:
-    """Return the cases at these indexes as a replay decodes them, in that order; an index given twice comes twice."""
+    """Return the cases at these indexes as a replay decodes them, in order, with duplicates."""
     replay = ReplayRecord.objects.select_related("repeat__run", "profile").get(pk=replay_id)
     repeat = replay.repeat
     assert repeat is not None  # noqa: S101  for the type checker: only cases have neighbours
@@ -154,7 +154,7 @@ def cases_to_decode(replay_id: int, indexes: list[int]) -> list[CaseToDecode]:
 
 
 def count_prompt_tokens(run_id: int, indexes: list[int]) -> int | None:
-    """Count the tokens that the prompts of these cases have together, by the run; None where it did not count them."""
+    """Return the total prompt tokens of these cases in the run; None if it did not count them."""
     counted = ResponseRecord.objects.filter(
         repeat__run=run_id, case_index__in=set(indexes), n_prompt_tokens__isnull=False
     )
@@ -163,7 +163,7 @@ def count_prompt_tokens(run_id: int, indexes: list[int]) -> int | None:
 
 
 def load_vocabulary(process: EngineProcess) -> Vocabulary | None:
-    """Load the tokens that an engine process chooses among, None where nobody stored them."""
+    """Return an engine process's vocabulary, None if not stored."""
     return None if process.vocabulary is None else Vocabulary.unpack(bytes(process.vocabulary.data))
 
 
@@ -178,7 +178,7 @@ def variant_name(variant: dict[str, Any]) -> str:
 
 
 def _rows_if_any(replays: QuerySet[ReplayRecord]) -> tuple[contract.Replay, ...]:
-    """Return them newest first. Most cases were never decoded again, and to see that needs none of the joins."""
+    """Return replays, newest first. Most cases have none, which this finds out without joins."""
     ids = list(replays.values_list("pk", flat=True))
     return _rows(ReplayRecord.objects.filter(pk__in=ids).order_by("-id")) if ids else ()
 
@@ -228,13 +228,13 @@ def _read_out(replay: ReplayRecord) -> tuple[str, ...]:
 
 
 def _url(replay: ReplayRecord, case_id: str | None) -> str:
-    """Where it is shown: among the replays of its response, or under settings of production by itself."""
+    """Return its page: that of its response, or its own for production settings."""
     if replay.is_production or replay.repeat is None:
         return reverse("replay", args=[replay.pk])
     return reverse("response", args=[replay.run_id, replay.repeat.index, case_id])
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without its answer, and with what it is called and gave."""
+    """Return a result without its answer, with its variant's name and a sentence."""
     facts = {name: value for name, value in result.items() if name not in ("text", "trace", "sampling")}
     return {"name": variant_name(result["variant"]), "phrase": explain_result(result), **facts}

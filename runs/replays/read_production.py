@@ -17,9 +17,9 @@ from runs.run import TraceWindow, show_trace, window_of
 
 @dataclass(frozen=True, slots=True)
 class DecodedPage:
-    """What a page shows of a replay beside its row. result: the first with an answer; None before there is one.
+    """A replay's page, besides its row. result: the first with an answer; None before there is one.
 
-    process: what gave it. window: its tokens, None where it has none. messages: the prompt as sent.
+    process: that gave it. window: its tokens, None without any. messages: the prompt as sent.
     """
 
     result: dict[str, Any] | None
@@ -29,9 +29,9 @@ class DecodedPage:
 
 
 def describe_production(replay: ReplayRecord, *, has_trace: bool) -> contract.Production | None:
-    """Return the settings of production with what came out; None of a replay under its run's own.
+    """Return production's settings with the answer; None for a replay under its run's own.
 
-    has_trace: with every token, which lists leave out.
+    has_trace: include every token, which lists leave out.
     """
     if not replay.is_production:
         return None
@@ -48,7 +48,7 @@ def describe_production(replay: ReplayRecord, *, has_trace: bool) -> contract.Pr
 
 
 def describe_request(replay: ReplayRecord) -> ProductionRequest | None:
-    """Return what a replay's sentences say of how it was asked for; None under its run's own settings."""
+    """Return the request for a replay's sentences; None under its run's own settings."""
     if not replay.is_production:
         return None
     chat, settings = chat_of(replay), replay.profile.settings
@@ -68,7 +68,7 @@ def describe_request(replay: ReplayRecord) -> ProductionRequest | None:
 
 
 def replay_page(replay_id: int, *, at: int | None = None) -> DecodedPage:
-    """Read what came out of a replay, its tokens around position `at`; the narrowest margin's if not given."""
+    """Read a replay's answer with its tokens around position `at`, by default the smallest margin."""
     replay = ReplayRecord.objects.select_related("run__profile", "profile").get(pk=replay_id)
     first = _first_answer(replay)
     chat = chat_of(replay)
@@ -113,7 +113,7 @@ def _answer(replay: ReplayRecord, *, has_trace: bool) -> contract.ProductionAnsw
 
 
 def _first_answer(replay: ReplayRecord) -> tuple[dict[str, Any], TokenTrace] | None:
-    """Return the first result with an answer, and its trace, which may be that of the run's response."""
+    """Return the first result with an answer, and its trace, possibly the run's response's."""
     at, result = next(((at, each) for at, each in enumerate(replay.results) if not each["error"]), (0, None))
     if result is None:
         return None

@@ -1,4 +1,4 @@
-"""The run's own response to a case, which the answers of a replay are held against."""
+"""Load the run's own response to a case, for comparison with a replay's answers."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Replays: asked for, claimed by one statement, recorded variant by variant behind the attempt's fence, ended.
+"""Replays: requested, claimed by one statement, recorded by variant under a fence, ended.
 
 A replay is claimed before any shard, because a person waits for it, and it changes nothing of its run.
 """
@@ -76,7 +76,7 @@ def create_replay(
 
 
 def create_body_replay(*, endpoint: str, profile: str, body: Any, user: Any = None) -> ReplayRecord:
-    """Ask for one request of production to be decoded, on an endpoint of ours under the settings of production.
+    """Request the decoding of a production request on our endpoint under production's settings.
 
     body: of a chat completion, as an OpenAI client sends it; what it does not say of sampling, the profile says. Raises
     NotFound for names that do not exist, InvalidInput with fields, and ProfileRefused as `create_replay` does.
@@ -127,7 +127,7 @@ def record_result(*, lease: Lease, result: Mapping[str, Any]) -> None:
 
 
 def finish_replay(*, lease: Lease) -> None:
-    """End a replay whose variants have all been tried; one without any answer has failed. Raises LeaseLost."""
+    """End a replay after all its variants; it fails if none has an answer. Raises LeaseLost."""
     with REPLAYS.locked(lease=lease) as replay:
         errors = [result["error"]["detail"] for result in replay.results if result["error"]]
         if len(errors) < len(replay.results):
@@ -163,7 +163,7 @@ def _problems(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_
 
 
 def _variants(sizes: Sequence[int], dtypes: Sequence[str], n_choices: int, *, n_cases: int) -> list[dict[str, Any]]:
-    """By dtype, then batch size, then choice of neighbours: what is held against each other stands together."""
+    """Return variants by dtype, batch size and choice of neighbours, with those to compare adjacent."""
     variants: list[dict[str, Any]] = []
     for dtype, size in product(dict.fromkeys(dtypes) or (None,), sizes or (None,)):
         named: dict[str, Any] = {} if dtype is None else {"dtype": dtype}

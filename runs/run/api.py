@@ -60,7 +60,7 @@ class RunIn(Strict):
 
 
 class RunPairIn(Strict):
-    """What `POST /runs/` takes, of each side."""
+    """The body of `POST /runs/`, for each side."""
 
     baseline = RunIn()
     candidate = RunIn()
@@ -238,5 +238,5 @@ def stray_list(request: Request, run_id: int) -> Response:
 )
 @renderer_classes(traces.RENDERERS)
 def trace(request: Request, run_id: int, repeat: int, case: str) -> Response:
-    """Position by position as JSON, or packed as a block of one whole trace where `Accept` asks for bytes."""
+    """Answer a trace: positions as JSON, or a packed block if `Accept` asks for bytes."""
     return traces.answer(request, partial(stored_trace, run_id, repeat=repeat, case_id=case), show=show_trace)

@@ -1,4 +1,4 @@
-"""The cases of a run over its repeats as lists show them, packed: two bytes a case to choose by, frames to show."""
+"""Pack the cases of a run for lists: two bytes per case to filter by, and frames to show."""
 
 import json
 from collections import defaultdict
@@ -124,7 +124,7 @@ def make_table(columns: RunColumns) -> CaseTable:
 
 
 def find_unstable(scores: NDArray[np.float64], marks: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Find cases of which two draws or more have scores that differ."""
+    """Find cases whose samples (two or more) differ in score."""
     drawn = select_draws(scores, marks)
     first = np.where(np.isnan(drawn), np.inf, drawn).min(axis=1, initial=np.inf)
     last = np.where(np.isnan(drawn), -np.inf, drawn).max(axis=1, initial=-np.inf)
@@ -132,7 +132,7 @@ def find_unstable(scores: NDArray[np.float64], marks: NDArray[np.uint8]) -> NDAr
 
 
 def _is_mixed(served: list[NDArray[np.int64]], n_cases: int) -> NDArray[np.bool_]:
-    """bool[n_cases]: whether two repeats of a case came from two buckets; one that is missing came from none."""
+    """Return bool[n_cases]: whether repeats of a case came from several buckets, ignoring missing ones."""
     if not served:
         return np.zeros(n_cases, dtype=bool)
     table = np.column_stack(served)
@@ -141,7 +141,7 @@ def _is_mixed(served: list[NDArray[np.int64]], n_cases: int) -> NDArray[np.bool_
 
 
 def _n_different(digests: list[Digests], n_cases: int) -> NDArray[np.uint32]:
-    """How many different digests each case has; zeros stand for a missing response and count as none."""
+    """Return the number of distinct digests of each case; zeros mean missing and are not counted."""
     if not digests:
         return np.zeros(n_cases, np.uint32)
     # All have 16 bytes, so numpy's habit of ignoring trailing zeros can make no two of them equal.

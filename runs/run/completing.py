@@ -1,4 +1,4 @@
-"""Completes a run that ended without all of its responses: what is there stays, and what is missing is decoded."""
+"""Complete a run that lacks responses: decode what is missing, and leave the others unchanged."""
 
 from django.db import transaction
 from django.db.models import Count, OuterRef, Subquery

@@ -1,7 +1,6 @@
-"""What a run's columns come to: computed when a repeat ends, kept, and read by everybody else as it stands.
+"""Compute the figures of a run's columns when a repeat ends, and cache them for readers.
 
-Kept figures have the digest of all that they were computed from. Whoever finds another one, as after an upgrade,
-computes them again and keeps them: nobody is shown what was.
+Cached figures have the digest of their inputs. If it differs, as after an upgrade, they are computed again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The digests of one repeat's columns and of its scores under the suite's own scorer, None where it has none."""
+    """The digests of one repeat's columns and of its scores by the suite's own scorer, None without any."""
 
     repeat_id: int
     index: int
@@ -42,7 +41,7 @@ class Packed:
 
 
 def keep_figures(run_id: int) -> None:
-    """Compute a run's figures if what they rest on has changed; `runs.apps` has it follow each repeat that ends."""
+    """Compute a run's figures if their inputs have changed. Called after each repeat (`runs.apps`)."""
     run = RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
     if run is not None:
         kept_rows({run: read_packed(run)})
@@ -51,9 +50,9 @@ def keep_figures(run_id: int) -> None:
 def kept_rows(
     runs: Mapping[RunRecord, Sequence[Packed]], *, with_cases: bool = False
 ) -> dict[int, models.RunFiguresRecord]:
-    """Return the figures of runs by id, computed now where none are kept that rest on the same.
+    """Return the figures of runs by id, computing those whose inputs have changed.
 
-    The runs came with their suite's policy and their profile. with_cases: whether `cases` is needed.
+    The runs are loaded with their suite's policy and their profile. with_cases: load `cases` too.
     """
     digests = {run.pk: _digest(run, repeats) for run, repeats in runs.items()}
     stored = models.RunFiguresRecord.objects.filter(run__in=digests)
@@ -72,7 +71,7 @@ def read_packed(run: RunRecord) -> tuple[Packed, ...]:
 
 
 def read_twin(run: RunRecord, row: models.RunFiguresRecord) -> Twin | None:
-    """Compare a run with the newest earlier finished one of the same suite version, endpoint, profile, seed and bucket.
+    """Compare a run with the newest earlier equal one: version, endpoint, profile, seed and bucket.
 
     Where nothing is drawn the seed is the profile's, whether the run has it or not. A log, or a server of others, says
     too little to call two runs twins.
@@ -115,7 +114,7 @@ def _compared(run: RunRecord, twin_id: int) -> dict[str, Any] | None:
 
 
 def _digest(run: RunRecord, repeats: Sequence[Packed]) -> str:
-    """Return the digest of all that a run's figures rest on."""
+    """Return the digest of all inputs of a run's figures."""
     bucket_ids = {bucket for repeat in repeats for bucket in repeat.bucket_ids}
     bucket_ids |= set() if run.bucket_id is None else {run.bucket_id}
     other = same_seeds_run(run, sorted(bucket_ids))
@@ -135,7 +134,7 @@ def _digest(run: RunRecord, repeats: Sequence[Packed]) -> str:
 
 
 def _read_answered(run: RunRecord) -> list[int]:
-    """Return the repeats whose answers are stored, which metrics of draws rest on; no digest of scores tells it."""
+    """Return the repeats whose answers are stored, an input of metrics not in the scores' digests."""
     if not pair_facts.draws_of(run).is_sampled:
         return []
     whole = RepeatScore.objects.filter(repeat__run=run, repeat__cases=None)
@@ -217,8 +216,9 @@ def _bucket(columns: RunColumns, bucket: BucketRecord, n_buckets: int) -> Bucket
 
 
 def _points(repeat: RepeatColumns, mine: NDArray[np.bool_], *, is_final: bool) -> float | None:
-    """The repeat's points over the cases that this bucket served. is_final: the run has all answers that it will have,
-    so that a case without one was refused by a filter.
+    """Return the repeat's points over the cases that this bucket answered.
+
+    is_final: the run has all answers that it will have, so that a case without one was refused by a filter.
     """
     if repeat.scores is None or repeat.served_by is None:
         return None

@@ -32,31 +32,31 @@ class KeyReused(EvalboardError):
 
 
 def create_run_once(*, key: str, body: Any, user: Any, **order: Any) -> tuple[RunRecord, bool]:
-    """Return the run that this person's key stands for, made if it stands for none, and whether it was made before.
+    """Return the run of this person's key, made if needed, and whether it was made before.
 
-    `body` is the request as JSON, by which the same request is known again; `order` goes to `create_run`, whose
-    errors are raised too, and then no key is kept. Raises InvalidInput for a key that is none, KeyInUse while another
-    request with it is at work (nobody waits), and KeyReused where it came with another body.
+    `body` is the request as JSON, which identifies equal requests; `order` goes to `create_run`, whose errors are
+    raised too, and then the key is not stored. Raises InvalidInput for an invalid key, KeyInUse while another request
+    with it is in progress (without waiting), and KeyReused if it came with another body.
     """
     [run], was_made_before = _make_once(key, body, user, lambda: (create_run(**order, user=user),))
     return run, was_made_before
 
 
 def create_pair_once(*, key: str, body: Any, user: Any, **sides: Any) -> tuple[tuple[RunRecord, RunRecord], bool]:
-    """Return the two runs that this person's key stands for, as `create_run_once` does; `sides` go to `create_pair`."""
+    """Return the two runs of this person's key, like `create_run_once`. sides: for `create_pair`."""
     [baseline, candidate], was_made_before = _make_once(key, body, user, lambda: create_pair(**sides, user=user))
     return (baseline, candidate), was_made_before
 
 
 def forget_old_keys(**of: Any) -> None:
-    """Forget keys of a day ago, all of them or those of a filter: what comes with them now is a new request."""
+    """Delete keys older than a day, all or filtered; requests with them are new again."""
     IdempotencyKey.objects.filter(**of, created_at__lt=Now() - KEPT).delete()
 
 
 def _make_once(
     key: str, body: Any, user: Any, make: Callable[[], tuple[RunRecord, ...]]
 ) -> tuple[tuple[RunRecord, ...], bool]:
-    """Return the runs that the key stands for, one or the two of a pair, and whether they were made before."""
+    """Return the runs of the key, one or a pair, and whether they were made before."""
     if not VISIBLE_ASCII.fullmatch(key):
         raise InvalidInput("The key is not valid.", fields={HEADER: "Must be 1 to 255 visible ASCII characters."})
     body_digest = digest_json(body)

@@ -1,4 +1,4 @@
-"""Two runs that take turns, repeat by repeat, so that the load and the hour meet both sides of a release alike."""
+"""Interleave two runs by repeat, so that load and time affect both sides of a release alike."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,12 +18,12 @@ SIDES = ("baseline", "candidate")
 def create_pair(
     *, baseline: Mapping[str, Any], candidate: Mapping[str, Any], user: Any = None
 ) -> tuple[RunRecord, RunRecord]:
-    """Ask for two runs of one suite at once, whose repeats workers claim in turn (`core.stats.order_in_turn`).
+    """Request two runs of one suite, whose repeats workers claim interleaved (`core.stats.order_in_turn`).
 
     They are the sides of a release, and have its priority unless they name another.
 
-    baseline, candidate: what `create_run` takes, without the user. Raises what it raises, with the side before each
-    field, and InvalidInput where the two name different suites; then neither is made.
+    baseline, candidate: the arguments of `create_run`, without the user. Raises what it raises, with the side before
+    each field, and InvalidInput if the two name different suites; then neither is made.
     """
     orders = [_find_order(side, fields) for side, fields in zip(SIDES, (baseline, candidate), strict=True)]
     if orders[0].version != orders[1].version:
@@ -41,9 +41,9 @@ def create_pair(
 def store_in_turn(
     planned: Sequence[tuple[RunRecord, Sequence[int]]], cases: Mapping[int, bytes] = MappingProxyType({})
 ) -> None:
-    """Store repeats of several runs, by their indexes, in the order in which they are to be claimed.
+    """Store repeats of several runs, by index, in the order in which they are to be claimed.
 
-    cases: by run, the packed selection of what they decode, where that is not all.
+    cases: by run, the packed selection of cases to decode, if not all.
     """
     for side, nth in order_in_turn([len(indexes) for _, indexes in planned]):
         run, indexes = planned[side]

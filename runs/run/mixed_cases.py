@@ -1,4 +1,4 @@
-"""The cases of a run that several buckets served: who answered which repeat, and what each bucket makes of a case."""
+"""Cases of a run that several buckets answered: who answered which repeat, and each bucket's results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class MixedCases:
         return np.asarray((self.served_by == bucket).any(axis=1))
 
     def read_bits(self, bucket: int) -> Bits:
-        """Return uint16[n], the bits of each case by one bucket's responses alone; none of a case it did not answer."""
+        """Return uint16[n], each case's bits by one bucket's responses; 0 if it did not answer."""
         own = np.where(self.served_by == bucket, self.scores, np.nan)
         flags = {
             UNSTABLE: find_unstable(own, self.marks),

@@ -26,7 +26,7 @@ from runs.run.read_waiting import explain_waiting, is_deserted
 
 
 def run_report(run_id: int, *, state: RunState | None = None) -> contract.Run:
-    """Read a run but for its shards, which pages draw. Raises NotFound. state: as `read_facts.read` takes it."""
+    """Read a run without its shards. Raises NotFound. state: as in `read_facts.read`."""
     return _run(read_facts.read(run_id, state=state), {})
 
 
@@ -152,7 +152,7 @@ def asked_model(run: RunRecord) -> str:
 
 
 def _other_models(facts: RunFacts, buckets: Sequence[Bucket]) -> Mapping[str, int]:
-    """Count the answers of models that have another name than the one that was asked for, by name."""
+    """Count the answers of models with a name other than requested, by name."""
     counted: Counter[str] = Counter()
     names = OneNames()
     for record, bucket in zip(facts.buckets.values(), buckets, strict=True):
@@ -162,7 +162,7 @@ def _other_models(facts: RunFacts, buckets: Sequence[Bucket]) -> Mapping[str, in
 
 
 def _self_checks_differ(facts: RunFacts) -> bool:
-    """Whether two engine processes of one bucket began with other bits."""
+    """Return whether two engine processes of one bucket had different first self-checks."""
     digests: dict[int, set[str]] = defaultdict(set)
     for process in facts.processes:
         digests[process.bucket_id].update(check["digest"] for check in process.self_checks[:1])
@@ -170,14 +170,14 @@ def _self_checks_differ(facts: RunFacts) -> bool:
 
 
 def _shares_one_process(facts: RunFacts) -> bool:
-    """Return whether one engine process served all repeats. Of an external server that is not known."""
+    """Return whether one engine process decoded all repeats; False for an external server."""
     decoded = {process for repeat in facts.repeats for process in repeat.process_ids}
     is_finished = facts.run.status == RunRecord.Status.FINISHED and not facts.run.is_reported
     return is_finished and len(facts.repeats) > 1 and len(decoded) == 1
 
 
 def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:
-    """Read the buckets of each run, by its id, in the same few queries for any number of them."""
+    """Read the buckets of each run, by its id, in a fixed number of queries."""
     return {
         run_id: tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
         for run_id, facts in read_facts.read_served(run_ids).items()
@@ -233,7 +233,7 @@ def _source(run: RunRecord) -> contract.LogOfRun | None:
 
 
 def _sampling(run: RunRecord) -> dict[str, Any]:
-    """What the profile says and the suite limits; the seed is the run's where those of its calls follow from it."""
+    """Return the profile's sampling with the suite's limits; the seed is the run's if its calls use it."""
     own = {"seed": run.seed} if pair_facts.draws_of(run).has_call_seeds else {}
     return {**run.profile.settings["sampling"], **own, **pair_facts.limits_of(run)}
 
@@ -260,7 +260,7 @@ def _points(facts: RunFacts, repeat: RepeatFacts) -> float | None:
 
 
 def _progress(facts: RunFacts) -> contract.Progress:
-    """Speed since work last began: adding repeats to a finished run begins it anew."""
+    """Return the progress, with the speed since work last began: adding repeats begins again."""
     run = facts.run
     rate = eta = None
     if run.started_at is not None:
@@ -274,10 +274,10 @@ def _progress(facts: RunFacts) -> contract.Progress:
 
 
 def _eta_seconds(facts: RunFacts, rate: float | None) -> float | None:
-    """Estimate how long the rest takes, in seconds; None while nothing runs.
+    """Estimate the remaining seconds; None while nothing runs.
 
-    By the pace of the workers that are at work, once a shard of the run has ended: `rate` counts the time in which
-    nothing ran, and is taken where a worker's pace is not known.
+    Uses the pace of the active workers once a shard of the run has ended; if a pace is not known, `rate`, which
+    includes the time in which nothing ran.
     """
     at_work = [repeat.work for repeat in facts.every if repeat.work.n_running]
     paces = [work.pace for work in at_work]
@@ -314,7 +314,7 @@ def _targeted(facts: RunFacts, repeat: RepeatFacts, lines: ShardLines) -> contra
 
 
 def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
-    """Of a repeat without scores: once it has ended, what never came is missing too."""
+    """Return the missing responses of a repeat without scores, including undecoded ones once it ended."""
     n_cases = facts.n_cases if repeat.n_chosen is None else repeat.n_chosen
     n_never = 0 if repeat.finished_at is None else n_cases - repeat.n_done
     return n_never + repeat.errors.total()
@@ -354,7 +354,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
 def _bucket_repeats(
     facts: ServedFacts, bucket: models.BucketRecord, known: BucketFigures | None
 ) -> tuple[BucketRepeat, ...]:
-    """Return what the bucket gave of each repeat; one at work keeps to the one bucket that the run is bound to."""
+    """Return a bucket's part of each repeat; a running repeat belongs to the run's one bucket."""
     packed = {line.index: line for line in known.repeats} if known else {}
     lines = []
     for repeat in facts.repeats:

@@ -1,4 +1,4 @@
-"""The cases of a run over its repeats, as they are kept; no response is read but missing ones, and no column."""
+"""Read a run's cases over its repeats from cached frames; only missing responses are read."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -48,14 +48,15 @@ KINDS = ("unstable", "failed_alike", "passed", "incomplete")
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """Which cases a list shows: unstable first, then missing, then failed, then the rest by index; where several
-    buckets served the run, those first that they scored differently.
+    """The cases of a list: unstable first, then missing, then failed, then others by index.
 
-    `query` is looked for in case ids, prompts and tags, and in the answers of runs that are not too large
-    (MAX_SEARCHED). `only` is "", one of KINDS, "likely", "failed", "left_out", an ending
-    of core.trace.NOTABLE or, of a run that several buckets served, "differ" by them. Failed is scored below 1 in some
-    repeat, passed is 1 in every repeat; left out has answers that are no draws; those likely to flip come the likeliest
-    first. `bucket`: those cases alone that one bucket answered, by its responses alone.
+    If several buckets answered the run, cases that they scored differently come first.
+
+    `query` is searched in case ids, prompts and tags, and in the answers of runs that are not too large (MAX_SEARCHED).
+    `only` is "", one of KINDS, "likely", "failed", "left_out", an ending of core.trace.NOTABLE or, for a run of several
+    buckets, "differ". Failed is scored below 1 in some repeat, passed is 1 in every repeat; left out has answers that
+    are no samples; those likely to flip are sorted by likelihood. `bucket`: only cases that one bucket answered, by its
+    responses.
     """
 
     query: str = ""
@@ -67,9 +68,11 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class CaseLists:
-    """Several lists of a run's cases. counts: for each value of `Pick.only` how many cases the first pick would list,
-    of those that differ by bucket without regard to its own. is_searched: whether a search looks into answers.
-    letters: bucket id → its letter, of a run that several served; n_answered: how many cases each answered.
+    """Several lists of a run's cases.
+
+    counts: by value of `Pick.only`, how many cases the first pick would list; "differ" is counted without regard to a
+    bucket. is_searched: whether a search includes answers. letters: bucket id → its letter, for a run of several;
+    n_answered: how many cases each answered.
     """
 
     rows: tuple[tuple[CaseOfRun, ...], ...]
@@ -82,7 +85,7 @@ class CaseLists:
 
 @dataclass(frozen=True, slots=True)
 class _StoredCases:
-    """What is kept of a run's cases: the digest of its figures, the bits of each case, and how many repeats it has.
+    """The cached data of a run's cases: digest of its figures, bits per case, number of repeats.
 
     error_codes: by index, of cases that some repeat has no answer of. mixed: None where one bucket served the run.
     """
@@ -151,7 +154,7 @@ def case_page(
     before: int | None = None,
     limit: int = 50,
 ) -> tuple[CaseOfRun, ...]:
-    """Read cases in the suite's order: those beyond the index `after`, or the nearest ones before `before`."""
+    """Read cases in suite order: those after the index `after`, or just before `before`."""
     run = _run(run_id)
     stored = _read(run)
     matches = np.sort(_wanted(run, stored, Pick(query, only)))
@@ -217,7 +220,7 @@ def _wanted(run: RunRecord, stored: _StoredCases, pick: Pick) -> NDArray[np.int6
 
 
 def _match(run: RunRecord, stored: _StoredCases, pick: Pick) -> NDArray[np.bool_]:
-    """Return bool[n_cases]: what the search holds, of the cases that the bucket answered."""
+    """Return bool[n_cases]: the cases that match the search and that the bucket answered."""
     n_cases = len(stored.bits)
     keep = np.ones(n_cases, bool)
     if stored.mixed is not None and pick.bucket is not None:
@@ -250,7 +253,7 @@ def _flip_chances(run: RunRecord) -> NDArray[np.float32]:
 
 
 def search_case_indexes(run: RunRecord, query: str, *, n_repeats: int | None = None) -> frozenset[int]:
-    """Return the indexes of a run's cases that `Pick.query` lists. n_repeats: of all cases, where that is known."""
+    """Return the indexes of cases that match `Pick.query`. n_repeats: of all cases, if known."""
     cases = Case.objects.filter(suite_version=run.suite_version_id)
     indexes = frozenset(search_cases(cases, query).values_list("index", flat=True))
     if n_repeats is None:
@@ -259,7 +262,7 @@ def search_case_indexes(run: RunRecord, query: str, *, n_repeats: int | None = N
 
 
 def search_cases(cases: QuerySet[Case], query: str) -> QuerySet[Case]:
-    """Narrow cases to those that hold these words in their id, a message or a tag, in capitals or not."""
+    """Filter cases to those with these words in id, message or tag, ignoring case."""
     plain = query.replace("\0", "")
     messages = Func(F("content"), Value("$.messages[*].content"), function="jsonb_path_query_array")
     worded = cases.annotate(words=_OneText(messages), tag_words=_OneText(F("tags")))
@@ -268,7 +271,7 @@ def search_cases(cases: QuerySet[Case], query: str) -> QuerySet[Case]:
 
 
 class _OneText(Func):
-    """The texts of a JSON list as one text, each on a line of its own."""
+    """The texts of a JSON list joined by line breaks."""
 
     template = "(SELECT string_agg(each.value, chr(10)) FROM jsonb_array_elements_text(%(expressions)s) AS each)"
     output_field = TextField()
@@ -321,7 +324,7 @@ def _lowest(scores: Sequence[float | None]) -> int:
 
 
 def prompt_of(case: Case) -> str:
-    """Return the last message of a case, cut to what a list has room for."""
+    """Return the last message of a case, cut to fit a list."""
     content = case.content["messages"][-1].get("content") or ""
     return content if len(content) <= PROMPT_SHOWN else content[:PROMPT_SHOWN] + "…"
 
@@ -347,11 +350,11 @@ def is_searched(n_cases: int, n_repeats: int) -> bool:
 
 
 def search_answers(run: RunRecord, query: str) -> frozenset[int]:
-    """Return the indexes of cases of which some answer holds the words, in capitals or not."""
+    """Return the indexes of cases with an answer that contains the words, ignoring case."""
     matches = ResponseRecord.objects.filter(repeat__run=run, repeat__cases=None, text__icontains=words_of_query(query))
     return frozenset(matches.order_by().values_list("case_index", flat=True).distinct())
 
 
 def words_of_query(query: str) -> str:
-    """Return what is looked for in answers: `·` and `⏎` are a space and a newline, as pages draw tokens."""
+    """Return the text to search in answers: `·` and `⏎` mean a space and a newline, as in tokens."""
     return query.replace("\0", "").replace("·", " ").replace("⏎", "\n")

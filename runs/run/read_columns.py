@@ -1,4 +1,4 @@
-"""The packed columns of a run's repeats of all cases as arrays, for its figures alone."""
+"""Load the packed columns of a run's complete repeats as arrays, for its figures."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -67,7 +67,7 @@ class RepeatColumns:
 
 @dataclass(frozen=True, slots=True)
 class RunColumns:
-    """groups: a case's index → its group, where it has one; of a run at work, whose reach nobody is told, none."""
+    """A run's columns. groups: case index → group, if it has one; empty while the run is in progress."""
 
     run: RunRecord
     repeats: tuple[RepeatColumns, ...]

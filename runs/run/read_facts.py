@@ -1,4 +1,4 @@
-"""Everything stored about one run that its page shows, read in a fixed number of queries, few where it is polled."""
+"""Read all that a run's page shows, in a fixed number of queries, and few for polling."""
 
 import functools
 import json
@@ -45,7 +45,7 @@ RUNS_REMEMBERED = 128  # of those that are polled, what has settled, in memory
 
 @dataclass(frozen=True, slots=True)
 class RepeatFacts:
-    """One repeat. packed_as: how its columns are known, once it has ended. n_left_out: responses that are no draws.
+    """One repeat. packed_as: its columns' digests, once ended. n_left_out: responses that are no samples.
 
     errors: of the responses that are done; what a log lacks never came to an error. n_chosen: of a targeted repeat, the
     cases that it decodes; None for one of all cases.
@@ -70,7 +70,7 @@ class RepeatFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServedFacts:
-    """What the buckets of a run are told from: its repeats of all cases.
+    """The facts for the buckets of a run: its repeats of all cases.
 
     `scores` maps a scorer's id to the scores of the repeats (by index) that it has scored, their columns left in the
     database.
@@ -102,8 +102,9 @@ class ServedFacts:
 
 @dataclass(frozen=True, slots=True)
 class Settled(ServedFacts):
-    """What changes only where `run_state.RunState.settled` does, and when it was read; the repeats come without their
-    work. targeted: the repeats of chosen cases alone, which no score, range or noise of the run is made of.
+    """What changes only with `run_state.RunState.settled`, and when it was read; repeats lack their work.
+
+    targeted: the repeats of chosen cases, which enter no score, range or noise of the run.
     """
 
     now: datetime
@@ -149,7 +150,7 @@ class RunFacts(Settled):
 
     @property
     def n_in(self) -> int:
-        """While the run is at work, the responses that are done; once it has ended, those that came to no error."""
+        """Return the responses that are done; once the run has ended, those without an error."""
         return self.n_decoded - self.all_errors.total() if self.run.is_terminal else self.n_decoded
 
     @property
@@ -192,7 +193,7 @@ def read(run_id: int, *, state: RunState | None = None) -> RunFacts:
 
 
 def read_served(run_ids: Collection[int]) -> dict[int, ServedFacts]:
-    """Read facts of several runs, by their ids, in the same few queries for any number of them."""
+    """Read facts of several runs, by their ids, in a fixed number of queries."""
     runs = RunRecord.objects.select_related(*RELATED, "suite_version__suite__policy").in_bulk(run_ids)
     repeats = {pk: _split(facts)[0] for pk, facts in _repeats(run_ids).items()}
     every = [repeat for facts in repeats.values() for repeat in facts]
@@ -224,7 +225,7 @@ def _with_work(repeats: Iterable[RepeatFacts], work: Mapping[int, RepeatWork]) -
 
 
 def is_waiting(run: RunRecord, repeats: tuple[RepeatFacts, ...]) -> bool:
-    """Whether there is work and nobody at work."""
+    """Return whether there is queued work and no worker on it."""
     is_queued = any(repeat.work.n_queued for repeat in repeats)
     return not run.is_terminal and is_queued and not any(repeat.work.n_running for repeat in repeats)
 
@@ -333,9 +334,7 @@ def _packed(
 
 
 def _scores(run_ids: Collection[int]) -> dict[int, dict[int, dict[int, RepeatScore]]]:
-    """By run and scorer, of repeats of all cases, those that scored first coming first; their columns stay in the
-    database.
-    """
+    """Return scores by run and scorer, of complete repeats, oldest scorer first, without columns."""
     scores: dict[int, dict[int, dict[int, RepeatScore]]] = {run_id: {} for run_id in run_ids}
     rows = RepeatScore.objects.filter(repeat__run__in=run_ids, repeat__cases=None).select_related("scorer", "repeat")
     for row in rows.defer("scores", "reasons", "answers").order_by("id"):
@@ -365,7 +364,7 @@ SELECT (SELECT count(*) FROM runs_response response JOIN runs_repeat repeat ON r
 
 
 def _sums(run: RunRecord) -> tuple[int, int, dict[str, int], int]:
-    """How many responses are not vouched for, truncated, or ended notably; how many bytes traces and columns take."""
+    """Return numbers of unvouched, truncated and notable responses, and stored bytes."""
     with connection.cursor() as cursor:
         cursor.execute(_SUMS, {"run": run.pk, "endings": list(NOTABLE)})
         n_unvouched, n_truncated, ended, stored_bytes = cursor.fetchone()

@@ -31,7 +31,7 @@ ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
 
 @dataclass(slots=True)
 class _RunDetails:
-    """What the rows of other tables say of one run."""
+    """What other tables' rows add to one run."""
 
     repeats: list[int] = field(default_factory=list)
     points: dict[int, float | None] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class JudgedLine:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs a list holds: `label` is `key` or `key=value`; ran from `since`, before `until`."""
+    """The filter of a list of runs. label: `key` or `key=value`; since, until: when it ran."""
 
     suite: str = ""
     endpoint: str = ""
@@ -98,7 +98,7 @@ def run_rows(
 def run_page(
     wanted: RunFilter, *, before: int | None = None, after: int | None = None, limit: int
 ) -> tuple[RunRow, ...]:
-    """Read runs by when they ran, newest first: below the place `before`, or the nearest ones above `after`."""
+    """Return runs by time, newest first: below the place `before`, or just above `after`."""
     runs = wanted.runs()
     if after is not None:
         at, run_id = _named(after)
@@ -116,7 +116,7 @@ def oldest_first(run_ids: Iterable[int]) -> list[int]:
 
 
 def place_of(row: RunRow) -> int:
-    """Return a run's place in lists: a number, larger for what ran later, and of one moment for what was made later."""
+    """Return a run's sort number in lists, which grows with the time it ran, then with its id."""
     return (row.ran_at - EPOCH) // MICROSECOND * ID_ROOM + int(row.id)
 
 
@@ -192,7 +192,7 @@ def row_of(
     bucket_ids: set[int],
     pins_held: bool | None,
 ) -> RunRow:
-    """Return the row of a run that came with RELATED; each repeat of all cases has an index, points and left_out.
+    """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
     n_targeted: responses that its targeted repeats are to have.
     """
@@ -246,7 +246,7 @@ def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
 
 
 def model_name(run: RunRecord) -> str:
-    """Return what people call the model: as served, else as asked for."""
+    """Return the model's name: as served, else as requested."""
     if run.bucket is not None:
         return run.bucket.model.name
     other = run.model_override or {}
@@ -255,7 +255,7 @@ def model_name(run: RunRecord) -> str:
 
 
 def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:
-    """Return lines by run: first those in which it was the candidate, and of each kind the newest release first."""
+    """Return release lines by run: as candidate first, then as baseline, newest release first."""
     wanted = set(run_ids)
     if not wanted:
         return {}

@@ -44,7 +44,7 @@ OTHERS_READ = 20  # runs of one seed that are looked through for one that was dr
 
 
 def noise_of(columns: RunColumns, bucket: BucketRecord, *, is_scored: bool, n_buckets: int) -> Noise:
-    """Measure a bucket over the repeats that are whole, and of each the draws that it served.
+    """Measure a bucket's noise over the complete repeats, from the samples that it gave.
 
     `is_scored`: whether the bucket has a range; where it has none, nothing is said of where its score lies. n_buckets:
     of the run.
@@ -139,7 +139,7 @@ def same_seeds_run(run: RunRecord, bucket_ids: Sequence[int]) -> RunRecord | Non
 
 
 def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric, ...] | None, tuple[Note, ...] | None]:
-    """Measure what a bucket's draws come to; with it, why some metrics are left out. None where nothing is drawn."""
+    """Return metrics over a bucket's samples, and why some are left out. None if not sampled."""
     run = columns.run
     whole, served, *_ = _drawn(columns, bucket)
     if not draws_of(run).is_sampled or run.is_one_draw or len(whole) < 2:
@@ -164,11 +164,11 @@ def metrics_of(columns: RunColumns, bucket: BucketRecord) -> tuple[tuple[Metric,
 def _drawn(
     columns: RunColumns, bucket: BucketRecord
 ) -> tuple[list[RepeatColumns], NDArray[np.bool_], float | None, bool]:
-    """The whole repeats that are draws, of which cases of each the bucket gave a draw: bool[n_cases, k], how many
-    draws a case has (None where no answer is left out), and whether the later repeats are copies and the first is not.
+    """Return the whole repeats that are samples, and bool[n_cases, k]: the bucket's samples.
 
-    Of a finished run all are whole: a case without a score was left without one, or a filter refused its prompt. Cases
-    that some repeat has no score of are then left out.
+    Then samples per case (None if no answer is left out), and whether the later repeats are copies but the first is
+    not. In a finished run all repeats are whole: a case without a score was left without one, or a filter refused its
+    prompt. Cases that some repeat has no score of are then left out.
     """
     is_final = columns.run.status == RunRecord.Status.FINISHED
     whole = [repeat for repeat in columns.repeats if repeat.is_whole or (is_final and repeat.has_scores)]
@@ -190,7 +190,7 @@ def _drawn(
 def _find_draws(
     run: RunRecord, bucket: BucketRecord, whole: Sequence[RepeatColumns], mine: NDArray[np.bool_]
 ) -> EffectiveDraws:
-    """Tell which answers of whole repeats are draws. mine: bool[n_cases, k], what the bucket served."""
+    """Tell which answers of whole repeats are samples. mine: bool[n_cases, k], the bucket's answers."""
     drawn, indexes = draws_of(run), [repeat.index for repeat in whole]
 
     def find_ids() -> list[int]:
@@ -227,7 +227,7 @@ def _groups(columns: RunColumns, is_ours: NDArray[np.bool_]) -> list[str]:
 
 
 def _n_likely_to_flip(columns: RunColumns, bucket: BucketRecord) -> int | None:
-    """Of the cases that the bucket served in the repeat whose margins were read; None where none of them is known."""
+    """Return how many of the bucket's cases are likely to flip; None if no margins are known."""
     for repeat in columns.repeats:
         if repeat.flip_chances is not None and repeat.served_by is not None:
             chances = repeat.flip_chances[repeat.served_by == bucket.pk]

@@ -1,16 +1,17 @@
-"""One response: its text beside its tokens, its provenance and its score."""
+"""Read one response: its text with its tokens, provenance and score."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import BinaryField, F, FilteredRelation, Func, Q
 
+from evalboard.compared.tokens import draw, token_at, tokens_at
 from evalboard.contract import response as contract
 from evalboard.contract.base import finite
 from evalboard.contract.parts import ResponseError
-from evalboard.contract.trace import TokenAtPosition, TokenOfPair, Trace
+from evalboard.contract.trace import TokenAtPosition, Trace
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import list_mark_names
 from evalboard.core.trace import (
@@ -48,7 +49,7 @@ class ScoreCell:
 
 @dataclass(frozen=True, slots=True)
 class TraceWindow:
-    """What a page shows of a trace of n positions: `tokens` around the `selected` one.
+    """The part of a trace that a page shows: `tokens` around the `selected` one, of n positions.
 
     The selected one alone has its alternatives.
     margins: (position, nats) where they are known, of a long trace the narrowest of each stretch.
@@ -62,16 +63,15 @@ class TraceWindow:
 
     @property
     def is_thinned(self) -> bool:
-        """Whether some margins stand for all."""
+        """Return whether the chart shows only some of the margins."""
         return self.n > CHART_STEMS
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsePage:
-    """A response with what stands around it on its page; `scores` under each scorer, the suite's own first.
+    """A response's page. `scores` by each scorer, the suite's own first.
 
-    trace: None where there is none, or nothing in it. has_own_words: whether its tokens are drawn by the tokenizer that
-    it was decoded with.
+    trace: None without tokens. has_own_words: whether its tokens are shown by the tokenizer that decoded it.
     """
 
     run_id: int
@@ -91,7 +91,7 @@ class ResponsePage:
 
 @dataclass(frozen=True, slots=True)
 class _StoredResponse:
-    """One response with the records around it; siblings: (repeat, trace digest, the case's flip chance, packed)."""
+    """A response with related records. siblings: (repeat, trace digest, packed flip chance)."""
 
     run: RunRecord
     case: Case
@@ -148,7 +148,7 @@ def response_page(
 def response_row(
     response: ResponseRecord, *, case_id: str, scored: tuple[float | None, str], flip_chance: float | None, n_cases: int
 ) -> contract.Response:
-    """Return a response that came with its repeat, engine process, bucket and worker; scored: score and reason."""
+    """Return a response loaded with repeat, process, bucket and worker. scored: score and reason."""
     return contract.Response.from_record(
         response,
         **response_content(response, scored[1]),
@@ -163,7 +163,7 @@ def response_row(
 
 
 def response_content(response: ResponseRecord, reason: str) -> dict[str, Any]:
-    """Return the fields of `ResponseContent` that are no columns of a response; reason: what its scorer said."""
+    """Return the fields of `ResponseContent` that are no columns. reason: its scorer's."""
     error = ResponseError(code=response.error_code, detail=response.error_detail) if response.error_code else None
     return {
         "repeat": response.repeat.index,
@@ -194,7 +194,7 @@ def stored_trace(run_id: int, *, repeat: int, case_id: str) -> tuple[TokenTrace,
 def show_trace(
     trace: TokenTrace, words: Vocabulary | None, *, start: int | None = None, limit: int | None = None
 ) -> Trace:
-    """Return a trace from position `start` on, `limit` positions at most; not given, from the first on and all.
+    """Return up to `limit` positions of a trace from `start` on; by default all.
 
     Non-finite logprobs are null.
     """
@@ -216,7 +216,7 @@ def show_trace(
 
 
 def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
-    """Return a token's exact text, None where its bytes are no text by themselves or not known, and what is drawn."""
+    """Return a token's exact text (None if its bytes are not valid text, or unknown) and a readable form."""
     data = words.token_bytes(token_id) if words else None
     try:
         exact = None if data is None else data.decode()
@@ -262,13 +262,13 @@ def _trace(response: ResponseRecord) -> TokenTrace | None:
 
 
 def words_of(response: ResponseRecord) -> Vocabulary | None:
-    """Return the words of the tokenizer that a response was decoded with, None where nobody stored it."""
+    """Return the vocabulary of the tokenizer that decoded a response, None if not stored."""
     process = response.engine_process
     return None if process is None or process.vocabulary_id is None else stored_words(process.vocabulary_id)
 
 
 def window_of(trace: TokenTrace, words: Vocabulary | None, at: int | None) -> TraceWindow:
-    """Return a trace, which has tokens, around position `at`; around the narrowest margin where that is not there."""
+    """Return the window of a non-empty trace around position `at`, or around its smallest margin."""
     margins = trace.margins()
     closest = lowest_of_stretches(margins, 1).tolist()
     selected = at if at is not None and at < len(trace) else next(iter(closest), 0)
@@ -283,55 +283,6 @@ def window_of(trace: TokenTrace, words: Vocabulary | None, at: int | None) -> Tr
     )
 
 
-def tokens_at(trace: TokenTrace, positions: Sequence[int], words: Vocabulary | None) -> tuple[TokenAtPosition, ...]:
-    """Return tokens without their alternatives, drawn at once."""
-    places = list(positions)
-    ids, logprobs = trace.token_ids[places].tolist(), trace.logprobs[places].tolist()
-    margins = trace.margins()[places].tolist()
-    return tuple(
-        TokenAtPosition(
-            token_id=token_id,
-            drawn=drawn,
-            logprob=logprob,
-            position=position,
-            margin=finite(margin),
-            alternatives=(),
-            breaks_line=breaks_line(token_id, words),
-        )
-        for position, token_id, drawn, logprob, margin in zip(
-            places, ids, draw(ids, words), logprobs, margins, strict=True
-        )
-    )
-
-
-def token_at(trace: TokenTrace, position: int, margin: float, words: Vocabulary | None) -> TokenAtPosition:
-    """Return one position with its alternatives; `margin` as `trace.margins()` has it."""
-    token_id = int(trace.token_ids[position])
-    alternatives = trace.alternatives(position)
-    drawn = draw([token_id, *(other.token_id for other in alternatives)], words)
-    return TokenAtPosition(
-        token_id=token_id,
-        drawn=drawn[0],
-        logprob=float(trace.logprobs[position]),
-        position=position,
-        margin=finite(margin),
-        alternatives=tuple(
-            TokenOfPair(token_id=other.token_id, drawn=text, logprob=other.logprob)
-            for other, text in zip(alternatives, drawn[1:], strict=True)
-        ),
-        breaks_line=breaks_line(token_id, words),
-    )
-
-
-def breaks_line(token_id: int, words: Vocabulary | None) -> bool:
-    return b"\n" in ((words and words.token_bytes(token_id)) or b"")
-
-
-def draw(token_ids: Sequence[int], words: Vocabulary | None) -> list[str]:
-    """Draw tokens as `core.trace.vocabulary` draws them, by their ids where nobody stored the words."""
-    return [f"⟨token {token}⟩" for token in token_ids] if words is None else words.draw(token_ids)
-
-
 def _scores(stored: _StoredResponse) -> tuple[ScoreCell, ...]:
     """The score under each scorer, the suite's own first."""
     place = (stored.response.repeat_id, stored.case.index)
@@ -342,7 +293,7 @@ def _scores(stored: _StoredResponse) -> tuple[ScoreCell, ...]:
 
 
 def provenance_of(response: ResponseRecord) -> dict[str, Any]:
-    """Say who served the response and how, by name; what is unknown is None."""
+    """Return who answered and how, by field; None if unknown."""
     process = response.engine_process
     bucket = process.bucket if process else None
     return {
@@ -371,7 +322,7 @@ def provenance_of(response: ResponseRecord) -> dict[str, Any]:
 
 
 def call_facts(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Say how a call to a server of others went, by name, out of a stored `CallFacts`; what is unknown is None."""
+    """Return how a call to an external server went, by field, from a stored `CallFacts`; None if unknown."""
     ahead, worker_ahead = call.get("clock_ahead"), call.get("worker_ahead")
     return {
         "called_at": call["started_at"],

@@ -30,12 +30,12 @@ def run_range(*, status: str, points: Sequence[float | None], n_buckets: int) ->
 
 
 def case_buckets(packed: Buffer, bucket_ids: Sequence[int]) -> NDArray[np.int64]:
-    """Return int64[n_cases]: the id of the bucket that served each case, -1 where the response is missing."""
+    """Return int64[n_cases]: the bucket that answered each case, -1 if the response is missing."""
     known = np.array([*bucket_ids, -1], dtype=np.int64)
     return known[np.minimum(unpack_buckets(bytes(packed)), len(bucket_ids))]
 
 
 def points_in_bucket(scores: Buffer, served_by: NDArray[np.int64], bucket_id: int) -> float | None:
-    """Return a repeat's points over the cases that one bucket served; None where it served none."""
+    """Return a repeat's points over one bucket's cases; None without any."""
     mine = unpack_scores(bytes(scores))[served_by == bucket_id]
     return run_points(mine, np.ones(len(mine), np.bool_)) if len(mine) else None

@@ -50,8 +50,9 @@ class RepeatWork:
 
 @dataclass(frozen=True, slots=True)
 class ShardLines:
-    """Of one repeat: `drawn` in the order of cases, several in one line where there are many; `open` those at work, and
-    those in the queue that somebody has tried in vain.
+    """The shards of one repeat.
+
+    `drawn`: in the order of cases, grouped if there are many. `open`: running ones, and queued ones that failed before.
     """
 
     drawn: tuple[ShardOfRun, ...] = ()
@@ -59,7 +60,7 @@ class ShardLines:
 
 
 def read_work(run_ids: Collection[int]) -> dict[int, RepeatWork]:
-    """Return by repeat what the shards of these runs come to, in one statement."""
+    """Return a summary of the shards by repeat, in one statement."""
     queued, running = Q(status=Shard.Status.QUEUED), Q(status=Shard.Status.RUNNING)
     rows = Shard.objects.filter(repeat__run__in=run_ids).order_by().values("repeat")
     counted = rows.annotate(

@@ -1,7 +1,7 @@
-"""What a run's report is made of, in two short texts read by one statement: equal texts, equal reports.
+"""The state of a run's report as two short texts, read by one statement: equal texts, equal reports.
 
-So that a client that polls is told that nothing has changed without the report being made (runs/api/etags.py), and
-that, while a run is at work, only what moves all the time is read again (runs/run/read_facts.py).
+A client that polls is told that nothing has changed without the report being made (runs/api/etags.py), and while a run
+is in progress only what changes all the time is read again (runs/run/read_facts.py).
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ FROM runs_run run WHERE run.id = %(run)s
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """`settled` stands for everything but the shards and the clock, for which `moving` stands.
+    """The state of a run. `moving` identifies the shards and the clock, `settled` everything else.
 
     at: when this was so, by the database's clock.
     """

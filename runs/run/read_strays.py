@@ -1,4 +1,4 @@
-"""The responses of a run that another computation gave: the first of each bucket, and all of them by pages."""
+"""Read a run's responses from other builds: the first of each bucket, and all in pages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FirstStrays = Mapping[tuple[int, int], tuple[StrayResponse, ...]]  # by run and 
 
 @dataclass(frozen=True, slots=True)
 class StrayPage:
-    """Some strays of a run. n_strays: of all. fingerprints: bucket id → digest, of the buckets that have some."""
+    """A page of responses from other builds. n_strays: of all. fingerprints: bucket id → digest."""
 
     warnings: tuple[RunWarning, ...]
     n_strays: int
@@ -25,7 +25,7 @@ class StrayPage:
 
 
 def first_strays(runs: Iterable[RunRecord]) -> FirstStrays:
-    """Read the first strays of each bucket that has some, by one statement for all runs, and their cases by another."""
+    """Read the first responses from other builds of each bucket, in two statements for all runs."""
     suites = {(run.pk, strays["bucket"]): run.suite_version_id for run in runs for strays in run.strays or ()}
     if not suites:
         return {}
@@ -45,8 +45,9 @@ def stray_rows(
     before: int | None = None,
     limit: int = 50,
 ) -> tuple[StrayResponse, ...]:
-    """Read strays of a run, of one bucket or all, by bucket, case and repeat: beyond the place `after` or nearest
-    before `before`. Raises NotFound for a run that is not there.
+    """Read a run's responses from other builds by bucket, case and repeat: after or just before a place.
+
+    bucket: only of this one. Raises NotFound if the run does not exist.
     """
     run = _run(run_id)
     strays = Stray.objects.filter(run=run).listed()
@@ -58,7 +59,7 @@ def stray_rows(
 
 
 def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
-    """Read `limit` strays of a run from the one at `offset` on, in the same order. Raises NotFound."""
+    """Read `limit` of a run's responses from other builds from `offset` on. Raises NotFound."""
     run = _run(run_id)
     ids = [strays["bucket"] for strays in run.strays or ()]
     served = BucketRecord.objects.filter(pk__in=ids).values_list("pk", "fingerprint__digest")

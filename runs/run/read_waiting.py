@@ -32,20 +32,20 @@ def explain_waiting(facts: RunFacts) -> tuple[str, Facts]:
 
 
 def is_deserted(facts: RunFacts) -> bool:
-    """Return whether no worker would take a waiting run if it were told of it."""
+    """Return whether no live worker would take a waiting run."""
     if not (facts.run.endpoint.is_remote or any(worker.has_engine for worker in facts.alive)):
         return True
     return len(facts.alive) == _reasons(facts).total() + len(_resting(facts))
 
 
 def _reasons(facts: RunFacts) -> Counter[str]:
-    """Why workers leave this very run alone, and how many of them."""
+    """Count workers that do not claim this run, by reason."""
     left = (run_left_alone(worker) for worker in facts.alive)
     return Counter(alone.why for alone in left if alone and alone.run == str(facts.run.pk))
 
 
 def _resting(facts: RunFacts) -> list[datetime]:
-    """When each worker that rests looks again; one that says why it leaves the run alone is not counted twice."""
+    """Return when each paused worker tries again, without those that skip the run for a reason."""
     return [
         worker.rests_until
         for worker in facts.alive
@@ -54,6 +54,6 @@ def _resting(facts: RunFacts) -> list[datetime]:
 
 
 def _paused_until(facts: RunFacts) -> datetime | None:
-    """Until when the whole run pauses after an engine did not start."""
+    """Return until when the run is paused after an engine did not start."""
     first = min(repeat.work.next_at for repeat in facts.every if repeat.work.next_at is not None)
     return first if first > facts.now else None

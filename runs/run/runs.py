@@ -43,7 +43,7 @@ SCORED_AT_ONCE = 2000  # responses; about a second
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A run that may be made: everything that it names is there, and somebody can decode it."""
+    """A validated request for a run: everything it names exists, and a worker can decode it."""
 
     version: SuiteVersionRecord
     endpoint: EndpointRecord
@@ -158,7 +158,7 @@ def store_order(order: Order, *, user: Any) -> RunRecord:
 
 
 def announce(run: RunRecord, with_whom: str = "") -> None:
-    """Tell a new run's history what was asked for, and its pool that it is there."""
+    """Note a new run's settings in its history, and notify its pool."""
     sampled = draws_of(run).words
     how = f"{run.profile} ({sampled})" if sampled else str(run.profile)
     how += ", in shuffled order" if run.is_shuffled else ""
@@ -196,7 +196,7 @@ def one_draw_refusal(run: RunRecord) -> str:
 
 
 def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> None:
-    """Queue a locked run again that was given work, and tell its history and its pool. code: of the line there."""
+    """Queue a locked run again after adding work, note it, and notify its pool. code: of the note."""
     if run.is_terminal:
         run.status, run.finished_at = RunRecord.Status.QUEUED, None
         run.save(update_fields=["status", "finished_at"])
@@ -223,7 +223,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
     waiting = run.repeats.filter(finished_at=None)
     stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
-    if stored > SCORED_AT_ONCE:  # too many to score while somebody waits: the next sweep does it
+    if stored > SCORED_AT_ONCE:  # too many to score in a request: the next sweep does it
         waiting = waiting.exclude(shards__n_done__gt=0)
     for repeat_id in waiting.values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)
@@ -232,7 +232,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
 
 
 def delete_run(*, run_id: int) -> None:
-    """Delete a run with its responses and traces. Raises Conflict while it is at work, or where others rest on it."""
+    """Delete a run with its responses and traces. Raises Conflict while it runs or is referenced."""
     with transaction.atomic():
         take_as_long_as_it_takes()
         run = locked(run_id)
@@ -250,7 +250,7 @@ def delete_run(*, run_id: int) -> None:
 
 
 def refuse_if_relied_on(run: RunRecord) -> None:
-    """Raise Conflict where history rests on a run: it was a baseline, was judged, or dates a rotation."""
+    """Raise Conflict if history refers to a run: baselines, releases or rotations."""
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
     if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
@@ -269,7 +269,7 @@ def locked(run_id: int) -> RunRecord:
 
 
 def shard_size(n_cases: int, group_size: int | None) -> int:
-    """Return how many cases a shard holds; a multiple of the group size, so that groups never depend on it."""
+    """Return the number of cases per shard, a multiple of the group size, so that groups are stable."""
     size = min(max(-(-n_cases // SHARDS_PER_REPEAT), SHARD_CASES_MIN), SHARD_CASES_MAX)
     if group_size is None:
         return size
@@ -302,7 +302,7 @@ def store_repeats(run: RunRecord, indexes: Iterable[int], cases: bytes | None = 
 
 
 def _in_order(run: RunRecord, repeat: RepeatRecord, slices: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-    """Return a repeat's slices in the order in which they are to be claimed; each is shuffled in itself too."""
+    """Return a repeat's slices in claim order; shuffled runs shuffle them and the cases within."""
     if not run.is_shuffled:
         return slices
     return sorted(slices, key=lambda part: order_key(run.pk, repeat=repeat.index, case_index=part[0]))
@@ -346,7 +346,7 @@ def _seed_problems(seed: int | None, drawn: Draws, default: Draws) -> dict[str, 
 
 
 def _known_from_logs(version: SuiteVersionRecord, target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
-    """What was only ever read from other tools' logs decodes and scores nothing here."""
+    """Return the problems, by field, of what exists only in logs and cannot be decoded or scored."""
     fields: dict[str, str] = {}
     if scoring.is_recorded(version.scorer.spec):
         fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
@@ -358,7 +358,7 @@ def _known_from_logs(version: SuiteVersionRecord, target: EndpointRecord, decodi
 
 
 def _not_of_others(decoding: ProfileRecord, model: Mapping[str, Any] | None) -> dict[str, str]:
-    """What nobody can promise or change on a server that others run."""
+    """Return the problems, by field, of what an external server cannot promise or change."""
     fields: dict[str, str] = {}
     if model is not None:
         fields["model"] = "Others run this endpoint and choose what it serves; create an endpoint for the other model."

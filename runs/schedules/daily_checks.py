@@ -1,7 +1,7 @@
-"""A server of others is checked by itself: a schedule of its own, made when the server is first used.
+"""Check external servers daily: a schedule is created when a server is first used.
 
-What an endpoint honours is asked again each day, for whoever runs it may change that any day. The schedule is one like
-any other: whoever does not want it pauses or deletes it, and it does not come back.
+What an endpoint honours may change any day. The schedule is like any other: it can be paused or deleted, and is not
+created again.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ MAX_SLUG_CHARS = 80
 
 
 def endpoints_without_check() -> list[int]:
-    """Return the ids of servers of others that a person has used, and that no daily check was made for."""
+    """Return ids of external endpoints that people have used and that never had a daily check."""
     uses = [
         Exists(model.objects.filter(endpoint=OuterRef("pk"), created_by__isnull=False).order_by())
         for model in (RunRecord, ProbeRecord)
@@ -29,7 +29,7 @@ def endpoints_without_check() -> list[int]:
 
 
 def schedule_check(endpoint_id: int) -> bool:
-    """Let an endpoint be checked now and each day from now on, as whoever used it first; False where it is already."""
+    """Schedule a daily check, starting now, as the endpoint's first user; False if there is one."""
     with transaction.atomic():
         new = EndpointRecord.objects.select_for_update(no_key=True, skip_locked=True)
         endpoint = new.filter(pk=endpoint_id, has_daily_check=False).first()
@@ -40,7 +40,7 @@ def schedule_check(endpoint_id: int) -> bool:
         same = ScheduleRecord.objects.filter(order__endpoint=endpoint.slug, order__kind=order["kind"])
         slug = f"check-{endpoint.slug}"[:MAX_SLUG_CHARS]
         if same.exists() or ScheduleRecord.objects.filter(slug=slug).exists():
-            return False  # somebody has seen to it
+            return False  # another process has done it
         now = database_now()
         cron = f"{now.minute} {now.hour} * * *"
         ScheduleRecord.objects.create(
@@ -56,7 +56,7 @@ def schedule_check(endpoint_id: int) -> bool:
 
 
 def _first_user(endpoint: EndpointRecord) -> Any:
-    """Return who asked for the first run or probe that a person asked for."""
+    """Return the person who first requested a run or probe."""
     firsts = [
         model.objects.filter(endpoint=endpoint, created_by__isnull=False).select_related("created_by").order_by("pk")
         for model in (RunRecord, ProbeRecord)

@@ -17,7 +17,7 @@ LAST_SHOWN = 5
 
 
 def schedule_rows(ids: list[int] | None = None, *, endpoint: str = "") -> tuple[contract.Schedule, ...]:
-    """Return all schedules, or those named, or those on an endpoint: due next comes first, what pauses last."""
+    """Return all schedules, those named, or those on an endpoint, next due first, paused last."""
     schedules = ScheduleRecord.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")
     if ids is not None:
         schedules = schedules.filter(pk__in=ids)

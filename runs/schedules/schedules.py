@@ -1,7 +1,7 @@
-"""Schedules: made, paused, and started when they are due, by whoever sweeps.
+"""Schedules: create, pause and start them when due, in a sweep.
 
-A due time is a row of its own (`ScheduledStart`), unique for its schedule, so two sweeps start it once. What was due
-while nobody swept is made up for once, by the latest of these times.
+A due time is a row of its own (`ScheduledStart`), unique for its schedule, so two sweeps start it once. Due times
+missed while no sweep ran are replaced by one start for the latest of them.
 """
 
 import logging
@@ -65,7 +65,7 @@ def pause_schedule(*, schedule_id: int) -> None:
 
 @transaction.atomic
 def resume_schedule(*, schedule_id: int) -> None:
-    """Start it again, from its next due time on; what it would have started in the pause is left out.
+    """Resume a schedule from its next due time on; missed times are skipped.
 
     Raises NotFound.
     """
@@ -92,7 +92,7 @@ def due_schedules() -> list[int]:
 
 
 def start_due(schedule_id: int) -> bool:
-    """Start what a due schedule asks for, once; False where another sweep does or did."""
+    """Start a due schedule once; False if another sweep does or did."""
     with transaction.atomic():
         due = ScheduleRecord.objects.filter(pk=schedule_id, next_at__lte=Now()).annotate(now=Now())
         schedule = due.select_for_update(skip_locked=True, of=("self",)).select_related("created_by").first()
@@ -140,7 +140,7 @@ def _is_open(start: ScheduledStart) -> bool:
 
 
 def _try_order(schedule: ScheduleRecord) -> None:
-    """Start it once and take that back: what could not start is refused while the person is there to mend it."""
+    """Start it once and roll back, so that problems are reported to the person who creates it."""
     with transaction.atomic():
         try:
             if schedule.kind == ScheduleRecord.Kind.RUN:

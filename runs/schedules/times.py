@@ -16,7 +16,7 @@ FIELDS = 5
 
 
 def time_problems(cron: str, time_zone: str, *, now: datetime) -> dict[str, str]:
-    """Return what is wrong with a schedule's times, by field."""
+    """Return the problems of a schedule's times, by field."""
     if time_zone not in available_timezones():
         return {"time_zone": "Must be a name of the IANA list, such as Europe/Berlin or UTC."}
     if len(cron.split()) != FIELDS:

@@ -1,4 +1,4 @@
-"""What others served, in a log or when called: who answered, which tokens, and the row that an answer becomes."""
+"""Store answers of external servers, from logs or calls: backends, tokens and responses."""
 
 from runs.served.backends import bucket_of, model_of
 from runs.served.live import LiveServing, PlacedAnswer, bucket_of_answer, close_processes, key_of_run

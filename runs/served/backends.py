@@ -1,4 +1,4 @@
-"""Who answered, as rows: the model by its name, and a bucket for each backend (`evalboard.logged.backends`)."""
+"""Store who answered: the model by name, and a bucket per backend (`evalboard.logged.backends`)."""
 
 from dataclasses import asdict
 
@@ -8,18 +8,18 @@ from runs.models import BucketRecord, FingerprintRecord, Model
 
 
 def model_of(name: str, revision: str = "", *, line: str = "") -> Model:
-    """Return the model by its name and declared revision, which is all that is known of it: one row for logs and calls.
+    """Return the model of a name and declared revision, shared by logs and calls.
 
-    line: the series that it belongs to; without one its name.
+    line: its model line; by default its name.
     """
     known = asdict(name_model(name, revision, line=line))
     return Model.objects.get_or_create(digest=known.pop("digest"), defaults=known)[0]
 
 
 def bucket_of(model: Model, known: Known, *, log: str = "", run: str = "") -> BucketRecord:
-    """Return the bucket of a reported stack; how it batches, nobody says.
+    """Return the bucket of a reported stack; its batching is unknown.
 
-    log, run: what stands in for the stack where nothing names it, so that no other log and no other run has it.
+    log, run: identifies the stack if it is not named, so that no other log or run shares it.
     """
     identity = identify_log(dict(known), log=log, run=run)
     print_, _ = FingerprintRecord.objects.get_or_create(

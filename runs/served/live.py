@@ -1,7 +1,7 @@
-"""Answers of a server of others while a run calls it: an engine process for each backend, and traces of their tokens.
+"""Store an external server's answers during a run: an engine process per backend, and traces.
 
-Several workers may store answers of one model at once. Whoever meets a new token or a new backend takes the lock of the
-model's row for that alone, before any shard is locked and never while one is.
+Several workers may store answers of one model at once. A new token or backend is added under the lock of the model's
+row, before any shard is locked and never while one is.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class PlacedAnswer:
 
 
 def bucket_of_answer(endpoint: EndpointRecord, served: ServedBy) -> BucketRecord | None:
-    """Return the bucket of whoever gave an answer to a call outside any run; None where nothing names that."""
+    """Return the bucket of an answer to a call outside any run; None if its stack is not named."""
     known = known_parts(heard_of(endpoint, served))
     if not is_serving_known({"source": dict(known)}):
         return None
@@ -46,7 +46,7 @@ def bucket_of_answer(endpoint: EndpointRecord, served: ServedBy) -> BucketRecord
 
 
 def heard_of(endpoint: EndpointRecord, served: ServedBy) -> ServedBy:
-    """Return what an answer says of who gave it, without the fingerprint where the endpoint ignores that."""
+    """Return an answer's backend facts, without the fingerprint if the endpoint ignores it."""
     if not endpoint.ignores_fingerprint:
         return served
     parts = {name: value for name, value in served.parts.items() if name != "system_fingerprint"}
@@ -54,7 +54,7 @@ def heard_of(endpoint: EndpointRecord, served: ServedBy) -> ServedBy:
 
 
 class LiveServing:
-    """The engine processes that stand for the backends of one run, as one worker hears of them."""
+    """The engine processes that represent the backends of one run, as one worker sees them."""
 
     def __init__(self, *, worker: WorkerRecord, run_id: int) -> None:
         self._run = RunRecord.objects.select_related("endpoint").get(pk=run_id)
@@ -69,7 +69,7 @@ class LiveServing:
         return self._run.pk
 
     def place(self, answers: Sequence[LoggedResponse], *, repeat_id: int) -> list[PlacedAnswer]:
-        """Return who gave each of these answers of a repeat, with its trace; what is new is stored first.
+        """Return the process and trace of each of a repeat's answers, storing new backends and tokens.
 
         No answer may be an error. May not be called with a shard's row locked.
         """
@@ -146,12 +146,12 @@ class LiveServing:
 
 
 def key_of_run(run: RunRecord) -> str:
-    """Return what stands in for a stack that nothing names, so that no other run has it."""
+    """Return a unique key for a run's unnamed stack."""
     return digest_json({"run": run.pk, "created_at": run.created_at.isoformat()})
 
 
 def close_processes(process_ids: Sequence[int]) -> None:
-    """Say that these were heard of until now: no process of ours stands behind them, which would run on."""
+    """Mark these processes as stopped now: they represent backends, which we cannot observe."""
     EngineProcess.objects.filter(pk__in=process_ids).update(stopped_at=Now())
 
 
@@ -160,7 +160,7 @@ def _model_served(endpoint: EndpointRecord) -> Model:
 
 
 def _point_to(vocabulary: VocabularyRecord, run: RunRecord) -> None:
-    """Have all processes of a run name the vocabulary that holds the tokens of each."""
+    """Let all processes of a run use the vocabulary that contains the tokens of each."""
     theirs = EngineProcess.objects.filter(repeats__run=run).distinct()
     named = dict(theirs.values_list("pk", "vocabulary"))
     EngineProcess.objects.filter(pk__in=list(named)).update(vocabulary=vocabulary)

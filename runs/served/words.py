@@ -1,4 +1,4 @@
-"""The vocabularies of models whose tokens logs and servers of others told, as rows."""
+"""Store vocabularies of models known only from tokens in logs and external answers."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,7 +8,7 @@ from runs.models import ComparisonRecord, EngineProcess, Model, VocabularyRecord
 
 
 class Words(LoggedWords):
-    """The words of a model as they are stored. row_id: of the vocabulary that holds all of them."""
+    """A model's tokens as stored. row_id: of the vocabulary that contains all of them."""
 
     def __init__(self, tokens: Sequence[bytes] = (), end_ids: frozenset[int] = frozenset()) -> None:
         super().__init__(tokens, end_ids)
@@ -16,9 +16,9 @@ class Words(LoggedWords):
 
     @classmethod
     def locked(cls, model: Model, *, known: "Words | None" = None) -> "Words":
-        """Return the words of a model, its row locked until the transaction ends: who extends them takes turns.
+        """Return a model's tokens, and lock its row until the transaction ends.
 
-        known: words of this model that were read before, which are returned where nobody has added any since.
+        known: tokens read before, which are returned if none were added since.
         """
         Model.objects.select_for_update(no_key=True).get(pk=model.pk)
         theirs = EngineProcess.objects.filter(bucket__model=model).exclude(vocabulary=None)
@@ -33,7 +33,7 @@ class Words(LoggedWords):
         return words
 
     def store(self) -> VocabularyRecord | None:
-        """Store the vocabulary of all tokens so far, the first time; return it, None where there are none."""
+        """Store the vocabulary of all tokens so far, once; return it, None without tokens."""
         if not self:
             return None
         row, _ = VocabularyRecord.objects.get_or_create(digest=self.digest, defaults=self.pack())

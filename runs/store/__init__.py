@@ -1,5 +1,4 @@
-"""What every slice stands on: statements to the database, packed columns, trace blocks, a run's history, which
-addresses its machines may be sent to, and what is said while the database is away."""
+"""The lowest slice: SQL helpers, packed columns, trace blocks, run history, addresses, outages."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now
@@ -11,14 +10,12 @@ from runs.store.statements import limit_statements, newest_page, require_row, st
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, packed_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import BlockSlot, Key
-from runs.store.web_addresses import Address, endpoint_host_problem, is_public, plain_http_problem
 
 __all__ = [
     "BLOCKS",
     "NOT_IN_LOG",
     "NO_BUCKET",
     "PROMPT_FILTERED",
-    "Address",
     "BlockSlot",
     "DatabaseClock",
     "Digests",
@@ -31,17 +28,14 @@ __all__ = [
     "bulk",
     "changes",
     "database_now",
-    "endpoint_host_problem",
     "history",
     "imported",
-    "is_public",
     "limit_statements",
     "newest_page",
     "notice",
     "own_place",
     "own_process",
     "packed_digest",
-    "plain_http_problem",
     "read_scored",
     "require_row",
     "storable",

@@ -1,4 +1,4 @@
-"""Many rows, or many bytes, in one statement: for the few places where the ORM takes longer than PostgreSQL."""
+"""Read and write many rows or bytes in one statement, where the ORM would be too slow."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 
 class RowTable(Generic[Row]):
-    """A table whose columns a dataclass names, the keys apart: its fields alone say what is written and read.
+    """A table whose columns, except keys, are a dataclass's fields, so that reads and writes agree.
 
     A field that is a JSON column holds plain values.
     """
@@ -40,14 +40,14 @@ class RowTable(Generic[Row]):
         copy_values(self._model, columns, ([*keys.values(), *row.values()] for row in rows))
 
     def stream(self, source: str, parameters: Sequence[Any], *, at_once: int, **instead: str) -> Iterator[Row]:
-        """Yield the rows of a FROM clause, over the binary protocol. instead: other SQL for some of the columns."""
+        """Yield the rows of a FROM clause in binary. instead: SQL that replaces some columns."""
         columns = ", ".join(instead.get(name, name) for name in self.names)
         for values in stream_binary(f"SELECT {columns} {source}", parameters, at_once=at_once):
             yield self._row(*values)
 
 
 def copy_rows(rows: Sequence[Model]) -> None:
-    """Insert new records of one model with COPY, as `bulk_create` would; their keys are not read back.
+    """Insert new records of one model with COPY, like `bulk_create`; their keys are not read back.
 
     Every constraint of the table holds. What the database has a default for is left to it, unless the first of them
     has a value of its own, as all then do. Raises the errors of django.db.
@@ -70,7 +70,7 @@ def _values(row: Model, names: Sequence[str], in_json: Sequence[int]) -> list[An
 
 
 def copy_values(model: type[Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Insert rows of plain values, one for each named column, with COPY; a JSON column takes its JSON as text."""
+    """Insert rows of plain values for the named columns with COPY; JSON columns take JSON text."""
     table, quoted = model._meta.db_table, connection.ops.quote_name
     statement = f"COPY {quoted(table)} ({', '.join(map(quoted, columns))}) FROM STDIN"
     # Django translates the errors of its own statements only, and a database that is away must look the same here.
@@ -80,7 +80,7 @@ def copy_values(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
 
 
 def stream_binary(statement: str, parameters: Sequence[Any], *, at_once: int = 1) -> Iterator[tuple[Any, ...]]:
-    """Yield a query's rows as PostgreSQL finds them, over the binary protocol; nothing else may be asked meanwhile.
+    """Yield a query's rows in binary while it runs; the connection is busy until the end.
 
     at_once: rows that are taken in one step, more than one where they are small and many. As text, PostgreSQL would
     write each byte of a column of bytes as two digits. Django's own cursors know text only.

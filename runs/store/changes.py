@@ -1,6 +1,6 @@
-"""Tells who keeps something of a run that what the run says has changed: its score, its standing, its model's name.
+"""Notify followers when a run's results change: its score, its validity, its model's name.
 
-A verdict rests on runs, and runs know nothing of verdicts: `runs.apps` names the followers when Django starts.
+Verdicts depend on runs, but runs do not know verdicts: `runs.apps` registers the followers when Django starts.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""The database's clock, by which all is dated that several processes hold against each other: their own may be off.
+"""The database's clock, by which all shared times are recorded, since machines' clocks may be off.
 
-What a process must date often, or while the database is away, it dates by `DatabaseClock`.
+`DatabaseClock` gives it for frequent use, or while the database is away.
 """
 
 import threading
@@ -21,7 +21,7 @@ def database_now() -> datetime:
 
 
 class DatabaseClock:
-    """Tells the time by the database's clock between two statements: by its last word and our monotonic clock.
+    """The database's time between two statements, by its last value and our monotonic clock.
 
     This machine's wall clock has no part in it, so that setting it changes nothing; until the database was heard it has
     to do. Any thread may call it.
@@ -33,7 +33,7 @@ class DatabaseClock:
         self._known: tuple[float, float, float] | None = None
 
     def hear(self, at: float, *, sent: float, answered: float) -> None:
-        """Take up what the database said its clock was, in Unix seconds, between two moments of the monotonic clock."""
+        """Adjust to the database's clock, read in Unix seconds between two monotonic moments."""
         doubt = (answered - sent) / 2
         with self._lock:
             if self._known is None or doubt <= self._known[2] or answered - self._known[0] > RENEWED_SECONDS:

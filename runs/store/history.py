@@ -7,7 +7,7 @@ from runs.store.statements import storable
 
 
 def note(run_id: int, code: str, text: str, *, place: str = "", level: str = Event.Level.INFO) -> None:
-    """Write a line. place: which of the run's cases it is about; lines that differ in it alone are shown as one."""
+    """Write a line of a run's history. place: affected cases; lines that differ only in it are grouped."""
     whole, what = (f"{place}: {text}", text) if place else (text, "")
     Event.objects.create(run_id=run_id, code=code, text=storable(whole), what=storable(what), level=level)
 

@@ -1,4 +1,4 @@
-"""What stands in for workers, engines and weights in runs that were read from other tools' logs."""
+"""The placeholders for workers, engines and weights in runs from other tools' logs."""
 
 from evalboard.logged.runs import NOT_IN_LOG, PROFILE, PROMPT_FILTERED
 

@@ -1,4 +1,4 @@
-"""What is said when the database cannot do its part: it is away, or its disk is full. Pages and API say the same."""
+"""What pages and the API say when the database is away or its disk is full."""
 
 import logging
 import time
@@ -11,14 +11,14 @@ logger = logging.getLogger(__name__)
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 DISK_FULL = "53100"
-STOPPED = "57014"  # by statement_timeout, or by whoever looks after the database
+STOPPED = "57014"  # by statement_timeout, or by an administrator
 READ_ONLY = "25006"  # a standby that has not taken over yet answers, but stores nothing
 DISK_FULL_HOLDS_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One sentence each: what is wrong, what goes on all the same, what to do. `retry_after` in seconds."""
+    """What is wrong, what still works, and what to do, in one sentence each. retry_after: seconds."""
 
     status: int
     code: str
@@ -65,7 +65,7 @@ _disk_was_full_at = float("-inf")
 
 
 def notice(exc: BaseException | None) -> Outage | None:
-    """Log and remember the outage that an exception tells of; return it, None for an exception of another kind."""
+    """Log and remember the outage behind an exception, and return it; None for other exceptions."""
     global _disk_was_full_at
     if not isinstance(exc, OperationalError | InterfaceError | InternalError):
         return None
@@ -84,5 +84,5 @@ def notice(exc: BaseException | None) -> Outage | None:
 
 
 def was_disk_full_lately() -> bool:
-    """Tell whether the database said so to this very process in the last minute; the others know of their own only."""
+    """Return whether the database reported a full disk to this process in the last minute."""
     return time.monotonic() - _disk_was_full_at < DISK_FULL_HOLDS_SECONDS

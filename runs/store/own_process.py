@@ -15,7 +15,7 @@ ZOMBIE = "Z"
 
 
 def own_place() -> str:
-    """Return where this process's id counts: the kernel's boot, and the namespaces of ids and clocks; "" if unknown."""
+    """Return where this process's id is valid: the boot and the namespaces; "" if unknown."""
     try:
         if (PROC / "self").readlink() != Path(str(os.getpid())):  # /proc is of another namespace than this process
             return ""
@@ -26,13 +26,13 @@ def own_place() -> str:
 
 
 def started(pid: int) -> int | None:
-    """Return when a process of this place started, in clock ticks since the boot; None where it cannot be read."""
+    """Return a local process's start in clock ticks since the boot; None if it cannot be read."""
     fields = _fields(pid)
     return None if fields is None else int(fields[START])
 
 
 def is_gone(pid: int, start: int) -> bool:
-    """Whether the process that had this id and started then has ended. To be asked at its own place only."""
+    """Return whether the process with this id and start has ended. Only valid at its own place."""
     fields = _fields(pid)
     if fields is not None:
         return int(fields[START]) != start or fields[STATE] == ZOMBIE

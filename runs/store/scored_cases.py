@@ -1,4 +1,4 @@
-"""What scorers said of single responses, read out of a repeat's packed columns without those of all its other cases."""
+"""Read the scores of single responses from a repeat's packed columns, without the other cases."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -28,9 +28,9 @@ Frame = tuple[int, int]  # id of a repeat's score, the first byte of the frame i
 
 
 class ScoredCase(NamedTuple):
-    """What one scorer said of a response.
+    """One scorer's score of a response.
 
-    score: from 0 to 1, None where it is missing. reason: "" where it gave none.
+    score: from 0 to 1, None if missing. reason: "" if it gave none.
     """
 
     scorer_id: int
@@ -40,7 +40,7 @@ class ScoredCase(NamedTuple):
 
 
 def read_scored(wanted: Collection[RepeatCase], *, n_cases: int) -> Mapping[RepeatCase, list[ScoredCase]]:
-    """Return what each scorer of a repeat said of these cases, in the order in which they came; two statements at most.
+    """Return each scorer's scores of these cases, oldest scorer first, in at most two statements.
 
     n_cases: of the largest suite among them. What has not been scored yet has no entry. Raises ColumnsDamaged.
     """

@@ -1,4 +1,4 @@
-"""Statements to PostgreSQL: what they may hold, how long they may take, and one page of a list."""
+"""Statements to PostgreSQL: allowed values, time limits, and a page of a list."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 
 def limit_statements() -> None:
-    """Have PostgreSQL stop each statement of this process after EVALBOARD_STATEMENT_SECONDS; before it first connects.
+    """Let PostgreSQL stop each statement of this process after EVALBOARD_STATEMENT_SECONDS.
 
     For the web server, where one costly page must not take a connection and a core from everybody else. Workers,
     the scheduler and management commands take as long as their work does.
@@ -26,7 +26,7 @@ def limit_statements() -> None:
 
 
 def take_as_long_as_it_takes() -> None:
-    """Lift that limit until the transaction ends: for what grows with a run, and is asked for seldom and on purpose."""
+    """Lift the time limit until the transaction ends, for rare work that grows with a run."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = 0")
 
@@ -39,7 +39,7 @@ def newest_page(
     before: int | None,
     limit: int,
 ) -> tuple[Row, ...]:
-    """Return rows of up to `limit` records, newest first: those older than `after`, or the nearest newer than `before`.
+    """Return rows of up to `limit` records, newest first: older than `after`, or just newer than `before`.
 
     after, before: ids; at most one is given.
     """

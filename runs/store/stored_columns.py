@@ -1,4 +1,4 @@
-"""The packed case columns of repeats, as arrays, and their digests, by which comparisons and verdicts know them."""
+"""The packed case columns of repeats as arrays, and the digests that identify them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Traces read out of their blocks, many at a time and in bounded memory; of a block only the bytes that hold them."""
+"""Read traces from their blocks, many at a time in bounded memory, and only the needed bytes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -25,7 +25,7 @@ TracePair = tuple[TracePlace, TracePlace]
 
 
 def read(places: Iterable[TracePlace]) -> list[TokenTrace]:
-    """Return the traces at these places, in order, without their prompt ids; those of one place are one object."""
+    """Return the traces at these places, in order, without prompt ids; equal places share an object."""
     wanted = list(places)
     distinct = list(dict.fromkeys(wanted))
     columns = read_columns(distinct)
@@ -39,7 +39,7 @@ def read_columns(places: Iterable[TracePlace]) -> TraceColumns:
 
 
 def read_pair_columns(pairs: Sequence[TracePair]) -> Iterator[tuple[TraceColumns, TraceColumns]]:
-    """Yield both sides of consecutive pairs as columns, as many at a time as READ_BYTES allow, and one at the least.
+    """Yield both sides of consecutive pairs as columns, in stretches of at most READ_BYTES.
 
     The first side's trace i and the second's are one pair; stretch by stretch they are all the pairs, in order.
     """
@@ -59,7 +59,7 @@ def _read_stretch(pairs: Sequence[TracePair]) -> Iterator[tuple[TraceColumns, Tr
 
 
 class _Places:
-    """Traces of which the directories have been read, and not yet their positions."""
+    """Traces whose directories have been read, but not their positions."""
 
     def __init__(self, places: Sequence[TracePlace]) -> None:
         distinct = {place: at for at, place in enumerate(dict.fromkeys(places))}
@@ -91,7 +91,7 @@ class _Places:
         return starts
 
     def _read(self, pieces: Sequence[BlockPiece]) -> list[bytes]:
-        """Return the bytes of pieces, in order; what a start holds is taken from there."""
+        """Return the bytes of pieces, in order, reusing those in the blocks' starts."""
         read: dict[int, bytes] = {}
         rest = []
         for at, (block, offset, size) in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""Where a run keeps its traces: in loose blocks while their shard runs, then in final ones; equal ones once."""
+"""Store a run's traces without duplicates: in loose blocks while a shard runs, then in final ones."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class Loose(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a run holds of some cases: those that a repeat has, its loose traces, and every repeat's final ones."""
+    """A run's stored traces of some cases: a repeat's cases, its loose traces, and all final ones."""
 
     case_indexes: frozenset[int]
     loose: Sequence[Loose]
@@ -48,7 +48,7 @@ class Stored:
 
 
 def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
-    """Return what is stored of some cases, seen from one repeat of the run."""
+    """Return what is stored of some cases, for one repeat of the run."""
     rows = ResponseRecord.objects.filter(repeat__run=run_id, case_index__in=list(indexes)).order_by("case_index")
     case_indexes: set[int] = set()
     loose: list[Loose] = []
@@ -69,7 +69,7 @@ def stored(*, run_id: int, repeat_id: int, indexes: Iterable[int]) -> Stored:
 
 
 def store_blocks(run_id: int, members: Sequence[tuple[Key, TokenTrace]], *, is_final: bool) -> dict[Key, BlockSlot]:
-    """Write as few blocks as hold the traces, in one statement; where each stands."""
+    """Write the traces in as few blocks as possible, in one statement; return the place of each."""
     parts = [members[start : start + TRACES_PER_BLOCK] for start in range(0, len(members), TRACES_PER_BLOCK)]
     blocks = [
         TraceBlock(
@@ -89,9 +89,9 @@ def store_blocks(run_id: int, members: Sequence[tuple[Key, TokenTrace]], *, is_f
 
 
 def pack_shard(shard: Shard, *, run_id: int) -> None:
-    """Make the traces of a finished shard final; one that the run holds by now is referred to.
+    """Make the traces of a finished shard final; one that the run has already is only referenced.
 
-    Runs inside the transaction that ends the shard. Only final blocks are referred to: they never move.
+    Runs inside the transaction that ends the shard. Only final blocks are referenced: they never move.
     """
     loose = stored(run_id=run_id, repeat_id=shard.repeat_id, indexes=range(shard.first, shard.last + 1))
     block_ids = _kept_blocks(loose)
@@ -103,10 +103,10 @@ def pack_shard(shard: Shard, *, run_id: int) -> None:
 
 
 def _kept_blocks(loose: Stored) -> set[int]:
-    """The blocks that become final as they are, because packing their traces again would make no fewer of them.
+    """Return the blocks that become final unchanged, because repacking would not make them fewer.
 
     They are the full ones, which is how a fast engine's outcomes come, and one that is not full if it is the only one.
-    No trace of theirs is held elsewhere.
+    None of their traces is stored elsewhere.
     """
     n_traces = Counter(trace.place.block_id for trace in loose.loose)
     doubled = {trace.place.block_id for trace in loose.loose if trace.key in loose.final}
@@ -116,7 +116,7 @@ def _kept_blocks(loose: Stored) -> set[int]:
 
 
 def _final_places(run_id: int, moving: Sequence[Loose], final: Mapping[Key, BlockSlot]) -> list[BlockSlot]:
-    """Where each trace stands from now on, in the given order; those that are new to the run are packed."""
+    """Return the final place of each trace, in the given order; traces new to the run are packed."""
     fresh = [trace for trace in moving if trace.key not in final]
     blocks = TraceBlock.objects.filter(pk__in={trace.place.block_id for trace in fresh})
     read = {block.pk: read_block(bytes(block.data)) for block in blocks}

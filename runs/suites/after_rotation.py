@@ -1,7 +1,6 @@
-"""The reference sets of an endpoint's baselines: run by themselves after a rotation, and when a person asks for it.
+"""Run the reference sets of an endpoint's baselines, automatically after a rotation or on request.
 
-Nobody asked for a rotation, so nobody is there to look what it moved. A reference set says so in little time. It costs
-calls, so it is done where the endpoint says so.
+A rotation is unexpected, and a reference set shows quickly what it changed. It costs calls, so the endpoint decides.
 """
 
 from typing import Any
@@ -16,12 +15,12 @@ from runs.run import create_run
 from runs.store import history
 from runs.suites.suites import reference_suite
 
-FIRST_CASES = 200  # stand in for a reference set that nobody has marked
+FIRST_CASES = 200  # used if no reference set is marked
 MAX_REPEATS_RUN = 5
 
 
 def run_reference_sets(rotation_id: int) -> bool:
-    """Start a run of the reference set of each baseline that the rotation made expire; once, whoever calls."""
+    """Start the reference set of each baseline that a rotation ended, once. Return False if done."""
     with transaction.atomic():
         waiting = Rotation.objects.select_for_update(of=("self",), no_key=True).select_related("endpoint")
         rotation = waiting.filter(pk=rotation_id, attended_at=None).first()
@@ -59,15 +58,15 @@ def _run_reference_set(rotation: Rotation, baseline: BaselineRecord) -> None:
 
 
 def _note(rotation: Rotation, code: str, text: str, *, level: str = Event.Level.INFO) -> None:
-    """Tell the history of the run that dates the rotation; a probe has none, and its rotation's row says it all."""
+    """Note it in the history of the run that shows the rotation; for a probe there is none."""
     if rotation.run_id is not None:
         history.note(rotation.run_id, code, text, level=level)
 
 
 def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[RunRecord, ...]:
-    """Start a run of the reference set of each current baseline that an endpoint served, all of them or none.
+    """Start the reference set of each current baseline on an endpoint: all of them or none.
 
-    Raises Conflict where no baseline rests on it, and what `create_run` raises.
+    Raises Conflict if there is no such baseline, and what `create_run` raises.
     """
     current = [int(row.id) for row in current_baselines() if row.run.endpoint == endpoint]
     if not current:
@@ -78,7 +77,7 @@ def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[RunRecord, ...]:
 
 
 def _ask_for_reference_set(baseline: BaselineRecord, *, labels: dict[str, str], user: Any) -> RunRecord:
-    """Start a run of it where and as the baseline ran. Raises what `reference_suite` and `create_run` raise."""
+    """Start a reference set like the baseline ran. Raises as `reference_suite` and `create_run`."""
     suite = baseline.suite
     slug = suite.slug if suite.reference_of else reference_suite(slug=suite.slug, first=FIRST_CASES).suite.slug
     return create_run(

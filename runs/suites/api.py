@@ -55,7 +55,7 @@ def suite_list(request: Request) -> Response:
 
 
 def _push(request: Request) -> Response:
-    """201 with a new version; 200 with the one that holds the same content already."""
+    """Answer 201 with a new version, or 200 with the existing one of the same content."""
     version, is_new = push_suite(document=_document(request))
     slug = version.suite.slug
     location = request.build_absolute_uri(reverse("api:suite", args=[slug]))
@@ -65,7 +65,7 @@ def _push(request: Request) -> Response:
 
 
 def _document(request: Request) -> Any:
-    """The suite document of the body: JSON as it is, JSONL under the slug of the address."""
+    """Return the suite document of the body: JSON, or JSONL with the slug of the address."""
     if media_type_matches(StrictJson.media_type, request.content_type):
         query.read(request, is_paged=False)
         return request.data
@@ -100,7 +100,7 @@ def version_list(request: Request, slug: str) -> Response:
     query=VERSION,
 )
 def history(request: Request, slug: str) -> Response:
-    """Answer the runs of one suite version, the newest unless `?version=` names another."""
+    """Answer the runs of a suite version, by default the newest."""
     sent = query.read(request, VERSION)
     version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
     return pages.answer_with(request, history_rows(version))

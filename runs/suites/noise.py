@@ -1,4 +1,4 @@
-"""How noisy the buckets of a suite version are: measured from the newest repeats of each, kept until they change."""
+"""Measure and cache the noise of a suite version's buckets, from the newest repeats of each."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _SHAPE = digest_json(BucketNoise.model_json_schema())
 
 
 class _Score(NamedTuple):
-    """The scores of one repeat, what is packed left in the database."""
+    """The scores of one repeat, without packed data."""
 
     id: int
     run: int
@@ -44,8 +44,9 @@ class _Score(NamedTuple):
 
 
 def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases: int) -> dict[int, BucketNoise]:
-    """Return the noise of the buckets with two whole repeats, by id; on a very large suite only of those with the
-    newest runs. What is kept is used where it rests on the same scores.
+    """Return the noise of buckets with two whole repeats, by id, cached by the digest of the scores.
+
+    For a very large suite, only of those with the newest runs.
     """
     wanted = _wanted(buckets, n_cases)
     drawn = {wanted[point.run_id]: point.draws for bucket in buckets for point in bucket.runs if point.run_id in wanted}
@@ -72,7 +73,7 @@ def bucket_noises(buckets: Sequence[BucketHistory], *, version_id: int, n_cases:
 
 
 def _wanted(buckets: Sequence[BucketHistory], n_cases: int) -> dict[int, int]:
-    """run → bucket: the newest whole runs of each bucket, as far as may be read."""
+    """Return run → bucket: the newest whole runs of each bucket, within the reading limit."""
     left = CELLS_READ // n_cases
     wanted: dict[int, int] = {}
     for bucket in sorted(buckets, key=lambda bucket: max(point.run_id for point in bucket.runs), reverse=True):
@@ -88,9 +89,9 @@ def _wanted(buckets: Sequence[BucketHistory], n_cases: int) -> dict[int, int]:
 
 
 def _independent(points: Sequence[HistoryRow]) -> Iterator[HistoryRow]:
-    """Those that were drawn like the first, each by a seed that none before it had; one that is one draw is left out.
+    """Yield points sampled like the first, each with a new seed, without those that are one sample.
 
-    How far greedy repeats scatter and how far draws do are two things, and draws of one seed are the same draws.
+    Greedy and sampled repeats have different noise, and samples of one seed are the same samples.
     """
     seen: set[int] = set()
     for point in points:
@@ -105,7 +106,7 @@ def _independent(points: Sequence[HistoryRow]) -> Iterator[HistoryRow]:
 
 
 def _scores(wanted: Mapping[int, int]) -> dict[int, list[_Score]]:
-    """The scores of the wanted runs by bucket, under the suite's own scorer, those of the newest run first."""
+    """Return the runs' scores by bucket, by the suite's own scorer, newest run first."""
     by_bucket: dict[int, list[_Score]] = defaultdict(list)
     own = RepeatScore.objects.filter(repeat__run__in=wanted, scorer=F("repeat__run__suite_version__scorer"))
     own = own.filter(repeat__cases=None).exclude(repeat__columns__n_left_out__gt=0)  # as the points are
@@ -130,7 +131,7 @@ def _same_seeds(own: Sequence[_Score], bucket_id: int) -> list[_Score]:
 
 
 def _digest(scores: Sequence[_Score], drawn: Draws, *, is_steady: bool) -> str:
-    """Return the digest of all that a bucket's noise rests on."""
+    """Return the digest of all inputs of a bucket's noise."""
     known = [score.digest for score in scores]
     return digest_json([NOISE_RULES, _SHAPE, known, drawn.temperature, drawn.is_external, is_steady])
 

@@ -94,7 +94,7 @@ def newest_runs() -> list[int]:
 
 
 def suite_to_compare() -> str:
-    """Return the slug of the suite whose newest answered run has another to be compared with, "" where none has."""
+    """Return the suite whose newest answered run has another to compare with, "" without one."""
     answered = RepeatRecord.objects.filter(
         run=OuterRef("pk"), status__in=(RunRecord.Status.FINISHED, RunRecord.Status.INCOMPLETE)
     )
@@ -152,7 +152,7 @@ def version_answer(version: SuiteVersionRecord) -> contract.SuiteVersion:
 
 
 def cases_report(slug: str, *, version: int, query: str = "", offset: int = 0, limit: int = 100) -> CasesReport:
-    """Read `limit` cases of a version from `offset` on, of those that hold the words of `query`. Raises NotFound."""
+    """Read `limit` cases of a version from `offset` on that match `query`. Raises NotFound."""
     shown = suite_version(slug, version=version)
     cases = Case.objects.filter(suite_version=shown)
     if query:

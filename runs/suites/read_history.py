@@ -18,9 +18,9 @@ RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in 
 
 
 def histories(version: SuiteVersionRecord) -> tuple[BucketHistory, ...]:
-    """Return the newest runs of one suite version by bucket; another version is another measurement.
+    """Return the newest runs of one suite version by bucket. Versions are not comparable.
 
-    A run that no engine has served yet is in no bucket and left out.
+    A run without any answer is in no bucket and left out.
     """
     rows = rows_of(RunRecord.objects.filter(suite_version=version).order_by(*NEWEST_FIRST)[:RUNS_CHARTED])[::-1]
     mixed = _mixed([int(row.id) for row in rows if row.n_buckets > 1])
@@ -77,7 +77,7 @@ def _row(
     line: str,
     is_imported: bool,
 ) -> HistoryRow:
-    """span: from the lowest to the highest of the values, None where several buckets served the run."""
+    """Return a run's row. span: the range of its values, None if several buckets answered."""
     return HistoryRow.from_record(
         row,
         run=row.id,
@@ -101,7 +101,7 @@ def _keys(run_ids: list[int]) -> dict[int, tuple[str, bool]]:
 
 
 def _mixed(run_ids: list[int]) -> dict[int, dict[int, list[float]]]:
-    """Of runs that several buckets served, the points of each repeat by bucket: run → bucket → points."""
+    """Return run → bucket → points of each repeat, for runs of several buckets."""
     by_run: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     if not run_ids:
         return by_run

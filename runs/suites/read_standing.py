@@ -1,4 +1,4 @@
-"""What a suite's runs are held against: baselines and their rotations, noise, and the releases that judged them."""
+"""Read what a suite's runs are compared with: baselines, rotations, noise and releases."""
 
 from dataclasses import dataclass, field
 
@@ -15,10 +15,10 @@ BASELINES_READ = 200
 
 @dataclass(frozen=True, slots=True)
 class SuiteStanding:
-    """Beside a SuiteReport. `baselines` and `rotations` newest first; `noise` by bucket id, `judged` by run id.
+    """The context of a SuiteReport. baselines, rotations: newest first; noise: by bucket; judged: by run.
 
-    `reference_of` names the suite version whose reference set this suite holds, `reference_suite` the suite that holds
-    this one's; `n_reference` counts the cases of the newest version that are in the set. "" where there is none.
+    `reference_of` names the suite version whose reference set this suite is, `reference_suite` the suite with this
+    one's; `n_reference` counts the cases of the newest version that are in the set. "" without one.
     """
 
     baselines: tuple[Baseline, ...] = ()
@@ -53,7 +53,7 @@ def suite_standing(report: SuiteReport) -> SuiteStanding:
 
 
 def _rotations(report: SuiteReport) -> tuple[RotationSeen, ...]:
-    """Those on the endpoints and profiles that the charted runs were asked for on, since the first of them."""
+    """Return rotations on the charted runs' endpoints and profiles since the first of these runs."""
     points = [point for bucket in report.buckets for point in bucket.runs]
     if not points:
         return ()

@@ -1,4 +1,4 @@
-"""What the cases of a suite version are worth: which of them nobody fails or passes, and which ask what others ask."""
+"""Find cases of a suite version that add little: always or never right, or duplicates."""
 
 import functools
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from runs.suites.read import SuiteReport
 NAMED = 5  # cases of each kind
 TAGS_SHOWN = 12
 CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
-CASES_READ = 50_000  # prompts that are held against each other for one page
+CASES_READ = 50_000  # prompts compared for one page
 SUITES_REMEMBERED = 64
 
 # What is asked, but for spaces and capitals; in JSON a line break is two characters.
@@ -45,7 +45,7 @@ SELECT tag, count(*)
 
 @dataclass(frozen=True, slots=True)
 class SomeCases:
-    """How many cases, and the ids of the first of them."""
+    """A number of cases, and the ids of the first of them."""
 
     n: int
     ids: tuple[str, ...]
@@ -53,7 +53,7 @@ class SomeCases:
 
 @dataclass(frozen=True, slots=True)
 class CasesWorth:
-    """Of `n_repeats` repeats that were read: the cases that were right in each, and in none; None of no repeat.
+    """Cases that were right in each, or in none, of `n_repeats` repeats; None without repeats.
 
     alike: cases that ask what another case asks, but for spaces and capitals; at_odds: those of them with another
     target than such a case. None in a suite of more than CASES_READ cases. tags: each with its number of cases.
@@ -68,7 +68,7 @@ class CasesWorth:
 
 
 def cases_worth(report: SuiteReport) -> CasesWorth:
-    """Read what the cases of the newest version are worth, by the newest repeats under the suite's own scorer."""
+    """Find such cases of the newest version, by the newest repeats under the suite's own scorer."""
     version_id, n_cases = report.version_id, report.suite.n_cases
     own = RepeatScore.objects.filter(
         repeat__run__suite_version=version_id, scorer=F("repeat__run__suite_version__scorer"), repeat__cases=None

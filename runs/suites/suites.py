@@ -45,7 +45,7 @@ def keep_version(
     n_cases: int,
     store_cases: Callable[[SuiteVersionRecord], None],
 ) -> tuple[SuiteVersionRecord, bool]:
-    """Return the version with this content, stored with its cases as the newest where there is none; True then.
+    """Return the version with this content and whether it is new; a new one is stored as the newest.
 
     plan: how its cases are scored.
     """
@@ -73,11 +73,11 @@ def keep_version(
 
 
 def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
-    """Return the suite that holds just the reference set of a suite's newest version, made or brought up to date.
+    """Return the suite of a suite's reference set, created or updated.
 
-    A run of it says in a fraction of the time whether a rotation moved anything. first: how many of the first cases
-    stand in where nobody has marked any. Raises NotFound, or Conflict where the suite has no reference set, or where
-    its name is taken by a suite that people pushed.
+    A run of it shows in a fraction of the time whether a rotation changed anything. first: how many of the first cases
+    to use if none are marked. Raises NotFound, or Conflict if the suite has no reference set, or if its name is taken
+    by a suite that people pushed.
     """
     suite = Suite.objects.filter(slug=slug).first()
     version = None if suite is None else suite.versions.select_related("scorer").order_by("-number").first()
@@ -108,7 +108,7 @@ def store_scorer(plan: Mapping[str, Any]) -> Scorer:
 
 
 def _locked(suite_id: int) -> Suite:
-    """The suite, its row locked: two pushes of one suite take turns."""
+    """Return the suite with its row locked, so that concurrent pushes take turns."""
     return Suite.objects.select_for_update(of=("self",)).select_related("policy").get(pk=suite_id)
 
 
@@ -136,7 +136,8 @@ def _reference_document(slug: str, version: SuiteVersionRecord, cases: Sequence[
 def case_content(case: CaseDocument) -> dict[str, Any]:
     """Return what of a case is stored as JSON."""
     tools = {"tools": list(case.tools)} if case.tools else {}
-    return {"messages": list(case.messages), "target": case.target, **tools}
+    own_input = {"input": case.input} if case.input else {}
+    return {"messages": list(case.messages), "target": case.target, **tools, **own_input}
 
 
 def _case_row(version: SuiteVersionRecord, case: CaseDocument) -> Case:

@@ -1,4 +1,4 @@
-"""Where the tour leads: the runs and releases of its sample, and the token at which a broken case parted."""
+"""Find the tour's runs and releases, and the token where a broken case diverges."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ TOLD = "no_ship"
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """`release` is the release that the tour leads to, `comparison` that of its runs, `case` the worst that broke.
+    """The tour's pages: a release, the comparison of its runs, and the worst broken case.
 
     others: the sample's other releases, in the order in which they were made.
     """
@@ -28,7 +28,7 @@ class Tour:
 
 
 def tour_of(user: Any) -> Tour | None:
-    """Return the tour for a person; None for who has ended it, or where its sample is not there or is not whole."""
+    """Return the tour for a person; None if they ended it, or if its sample is incomplete."""
     if TourEnd.objects.filter(user=user).exists():
         return None
     releases = ReleaseRecord.objects.filter(gates__suite__slug=SUITE, labels__contains=LABELS)

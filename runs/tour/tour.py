@@ -69,7 +69,7 @@ def load_tour(*, user: Any) -> None:
 
 
 def remove_tour() -> tuple[str, ...]:
-    """Delete all that was loaded; return a sentence for each thing that stays, because somebody relies on it."""
+    """Delete the tour's data; return a sentence for each item that stays because it is in use."""
     with transaction.atomic():
         take_as_long_as_it_takes()
         signed = SignOffRecord.objects.values("release")
@@ -104,7 +104,7 @@ def _forget_suite() -> None:
 
 
 def _document() -> dict[str, Any]:
-    """Return the sample suite under the tour's name, so that runs made here are never held against the tour's."""
+    """Return the sample suite under the tour's name, so that other runs are never compared with it."""
     document: dict[str, Any] = json.loads((SAMPLES / "sample.json").read_text())
     return document | {"slug": SUITE, "title": TITLE, "policy": POLICY | POINTS}
 

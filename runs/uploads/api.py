@@ -116,6 +116,6 @@ def part(request: Request, upload_id: int, offset: int) -> Response:
 )
 @parser_classes([StrictJson])
 def close(request: Request, upload_id: int) -> Response:
-    """Have a worker read the upload; its answers say how far that is."""
+    """Have a worker parse the upload; reading it shows the progress."""
     close_upload(upload_id=upload_id, **read_body(WholeIn, request), user=request.user)
     return wire.answer(read.upload_row(upload_id), request)

@@ -1,4 +1,4 @@
-"""Suites on their way, as REST and pages have them."""
+"""Read uploads for REST and pages."""
 
 from typing import Any
 
@@ -23,16 +23,16 @@ def upload_row(upload_id: int) -> contract.Upload:
 def upload_rows(
     *, created_by: Any = None, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[contract.Upload, ...]:
-    """Return up to `limit` uploads, newest first: those older than `after`, or the nearest newer than `before`.
+    """Return up to `limit` uploads, newest first: older than `after`, or just newer than `before`.
 
-    created_by: a person whose uploads alone are returned; None: everybody's.
+    created_by: only this person's uploads; None: all.
     """
     uploads = UploadRecord.objects.all() if created_by is None else UploadRecord.objects.filter(created_by=created_by)
     return newest_page(uploads, _rows, after=after, before=before, limit=limit)
 
 
 def uploads_of(slug: str = "") -> tuple[contract.Upload, ...]:
-    """Return what is on its way, or came to nothing lately, of one suite or of all, newest first."""
+    """Return unfinished and recently failed uploads of one suite or all, newest first."""
     going = UploadRecord.objects.exclude(status=UploadRecord.Status.FINISHED).order_by("-id")
     return _rows(going.filter(slug=slug) if slug else going)
 

@@ -1,7 +1,7 @@
-"""A suite that came in parts is read, one part a transaction: whoever dies in between, the next one goes on.
+"""Parse an uploaded suite, one part per transaction, so that work continues after a crash.
 
-Cases are checked and kept apart until all are there. Then they become a version in one transaction, by the rules of a
-suite that is pushed whole.
+Cases are checked and stored separately until all are there. Then they become a version in one transaction, by the rules
+of a suite that is pushed whole.
 """
 
 import json
@@ -123,7 +123,7 @@ def _move(upload: UploadRecord) -> Any:
 
 
 def _fail(upload: UploadRecord, fields: dict[str, str]) -> None:
-    """Give an upload up, and forget what was read of it."""
+    """Mark an upload as failed, and delete what was parsed."""
     upload.parts.all().delete()
     upload.cases.all()._raw_delete(upload.cases.db)
     upload.refresh_from_db(fields=["n_read", "n_lines", "n_cases"])

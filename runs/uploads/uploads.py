@@ -1,6 +1,6 @@
-"""Suites that come in parts: opened, sent part by part, closed, and read by whoever has time for it.
+"""Upload suites in parts: open, send each part, close; then a worker parses them.
 
-Web requests only keep parts. A part holds whole lines, so each can be read by itself, and no more of a suite than one
+Web requests only store parts. A part has whole lines, so each can be parsed separately, and no more of a suite than one
 part is ever in memory (`runs.uploads.reading`).
 """
 
@@ -21,11 +21,11 @@ from runs.store import require_row
 MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
 MAX_BYTES = 2**31
 MAX_OPEN = 5  # of one person
-KEPT = timedelta(days=1)  # what nobody has touched for so long is forgotten
+KEPT = timedelta(days=1)  # untouched ones are deleted after this
 
 
 def open_upload(*, slug: str, title: str = "", user: Any = None) -> UploadRecord:
-    """Begin a suite version that is sent in parts. Raises InvalidInput, or Conflict where a person has many open."""
+    """Begin an upload. Raises InvalidInput, or Conflict if the person has too many open."""
     parse_head({"scorer": None}, slug=slug, title=title)
     n_open = UploadRecord.objects.filter(created_by=user, status=UploadRecord.Status.OPEN).count()
     if n_open >= MAX_OPEN:
@@ -38,7 +38,7 @@ def open_upload(*, slug: str, title: str = "", user: Any = None) -> UploadRecord
 def store_part(
     *, upload_id: int, offset: int, lines: bytes, sha256: str, user: Any = None
 ) -> tuple[UploadPartRecord, bool]:
-    """Keep a part of an upload; False where the very part is there already, so that sending again does no harm.
+    """Store a part of an upload; False if the same part is stored already, so retries are harmless.
 
     offset: in bytes, of its first line among all lines. sha256: what the sender says that the lines have. Raises
     NotFound, Refused where another person opened the upload, InvalidInput, or Conflict where the upload takes no parts,
@@ -68,7 +68,7 @@ def store_part(
 
 
 def close_upload(*, upload_id: int, n_bytes: int, sha256: str, user: Any = None) -> UploadRecord:
-    """Say that an upload is whole, with so many bytes of lines; a worker reads it then. Closing twice is harmless.
+    """Declare an upload complete, for a worker to parse. Closing twice is harmless.
 
     sha256: of all lines, in the order of their offsets, before they were compressed. Raises NotFound, Refused where
     another person opened the upload, InvalidInput where the parts have another checksum, or Conflict naming the first
@@ -112,7 +112,7 @@ def delete_upload(*, upload_id: int, user: Any = None, may_all: bool = False) ->
 
 
 def forget_old_uploads() -> None:
-    """Forget those that nobody has touched for a day: broken off, or long ended."""
+    """Delete uploads untouched for a day: interrupted or ended."""
     old = UploadRecord.objects.exclude(status=UploadRecord.Status.READING).filter(touched_at__lt=Now() - KEPT)
     old.delete()
 

@@ -1,6 +1,6 @@
-"""What webhooks are told of: how a run ended, a release's verdict, another serving stack, an incident of an audit.
+"""Events for webhooks: a run's end, a release's verdict, a rotation, an audit's incident.
 
-Each is called in the transaction that makes it so; docs/webhooks.md has the payloads. Addresses are written out: a
+Each is called in the transaction that makes it so; docs/operations.md has the payloads. Addresses are written out: a
 worker that ends a run need not load every page for them.
 """
 
@@ -13,7 +13,7 @@ from runs.webhooks import webhooks
 
 
 def tell_of_end(run_id: int) -> None:
-    """Tell how a run ended; of one that was cancelled nobody is told, since whoever did that knows."""
+    """Send how a run ended, except a cancelled one, whose person knows."""
     run = RunRecord.objects.select_related("suite_version__suite", "endpoint", "profile").get(pk=run_id)
     event = f"run.{run.status}"
     if event not in webhooks.EVENTS:
@@ -65,7 +65,7 @@ def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
 
 
 def tell_of_rotation(rotation: Rotation) -> None:
-    """Tell that another stack serves an endpoint from a run or a probe on, and which baselines expired by it."""
+    """Send that a new stack serves an endpoint, which run or probe shows it, and expired baselines."""
     expired = (
         BaselineRecord.objects.filter(rotation=rotation).select_related("run__suite_version__suite").order_by("pk")
     )
@@ -90,7 +90,7 @@ def tell_of_rotation(rotation: Rotation) -> None:
 
 
 def tell_of_incident(probe: ProbeRecord, finding: Mapping[str, Any]) -> None:
-    """Tell that workers gave unlike answers to the same input, with the evidence: no prompt, no response, no token."""
+    """Send that workers gave different answers to equal input, without any content."""
     numbers = finding["numbers"]
     payload = {
         "id": str(probe.pk),

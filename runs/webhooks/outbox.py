@@ -17,7 +17,7 @@ from runs.store import storable
 # How long after each failed attempt the next one comes; after the last pause, and after a day, it is given up.
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800, 3600, 7200, 14400, 21600, 28800))
 GIVEN_UP_AFTER = timedelta(hours=24)
-# Longer than any attempt takes: until then nobody else sends the message.
+# Longer than any attempt takes: until then no other process sends the message.
 CLAIMED_FOR = timedelta(seconds=60)
 # What else waits for a webhook that has just failed waits this long: a dead receiver must not hold up the others.
 OTHERS_WAIT = timedelta(seconds=60)
@@ -54,7 +54,7 @@ class Delivery:
 
 
 def claim_message() -> Delivery | None:
-    """Take the message that has been due longest; None where none is. Nobody else has it for the next minute."""
+    """Claim the most overdue message for a minute; None if none is due."""
     with connection.cursor() as cursor:
         cursor.execute(CLAIM, {"claimed_for": CLAIMED_FOR.total_seconds()})
         row = cursor.fetchone()
@@ -70,7 +70,7 @@ def claim_message() -> Delivery | None:
 
 @transaction.atomic
 def record_delivery(*, message: int) -> None:
-    """Note that the receiver has taken a message, whoever else tries it at this moment."""
+    """Mark a message as delivered, even if another attempt is in progress."""
     webhook = WebhookRecord.objects.select_for_update(no_key=True, of=("self",)).filter(messages=message).first()
     if webhook is None:
         return  # deleted meanwhile, with its messages
@@ -82,9 +82,9 @@ def record_delivery(*, message: int) -> None:
 
 @transaction.atomic
 def record_failure(*, message: int, attempt: int, error: str, status: int | None = None) -> None:
-    """Note a failed attempt: try again later, or give the message up, and after too many of those the webhook.
+    """Record a failed attempt: schedule a retry, or abandon the message, and in the end the webhook.
 
-    `status` is what the receiver answered, if it did. Does nothing where another attempt has begun since.
+    status: of the receiver's answer, if any. Does nothing if another attempt has begun since.
     """
     mine = OutboxMessage.objects.filter(pk=message, n_attempts=attempt, status=OutboxMessage.Status.WAITING)
     webhook = WebhookRecord.objects.select_for_update(no_key=True, of=("self",)).filter(messages__in=mine).first()
@@ -108,7 +108,7 @@ def record_failure(*, message: int, attempt: int, error: str, status: int | None
 
 
 def forget_old_messages() -> None:
-    """Delete messages of a month ago that nobody tries any more."""
+    """Delete messages older than a month that are not retried any more."""
     ended = OutboxMessage.objects.exclude(status=OutboxMessage.Status.WAITING)
     ended.filter(created_at__lt=Now() - KEPT).delete()
 

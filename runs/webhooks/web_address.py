@@ -1,14 +1,14 @@
-"""Which hosts a webhook's message may go to: any on the open internet, and those that configuration allows."""
+"""Check where webhooks may send: any public host, and those that the configuration allows."""
 
 from collections.abc import Iterable
 
 from django.conf import settings
 
-from runs.store import Address, is_public
+from evalboard.calling.addresses import Address, is_public
 
 
 def host_problem(host: str, addresses: Iterable[Address]) -> str | None:
-    """Return why nothing may be sent to a host with these addresses; None where it may. One private one is enough."""
+    """Return why a host with these addresses is refused, None if allowed. One private address is enough."""
     if is_allowed(host):
         return None
     for address in addresses:

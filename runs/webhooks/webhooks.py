@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what. A message is written in the transaction that it tells of; `outbox` has its way out."""
+"""Webhooks and their events. Messages are written in the event's transaction and sent by `outbox`."""
 
 import base64
 import ipaddress
@@ -18,7 +18,7 @@ from runs.models import OutboxMessage, WebhookRecord
 from runs.store import require_row
 from runs.webhooks.web_address import host_problem
 
-# What each event tells of, for people; docs/webhooks.md has the payloads.
+# What each event tells of, for people; docs/operations.md has the payloads.
 EVENTS = {
     "release.decided": "a release's verdict was reached, or changed",
     "run.finished": "a run ended with every response",
@@ -36,7 +36,7 @@ MAX_WEBHOOKS = 50  # each event writes a row for each of them
 
 
 def notify(*, event: str, payload: Mapping[str, Any], text: str = "") -> None:
-    """Write one message to each webhook that is told of `event`, in the caller's transaction; nothing is sent yet.
+    """Write a message to each webhook that subscribed to `event`, in the caller's transaction.
 
     `payload` is JSON and becomes the message's `data`; `text` is a sentence for people, by default the payload's
     `summary`, with its `url` after it. Raises KeyError for an event that is none.
@@ -52,7 +52,7 @@ def instant(at: datetime | None) -> str | None:
 
 
 def page_url(path: str) -> str:
-    """Return a page's address for a message: `path` below EVALBOARD_PUBLIC_ADDRESS, or alone where that is not set."""
+    """Return a page's full address below EVALBOARD_PUBLIC_ADDRESS, or its path if that is not set."""
     return settings.PUBLIC_ADDRESS + path
 
 
@@ -85,7 +85,7 @@ def delete_webhook(*, webhook_id: int) -> None:
 
 @transaction.atomic
 def switch_on(*, webhook_id: int) -> WebhookRecord:
-    """Tell a webhook again that was switched off after failures; what it missed is not sent. Raises NotFound."""
+    """Enable a webhook that was disabled after failures; missed events are not sent. Raises NotFound."""
     webhook = require_row(
         WebhookRecord.objects.select_for_update().filter(pk=webhook_id), f"There is no webhook {webhook_id}."
     )
@@ -95,7 +95,7 @@ def switch_on(*, webhook_id: int) -> WebhookRecord:
 
 
 def send_test(*, webhook_id: int) -> OutboxMessage:
-    """Write a message that tells of nothing, to see whether it arrives. Raises NotFound, or Conflict where off."""
+    """Write a test message. Raises NotFound, or Conflict if the webhook is disabled."""
     webhook = require_row(WebhookRecord.objects.filter(pk=webhook_id), f"There is no webhook {webhook_id}.")
     if not webhook.is_active:
         raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
@@ -105,7 +105,7 @@ def send_test(*, webhook_id: int) -> OutboxMessage:
 
 
 def _message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
-    """`text` at the top is what chat services show of a message that they are sent as it is."""
+    """Return a message. `text` is at the top level because chat services show it."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     words = f"{text or payload.get('summary') or event} {payload.get('url', '')}".strip()
     return OutboxMessage(
@@ -117,7 +117,7 @@ def _message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], tex
 
 
 def _url_problem(url: str) -> str | None:
-    """What is wrong with an address that messages are to go to, as far as it can be told without asking anybody."""
+    """Return the problem of a webhook's address, as far as known without network access."""
     if len(url) > LONGEST_URL:
         return f"At most {LONGEST_URL} characters."
     if not url.isascii() or not url.isprintable() or " " in url:

@@ -1,7 +1,6 @@
 """Work and who does it: claims, requests, shards, responses, the end of repeats and runs, workers."""
 
 from runs.work import dispatch, queue, requests, responses, rollup, workers
-from runs.work.answered import Answered, CallOutcome
 from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.deserted import why_nobody
@@ -59,10 +58,8 @@ __all__ = [
     "NEEDS_CERTIFICATE",
     "RESTS_BEFORE_GIVING_UP",
     "SHARDS",
-    "Answered",
     "Beat",
     "CallLimits",
-    "CallOutcome",
     "CaseToDecode",
     "Lease",
     "PoolRow",

@@ -1,7 +1,7 @@
-"""How many calls an endpoint may have in flight, and how many a minute, over all workers: the database keeps count.
+"""Limit an endpoint's calls in flight and per minute over all workers, counted in the database.
 
-A call takes a slot before it is sent and gives it back when it has ended. Nothing is renewed: a slot is had for as long
-as a call may take, and one whose worker is gone is free at once.
+A call takes a slot before it is sent and returns it when it has ended. Slots are not renewed: each lasts as long as a
+call may take, and is free at once if its worker is gone.
 """
 
 import logging
@@ -61,11 +61,13 @@ UPDATE runs_callslot SET worker_id = NULL, until = NULL
 
 
 class CallLimits:
-    """What one worker may ask of an endpoint, beside all others. Any thread may call it; each call is one statement.
+    """The share of an endpoint's calls that one worker may use. Thread-safe; each call is one statement.
 
-    It has a connection of its own, for the threads that make calls have none. `clock`: by which calls are dated; each
+    It has a connection of its own, since the threads that make calls have none. `clock`: for the times of calls; each
     slot that is taken sets it.
     """
+
+    away: tuple[type[Exception], ...] = (DatabaseError,)
 
     def __init__(self, endpoint: EndpointRecord, *, worker: WorkerRecord, is_alone: bool) -> None:
         """is_alone: one call at a time, whatever the endpoint takes."""
@@ -80,7 +82,7 @@ class CallLimits:
         self._not_given_back: list[int] = []
 
     def turn(self) -> float:
-        """Return in how many seconds a call may begin. Where calls are counted by the minute, it then has that turn."""
+        """Return the seconds until a call may begin. With a limit per minute, this also takes a turn."""
         if not self._is_by_minute and time.monotonic() < self._look_at:
             return 0.0
         rows = self._execute(TURN, [self._endpoint_id]) or self._execute(PAUSE, [self._endpoint_id])
@@ -91,7 +93,7 @@ class CallLimits:
         return wait
 
     def pause(self, seconds: float) -> None:
-        """Let no worker begin a call for so long."""
+        """Pause the endpoint's calls of all workers."""
         self._execute(PAUSE_ALL, [seconds, self._endpoint_id])
 
     def take(self, *, seconds: float) -> int | None:
@@ -137,5 +139,5 @@ class CallLimits:
                         self.clock.hear(float(rows[0][-1]), sent=sent, answered=time.monotonic())
                     return rows
             except DatabaseError:
-                self._connection.close()  # the next one begins anew
+                self._connection.close()  # the next one reconnects
                 raise

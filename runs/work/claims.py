@@ -1,7 +1,7 @@
-"""Claims: which attempt may work on a row, until when, and the fence against an attempt that has lost it.
+"""Claims: which attempt may work on a row, until when, and the fence against lost attempts.
 
-The same for every kind of work; what a kind has beside it stands in its slice. All times are the database's; a
-worker's clock is never compared with another.
+The same for every kind of work; slices add the specifics. All times are the database's; a worker's clock is never
+compared with another.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +33,7 @@ RETURNING id, attempt
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to work on one row of a kind: it holds as long as no other attempt took the row."""
+    """The right to work on one row of a kind, valid until another attempt takes the row."""
 
     kind: str
     id: int
@@ -46,7 +46,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a heartbeat learns. `is_held` is False once another attempt has the row."""
+    """The answer to a heartbeat. is_held: False once another attempt has the row."""
 
     is_held: bool
     is_cancel_wanted: bool = False
@@ -105,25 +105,25 @@ class Claims(Generic[Row]):
         return lease if self.renew(lease=lease).is_held else None
 
     def held_row(self, lease: Lease) -> QuerySet[Row]:
-        """Return a query that finds the row only while this attempt holds it."""
+        """Return a query for the row that is empty once this attempt has lost it."""
         if lease.kind != self.kind:
             raise ValueError(f"A lease of {lease} is no right to a {self.kind}.")
         return self._running().filter(pk=lease.id, attempt=lease.attempt, owner=lease.worker_id)
 
     def renew(self, *, lease: Lease) -> Beat:
-        """Extend a lease that is still held; any other outcome means: stop the work."""
+        """Extend a valid lease. If it is lost, stop the work."""
         return Beat(is_held=self.held_row(lease).update(lease_until=lease_end()) == 1)
 
     def write(self, *, lease: Lease, **changes: Any) -> None:
-        """Change the row in one statement. Raises LeaseLost where this attempt no longer holds it."""
+        """Change the row in one statement. Raises LeaseLost if this attempt has lost it."""
         if self.held_row(lease).update(**changes) != 1:
             raise lost(lease)
 
     @contextmanager
     def locked(self, *, lease: Lease, related: Collection[str] = ()) -> Iterator[Row]:
-        """Open a transaction in which the row is locked and still held. Raises LeaseLost.
+        """Open a transaction with the row locked, if this attempt still has it. Raises LeaseLost.
 
-        related: the records that are read with it.
+        related: records to load with it.
         """
         with transaction.atomic():
             rows = self.held_row(lease).select_for_update(of=("self",))

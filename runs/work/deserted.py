@@ -1,4 +1,4 @@
-"""Why nobody takes a probe, a replay or a forced scoring that waits; a run says more of itself (runs.run)."""
+"""Explain why a waiting probe, replay or forced scoring is not claimed. For runs see runs.run."""
 
 from django.db.models import Min
 from django.db.models.functions import Now

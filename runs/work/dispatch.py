@@ -35,7 +35,7 @@ def queue_of(pool: str) -> str:
 
 
 def ring_after_commit(run: RunRecord) -> None:
-    """Tell the run's pool after this transaction. Redis, or a history that cannot be written, never fails it."""
+    """Notify the run's pool after this transaction. Failures of Redis or history never fail it."""
     transaction.on_commit(partial(_ring, run), robust=True)
 
 
@@ -81,7 +81,7 @@ def ring(pool: str, *, n_shards: int) -> int:
 
 
 def ask() -> None:
-    """Ask the broker whether it is there; without one there is nobody to ask. Raises DoorbellAway."""
+    """Check that the broker answers, if one is configured. Raises DoorbellAway."""
     if not settings.REDIS_URL:
         return
     from evalboard.celery import CONTROL
@@ -95,7 +95,7 @@ def ask() -> None:
 
 @contextmanager
 def _broker() -> Iterator[Any]:
-    """A new connection on which nothing waits longer than EVALBOARD_REDIS_SECONDS: behind it stands a web request.
+    """Yield a new connection with timeouts of EVALBOARD_REDIS_SECONDS, because a web request waits for it.
 
     The workers' own `socket_timeout` is longer, for they wait for rings on theirs.
     """

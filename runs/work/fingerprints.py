@@ -1,4 +1,4 @@
-"""Fingerprints that name calls and not servers: one that differs in every answer says nothing of who answered."""
+"""Recognise fingerprints that identify calls, not servers: each answer has another one."""
 
 from collections import Counter, defaultdict
 
@@ -14,7 +14,7 @@ from runs.store import history, imported
 
 
 def settle_fingerprints(run: RunRecord) -> bool:
-    """Merge the buckets of a run on an external server that gives each answer a fingerprint of its own.
+    """Merge the buckets of an external run whose server gives each answer a new fingerprint.
 
     Where there are too few answers to tell, the newest check of the endpoint does. Return whether they were merged;
     columns and scores are then for the caller to make again. The run's history says so, and where more than half of the
@@ -46,7 +46,7 @@ def settle_fingerprints(run: RunRecord) -> bool:
 
 
 def _merge(run: RunRecord, known: Known, processes: list[EngineProcess]) -> None:
-    """Let the first of these processes, of which no more is known, have all their answers."""
+    """Let the first of these processes have all their answers."""
     joined, *others = processes
     joined.bucket = bucket_of(joined.bucket.model, known, run=key_of_run(run))
     joined.manifest = {"source": {k: v for k, v in joined.manifest["source"].items() if k != "system_fingerprint"}}

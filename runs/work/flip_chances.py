@@ -1,8 +1,8 @@
-"""Which cases of a run are likely to flip: computed when its first repeat ends, while no other can show it yet.
+"""Compute which cases of a run are likely to flip when its first repeat ends.
 
-A response has no column to keep a chance in until its repeat ends, so the process that stores it remembers the chance.
-Traces that others stored, or that were forgotten, are decoded once more, some 45 ms for every hundred thousand
-positions. Later repeats are left out: within one bucket their margins say the same.
+A response has no column for its chance until its repeat ends, so the process that stores it remembers the chance.
+Traces that other processes stored, or that were forgotten, are decoded again, some 45 ms per hundred thousand
+positions. Later repeats are left out: within one bucket they have the same margins.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ _remembered: dict[tuple[bytes, float], float] = {}
 
 
 def remember(repeat: RepeatRecord, bucket: BucketRecord, traces: Sequence[TokenTrace]) -> None:
-    """Keep the chances of traces that one bucket gave in this process, if the repeat's end will ask for them."""
+    """Cache the flip chances of traces from one bucket, if the repeat's end will use them."""
     if repeat.index != FIRST or not _margins_decide(repeat.run):
         return
     noise = assume_logit_sd(pair_facts.logits_of(bucket))
@@ -38,7 +38,7 @@ def remember(repeat: RepeatRecord, bucket: BucketRecord, traces: Sequence[TokenT
 
 
 def predict(repeat: RepeatRecord, responses: Iterable[Placed]) -> bytes | None:
-    """Return the packed flip chances of a repeat; None for a later repeat, and where the margins do not decide.
+    """Return a repeat's packed flip chances; None for later repeats, and if margins do not decide.
 
     They decide in greedy decoding, with nothing added to the logits. A trace that cannot be read is unknown, as is a
     missing response: neither may keep a repeat from ending.

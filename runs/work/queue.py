@@ -85,7 +85,7 @@ class QueueFull(Conflict):
 def next_shard(
     *, pool: str, left_alone: frozenset[int], warm_for: int | None, has_engine: bool = True
 ) -> tuple[str, list[Any]]:
-    """Return the query that chooses and locks the next shard of a pool, and its parameters, for `Claims.claim_chosen`.
+    """Return the query and parameters that choose and lock a pool's next shard, for `Claims.claim_chosen`.
 
     left_alone: runs to leave out. warm_for: the run that a warm engine was started for; None where it is to count for
     nothing. has_engine: without one, only shards of endpoints that others run are chosen.
@@ -96,7 +96,7 @@ def next_shard(
 
 
 def go_along_index() -> None:
-    """Have the rest of this transaction find the oldest shard of a lane by its index, whatever statistics say."""
+    """Make the transaction find a lane's oldest shard by index, whatever the planner's statistics."""
     with connection.cursor() as cursor:
         cursor.execute(_SORT_NOTHING)
 

@@ -25,7 +25,7 @@ class CaseToDecode:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What an engine is to serve, whoever asks: a model of an endpoint, under a profile's settings.
+    """What an engine is to serve: a model of an endpoint, under a profile's settings.
 
     max_tokens: of the longest answer. The model is a path, or a repository with its revision.
     """
@@ -103,7 +103,7 @@ def _in_order(cases: QuerySet[Case], shard: Shard) -> list[Case]:
 def case_to_decode(
     case: Case, repeat: RepeatRecord, *, decoding: ProfileRecord | None = None, is_done: bool = False
 ) -> CaseToDecode:
-    """Return a case as a repeat decodes it, under its run's profile or another one; reads the run and its profile."""
+    """Return a case as a repeat decodes it, under its run's profile or another one."""
     run = repeat.run
     sampling = (decoding or run.profile).settings["sampling"]
     return CaseToDecode(
@@ -129,7 +129,7 @@ def serving_of(
     max_tokens: int,
     stop: Sequence[str] = (),
 ) -> Serving:
-    """Return what serves an endpoint under a profile; model: another checkpoint of its line, as a run has it."""
+    """Return what serves an endpoint under a profile. model: another checkpoint, as in a run."""
     return Serving(
         endpoint=endpoint,
         model_path=model.get("path", "") if model else endpoint.model_path,

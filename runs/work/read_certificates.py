@@ -1,7 +1,7 @@
-"""Certificates of nodes: what the newest determinism probes found, and whether it still speaks of the node.
+"""Read nodes' determinism certificates: the newest probes' results, and whether they are still valid.
 
-A certificate is of one host, model, fingerprint and batch class. A driver, an engine or weights that are others make
-another bucket, of which it says nothing.
+A certificate is for one host, model, fingerprint and batch class. Another driver, engine or model is another bucket,
+which it does not cover.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -19,7 +19,7 @@ Served = tuple[str, int]  # a host, and the id of the bucket that it served
 
 
 def certificates_of(workers: Iterable[WorkerRecord]) -> dict[int, tuple[Certificate, ...]]:
-    """Return by worker what was found of its node, of each endpoint and profile the newest, newest first."""
+    """Return the newest certificate per endpoint and profile by worker, newest first."""
     workers = tuple(workers)
     rows = list(_rows({worker.host for worker in workers}))
     models = _newest_models(rows)
@@ -41,7 +41,7 @@ def certificates_of(workers: Iterable[WorkerRecord]) -> dict[int, tuple[Certific
 
 
 def find_uncertified(processes: Iterable[EngineProcess]) -> tuple[str, ...]:
-    """Return the hosts of those processes of batch class `invariant` that no valid certificate speaks of, by name.
+    """Return the hosts of `invariant` processes without a valid certificate, by name.
 
     Asks the database only where there is such a process.
     """
@@ -50,7 +50,7 @@ def find_uncertified(processes: Iterable[EngineProcess]) -> tuple[str, ...]:
 
 
 def find_certified(served: Collection[Served]) -> frozenset[Served]:
-    """Return those of these (host, bucket id) that a certificate speaks of; one that a newer probe revoked is none."""
+    """Return those (host, bucket id) with a valid certificate that no newer probe revoked."""
     if not served:
         return frozenset()
     newest: dict[Served, bool] = {}
@@ -60,7 +60,7 @@ def find_certified(served: Collection[Served]) -> frozenset[Served]:
 
 
 def _rows(hosts: Collection[str]) -> Iterator[tuple[ProbeRecord, dict[str, Any]]]:
-    """Yield each worker on these hosts that a determinism probe came to an end on, of the newest probe first."""
+    """Yield each worker on these hosts in finished determinism probes, newest probe first."""
     ended = ProbeRecord.objects.filter(kind=ProbeKind.DETERMINISM, status=ProbeRecord.Status.FINISHED)
     for probe in ended.select_related("endpoint", "profile").defer("answers").order_by("-pk")[:MAX_PROBES]:
         for row in (probe.finding or {})["numbers"].get("workers", ()):
@@ -76,7 +76,7 @@ def _newest_models(rows: Iterable[tuple[ProbeRecord, Any]]) -> dict[int, int]:
 
 
 def _certificate(probe: ProbeRecord, row: Any, model: str, *, is_same: bool, is_node: bool) -> Certificate:
-    """is_same: hardware, versions and model are still those that it speaks of; is_node: the first two are."""
+    """Return a certificate. is_same: hardware, versions and model are unchanged; is_node: the first two."""
     numbers = (probe.finding or {})["numbers"]
     state = "failed" if not row["is_certified"] else "valid" if is_same else "expired"
     why = None if state != "expired" else "model" if is_node else "node"

@@ -1,4 +1,4 @@
-"""What stands before a run in its pool's queue, and how long that takes at the rate of the pool's workers."""
+"""Read how much work is queued before a run, and how long it takes at the pool's rate."""
 
 from django.db import connection
 
@@ -36,10 +36,10 @@ SELECT count(*), count(DISTINCT waiting.run_id), coalesce(sum(waiting.n), 0)
 
 
 def shards_ahead(run: RunRecord) -> Ahead:
-    """Count what is claimed before the run's next shard, as the queue stands now.
+    """Count what is claimed before the run's next shard, at present.
 
-    `seconds`: at the rate at which the workers that can take work decoded their last shards; None where one of them
-    has finished none yet, or none is there.
+    seconds: at the recent rate of workers that can take work; None if one of them has finished no shard, or there is
+    none.
     """
     with connection.cursor() as cursor:
         cursor.execute(_AHEAD, {"run": run.pk, "order": list(Priority.values)})

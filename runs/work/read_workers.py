@@ -142,9 +142,9 @@ def _self_test(test: SelfTestRecord | None) -> contract.SelfTest | None:
 
 @dataclass(frozen=True, slots=True)
 class PoolRow:
-    """One pool. `workers` are those that have not stopped, the ones that need somebody first.
+    """One pool. `workers` have not stopped; those that need attention come first.
 
-    `waiting_run_ids` are the open runs with shards in the queue, oldest first; `n_waiting` is how many shards.
+    `waiting_run_ids` are the open runs with queued shards, oldest first; `n_waiting` is how many shards.
     """
 
     name: str
@@ -154,12 +154,12 @@ class PoolRow:
 
     @property
     def n_serving(self) -> int:
-        """Count workers that are heard of and do not rest."""
+        """Return the number of live workers that are not paused."""
         return sum(worker.state in SERVING for worker in self.workers)
 
     @property
     def is_deserted(self) -> bool:
-        """Work waits and nobody is there to do it."""
+        """Return whether work waits and no worker is available."""
         return self.n_waiting > 0 and self.n_serving == 0
 
 

@@ -9,7 +9,7 @@ from runs.models import ResponseRecord
 
 
 class ReplyToScore(NamedTuple):
-    """One response, as `core.scoring.score` takes it by these names. thinking: None where no scorer asks for it too."""
+    """The arguments of `core.scoring.score` for a response. thinking: None if no scorer reads it."""
 
     text: str
     is_truncated: bool | None
@@ -17,7 +17,7 @@ class ReplyToScore(NamedTuple):
 
 
 def read_replies(responses: QuerySet[ResponseRecord], plan: Plan) -> dict[int, ReplyToScore]:
-    """Return case index → reply; of what was thought, which may be long, only where a scorer of the plan reads it."""
+    """Return case index → reply. Thinking, which may be long, is read only if a scorer needs it."""
     thinking = "reasoning" if reads_thinking(plan) else Value(None, output_field=TextField())
     rows = responses.values_list("case_index", "text", "is_truncated", thinking)
     return {index: ReplyToScore(*reply) for index, *reply in rows}

@@ -1,6 +1,6 @@
-"""What a person asked for by itself, as replays and probes: let go of, refused and ended in one statement each.
+"""Release, refuse and end requested work such as replays and probes, in one statement each.
 
-A shard has more to it (its run, its cases, what it crashed on) and its own rules, in `shards`.
+Shards have their own rules (run, cases, crashes), in `shards`.
 """
 
 from collections.abc import Callable, Collection
@@ -33,7 +33,7 @@ def _none_goes_on(rows: QuerySet[Request], reason: str) -> tuple[int, QuerySet[R
 
 @dataclass(frozen=True, slots=True)
 class Requests(Claims[Request], Generic[Request]):
-    """The rows of one model that people ask for by themselves.
+    """The rows of one model that are requested separately.
 
     go_on: puts those of the rows back into the queue that go on without a worker who cannot do them; it returns how
     many they were, and the others.
@@ -42,7 +42,7 @@ class Requests(Claims[Request], Generic[Request]):
     go_on: Callable[[QuerySet[Request], str], tuple[int, QuerySet[Request]]] = _none_goes_on
 
     def release(self, *, lease: Lease, reason: str, may_fail: bool) -> None:
-        """Give a row back to the queue with what it has so far; nothing where the lease is lost.
+        """Return a row to the queue with its results so far; nothing if the lease is lost.
 
         may_fail: the attempt ended badly; after CRASHES_BEFORE_FAILURE of them the row has failed.
         """
@@ -52,7 +52,7 @@ class Requests(Claims[Request], Generic[Request]):
             self.let_go(self.held_row(lease), reason, may_fail=False)
 
     def refuse(self, *, lease: Lease, reason: str) -> None:
-        """Leave a row to others, because this worker cannot honour the profile; where nobody can, it has failed."""
+        """Leave a row to other workers because this one cannot honour the profile; fail it if none can."""
         ids = self.held_row(lease).values_list(f"{self.serving}endpoint", f"{self.serving}profile").first()
         if ids is None:
             return
@@ -64,7 +64,7 @@ class Requests(Claims[Request], Generic[Request]):
             self._take(self.held_row(lease), reason, may_fail=False)
 
     def finish(self, *, lease: Lease, **changes: Any) -> None:
-        """End a row with what came of it. Raises LeaseLost."""
+        """End a row with its results. Raises LeaseLost."""
         self.write(lease=lease, **changes, lease_until=None, finished_at=Now())
 
     def take_back_expired(self) -> bool:
@@ -76,9 +76,9 @@ class Requests(Claims[Request], Generic[Request]):
         return self._take(self.owned_by(worker_ids), GONE, may_fail=True) > 0
 
     def let_go(self, rows: QuerySet[Request], reason: str, *, may_fail: bool) -> int:
-        """End or queue rows in one statement each, so that whoever saved one meanwhile keeps it; how many there were.
+        """End or queue rows in one statement each, skipping concurrently saved ones; return how many.
 
-        The pools of those in the queue are told.
+        The pools of queued rows are notified.
         """
         n_failed, counted = 0, {}
         if may_fail:
@@ -102,5 +102,5 @@ class Requests(Claims[Request], Generic[Request]):
 
 
 def ring_after_commit(pool: str, *, n_workers: int = 1) -> None:
-    """Tell the pool once the row can be found; a ring that is lost costs the time until a worker looks by itself."""
+    """Notify the pool after commit; if that is lost, workers poll a little later."""
     transaction.on_commit(partial(dispatch.ring_or_log, pool, n_shards=n_workers), robust=True)

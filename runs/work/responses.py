@@ -1,4 +1,4 @@
-"""Responses are stored as they finish; a failure is listed in the run's history, as long as that can be read."""
+"""Store responses as they finish, and note failures in the run's history."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import F
 
+from evalboard.calling.calls import Answered, CallOutcome, FailedCall
 from evalboard.core import digest
 from evalboard.core.trace import Decoded, Ending, Failed, TokenTrace, find_ending, is_truncated
 from evalboard.importers.spelling import is_measured
@@ -14,7 +15,6 @@ from runs.models import Case, EngineProcess, Event, RepeatRecord, ResponseRecord
 from runs.served import LiveServing
 from runs.store import BlockSlot, Key, bulk, history, storable, traces
 from runs.work import flip_chances
-from runs.work.answered import Answered, CallOutcome, FailedCall
 from runs.work.claims import Lease, lease_end, lost
 from runs.work.shards import SHARDS
 
@@ -25,7 +25,7 @@ FAILURES_TOLD = 20  # of each code in a run's history; the run's page counts the
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer:
-    """An answer of a server of others, with who gave it and its trace, None where the server gave no tokens."""
+    """An external server's answer, with its backend's process and its trace, None without tokens."""
 
     answered: Answered
     process: EngineProcess
@@ -46,7 +46,7 @@ def record_outcomes(
     outcomes: Sequence[CallOutcome],
     serving: LiveServing | None = None,
 ) -> int:
-    """Store what came back for some cases of a shard; how many were new. Raises LeaseLost.
+    """Store the results of some cases of a shard; return how many were new. Raises LeaseLost.
 
     One transaction: the shard's row is locked, so no other attempt can write beside it, and a
     case that has a response already keeps the first one. Recording renews the lease.
@@ -76,7 +76,7 @@ def has_answer(*, run_id: int) -> bool:
 
 
 def record_crash(*, shard: Shard, failed: Failed) -> None:
-    """Store that a case killed its worker; for the reconciler, which holds the shard's row and no lease."""
+    """Store that a case crashed its worker. For the sweep, which has locked the shard without a lease."""
     if ResponseRecord.objects.filter(repeat=shard.repeat_id, case_index=failed.case_index).exists():
         return
     _insert(shard, None, [failed], {})
@@ -85,7 +85,7 @@ def record_crash(*, shard: Shard, failed: Failed) -> None:
 
 
 def _placed(lease: Lease, outcomes: Sequence[CallOutcome], serving: LiveServing | None) -> list[Stored]:
-    """The outcomes, of each answer who gave it. An answer that is none has failed, with the reader's words."""
+    """Return the outcomes with each answer's process. An invalid answer becomes a failure."""
     read = [_failed(each) if isinstance(each, Answered) and each.response.error else each for each in outcomes]
     answers = [each for each in read if isinstance(each, Answered)]
     if not answers:
@@ -125,7 +125,7 @@ def _by_process(process: EngineProcess | None, fresh: Sequence[Stored]) -> dict[
 def _insert(
     shard: Shard, process: EngineProcess | None, outcomes: Sequence[Stored], final: Mapping[Key, BlockSlot]
 ) -> None:
-    """Store responses; a trace that the run already holds for good is referred to, the others make loose blocks."""
+    """Store responses; traces that the run already has in final blocks are only referenced."""
     decoded = [outcome for outcome in outcomes if not isinstance(outcome, Failed)]
     measured = [(each.case_index, trace) for each in decoded if (trace := _measured(each)) is not None]
     traced = [((case_index, trace.digest), trace) for case_index, trace in measured]
@@ -214,9 +214,9 @@ def _missing_row(shard: Shard, process: EngineProcess | None, outcome: Failed) -
 
 
 def _note_failures(run_id: int, failures: Sequence[Failed]) -> None:
-    """Tell each failure with its case, up to FAILURES_TOLD of one code; a last line says that more are only counted.
+    """Note each failure with its case, up to FAILURES_TOLD per code, then that more are only counted.
 
-    Shards that fail at the same moment do not see each other's lines and may tell a few more.
+    Shards that fail at the same moment do not see each other's lines and may note a few more.
     """
     by_code: defaultdict[str, list[Failed]] = defaultdict(list)
     for failed in failures:

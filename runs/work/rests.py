@@ -1,4 +1,4 @@
-"""Servers of others that rest: they failed too often in a row, or asked for it. What waits for them waits as long."""
+"""Pause external servers after too many failures or on their request, with all work on them."""
 
 from datetime import timedelta
 
@@ -17,15 +17,15 @@ RESTS_BEFORE_GIVING_UP = 24  # without an answer between them; the last nineteen
 
 
 def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int) -> bool:
-    """Give a shard back because its endpoint rests, and let everything that waits for the endpoint wait as long.
+    """Return a shard to the queue because its endpoint is paused, with all work on the endpoint.
 
-    n_failures: calls that failed in a row. The attempt does not count against the shard; what has no answer is asked
-    again. False where RESTS_BEFORE_GIVING_UP rests have brought no answer to any case of it: it is not given back.
+    n_failures: calls that failed in a row. The attempt does not count against the shard; unanswered cases are tried
+    again. Return False if RESTS_BEFORE_GIVING_UP pauses gave no answer to any case: then it is not returned.
     """
     endpoint = _endpoint(lease)
     if endpoint is None:
         return True
-    # First: whoever claims the shard before the pause sees it, and waits as well.
+    # First: a worker that claims the shard before the pause sees it, and waits as well.
     note_rest(endpoint_id=endpoint.pk, reason=reason, seconds=seconds, n_failures=n_failures)
     mine = SHARDS.held_row(lease)
     mine.update(n_rests=F("n_rests") + 1)
@@ -36,14 +36,14 @@ def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int)
 
 
 def note_rest(*, endpoint_id: int, reason: str, seconds: float, n_failures: int) -> None:
-    """Let no call be made to an endpoint for so long. n_failures: calls that failed in a row."""
+    """Pause an endpoint. n_failures: calls that failed in a row."""
     until = Now() + timedelta(seconds=seconds)
     resting = EndpointRecord.objects.filter(pk=endpoint_id)
     resting.update(n_failures=n_failures, rests_until=until, rest_reason=storable(reason))
 
 
 def wait_for_endpoint(*, lease: Lease) -> bool:
-    """Give a shard back whose endpoint rests at present; whether it does."""
+    """Return a shard to the queue if its endpoint is paused; return whether it is."""
     endpoint = _endpoint(lease)
     if endpoint is None or not EndpointRecord.objects.filter(pk=endpoint.pk, rests_until__gt=Now()).exists():
         return False
@@ -60,7 +60,7 @@ def read_pause(endpoint_id: int) -> Pause | None:
 
 
 def paused_until(endpoint: str) -> Case:
-    """Return until when an endpoint is not called, for a query; null while it is. endpoint: the relation's name."""
+    """Return a query expression for the end of a pause; null without one. endpoint: relation name."""
     until = f"{endpoint}__rests_until"
     return Case(When(**{f"{until}__gt": Now()}, then=F(until)))
 
@@ -95,7 +95,7 @@ def _give_back(lease: Lease, reason: str) -> None:
 
 
 def _pause(endpoint: EndpointRecord) -> None:
-    """Queued shards of an endpoint wait until it has rested; those that somebody is claiming are seen to there."""
+    """Delay queued shards of an endpoint until its pause ends; shards being claimed are handled there."""
     with transaction.atomic():
         waiting = Shard.objects.claimable().filter(repeat__run__in=RunRecord.objects.filter(endpoint=endpoint))
         shard_ids = list(

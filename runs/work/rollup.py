@@ -199,7 +199,7 @@ def _find_filtered(repeat: RepeatRecord, n_cases: int) -> NDArray[np.bool_]:
 
 
 def count_cases(repeat: RepeatRecord, n_cases: int) -> int:
-    """Return how many of n_cases a repeat decodes: what it was not to decode is not missing."""
+    """Return how many of n_cases a repeat decodes; others are not missing."""
     return n_cases if repeat.cases is None else int(unpack_selection(bytes(repeat.cases), n_cases).sum())
 
 
@@ -212,7 +212,7 @@ def _ended_status(shards: Counter[str], n_missing: int) -> str:
 
 
 def _has_enough_draws(run: RunRecord) -> bool:
-    """Whether the answers are those of the model that was asked; an engine of ours gives no others."""
+    """Return whether enough answers are fresh samples; on our own engine all are."""
     if not run.is_reported:
         return True
     n_left_out = CaseColumns.objects.filter(repeat__run=run).aggregate(n=Sum("n_left_out"))["n"] or 0
@@ -221,7 +221,7 @@ def _has_enough_draws(run: RunRecord) -> bool:
 
 
 def _bind_largest(run: RunRecord) -> None:
-    """Bind a run that others served to the bucket that served most of it, which its endpoint may never have had."""
+    """Bind an external run to the bucket that answered most of it, even one new to the endpoint."""
     bucket = largest_bucket(run)
     if bucket is None or bucket.pk == run.bucket_id:
         return
@@ -250,7 +250,7 @@ def note_what_was_served(run: RunRecord) -> None:
 
 
 def largest_bucket(run: RunRecord) -> BucketRecord | None:
-    """Return the bucket that served most of a run's responses; None where none has any."""
+    """Return the bucket that answered most of a run; None without answers."""
     by_bucket = ResponseRecord.objects.filter(repeat__run=run, engine_process__isnull=False, error_code="")
     counted = by_bucket.order_by().values_list("engine_process__bucket").annotate(n=Count("pk"))
     largest = counted.order_by("-n", "engine_process__bucket").first()

@@ -17,7 +17,7 @@ from runs.store import stored_traces
 
 
 def see_settings(run: RunRecord) -> SettingsSeen:
-    """Return what the answers of a run show, and of an external server its calls and newest check.
+    """Return what a run's answers show, and for an external server its calls and newest check.
 
     Reads its profile.
     """
@@ -36,10 +36,10 @@ def see_settings(run: RunRecord) -> SettingsSeen:
 
 
 def _count_not_greedy(run: RunRecord, n_answers: int) -> tuple[int, int]:
-    """Return how many answers list alternatives, and how many of them hold a token below the most likely one.
+    """Return (answers with alternatives, those of them with a token that is not the most likely).
 
-    0 where decoding was not to be greedy, or where more than the logits decides: penalties, a grammar, a forced call.
-    Equal traces are read once.
+    0 if decoding was not greedy, or if more than the logits decides: penalties, a grammar, a forced call. Equal traces
+    are read once.
     """
     if not pair_facts.is_greedy_wanted(run):
         return 0, 0

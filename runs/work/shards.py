@@ -43,14 +43,14 @@ def claim_shard(
 
 
 def renew_shard(*, lease: Lease) -> Beat:
-    """Extend a lease that is still held, and learn whether the run is to be cancelled."""
+    """Extend a valid lease, and return whether the run is to be cancelled."""
     is_held = SHARDS.renew(lease=lease).is_held
     wanted = RunRecord.objects.filter(repeats__shards=lease.id, is_cancel_wanted=True).exists()
     return Beat(is_held=is_held, is_cancel_wanted=wanted)
 
 
 def mark_in_flight(*, lease: Lease, case_index: int) -> None:
-    """Say which case is being decoded alone, so that a crash can be laid at its door. Raises LeaseLost."""
+    """Record the single case being decoded, to attribute a crash to it. Raises LeaseLost."""
     SHARDS.write(lease=lease, in_flight=case_index, lease_until=lease_end())
 
 
@@ -95,9 +95,9 @@ def release_shard(*, lease: Lease, reason: str, is_crash: bool) -> None:
 
 
 def let_go(shard: Shard, *, reason: str, may_fail: bool) -> None:
-    """Take a locked shard from its owner: cancelled with its run, failed after too many crashes, else queued.
+    """Take a locked shard from its owner: cancel it with its run, fail it after crashes, or queue it.
 
-    Of a queued one its pool is told.
+    A queued shard's pool is notified.
     """
     run = RunRecord.objects.select_related("endpoint").get(repeats=shard.repeat_id)
     if run.is_cancel_wanted:
@@ -114,7 +114,7 @@ def let_go(shard: Shard, *, reason: str, may_fail: bool) -> None:
 
 
 def cancel_shard(*, lease: Lease) -> None:
-    """End a running shard because its run is being cancelled; what it has recorded stays."""
+    """End a running shard because its run is being cancelled; stored responses stay."""
     SHARDS.held_row(lease).update(status=Shard.Status.CANCELLED, lease_until=None, in_flight=None)
     rollup.finish_repeat(repeat_id=Shard.objects.values_list("repeat", flat=True).get(pk=lease.id))
 
@@ -141,7 +141,7 @@ def fail_start(*, lease: Lease, reason: str) -> None:
 
 
 def fail_run(*, run_id: int, code: str, reason: str) -> None:
-    """End a run that no further try can help; what it has stored stays. code: of the line in its history."""
+    """End a run that cannot succeed; stored responses stay. code: of the history line."""
     words = storable(reason)
     with transaction.atomic():
         # Shards before their run, in the order of those who record: the other way round both could wait for ever.

@@ -1,7 +1,6 @@
-"""Looks through the repeats of a run that has ended: for responses that another computation gave than the one that
-served the others of their case, and for repeats that should be the same to the bit and are not.
+"""Search ended runs for responses from other builds, and for repeats that should be equal but differ.
 
-Where the cases that are read when it ends show strays, workers read the others, a chunk at a time.
+If the cases that are read at the end show any, workers read the others, a chunk at a time.
 """
 
 import logging
@@ -28,7 +27,7 @@ from runs.store import TracePlace, changes, stored_columns, stored_traces
 logger = logging.getLogger(__name__)
 
 CASES_NAMED = 3  # in which steady repeats differ
-NO_SEED = -1  # none was sent, or nobody knows which
+NO_SEED = -1  # none was sent, or unknown
 AWAY = (OperationalError, InterfaceError)
 TURN = 0x57A7  # the first half of the lock of a run whose strays are read
 
@@ -38,7 +37,7 @@ Indexes = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredRepeats(ServedRepeats):
-    """What one bucket served of a run's stored repeats. index_of: repeat id → index, in their order."""
+    """One bucket's part of a run's stored repeats. index_of: repeat id → index, in order."""
 
     bucket: BucketRecord
     run: RunRecord
@@ -51,14 +50,14 @@ class StoredRepeats(ServedRepeats):
 
 
 def look_through(run: RunRecord) -> None:
-    """Set `strays`, `strays_so_far` and `unsteady` of a run that has ended, which is not saved, and store its strays.
+    """Search an ended run for outliers, set its columns (unsaved), and store its outliers' rows.
 
-    `RunRecord.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
-    "distance", "noise", "far", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical"}; the nats as
-    `core.stats.BucketStrays` has them. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that
-    have a stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
-    n_agreeing: of them those that agree with most of their case; n_identical: those that are no stray and the same to
-    the bit as another of their case.
+    The columns are `strays`, `strays_so_far` and `unsteady`. `RunRecord.strays` has one entry for each bucket that has
+    strays: {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "far", "n_strays", "n_stray_cases",
+    "n_responses", "n_agreeing", "n_identical"}; the nats as in `core.stats.BucketStrays`. n_cases: that were read;
+    n_unread: that differ and were not. n_stray_cases: that have a stray. n_responses: of the cases that were read, and
+    of as large a part of those in which nothing differs; n_agreeing: of them those that agree with most of their case;
+    n_identical: those that are no stray and the same to the bit as another of their case.
     """
     by_bucket = list(_served_repeats(run))
     parts = _find_parts(by_bucket)
@@ -72,11 +71,12 @@ def look_through(run: RunRecord) -> None:
 
 
 def work_on_strays() -> bool:
-    """Read a chunk of the oldest run that has strays and cases unread; False if none has. Any worker may call it.
+    """Read a chunk of the oldest run with outliers and unread cases. Return False if there is none.
 
-    `RunRecord.strays` and the listed strays are those of the run's end until all cases are read: what rests on them is
-    made anew once. Where they cannot be read they stay so. The run's row is locked only to store what was read: who
-    deletes the run or adds repeats to it does not wait for the reading, and what was read meanwhile is then left out.
+    Any worker may call it. `RunRecord.strays` and the listed strays are those of the run's end until all cases are
+    read: what depends on them is computed again once. If they cannot be read they stay so. The run's row is locked only
+    to store what was read: deleting the run or adding repeats does not wait for the reading, and what was read
+    meanwhile is then left out.
     """
     with transaction.atomic():
         run = _take_waiting()
@@ -95,16 +95,16 @@ def work_on_strays() -> bool:
 
 
 def _take_waiting() -> RunRecord | None:
-    """Return the oldest run with cases unread that no other worker reads, which is this one's to the transaction's end.
+    """Lock and return the oldest run with unread cases that no other worker reads.
 
-    By a lock that stands beside the rows, so that nobody else waits for it.
+    It is an advisory lock until the transaction's end, so that other writers do not wait for it.
     """
     waiting = RunRecord.objects.filter(strays_so_far__isnull=False, status__in=RunRecord.TERMINAL).order_by("id")
     with connection.cursor() as cursor:
         for run_id in waiting.values_list("pk", flat=True):
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [TURN, run_id % 2**31])
             if cursor.fetchone()[0]:
-                # Read again: whoever had it until now may have come to its end.
+                # Read again: the previous worker may have finished it.
                 run = waiting.select_related("profile").filter(pk=run_id).first()
                 if run is not None:
                     return run
@@ -112,7 +112,8 @@ def _take_waiting() -> RunRecord | None:
 
 
 def find_unsteady(served: StoredRepeats) -> dict[str, Any] | None:
-    """Return what `RunRecord.unsteady` keeps of a bucket whose repeats should be the same to the bit and differ; else
+    """Return `RunRecord.unsteady` for a bucket whose repeats should be equal but differ; else None.
+
     None.
 
     Only repeats that were sent the same seed are compared. {"bucket", "batch_class", "n_cases": with two such repeats,
@@ -135,7 +136,7 @@ def find_unsteady(served: StoredRepeats) -> dict[str, Any] | None:
 
 
 def _compare_same_seeds(served: StoredRepeats) -> tuple[Bools, Bools]:
-    """Return for each case whether repeats were sent one seed, and whether such repeats differ: bool[n] both."""
+    """Return two bool[n]: cases with repeats of one seed, and those where such repeats differ."""
     seeds = _read_shared_seeds(served)
     is_compared, is_apart = np.zeros((2, len(seeds)), np.bool_)
     for one, other in combinations(range(seeds.shape[1]), 2):
@@ -147,7 +148,7 @@ def _compare_same_seeds(served: StoredRepeats) -> tuple[Bools, Bools]:
 
 
 def _read_shared_seeds(served: StoredRepeats) -> NDArray[np.int64]:
-    """Read the seeds that were sent: int64[n, k]; NO_SEED also in cases of which no two calls had the same one."""
+    """Return sent seeds, int64[n, k]; NO_SEED also for cases without any two equal seeds."""
     columns = {repeat_id: at for at, repeat_id in enumerate(served.index_of)}
     sent = ResponseRecord.objects.filter(repeat__in=columns).exclude(seed_sent=None)
     shared = sent.order_by().values("case_index", "seed_sent").annotate(n=Count("pk")).filter(n__gt=1)
@@ -182,7 +183,7 @@ def _served_repeats(run: RunRecord) -> Iterator[StoredRepeats]:
 
 
 def _find_places(repeat_ids: Sequence[int], cases: Indexes) -> dict[tuple[int, int], TracePlace]:
-    """Return (case index, place of the repeat) → where the trace is kept."""
+    """Return (case index, index of the repeat) → place of the trace."""
     columns = {repeat_id: at for at, repeat_id in enumerate(repeat_ids)}
     stored = ResponseRecord.objects.filter(repeat__in=repeat_ids, case_index__in=cases.tolist())
     rows = stored.exclude(trace_block=None).values_list("case_index", "repeat", "trace_block", "trace_slot")
@@ -195,7 +196,7 @@ def _find_places(repeat_ids: Sequence[int], cases: Indexes) -> dict[tuple[int, i
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What some cases of a bucket show. entry: as in `RunRecord.strays`. places: (case index, repeat) of each stray."""
+    """The result for some cases of a bucket. entry: for `RunRecord.strays`. places: (case index, repeat)."""
 
     entry: dict[str, Any]
     places: Sequence[tuple[int, int]]
@@ -203,9 +204,9 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The cases that one call has read. so_far: an entry a bucket of all that was read since the run's end.
+    """The cases that one call has read. so_far: entries by bucket of all read since the run's end.
 
-    whole: buckets of which all cases are read, where those of every bucket are; None before.
+    whole: buckets of which all cases are read, once that is so for every bucket; None before.
     """
 
     parts: Sequence[_Part]
@@ -230,7 +231,7 @@ def _find_in_bucket(served: StoredRepeats) -> _Part | None:
 
 
 def _read_chunk(run: RunRecord) -> _Chunk:
-    """Read the next cases of the run; it stays as it is."""
+    """Read the next cases of the run, without changing it."""
     so_far = {entry["bucket"]: entry for entry in run.strays_so_far or ()}
     known = {entry["bucket"]: entry for entry in run.strays or ()}
     parts, whole = [], []
@@ -250,7 +251,7 @@ def _read_chunk(run: RunRecord) -> _Chunk:
 
 
 def _store_chunk(run: RunRecord, chunk: _Chunk | None) -> None:
-    """Store what was read, unless the run has gone on meanwhile; None: it cannot be read, and nobody tries again."""
+    """Store a chunk unless the run has changed meanwhile. None: it cannot be read; stop trying."""
     unchanged = RunRecord.objects.filter(pk=run.pk, finished_at=run.finished_at, status__in=RunRecord.TERMINAL)
     if not unchanged.select_for_update(no_key=True).exists():
         return

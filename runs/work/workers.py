@@ -1,4 +1,4 @@
-"""Workers, their nodes' self-tests and the engine processes they start: who they are, when seen, what attested."""
+"""Workers, their nodes' self-tests and their engine processes: identity, heartbeats, attestation."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -71,7 +71,7 @@ def register_worker(
 
 
 def beat(*, worker: WorkerRecord, note: str | None = None) -> None:
-    """Say that the worker is alive; a note says what it does."""
+    """Record that the worker is alive. note: what it does."""
     changes: dict[str, Any] = {"seen_at": Now(), "stopped_at": None}  # it may have been taken for gone
     if note is not None:
         changes |= _noted(note)
@@ -79,7 +79,7 @@ def beat(*, worker: WorkerRecord, note: str | None = None) -> None:
 
 
 def leave_alone(*, worker: WorkerRecord, noun: str, key: int, why: str) -> None:
-    """Say that the worker is alive, and leaves a run, a probe or a forced scoring, which the noun names, to others."""
+    """Record that the live worker leaves a run, probe or scoring (noun) to other workers, and why."""
     left = {"noun": noun, "id": key, "why": storable(why[:MAX_NOTE])}
     WorkerRecord.objects.filter(pk=worker.pk).update(seen_at=Now(), stopped_at=None, note="", left_alone=left)
 
@@ -89,7 +89,7 @@ def _noted(text: str) -> dict[str, Any]:
 
 
 def others_work(*, worker: WorkerRecord) -> bool:
-    """Whether another living worker of the pool could take what this one cannot do."""
+    """Return whether another live worker of the pool could take what this one cannot."""
     return able(worker.pool).exclude(pk=worker.pk).exists()
 
 
@@ -106,7 +106,7 @@ def able(pool: str, *, needs_engine: bool = True) -> QuerySet[WorkerRecord]:
 
 
 def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> None:
-    """Raise ProfileRefused when every worker of the pool seen lately says that it cannot honour the profile."""
+    """Raise ProfileRefused if all recently seen workers of the pool refuse the profile."""
     if endpoint.is_remote:
         return  # a call needs no hardware
     settings_of_profile = parse_profile(decoding.settings)
@@ -125,7 +125,7 @@ def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> N
 
 
 def count_engine_failure(*, worker: WorkerRecord, detail: str, rests: bool) -> bool:
-    """Count one more failure in a row; True once the worker is degraded. `rests`: then it leaves its pool to others."""
+    """Count a failure in a row. Return True once degraded; with `rests` it then pauses."""
     mine = WorkerRecord.objects.filter(pk=worker.pk)
     mine.update(n_engine_failures=F("n_engine_failures") + 1)
     n_failures = mine.values_list("n_engine_failures", flat=True).get()
@@ -140,7 +140,7 @@ def count_engine_failure(*, worker: WorkerRecord, detail: str, rests: bool) -> b
 
 
 def record_pace(*, worker: WorkerRecord, n_responses: int, seconds: float) -> None:
-    """Record how fast the worker decoded the shard that it has just finished; nothing of one that took no time."""
+    """Record how fast the worker decoded its last shard, unless that took no time."""
     if n_responses and seconds > 0:
         WorkerRecord.objects.filter(pk=worker.pk).update(pace=n_responses / seconds)
 
@@ -170,7 +170,7 @@ def open_engine_process(
     model_name: str,
     start_seconds: float,
 ) -> EngineProcess:
-    """Record an engine's start: its manifest, the bucket that follows from it, each pin held or broken."""
+    """Record an engine's start: its manifest, its bucket, and each pin as held or broken."""
     identity = identify_manifest(manifest)
     files = manifest["model"]["files"]
     with transaction.atomic():
@@ -222,7 +222,7 @@ def record_self_check(*, process: EngineProcess, digest: str) -> bool:
 
 
 def close_engine_process(*, process: EngineProcess, last_words: str) -> None:
-    """Record an engine's end with the end of its stderr, which is where it says why it died."""
+    """Record an engine's end with the end of its stderr, which explains a crash."""
     EngineProcess.objects.filter(pk=process.pk).update(stopped_at=Now(), last_words=storable(last_words))
 
 
@@ -249,7 +249,7 @@ def record_self_test(
 
 
 def self_test_of(*, host: str, node_digest: str) -> SelfTestRecord | None:
-    """Return the newest self-test of a node as it is now: of this host with this hardware and these versions."""
+    """Return the newest self-test of this host with its present hardware and versions."""
     return SelfTestRecord.objects.filter(host=host, node_digest=node_digest).order_by("-id").first()
 
 

@@ -1,4 +1,4 @@
-"""docs/export-format.md says every member, field and column."""
+"""docs/formats.md says every member, field and column."""
 
 import io
 import re
@@ -10,7 +10,7 @@ from evalboard.core.archive import RunArchive, run_archive
 from runs import exports
 from tests import build
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "export-format.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
 
 
 def rows(heading: str) -> set[str]:

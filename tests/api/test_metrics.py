@@ -17,7 +17,7 @@ from tests.api.conftest import Api
 
 pytestmark = pytest.mark.django_db
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "metrics.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
 
 
 def scrape(api: Api) -> dict[tuple[str, ...], float]:

@@ -12,7 +12,7 @@ from tests.api.conftest import Api
 
 pytestmark = pytest.mark.django_db
 
-# The contract of docs/api.md: CI reads these names.
+# The contract of docs/api-reference.md: CI reads these names.
 RUN_FIELDS = {
     "id", "suite", "endpoint", "profile", "status", "progress", "repeats", "range", "buckets", "noise", "pins",
     "warnings", "errors", "labels", "created_at", "started_at", "finished_at", "url",

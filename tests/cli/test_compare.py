@@ -32,6 +32,13 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
     assert noise.startswith("How much of −50.0 points is noise is not known: ")
+    limits = {
+        "points=50,text": (5, "points: the score fell by 50.0"),
+        "cause=seed_ignored": (4, "is not known of both"),
+    }
+    for given, (code, words) in (limits | {"points=51,cause=leak": (0, ""), "kl=1": (64, "evalboard diff")}).items():
+        done = evalboard("compare", str(baseline.pk), str(candidate.pk), "--fail-on", given)
+        assert (done.returncode, words in done.stderr) == (code, True), given
 
 
 @pytest.mark.nightly

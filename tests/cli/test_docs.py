@@ -1,4 +1,4 @@
-"""docs/cli.md says every command, option and exit code."""
+"""docs/cli.md says every command, option and exit code; and every command on any page is one that runs."""
 
 import re
 import shlex
@@ -17,7 +17,10 @@ from evalboard.wording import probe_states
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-README_COMMANDS = re.findall(r"^\.venv/bin/evalboard (.+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+PAGES = [*sorted(DOCS.glob("*.md")), *(ROOT / name / "README.md" for name in ("", "bench", "tests/rig"))]
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^(?:\.venv/bin/)?evalboard (.+?)(?: (?:\||>>?) .+)?$", re.MULTILINE)  # without pipes and files
+NAMED = re.compile(r"`(?:\.venv/bin/)?evalboard ([^`]+?)(?: \| [^`]+)?`")
 PAGE = (DOCS / "cli.md").read_text()
 PROBES = (DOCS / "probes.md").read_text()
 COMMON = {"--json", "--help"}  # said once, for every command
@@ -32,7 +35,8 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield from commands(found, f"{name} {word}")
 
 
-COMMANDS = list(commands(typer.main.get_command(app), "evalboard"))
+EVALBOARD: Any = typer.main.get_command(app)
+COMMANDS = list(commands(EVALBOARD, "evalboard"))
 
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
@@ -44,21 +48,65 @@ def test_every_command_is_documented(name: str, command: Any) -> None:
         assert not {option for option in options - COMMON if option not in PAGE}
 
 
-@pytest.mark.parametrize("line", README_COMMANDS)
-def test_the_commands_of_the_readme_have_these_options(line: str) -> None:
-    """tests/local/test_readme.py runs them; some of them each night only."""
-    command: Any = typer.main.get_command(app)
-    words = shlex.split(line)
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
-    command.make_context(line, words)  # which raises for an option that it does not know
+def written(*, pattern: re.Pattern[str], fenced: bool) -> list[tuple[str, str]]:
+    """(page, command line) of every page: of its blocks of code, or of what stands between backticks in its text."""
+    rows = []
+    for page in PAGES:
+        text = page.read_text().replace("\\\n", "")
+        parts = FENCE.findall(text) if fenced else [FENCE.sub("", text)]
+        rows += [(page.name, " ".join(line.split())) for part in parts for line in pattern.findall(part)]
+    return rows
+
+
+def find_problem(line: str) -> str | None:
+    """Read a command line as the real one is read, and run nothing; return what is wrong with it."""
+    command = EVALBOARD
+    words = [word for word in shlex.split(line, comments=True) if word != "--help"]
+    try:
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        command.make_context(line, words)
+    except Exception as error:  # noqa: BLE001  # click's errors have no public base
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def test_every_command_in_a_block_of_code_would_run() -> None:
+    """tests/local/test_readme.py runs those of the README, some of them each night only."""
+    lines = written(pattern=TYPED, fenced=True)
+    assert len(lines) > 80
+    assert not {each: problem for each in lines if (problem := find_problem(each[1]))}
+
+
+def test_every_command_in_a_sentence_has_these_options() -> None:
+    """It may leave out what a command needs: `evalboard wait` names the command."""
+    left_out = re.compile("MissingParameter|IndexError|.* requires an argument")
+    problems = {each: find_problem(each[1]) for each in written(pattern=NAMED, fenced=False)}
+    assert len(problems) > 60
+    assert not {each: problem for each, problem in problems.items() if problem and not left_out.match(problem)}
+
+
+def test_the_comparison_of_the_readme_says_what_answered(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line for page, line in written(pattern=TYPED, fenced=True) if page == "README.md" and "diff " in line]
+    outputs = []
+    for line in lines:
+        with pytest.raises(SystemExit, match="0"):
+            main(shlex.split(line))
+        outputs.append(capsys.readouterr().out)
+    assert f"```\n{outputs[0]}```\n" in (ROOT / "README.md").read_text()
+    assert "Another backend answered" in outputs[1]
+
+
+@pytest.mark.parametrize("line", ["no-such-command", "run sample --no-such-option", "compare 1", "run sample --wait=3"])
+def test_a_command_that_would_not_run_is_noticed(line: str) -> None:
+    assert find_problem(line)
 
 
 def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     words = " ".join(capsys.readouterr().out.split())
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in EVALBOARD.commands.items():
         assert f"{name} {command.help.partition('. ')[0].partition(chr(10) * 2)[0]}" in words, name
 
 

@@ -33,6 +33,13 @@ def test_a_scoring_is_asked_for_followed_and_read(evalboard: Call, run: RunRecor
     title, distance, *_ = done.stdout.splitlines()
     assert title.startswith(f"Forced scoring {scoring.pk} of run {run.pk} on other: finished. http://")
     assert distance.startswith("Over 8 tokens of 4 answers the logprobs differ by 0.250 nats (median)")
+    for limit, code, words in (
+        ("flip", 5, "flip: 4 tokens would have been chosen otherwise"),
+        ("kl=1", 4, "kl: the answers were not sampled"),
+        ("shift", 64, "--fail-on takes flip, kl=N here, not shift."),
+    ):
+        done = evalboard("force", "--show", str(scoring.pk), "--fail-on", limit)
+        assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
 def test_what_it_takes_is_said_without_asking_for_it(evalboard: Call, run: RunRecord) -> None:

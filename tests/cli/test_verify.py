@@ -55,6 +55,9 @@ def test_another_model_is_1_with_the_numbers_behind_it(evalboard: Call, runs: Ru
     stored = ForcedScoringRecord.objects.values_list("run", "endpoint__slug", "profile__slug")
     asked = [runs[name].pk for name in ("swapped", "control", "numerics", "planted")]
     assert sorted(stored) == sorted((run, "reference", "pinned") for run in asked)
+    honest = command(runs, "honest", "--fail-on", "shift")
+    done = evalboard(*honest, meanwhile=[(QUEUED, finish(runs))])
+    assert (done.returncode, "--fail-on: shift: Same model, other numerics" in done.stderr) == (5, True), done.stderr
 
 
 @pytest.mark.nightly

@@ -428,12 +428,12 @@ def test_an_ending_that_one_log_does_not_tell_is_no_cause() -> None:
 
 def test_the_list_of_causes_is_closed_and_in_the_order_of_the_tests() -> None:
     listed = (
-        "error identical scorer model_changed prompt_mismatch sampling_changed backend_changed model_name_changed leak "
-        "silent_change seed_ignored whitespace length filtered refused empty cut constrained sampler_fault drift_only "
-        "near_tie larger_shift unknown"
+        "error identical scorer prompt_changed model_changed prompt_mismatch sampling_changed backend_changed "
+        "model_name_changed leak silent_change seed_ignored whitespace length filtered refused empty cut constrained "
+        "sampler_fault drift_only near_tie larger_shift unknown"
     )
     assert " ".join(CAUSES) == listed
-    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(23))
+    assert [CAUSE_CODES[cause] for cause in CAUSES] == list(range(24))
 
 
 @pytest.mark.parametrize(

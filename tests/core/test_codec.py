@@ -314,7 +314,7 @@ def test_a_trace_beyond_the_formats_limits_is_not_encoded() -> None:
 
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 9.3), ("bfloat16", 7.1)])
 def test_real_traces_recorded_earlier_are_still_read_and_still_take_as_little(dtype: str, most: float) -> None:
-    """docs/trace-format.md says how they were recorded; each one's digest is checked on reading."""
+    """docs/formats.md says how they were recorded; each one's digest is checked on reading."""
     traces = codec.read_block((DATA / f"smollm2-{dtype}.evt").read_bytes())
     assert len(traces) == 40
     bare = [with_prompt(trace, None) for trace in traces[:32]]

@@ -137,7 +137,7 @@ def test_a_template_that_comes_with_other_weights_is_only_a_warning() -> None:
         pytest.param(served(batch_class="invariant"), ["stack_judged"], id="another-batching-alone"),
         pytest.param(ASKED, ["stack_unchanged"], id="nothing-moved"),
         pytest.param(served(**NEWER, **OTHER_MODEL), ["model_changed"], id="another-model"),
-        pytest.param(served(**NEWER, batch_class="mixed"), ["batch_class"], id="batched-as-cases-came"),
+        pytest.param(served(**NEWER, batch_class="mixed"), ["batch_class", "stack_judged"], id="batched-as-cases-came"),
         pytest.param(served(**NEWER, template_digest="0"), ["params_changed", "stack_judged"], id="another-template"),
         pytest.param(served(fingerprint=""), ["unknown_stack"], id="unknown"),
         pytest.param(replace(ASKED, served=[SERVED] * 2), ["mixed_fingerprint", "stack_unchanged"], id="two-buckets"),
@@ -215,7 +215,7 @@ def test_a_window_is_no_word_where_what_served_is_known() -> None:
 
 def test_two_sides_batched_as_cases_came_say_nothing_of_the_stack() -> None:
     mixed = served(batch_class="mixed")
-    assert codes(found(mixed, STACK_TREATMENT, baseline=mixed)) == ["batch_class"]
+    assert codes(found(mixed, STACK_TREATMENT, baseline=mixed)) == ["batch_class", "stack_unchanged"]
 
 
 @pytest.mark.parametrize(

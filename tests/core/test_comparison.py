@@ -45,6 +45,7 @@ def differing(*rows: tuple[int, str, str, int, int, int, int]) -> DifferingPairs
         pairs=ints(*columns[0]),
         causes=np.array([CAUSE_CODES[cause] for cause in columns[1]], np.uint8),
         looks=np.array([find_look(cause, None, is_confounded=False) for cause in columns[1]], np.uint8),
+        numerics=np.array([CAUSE_CODES[cause] for cause in columns[1]], np.uint8),
         kinds=np.array([PAIR_KINDS.index(kind) for kind in columns[2]], np.uint8),
         shifts=ints(*(NO_POSITION if shift is None else shift for shift in shifts)),
         onsets=ints(*columns[3]),
@@ -61,7 +62,8 @@ def words(token: int) -> bytes:
 
 def summarise(sides: MatchedRuns, rows: DifferingPairs, **changes: Any) -> dict[str, Any]:
     begun = {"noise": describe_noise(NOISE), "moved": [], "blocks": []}
-    known: dict[str, Any] = {"is_read": np.ones(len(sides.pairing), np.bool_), "words": (words, words)}
+    every = np.ones(len(sides.pairing), np.bool_)
+    known: dict[str, Any] = {"is_read": every, "is_traced": every, "words": (words, words)}
     indexes = np.arange(sides.pairing.n_cases)
     return comparison.complete_summary(
         begun, sides, rows, **known | {"case_indexes": indexes, "noise_of": lambda _: None} | changes

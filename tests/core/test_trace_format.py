@@ -1,4 +1,4 @@
-"""docs/trace-format.md and the code say the same: its example, its limits and its measured sizes."""
+"""docs/formats.md and the code say the same: its example, its limits and its measured sizes."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from bench import bench_trace
 from evalboard.core.trace import codec, directory, gaps, packing
 from evalboard.core.trace.trace import TokenTrace, make_trace
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "trace-format.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "formats.md").read_text()
 BYTES = re.compile(r"^\| (\d+) \| `([0-9a-f ]+)` \| (.*) \|$", re.MULTILINE)
 POSITION = re.compile(r"^\| \d+ \| (\d+) \| (-[\d.]+) \| ((?:\d+ at -[\d.]+(?:, )?)+) \|$", re.MULTILINE)
 STORED = re.compile(r"^\| \*\*version 2\*\* \|(.*)\|$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/api.md has the fields of contracts between markers, as tools/api_fields.py draws them."""
+"""docs/api-reference.md has the fields of contracts between markers, as tools/api_fields.py draws them."""
 
 from typing import Annotated
 

@@ -26,7 +26,7 @@ REACHES = (
     # process
     ("worker/calls.py", "tests/worker/test_runner.py", "tests/api/test_webhooks.py"),
     # document
-    ("docs/api.md", "tests/house/test_words.py", "tests/api/test_runs.py"),
+    ("docs/api-reference.md", "tests/house/test_words.py", "tests/api/test_runs.py"),
     # fixtures
     ("tests/frontend/conftest.py", "tests/frontend/test_board.py", "tests/runs/test_runs.py"),
 )

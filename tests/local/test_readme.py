@@ -1,4 +1,4 @@
-"""A machine without an engine: what `make up ENGINE=none` brings, and the README's way with nothing but an API key.
+"""A machine without an engine: what `make up ENGINE=none` brings, and the README's way with an API key alone.
 
 The README's commands are cut out of the page. All tests share one installation, in any order.
 """
@@ -29,7 +29,9 @@ from tests.scripted import Received, Reply, ScriptedServer, ok, status
 from tests.scripted_answers import Answerer
 
 ROOT = Path(__file__).resolve().parents[2]
-SECTION = (ROOT / "README.md").read_text().partition("## With nothing but an API key\n")[2].partition("\n## ")[0]
+SECTION = (
+    (ROOT / "README.md").read_text().partition("## Judge two hosted models with an API key\n")[2].partition("\n## ")[0]
+)
 START, JUDGE, OWN_SERVER = re.findall(r"^```\n(.*?)^```", SECTION, re.MULTILINE | re.DOTALL)
 [KEY_NAME] = re.findall(r"^export (\w+)=", START, re.MULTILINE)
 [SETTINGS] = re.findall(r"^make up (.+)", START, re.MULTILINE)

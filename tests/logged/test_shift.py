@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalboard.cli.diff_limits import find_reached
+from evalboard.cli.diff_limits import find_reached, judge_comparison
 from evalboard.importers.records import LoggedResponse, LoggedRun
 from evalboard.logged.comparing import LogComparison
 from evalboard.logged.memory import LogStore
@@ -29,7 +29,7 @@ def moved(logged: LoggedRun, by: float) -> LoggedRun:
 def is_red(ours: LoggedRun, theirs: LoggedRun) -> bool:
     store = LogStore(now=NOW)
     made = LogComparison(store, store.add(ours, source="1" * 64), store.add(theirs, source="2" * 64), at=NOW)
-    return bool(find_reached(made, [("shift", "")])[0])
+    return bool(find_reached([("shift", "")], judge_comparison(made.comparison))[0])
 
 
 def alternatives_too(logged: LoggedRun, by: float) -> LoggedRun:

@@ -74,7 +74,7 @@ class VllmServer(Served):
         self.launch(command, {**ENVIRONMENT, "PYTHONPATH": str(_distribution(self._folder))})
 
 
-# What the product's own engine sets as well (docs/engine.md): no compiler, and threads that let others have the cores.
+# What the product's own engine sets as well (docs/node.md): no compiler, and threads that let others have the cores.
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "OMP_WAIT_POLICY": "PASSIVE",

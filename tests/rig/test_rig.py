@@ -1,4 +1,4 @@
-"""What Evalboard says of two real servers behind a real gateway that nobody told it about (docs/rig.md)."""
+"""What Evalboard says of two real servers behind a real gateway that nobody told it about (tests/rig/README.md)."""
 
 import json
 import time

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from evalboard.calling.calls import Answered
 from evalboard.contract.call import CallFacts
 from evalboard.core.errors import InvalidInput, LeaseLost
 from evalboard.core.profile import DEFAULT_PROFILES
@@ -30,7 +31,7 @@ from runs.models import (
 from runs.run.read_response import response_page
 from runs.served import LiveServing
 from runs.store import stored_traces
-from runs.work import Answered, Lease, claim_shard, finish_shard, record_outcomes
+from runs.work import Lease, claim_shard, finish_shard, record_outcomes
 from tests import build, outcomes
 from tests.runs import logs
 

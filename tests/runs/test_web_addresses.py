@@ -4,15 +4,16 @@ import ipaddress
 from typing import Any
 
 import pytest
+from django.conf import settings as site
 
 from evalboard import safety
-from runs.store import endpoint_host_problem
+from evalboard.calling.addresses import endpoint_host_problem
 
 PUBLIC, PRIVATE, LINK_LOCAL, METADATA = "93.184.216.34", "10.1.2.3", "169.254.7.7", "169.254.169.254"
 
 
 def problem(host: str, *addresses: str, port: int | None = None) -> str | None:
-    return endpoint_host_problem(host, map(ipaddress.ip_address, addresses), port=port)
+    return endpoint_host_problem(host, map(ipaddress.ip_address, addresses), hosts=site.ENDPOINT_HOSTS, port=port)
 
 
 def name(settings: Any, *hosts: str, reached_as: tuple[str, ...] = safety.LOCAL_HOSTS) -> None:

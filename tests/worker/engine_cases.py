@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.profile import DEFAULT_PROFILES, EnginePlan, parse_profile, plan_engine
 from evalboard.core.trace import Decoded, Forced, Outcome
-from worker.engines.base import DecodeRequest, EngineSpec, ForceRequest, Started
+from worker.engines.base import EngineSpec, ForceRequest, Started
 from worker.engines.vllm import VllmEngine
 
 HARDWARE = {"kind": "cpu", "gpus": [], "n_cores": 2}

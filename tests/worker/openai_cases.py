@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest
 from evalboard.core.trace import Failed
 from runs.models import EndpointRecord
-from runs.work.answered import Answered, CallOutcome
 from tests.scripted import ScriptedServer
-from worker.engines.base import DecodeRequest
 from worker.engines.openai import OpenAIEngine
 
 SAMPLING = {

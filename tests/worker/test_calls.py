@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import CallOutcome, DecodeRequest, EndpointRefused
 from runs.models import EndpointRecord, WorkerRecord
-from runs.work import CallOutcome
 from worker.calls import MAX_OPEN, OpenClients
-from worker.engines.base import DecodeRequest, EndpointRefused
 
 
 class RecordingClient:

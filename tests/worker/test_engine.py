@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.profile import attest_pins
 from evalboard.core.trace import Failed, Outcome
 from tests.worker.engine_cases import (
@@ -21,7 +22,6 @@ from tests.worker.engine_cases import (
     requests,
     short,
 )
-from worker.engines.base import DecodeRequest
 from worker.engines.process import LineProcess
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalboard.calling.calls import Answered
+from evalboard.calling.mask import Mask
 from evalboard.importers.records import LoggedPosition, LoggedPositions, LoggedResponse
-from runs.work.answered import Answered
 from tests.scripted import Reply, ScriptedServer, ok
 from tests.worker.openai_cases import decode
-from worker.engines.named_secrets import Mask
 
 KEY = 'sk-live+0123/4567=89"abc\\def'
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import EndpointRefused, EndpointRests, EngineFailure
+from evalboard.calling.mask import Mask
 from tests.scripted import Reply, ScriptedServer, ok, redirect, status
 from tests.worker.openai_cases import NoChance, an_endpoint, answered, decode, failed, opened, questions
 from tests.worker.test_post import PUBLIC, certificate, with_tls
-from worker.engines.base import EndpointRefused, EndpointRests, EngineFailure
-from worker.engines.named_secrets import Mask, read_headers
+from worker.engines.named_secrets import read_headers
 from worker.engines.openai import OpenAIEngine
 
 __all__ = ["certificate"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import DecodeRequest
+from evalboard.calling.request import Built, Dialect, NotCallable, build, learn
 from evalboard.core.profile import DEFAULT_PROFILES
-from worker.engines.base import DecodeRequest
-from worker.engines.openai_request import Built, Dialect, NotCallable, build, learn
 
 SAMPLING = {
     "temperature": 0.7,

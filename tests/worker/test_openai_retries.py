@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from worker.engines.openai_retries import Circuit, backoff_seconds, rest_seconds, wished_seconds
+from evalboard.calling.retries import Circuit, backoff_seconds, rest_seconds, wished_seconds
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

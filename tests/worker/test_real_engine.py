@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.forced import check_on_policy
 from evalboard.core.profile import attest_pins, identify_manifest
 from evalboard.core.rollouts import join_trainer, parse_rollouts
@@ -44,7 +45,7 @@ from tests.worker.test_real_run import (
     new_run,
     replay,
 )
-from worker.engines.base import DecodeRequest, EngineDied, EngineSpec, Started
+from worker.engines.base import EngineDied, EngineSpec, Started
 from worker.runner import Runner
 
 __all__ = ["new_run"]
@@ -95,7 +96,7 @@ def test_the_manifest_is_complete_and_every_pin_is_held(pinned: Running) -> None
 
 
 def test_every_name_in_the_manifest_is_documented(pinned: Running) -> None:
-    text = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "node.md").read_text(encoding="utf-8")
     names = {name for name in pinned.started.manifest["engine"] if not name.startswith("env.")}
     assert {name for name in names if f"`{name}`" not in text} == set()
     assert {part for part in pinned.started.manifest if f"| `{part}` |" not in text} == set()

@@ -211,7 +211,7 @@ def assert_replays_of_the_same_stack_are_the_same(run: RunRecord, wait_until: Wa
     assert alone["outcome"] == "identical"
     assert (full["batch_min"], full["batch_max"], full["neighbours"]) == (4, 4, [3, 0, 1])
     assert (full["same_fingerprint"], full["same_bucket"]) == (True, False)
-    assert full["outcome"] != "error"  # what it gives is this processor's own; docs/replay.md has what was measured
+    assert full["outcome"] != "error"  # what it gives is this processor's own; docs/node.md has what was measured
     assert not any("not reached" in line or "not held" in line for line in by_size.reading)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.trace import Decoded
 from tests.worker.engine_cases import Running, by_index, decoded, make_plan, request
-from worker.engines.base import DecodeRequest
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 

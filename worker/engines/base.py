@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.core.profile import EnginePlan
 from evalboard.core.trace import Failed, Forced, Outcome
 
@@ -19,29 +20,15 @@ class EngineSpec:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started engine's environment manifest (docs/engine.md), read from inside it."""
+    """A started engine's environment manifest (docs/node.md), read from inside it."""
 
     manifest: dict[str, Any]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class DecodeRequest:
-    """One case to decode. `sampling` is complete: max_tokens and stop included.
-
-    `prompt_token_ids` stands in for the messages where the exact prompt is already known.
-    """
-
-    case_index: int
-    messages: Sequence[Mapping[str, Any]]
-    sampling: Mapping[str, Any]
-    tools: list[Any] | None = None
-    prompt_token_ids: list[int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ForceRequest:
-    """One answer to score after its prompt, by its tokens or, where these are not known, by its text.
+    """One answer to score after its prompt, by its tokens, or by its text if these are unknown.
 
     place: what its outcome is found by. Without `prompt_token_ids` the messages are rendered; of `sampling`, logprobs
     says how many alternatives are listed, and the template's switches how the messages are rendered.
@@ -58,56 +45,22 @@ class ForceRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """Token id → bytes (None: the id stands for nothing), and the ids that end an answer."""
+    """Token id → bytes (None: the id is unused), and the ids that end an answer."""
 
     tokens: list[bytes | None]
     end_ids: tuple[int, ...]
     digest: str  # of the tokenizer's files, as in the manifest
 
 
-class EngineFailure(Exception):
-    """The engine is gone. `code` is one of core.trace.provenance.ERROR_CODES.
-
-    `last_words` is the end of its stderr; `in_flight` the case indexes it was decoding.
-    """
-
-    def __init__(self, code: str, detail: str, *, last_words: str = "", in_flight: tuple[int, ...] = ()) -> None:
-        super().__init__(detail)
-        self.code = code
-        self.detail = detail
-        self.last_words = last_words
-        self.in_flight = in_flight
-
-
 class EngineDied(EngineFailure):
-    """The engine failed, was killed, or ended by itself."""
+    """The engine failed, was killed, or exited."""
 
 
 class EngineTimeout(EngineFailure):
-    """Nothing came from the engine in time, and it was killed."""
+    """The engine did not respond in time, and was killed."""
 
     def __init__(self, detail: str, *, last_words: str = "", in_flight: tuple[int, ...] = ()) -> None:
         super().__init__("timeout", detail, last_words=last_words, in_flight=in_flight)
-
-
-class EndpointRefused(EngineFailure):
-    """A server of others takes no call of this run at all: another try is as useless for every other case."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__("call_refused", detail)
-
-
-class EndpointRests(EngineFailure):
-    """A server of others failed too often in a row, or wants to be left alone; no call is made to it for `seconds`.
-
-    code: `call_refused` where it refused calls after it had answered some, as one whose key has expired does.
-    n_failures: failed tries in a row.
-    """
-
-    def __init__(self, detail: str, *, seconds: float, n_failures: int, code: str = "call_failed") -> None:
-        super().__init__(code, detail)
-        self.seconds = seconds
-        self.n_failures = n_failures
 
 
 class Engine(Protocol):
@@ -123,7 +76,7 @@ class Engine(Protocol):
         """
 
     def force(self, requests: Iterable[ForceRequest]) -> Iterator[Forced | Failed]:
-        """Score given answers instead of decoding; else as `decode`."""
+        """Score given answers instead of decoding; otherwise like `decode`."""
 
     def self_check(self) -> str:
         """Decode four fixed prompts of eight tokens; return the digest of token ids and logprob bits."""
@@ -138,4 +91,4 @@ class Engine(Protocol):
         """End the engine and every process it started; harmless when it has already ended."""
 
     def last_words(self) -> str:
-        """Return the end of the engine's stderr, where it says why it died. Callable from any thread."""
+        """Return the end of the engine's stderr, which explains a crash. Thread-safe."""

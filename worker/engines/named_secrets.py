@@ -6,102 +6,19 @@ The database has names alone. Evalboard's own secrets cannot be named: who may a
 import os
 import re
 import socket
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from evalboard.core.secret_names import variable_problem
-from evalboard.importers.json_files import parse_value
-from evalboard.importers.records import LoggedPosition, LoggedPositions, LoggedResponse
-from worker.engines.base import EndpointRefused
+from evalboard.calling import headers as calling
+from evalboard.calling.calls import EndpointRefused
+from evalboard.calling.mask import Mask
 
 OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|DATABASE_URL|REDIS_URL).*(FILE|KEY)")
 OWN_FILES = re.compile(r"(?i)evalboard|database_url|redis_url|secret_key|oidc_client_secret")  # as in compose.yaml
 MAX_SECRET_BYTES = 16_384
-HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-# What the connection itself says, and what must not be decided by an endpoint.
-FIXED_HEADERS = frozenset(
-    {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept-encoding", "upgrade", "te"}
-)
-SHORTEST_MASKED = 4  # characters; a shorter one is no secret, and its letters stand in every text
-SHORTEST_MASKED_IN_ANSWERS = 12  # "EMPTY" is a usual key of a server of one's own, and may be a right answer
-MASK = "***"
-BACKSLASHES = r"(?:\\++(?:u(?i:005c))*+)"  # one or more, perhaps by their number; to be repeated
-ESCAPED = re.compile(rb"\\(?<!\\\\)\\*+u00([2-7][0-9a-fA-F])")
-MAX_ESCAPE_LEVELS = 8  # of JSON within JSON whose escapes are escaped by number
-
-Secret = re.Pattern[bytes]
-
-
-class Mask:
-    """Replaces secrets in what came from a server or from an exception. Its repr shows none.
-
-    A secret is found in every spelling of JSON: as it is, with escapes such as `\\u002b` and `\\/`, and within texts
-    that are JSON themselves, however deep.
-    """
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted((secret for secret in set(secrets) if len(secret) >= SHORTEST_MASKED), key=len, reverse=True)
-        read = [(len(secret), re.compile(spelling.encode())) for secret in known if (spelling := _spelling(secret))]
-        self._in_words = [secret for _, secret in read]
-        self._in_answers = [secret for n_chars, secret in read if n_chars >= SHORTEST_MASKED_IN_ANSWERS]
-
-    def __repr__(self) -> str:
-        return f"<Mask of {len(self._in_words)} secrets>"
-
-    def text(self, words: str) -> str:
-        """Return a failure's words without the secrets."""
-        return _without(self._in_words, _encoded(words)).decode("utf-8", "surrogatepass")
-
-    def answer(self, content: bytes) -> Any:
-        """Return the JSON value of an answer without the secrets that are too long to be there by chance.
-
-        Raises InvalidInput where it is no JSON.
-        """
-        content = _replaced(self._in_answers, content)
-        value = parse_value(content, where="")
-        return self._value(value) if _hides(self._in_answers, content) else value
-
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._answer_text(value)
-        if isinstance(value, Mapping):
-            return {self._answer_text(name): self._value(one) for name, one in value.items()}
-        return [self._value(one) for one in value] if isinstance(value, list) else value
-
-    def _answer_text(self, text: str) -> str:
-        return self._token(_encoded(text)).decode("utf-8", "surrogatepass")
-
-    def _token(self, token: bytes) -> bytes:
-        return _without(self._in_answers, token)
-
-    def response(self, response: LoggedResponse) -> LoggedResponse:
-        """Return a response without the secrets that `answer` replaces, also where parts or tokens divide them."""
-        texts = {"text": response.text, "reasoning": response.reasoning, "error": response.error}
-        masked: dict[str, Any] = {name: self._answer_text(text) for name, text in texts.items() if text}
-        positions = response.positions and self._positions(response.positions)
-        return replace(response, **masked, positions=positions)
-
-    def _positions(self, positions: LoggedPositions) -> LoggedPositions:
-        """Put MASK in the place of each token, chosen or not, that is part of a secret; its id is then not known."""
-        joined = b"".join(map(positions.tokens.__getitem__, positions.chosen.tolist()))
-        spans = [match.span() for secret in self._in_answers for match in secret.finditer(joined)]
-        if not spans and not any(self._token(token) != token for token in positions.tokens):
-            return positions
-        end, rows = 0, list[LoggedPosition]()
-        for row in positions:
-            begin, end = end, end + len(row.token)
-            is_part = any(begin < last and first < end for first, last in spans)
-            chosen = MASK.encode() if is_part else self._token(row.token)
-            others = tuple(
-                (chosen if token == row.token else self._token(token), logprob) for token, logprob in row.alternatives
-            )
-            known_id = row.token_id if chosen == row.token else None
-            rows.append(LoggedPosition(chosen, row.logprob, others, known_id))
-        return LoggedPositions.from_positions(rows)
 
 
 def read_headers(auth: str, headers: Mapping[str, Any]) -> tuple[dict[str, str], Mask]:
@@ -109,37 +26,14 @@ def read_headers(auth: str, headers: Mapping[str, Any]) -> tuple[dict[str, str],
 
     auth: the name of a variable, the absolute path of a file, or "". headers: name → a constant, or {"env": name}.
     """
-    read: dict[str, str] = {}
-    secrets: list[str] = []
-    if auth:
-        secrets.append(_read_secret(auth))
-        read["Authorization"] = f"Bearer {secrets[0]}"
-    for name, value in headers.items():
-        if not HEADER.fullmatch(name) or name.lower() in FIXED_HEADERS:
-            raise EndpointRefused(f"The endpoint's header {name[:80]!r} cannot be set.")
-        if isinstance(value, Mapping):
-            secrets.append(_read_secret(str(value.get("env", ""))))
-            value = secrets[-1]
-        elif not isinstance(value, str) or not _is_plain(value):
-            raise EndpointRefused(f"The endpoint's header {name} must be a text of plain characters on one line.")
-        read = {known: words for known, words in read.items() if known.lower() != name.lower()} | {name: value}
-    return read, Mask(secrets)
+    return calling.read_headers(auth, headers, _read_secret)
 
 
 def _read_secret(name: str) -> str:
     worker = f"on the worker {socket.gethostname()}"
     if name.startswith("/"):
-        secret, where = _read_file(name, worker), f"The file {name}"
-    else:
-        where = f"The environment variable {name}"
-        if problem := variable_problem(name):
-            raise EndpointRefused(f"The endpoint's key cannot be read. {problem}")
-        secret = os.environ.get(name, "").strip()
-        if not secret:
-            raise EndpointRefused(f"{where} is not set {worker}. Set it there, and start the worker again.")
-    if not _is_plain(secret):
-        raise EndpointRefused(f"{where} {worker} holds characters that no header can have.")
-    return secret
+        return calling.require_plain(_read_file(name, worker), f"The file {name} {worker}")
+    return calling.read_variable(name, place=f" {worker}", advice=" Set it there, and start the worker again.")
 
 
 def _read_file(name: str, worker: str) -> str:
@@ -159,62 +53,3 @@ def _read_file(name: str, worker: str) -> str:
     if not secret or len(content) > MAX_SECRET_BYTES:
         raise EndpointRefused(f"The file {name} {worker} is empty or holds more than a key.")
     return secret
-
-
-def _is_plain(words: str) -> bool:
-    return words.isascii() and words.isprintable() and words == words.strip()
-
-
-def _without(secrets: Iterable[Secret], text: bytes) -> bytes:
-    """Return a text without secrets: MASK in place of each, or of the whole text where an odd spelling hides one."""
-    text = _replaced(secrets, text)
-    return MASK.encode() if _hides(secrets, text) else text
-
-
-def _replaced(secrets: Iterable[Secret], text: bytes) -> bytes:
-    for secret in secrets:
-        text = secret.sub(MASK.encode(), text)
-    return text
-
-
-def _hides(secrets: Iterable[Secret], text: bytes) -> bool:
-    """Tell whether a text holds a secret once the escapes are read whose own letters and digits are escaped."""
-    n_left = 0
-    for _ in range(MAX_ESCAPE_LEVELS):
-        text, n_left = ESCAPED.subn(lambda escape: bytes.fromhex(escape[1].decode()), text)
-        if not n_left:
-            break
-        if any(secret.search(text) for secret in secrets):
-            return True
-    return n_left > 0 and any(secrets)  # so deep that it is no answer
-
-
-def _spelling(secret: str) -> str:
-    """Return a pattern of the spellings of a secret in JSON, JSON within JSON and so on; "" for backslashes alone.
-
-    Each level of JSON doubles backslashes and puts one before what it escapes, so any number of them may be before a
-    character. The pattern takes each run of them from its start and as a whole: what is left is JSON, and the time it
-    takes is proportional to the length of a text.
-    """
-    first, *others = re.findall(r"(\\*)([^\\])", secret.strip("\\"), re.DOTALL) or [("", "")]
-    if not first[1]:
-        return ""
-    char = re.escape(first[1])
-    start = rf"(?:{char}|\\(?<!\\\\)(?<!u(?i:005c)\\)(?:u(?i:005c))*+{BACKSLASHES}*+(?:{char}|{_numbers(first[1])}))"
-    return start + "".join(_char_spelling(len(run), char) for run, char in others)
-
-
-def _char_spelling(n_backslashes: int, char: str) -> str:
-    """Return a pattern of a character after so many backslashes of the secret, and any that escape it."""
-    escaped = rf"{BACKSLASHES}++(?:{re.escape(char)}|{_numbers(char)})"
-    return escaped if n_backslashes else rf"(?:{re.escape(char)}|{escaped})"
-
-
-def _numbers(char: str) -> str:
-    """Return a pattern of a character by its UTF-16 numbers, after a backslash."""
-    units = re.findall("....", char.encode("utf-16-be", "surrogatepass").hex())
-    return rf"{BACKSLASHES}++".join(f"u(?i:{unit})" for unit in units)
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""What goes to `worker/vllm_host.py` and what comes of it, as JSON objects (docs/engine.md)."""
+"""What goes to `worker/vllm_host.py` and what comes of it, as JSON objects (docs/node.md)."""
 
 import base64
 from collections.abc import Mapping
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.calling.calls import DecodeRequest
 from evalboard.core.digest import short_digest
 from evalboard.core.profile import split_sampling
 from evalboard.core.trace import Decoded, Failed, Forced, Outcome, Timings, TokenTrace
-from worker.engines.base import DecodeRequest, ForceRequest
+from worker.engines.base import ForceRequest
 
 ANSWERS = frozenset({"stop", "length", "repetition"})  # the finish reasons of a whole answer
 

@@ -1,6 +1,6 @@
-"""A release as one file: its verdict, what that was judged by, and who signed it; docs/export-format.md.
+"""Write and read a release as one file: verdict, evidence and sign-offs (docs/formats.md).
 
-Whoever has the file can judge the release again with the same code, without a server and without its database.
+The file is enough to judge the release again with the same code: neither a server nor its database is needed.
 """
 
 import base64
@@ -37,7 +37,10 @@ def cases_name(gate: int) -> str:
 
 
 def dump_evidence(gate: GateEvidence) -> bytes:
-    """Return what a gate is judged by as one JSON text. Warnings of what was tried before are left out: they move."""
+    """Return a gate's evidence as canonical JSON, without its history.
+
+    The history (warnings about earlier candidates) is left out because it changes after the verdict.
+    """
     return canonical_json(_dump(replace(gate, history=())))
 
 
@@ -47,9 +50,9 @@ def digest_evidence(gates: Iterable[bytes]) -> str:
 
 
 def write_bundle(release: Json, evidence: Sequence[bytes], cases: Sequence[Iterable[Json]]) -> Iterator[bytes]:
-    """Yield the bundle's bytes in parts. evidence, cases: of each gate; cases: what the worst of them answered.
+    """Yield the bundle's bytes in parts. evidence, cases: per gate; cases: answers to its worst cases.
 
-    Nothing is deflated, so that a reader can write the same bytes again, and a changed one shows wherever it stands.
+    Nothing is compressed, so that a reader can reproduce the bytes and locate a change.
     """
     members = [ArchiveMember(RELEASE_NAME, [canonical_json(release)])]
     for at, (dumped, rows) in enumerate(zip(evidence, cases, strict=True)):
@@ -64,7 +67,10 @@ def _write(members: Iterable[ArchiveMember], n_gates: int) -> Iterator[bytes]:
 
 
 class SignedBundle(NamedTuple):
-    """A sign-off of a bundle. covers: what of the file, in words. problem: why it does not hold, "" where it does."""
+    """A sign-off of a bundle.
+
+    covers: the part of the file that it signs, in words. problem: why it is invalid; "" if it is valid.
+    """
 
     person: str
     decision: str
@@ -75,7 +81,7 @@ class SignedBundle(NamedTuple):
 
 
 class ReleaseBundle(Archive):
-    """A bundle in an open file that can seek. Each method raises ArchiveDamaged where it is not what was written."""
+    """A bundle in an open, seekable file. Methods raise ArchiveDamaged if it was changed or cut."""
 
     kind = BUNDLE_FORMAT
     what = "release"
@@ -90,7 +96,7 @@ class ReleaseBundle(Archive):
             self.n_gates = int(self.manifest["n_gates"])
 
     def check(self) -> None:
-        """Check every byte, and that what the release's file says has the shape it must have."""
+        """Check every digest, and the structure of the release's JSON."""
         self.check_members()
         members = (ArchiveMember(each["name"], [self.read_member(each["name"])]) for each in self.manifest["members"])
         at = 0
@@ -109,7 +115,7 @@ class ReleaseBundle(Archive):
                 raise ValueError("its verdict has no sentence")
 
     def sign_offs(self) -> Iterator[SignedBundle]:
-        """Yield the sign-offs, oldest first, each with what is wrong with it."""
+        """Yield the sign-offs, oldest first, each with its problem if it is invalid."""
         evidence = digest_evidence(self.read_member(evidence_name(at)) for at in range(self.n_gates))
         verdict, chain = self.release["verdict"], self.release["chain"]
         with reading("its sign-offs cannot be read"):
@@ -134,7 +140,7 @@ class ReleaseBundle(Archive):
                 yield SignedBundle(person, decision, at, row["digest"], extent, problem)
 
     def evidence(self) -> Iterator[GateEvidence]:
-        """Yield what each gate is judged by, read when it is asked for."""
+        """Yield the evidence of each gate, reading one at a time."""
         for at in range(self.n_gates):
             name = evidence_name(at)
             with reading(f"{name} cannot be read"):
@@ -161,7 +167,7 @@ def _dump(value: Any) -> Any:
 
 
 def _load(kind: Any, value: Any, place: str) -> Any:
-    """Return a value of `kind`, which is a class or an annotation. place: where it stands, for an error."""
+    """Convert JSON to a value of `kind`, a class or an annotation. place: its path, for error texts."""
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any:
         return value

@@ -1,4 +1,4 @@
-"""A run as one file: a zip that is written as it is read, so that it never stands in memory; docs/export-format.md.
+"""Write a run as a zip, streamed so that it is never in memory as a whole (docs/formats.md).
 
 The manifest comes last, because it has the digest of every member before it. Members are dated 1980 and in a fixed
 order: the same run gives the same bytes.
@@ -23,7 +23,7 @@ _PART_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMember:
-    """One file of the archive. Text is deflated; what is packed already is stored, so that it can be read anywhere."""
+    """A file of the archive. Text is deflated; packed data is stored, so that readers can seek in it."""
 
     name: str
     parts: Iterable[bytes]
@@ -41,10 +41,11 @@ def write_archive(
     kind: tuple[str, int] = (ARCHIVE_FORMAT, ARCHIVE_VERSION),
     is_packed: bool = False,
 ) -> Iterator[bytes]:
-    """Yield the archive's bytes in parts. The manifest is made after the members are written, and gets their digests.
+    """Yield the archive's bytes in parts, the manifest last.
 
-    kind: the name and the version of the format. is_packed: the manifest is not to be deflated.
-    An error in the members ends this too: what was yielded until then is no archive.
+    manifest: called after the members are written; their digests are added to it. kind: name and version of the format.
+    is_packed: store the manifest without compression. An error in the members is raised here too: what was yielded
+    until then is no archive.
     """
     pipe = _Pipe()
     listed = []
@@ -76,7 +77,7 @@ def _write_one(
 
 
 class _Listed:
-    """What the manifest says of a member, known once it is written."""
+    """The manifest entry of a member; size and digest are known after it is written."""
 
     def __init__(self, name: str) -> None:
         self.name, self.size, self.hash = name, 0, hashlib.sha256()

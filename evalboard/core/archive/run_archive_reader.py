@@ -1,4 +1,4 @@
-"""Read a run's archive and prove that it is what was written; docs/export-format.md.
+"""Read a run's archive and prove that it is what was written; docs/formats.md.
 
     with open("run-12.zip", "rb") as file:
         run = RunArchive(file)
@@ -50,7 +50,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip: signature, lengths of the
 
 
 class ArchiveDamaged(EvalboardError):
-    """A file is no archive, or is not what was written."""
+    """Raised if a file is not an archive, or differs from what was written."""
 
     code = "archive_damaged"
     title = "The export cannot be read"
@@ -58,7 +58,7 @@ class ArchiveDamaged(EvalboardError):
 
 @dataclass(frozen=True, slots=True)
 class TracePlace:
-    """Where a trace is: its block's first byte and length in the member of traces, and its slot in that block."""
+    """The position of a trace: offset and size of its block in the member of traces, and its slot there."""
 
     offset: int
     size: int
@@ -67,9 +67,10 @@ class TracePlace:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedResponse:
-    """One response. `row` is its whole line; score and reason are the suite's own scorer's, None where missing.
+    """One response of an archive.
 
-    place: None where the response is missing and has no trace. trace_digest: as 32 hexadecimal digits.
+    row: its whole line. score, reason: by the suite's own scorer; None if missing. place: None if the response is
+    missing or has no trace. trace_digest: 32 hexadecimal digits.
     """
 
     repeat: int
@@ -84,7 +85,7 @@ class ArchivedResponse:
 
 
 class Archive:
-    """A zip with a manifest that names every member. kind, versions: of the format that is read; what: it holds."""
+    """A zip whose manifest names every member. kind, versions: of the format; what: a word for errors."""
 
     kind = run_archive.ARCHIVE_FORMAT
     what = "run"
@@ -141,8 +142,21 @@ class Archive:
         return manifest
 
 
+def find_kind(file: IO[bytes]) -> str:
+    """Return the format that a file's manifest names; "" where it is no archive of Evalboard."""
+    try:
+        with zipfile.ZipFile(file) as opened:
+            if opened.getinfo(run_archive.MANIFEST_NAME).file_size > Archive.max_manifest_bytes:
+                return ""
+            manifest = json.loads(opened.read(run_archive.MANIFEST_NAME))
+    except UNREADABLE:
+        return ""
+    named = manifest.get("format") if isinstance(manifest, dict) else None
+    return named if isinstance(named, str) and named.startswith("evalboard-") else ""
+
+
 class RunArchive(Archive):
-    """An archive of a run. Each method raises ArchiveDamaged where it is not what was written."""
+    """The archive of a run. Methods raise ArchiveDamaged if it differs from what was written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file)
@@ -150,7 +164,7 @@ class RunArchive(Archive):
 
     @property
     def repeats(self) -> list[int]:
-        """The repeats whose responses are here, by their numbers from 1."""
+        """Return the numbers, from 1, of the repeats whose responses are exported."""
         return [repeat["index"] for repeat in self.manifest["repeats"] if repeat["is_exported"]]
 
     def suite(self) -> SuiteDocument:
@@ -164,7 +178,7 @@ class RunArchive(Archive):
         return document
 
     def responses(self) -> Iterator[ArchivedResponse]:
-        """Yield the responses by repeat and case, each read when it is asked for."""
+        """Yield the responses by repeat and case, reading one at a time."""
         with reading("its responses cannot be read"), self._zip.open(run_archive.RESPONSES_NAME) as member:
             while line := member.readline(MAX_LINE_BYTES):
                 yield _response(json.loads(line))
@@ -182,18 +196,18 @@ class RunArchive(Archive):
         return trace
 
     def vocabulary(self, response: ArchivedResponse) -> Vocabulary | None:
-        """Return the words of the tokenizer that decoded a response; None where nobody stored them."""
+        """Return the vocabulary of the tokenizer that decoded a response, None if it is not stored."""
         processes = {process["id"]: process["vocabulary"] for process in self.manifest["engine_processes"]}
         named = processes.get(response.row["provenance"]["engine_process"])
         return None if named is None else self._vocabulary(named)
 
     def packed_vocabulary(self, digest: str) -> tuple[bytes, int]:
-        """Return a vocabulary as it is stored, by the digest that the manifest has, and how many tokens it has."""
+        """Return the vocabulary with this digest as stored bytes, and its number of tokens."""
         n_tokens = len(self._vocabulary(digest))
         return self._zip.read(run_archive.vocabulary_name(digest)), n_tokens
 
     def check(self) -> None:
-        """Read everything and check it against every digest; memory grows with the suite alone."""
+        """Check everything against every digest. Memory grows with the suite, not with the responses."""
         self.check_members()
         for each in self.manifest["fingerprints"]:
             if digest.digest_json(each["manifest"]) != each["digest"]:
@@ -236,7 +250,10 @@ class RunArchive(Archive):
 
     @functools.cached_property
     def _traces(self) -> tuple[int, int]:
-        """Return the first and last byte of the traces in the file; they are not deflated, so any block reads alone."""
+        """Return the first and last byte of the member of traces in the file.
+
+        The member is not deflated, so a block can be read without those before it.
+        """
         with reading("it has no traces"):
             info = self._zip.getinfo(run_archive.TRACES_NAME)
             if info.compress_type != zipfile.ZIP_STORED:

@@ -19,6 +19,7 @@ CAUSES = (
     "error",
     "identical",
     "scorer",
+    "prompt_changed",
     "model_changed",
     "prompt_mismatch",
     "sampling_changed",
@@ -41,6 +42,7 @@ CAUSES = (
     "unknown",
 )
 CAUSE_CODES = {cause: code for code, cause in enumerate(CAUSES)}
+OF_PROMPTS = ("prompt_changed", "prompt_mismatch")  # beside which logprobs say nothing
 ENDED = ("filtered", "refused", "empty", "cut")  # one side alone ended so; the first that holds
 # What a pair may look like where another model or backend is known to have answered.
 LOOKS = ("whitespace", "length", *ENDED, "constrained", "sampler_fault", "near_tie", "larger_shift")
@@ -91,7 +93,7 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) ->
     alike = _find_alike(pair, parting, code) or Cause(code, None, numbers)
     if changes := _changes(pair, parting, noise):
         first, *others = changes
-        beside = numbers | alike.evidence if first != "prompt_mismatch" else {}
+        beside = numbers | alike.evidence if first not in OF_PROMPTS else {}
         also_moved = {"also_moved": others} if others else {}
         facts = {name: value for each in (*others, first) for name, value in changes[each].items()}
         return Cause(first, _look(alike.code, numbers) if beside else None, facts | beside | also_moved)
@@ -157,10 +159,15 @@ def _changes(pair: Pair, parting: Divergence, noise: LogitNoise) -> dict[str, Ca
     Limits are no first cause here: they are one only where they made one answer the other's beginning.
     """
     model = differing_facts(pair, "weights_digest", "model_revision")
+    is_other_prompt = pair.has_other_prompt is True
     changes = {
+        "prompt_changed": {"is_prompt_judged": True, **differing_facts(pair, "n_prompt_tokens")}
+        if is_other_prompt
+        else {},
         "model_changed": model,
-        "prompt_mismatch": _prompts(pair)
-        or ({} if model or _constraint(pair, parting) else _estimate_prompts(pair, parting, noise)),
+        "prompt_mismatch": {}
+        if is_other_prompt
+        else _prompts(pair) or ({} if model or _constraint(pair, parting) else _estimate_prompts(pair, parting, noise)),
         "sampling_changed": _moved_sampling(pair),
         "backend_changed": differing_facts(pair, "fingerprint", "backend"),
         "model_name_changed": {} if model else differing_facts(pair, "model_name"),
@@ -326,7 +333,7 @@ def _read_numbers(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[s
 def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str | None]:
     """Return the cause that the numbers give, and for `unknown` why they give none: a key of wording.cause.REASONS."""
     if not parting.has_logprobs:
-        return "unknown", "no_logprobs"
+        return "unknown", "no_logprobs" if pair.has_other_prompt is None else "same_prompt"
     if parting.parts_at is None:
         return ("unknown", "text") if parting.drift_onset is None else ("drift_only", None)
     larger = ("unknown", "prompts") if _may_be_prompts(pair, parting) else ("larger_shift", None)

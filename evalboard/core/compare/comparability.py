@@ -1,15 +1,23 @@
 """Say whether two sides may be compared as one change, and which fields moved between them (docs/verdict.md)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from evalboard.contract.manifest import MovedField
-from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.contract.treatments import (
+    BY_ID,
+    MODEL_TREATMENT,
+    PROMPT_TREATMENT,
+    SERVICE_TREATMENT,
+    STACK_TREATMENT,
+    Terms,
+)
+from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import find_moved_fields, is_known_by_log, name_stack
 
-# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack or the
-# service is what is judged, or what served is known from reports alone, or assumed to have stayed.
+# Said beside a comparison that holds all the same: the template came with the weights that are judged, the stack, the
+# service or the prompt is what is judged, or what served is known from reports alone, or assumed to have stayed.
 BLOCK_WARNINGS = frozenset(
     {
         "template_changed",
@@ -17,11 +25,18 @@ BLOCK_WARNINGS = frozenset(
         "stack_unchanged",
         "service_judged",
         "service_unchanged",
+        "prompt_judged",
+        "prompt_unchanged",
+        "cases_left_out",
+        "paired_by_id",
         "identity_assumed",
         "stack_reported",
         "other_model",
     }
 )
+# What keeps a release from being judged, and beside a comparison only warns.
+COMPARISON_WARNINGS = frozenset({"stack_assumed", "unsteady_batches"})
+JUDGED_PROMPTS = ("prompt_judged", "prompt_unchanged", "paired_by_id", "cases_left_out")
 # In the order of docs/verdict.md: what comes first is what a verdict names first.
 BLOCK_ORDER = (
     "prompts_unknown",
@@ -35,7 +50,8 @@ BLOCK_ORDER = (
     "stack_changed",
     "computation_apart",
     "unknown_stack",
-    *sorted(BLOCK_WARNINGS),
+    *JUDGED_PROMPTS,
+    *sorted((BLOCK_WARNINGS | COMPARISON_WARNINGS).difference(JUDGED_PROMPTS)),
 )
 # Batching under which a response does not depend on its neighbours, so that a change of stack is all that is seen.
 STEADY_BATCHES = ("alone", "invariant")
@@ -89,7 +105,7 @@ class SideSetup:
 
     max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
-    where they are known. is_logged: read from a log, so that nothing of it can be decoded here.
+    where they are known. is_logged: read from a log, so that nothing of it can be decoded here. n_cases: of the suite.
     """
 
     suite_version: str
@@ -101,6 +117,7 @@ class SideSetup:
     served: Sequence[ServedShare]
     unknown_prompts: str = ""
     is_logged: bool = False
+    n_cases: int = 0
 
 
 def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedField, ...]:
@@ -131,21 +148,29 @@ def find_blocks(
     treatment: str = MODEL_TREATMENT,
     *,
     window: Mapping[str, Any] | None = None,
+    prompts: Mapping[str, Any] | None = None,
+    n_shared: int | None = None,
+    is_verdict: bool = True,
 ) -> tuple[Block, ...]:
     """Find everything that forbids reading the difference as one change, the gravest first; and the warnings.
 
     window: where both sides took turns in a time that is short enough to assume that what serves stayed what it was,
-    the facts of that time for the sentence; None elsewhere.
+    the facts of that time for the sentence; None elsewhere. prompts: where the prompt is judged, the counts of
+    `PromptPairs`. n_shared: how many cases are on both sides, None where nobody counted. is_verdict: a release is
+    judged; a comparison only warns of two stacks' batches, and of an unknown stack beside one model's name.
     """
-    blocks = [*_find_question_blocks(baseline, candidate, treatment), *_find_side_blocks(baseline, candidate)]
+    blocks = [*_find_question_blocks(baseline, candidate, treatment, n_shared), *_find_side_blocks(baseline, candidate)]
+    blocks += _find_prompt_blocks(prompts) if treatment == PROMPT_TREATMENT and prompts is not None else []
     if baseline.served and candidate.served:
         blocks += _find_serving_blocks(baseline.served[0], candidate.served[0], treatment, window)
+        if not is_verdict:
+            blocks = [_weaken(block, baseline.served[0], candidate.served[0], treatment) for block in blocks]
         blocks += _find_report_blocks(baseline.served[0], candidate.served[0]) if allows_comparing(blocks) else []
     return tuple(sorted(blocks, key=lambda block: BLOCK_ORDER.index(block.code)))
 
 
 def allows_comparing(blocks: Sequence[Block]) -> bool:
-    return all(block.code in BLOCK_WARNINGS for block in blocks)
+    return all(block.code in BLOCK_WARNINGS | COMPARISON_WARNINGS for block in blocks)
 
 
 def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
@@ -156,7 +181,9 @@ def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
     return batch_class in STEADY_BATCHES or (are_batches_equal and batch_class.startswith(FIXED_GROUPS))
 
 
-def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: str) -> list[Block]:
+def _find_question_blocks(
+    baseline: SideSetup, candidate: SideSetup, treatment: str, n_shared: int | None
+) -> list[Block]:
     """Find what was asked otherwise of the two. What a service makes of a setting is part of the service, so that a
     known setting may stand beside one that is not known, as where one of two hosted models refuses a temperature. What
     another stack of ours makes of temperature 0 is, likewise, part of that stack.
@@ -166,9 +193,11 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: 
     if baseline.unknown_prompts != candidate.unknown_prompts:
         sides = {"baseline": baseline.unknown_prompts, "candidate": candidate.unknown_prompts}
         blocks.append(Block("prompts_unknown", {"sides": [name for name, unknown in sides.items() if unknown]}))
-    if baseline.suite_digest != candidate.suite_digest:
+    if baseline.suite_digest != candidate.suite_digest and treatment != PROMPT_TREATMENT:
         versions = MovedField("suite_version", baseline.suite_version, candidate.suite_version)
-        blocks.append(_moved_block("suite_changed", (versions,)))
+        counts = {} if n_shared is None else {"n_shared": n_shared, "n_cases": [baseline.n_cases, candidate.n_cases]}
+        are_logged = {"are_logged": True} if baseline.is_logged and candidate.is_logged else {}
+        blocks.append(_moved_block("suite_changed", (versions,), **counts, **are_logged))
     if scorer := _select_fields(moved, "scorer"):
         blocks.append(_moved_block("scorer_changed", scorer))
     sampled = _select_fields(moved, "sampling", "max_tokens", "stop")
@@ -179,6 +208,27 @@ def _find_question_blocks(baseline: SideSetup, candidate: SideSetup, treatment: 
     if sampled:
         blocks.append(_moved_block("params_changed", sampled))
     return blocks
+
+
+def _find_prompt_blocks(prompts: Mapping[str, Any]) -> list[Block]:
+    """Say how cases were paired, which were left out, and in how many the prompt changed."""
+    counts = {name: value for name, value in prompts.items() if name == "pair_by" or name.startswith("n_")}
+    blocks = [Block("prompt_judged" if prompts["n_changed"] else "prompt_unchanged", counts)]
+    if prompts["pair_by"] == BY_ID:
+        blocks.append(Block("paired_by_id", counts))
+    if prompts["n_alone_baseline"] or prompts["n_alone_candidate"]:
+        blocks.append(Block("cases_left_out", counts))
+    return blocks
+
+
+def _weaken(block: Block, ours: ServedShare, theirs: ServedShare, treatment: str) -> Block:
+    """Return as a warning what keeps a release from being judged and no comparison from being read."""
+    if block.code == "batch_class" and block.facts.get("is_stack_judged"):
+        return Block("unsteady_batches", block.facts)
+    is_one_name = bool(ours.model) and ours.model == theirs.model
+    if block.code == "unknown_stack" and treatment == PROMPT_TREATMENT and is_one_name:
+        return Block("stack_assumed", {**block.facts, "model": ours.model_name})
+    return block
 
 
 def _is_engine_changed(baseline: SideSetup, candidate: SideSetup) -> bool:
@@ -271,11 +321,24 @@ def _find_judged_stack_blocks(ours: ServedShare, theirs: ServedShare) -> list[Bl
         blocks.append(_moved_block("model_changed", models, is_named=is_named))
     if not {ours.batch_class, theirs.batch_class} <= set(STEADY_BATCHES):
         blocks.append(_moved_block("batch_class", _batch_classes(ours, theirs), is_stack_judged=True))
-    if blocks or not (_is_known(ours) and _is_known(theirs)):
+    if ours.model != theirs.model or not (_is_known(ours) and _is_known(theirs)):
         return blocks
     if ours.fingerprint == theirs.fingerprint and not moved:
-        return [Block("stack_unchanged")]
-    return [_moved_block("stack_judged", moved or _fingerprints(ours, theirs))]
+        return [*blocks, Block("stack_unchanged")]
+    return [*blocks, _moved_block("stack_judged", moved or _fingerprints(ours, theirs))]
+
+
+def _find_unjudged_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
+    """Find what keeps a change from being the prompt's: another model, or anything else that serves."""
+    blocks = [
+        replace(each, facts={**each.facts, "is_prompt_judged": True}) for each in _find_stack_blocks(ours, theirs)
+    ]
+    if ours.model == theirs.model:
+        return blocks
+    models = (MovedField("model", _name(ours), _name(theirs)),)
+    is_named = not (ours.weights_digest and theirs.weights_digest)
+    others = [block for block in blocks if block.code != "stack_changed"]
+    return [_moved_block("model_changed", models, is_named=is_named, is_prompt_judged=True), *others]
 
 
 def _find_judged_service_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:
@@ -291,7 +354,33 @@ FIND_BY_TREATMENT = {
     MODEL_TREATMENT: _find_stack_blocks,
     STACK_TREATMENT: _find_judged_stack_blocks,
     SERVICE_TREATMENT: _find_judged_service_blocks,
+    PROMPT_TREATMENT: _find_unjudged_blocks,
 }
+
+
+def find_terms(treatment: str, pair_by: str, *, are_prompts_other: bool) -> Terms:
+    """Return what is judged, where a person names it or leaves it out: the model then, or the prompt where no case is
+    the same but for its prompt, or cases are to be paired by id.
+
+    treatment: "" where nobody named it. Raises InvalidInput for a pairing by id where no prompt is judged.
+    """
+    if pair_by == BY_ID and treatment not in ("", PROMPT_TREATMENT):
+        text = f"Cases are paired by id where the prompt is judged, and {treatment} is named."
+        raise InvalidInput(text, fields={"pair_by": f"Must go with the treatment {PROMPT_TREATMENT}, or be left out."})
+    if treatment:
+        return Terms(treatment, pair_by)
+    return Terms(PROMPT_TREATMENT if are_prompts_other or pair_by == BY_ID else MODEL_TREATMENT, pair_by)
+
+
+def choose_treatment(baseline: SideSetup, candidate: SideSetup) -> str:
+    """Return what differs, if that is one thing, of two sides that were asked the same: what serves one model, or the
+    model.
+    """
+    if not (baseline.served and candidate.served):
+        return MODEL_TREATMENT
+    ours, theirs = baseline.served[0], candidate.served[0]
+    is_one_model = _is_known(ours) and _is_known(theirs) and ours.model == theirs.model
+    return STACK_TREATMENT if is_one_model and ours.fingerprint != theirs.fingerprint else MODEL_TREATMENT
 
 
 def _find_report_blocks(ours: ServedShare, theirs: ServedShare) -> list[Block]:

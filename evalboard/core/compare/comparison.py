@@ -5,12 +5,12 @@ Shape, version 2. Points, nats and positions as everywhere; null is "not known";
 
     {"version", "counts": {"n_pairs", "identical", "drift_only", "flipped", "text_only", "missing", "unread",
                            "score_changed", "flipped_score_changed", "n_cases", "n_cases_paired", "n_cases_missing",
-                           "n_cases_score_changed", "n_cases_other_text"},
+                           "n_cases_score_changed", "n_cases_other_text", "other_text", "untraced"},
      "score": {"baseline", "candidate", "difference"},
      "moved": [{"field", "baseline", "candidate"}], "blocks": [{"code", "text"}],
      "noise": {"sd", "near", "ulp", "is_assumed", "dtype", "capped_from"},
      "ledger": [{"cause", "n_cases", "points", "gained", "lost", "noise", "parts": [likewise]}],
-     "causes": [{"cause", "n_pairs", "n_score_changed"}],
+     "causes", "looks": [{"cause", "n_pairs", "n_score_changed"}], "unseen": [cause],
      "onsets", "flips": {"width", "starts", "series": [{"cause", "counts"}], "n", "n_at_start"},
      "clusters": [{"key", "cause", "tokens": [[baseline id, candidate id]], "n_cases", "n_of_cause", "cases"}],
      "n_clusters", "larger_shifts": {"n_cases", "n_read", "n_established"}}
@@ -46,6 +46,7 @@ ESTABLISHED = frozenset(
     {
         "error",
         "scorer",
+        "prompt_changed",
         "model_changed",
         "prompt_mismatch",
         "sampling_changed",
@@ -115,15 +116,16 @@ class MatchedRuns:
 class DifferingPairs:
     """The scored pairs that differ, all of one length.
 
-    pairs: indexes into the pairing. causes: codes of CAUSE_CODES; looks: places in ledger.PARTS; kinds: indexes into
-    PAIR_KINDS. shifts: 1 where the shift is larger than noise, 0 where it is not, NO_POSITION where
-    `larger_shifts.is_larger` says neither. onsets, flips: positions, NO_POSITION where never. tokens_*: chosen at the
-    flip, NO_POSITION where there is none.
+    pairs: indexes into the pairing. causes: codes of CAUSE_CODES; looks: places in ledger.PARTS; numerics: codes of
+    what the numbers alone say, the cause where they say nothing; kinds: indexes into PAIR_KINDS. shifts: 1 where the
+    shift is larger than noise, 0 where it is not, NO_POSITION where `larger_shifts.is_larger` says neither. onsets,
+    flips: positions, NO_POSITION where never. tokens_*: chosen at the flip, NO_POSITION where there is none.
     """
 
     pairs: Indexes
     causes: Indexes
     looks: Indexes
+    numerics: Indexes
     kinds: Indexes
     shifts: Indexes
     onsets: Indexes
@@ -181,6 +183,7 @@ def complete_summary(
     differing: DifferingPairs,
     *,
     is_read: Bools,
+    is_traced: Bools,
     words: tuple[TokenBytes, TokenBytes],
     case_indexes: Indexes,
     noise_of: ledger.NoiseOfCases,
@@ -188,8 +191,8 @@ def complete_summary(
     """Return the whole summary.
 
     begun: what was said before any pair was looked at. is_read: bool[m], the pairs that do not differ and have
-    logprobs. words: the bytes of each side's tokens. case_indexes: the suite's index of each case
-    of the pairing. noise_of: as in `ledger.make_ledger`.
+    logprobs. is_traced: bool[m], the pairs whose responses both have logprobs. words: the bytes of each side's tokens.
+    case_indexes: the suite's index of each case of the pairing. noise_of: as in `ledger.make_ledger`.
     """
     kinds = np.full(len(matched.pairing), PAIR_KINDS.index("identical"), np.uint8)
     causes = np.full(len(matched.pairing), CAUSE_CODES["identical"], np.uint8)
@@ -203,10 +206,15 @@ def complete_summary(
     return {
         **begun,
         "noise": begun["noise"] if len(differing.pairs) or len(matched.pairing.missing_cases) else None,
-        "counts": _counts(matched, kinds, is_flipped),
+        "counts": _counts(matched, kinds, is_flipped)
+        | {
+            "other_text": int(np.count_nonzero(matched.has_other_text)),
+            "untraced": int(np.count_nonzero(~is_traced)),
+        },
         "score": breakdown.score.to_stored(),
         "ledger": [row.to_stored() for row in breakdown.rows],
         "causes": _causes(differing, matched),
+        "looks": _count_causes(differing.numerics, matched, differing.pairs, differing.numerics != differing.causes),
         "onsets": _histogram(differing.onsets, differing.causes, reach),
         "flips": _histogram(differing.flips, differing.causes, reach),
         "clusters": clusters,
@@ -278,16 +286,19 @@ def _ledger(
 
 
 def _causes(differing: DifferingPairs, matched: MatchedRuns) -> list[Json]:
-    n_pairs = np.bincount(differing.causes, minlength=len(CAUSES))
-    has_moved = matched.moves[differing.pairs] != 0
-    n_changed = np.bincount(differing.causes[has_moved], minlength=len(CAUSES))
-    rows = [
+    rows = _count_causes(differing.causes, matched, differing.pairs, np.ones(len(differing.pairs), np.bool_))
+    n_missing = len(matched.pairing.missing_cases)
+    return ([{"cause": "error", "n_pairs": n_missing, "n_score_changed": 0}] if n_missing else []) + rows
+
+
+def _count_causes(codes: Indexes, matched: MatchedRuns, pairs: Indexes, is_counted: Bools) -> list[Json]:
+    n_pairs = np.bincount(codes[is_counted], minlength=len(CAUSES))
+    n_changed = np.bincount(codes[is_counted & (matched.moves[pairs] != 0)], minlength=len(CAUSES))
+    return [
         {"cause": cause, "n_pairs": int(n_pairs[code]), "n_score_changed": int(n_changed[code])}
         for cause, code in CAUSE_CODES.items()
         if n_pairs[code]
     ]
-    n_missing = len(matched.pairing.missing_cases)
-    return ([{"cause": "error", "n_pairs": n_missing, "n_score_changed": 0}] if n_missing else []) + rows
 
 
 def _histogram(positions: Indexes, causes: Indexes, reach: int) -> Json:

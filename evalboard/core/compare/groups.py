@@ -6,7 +6,7 @@ limits and settings then are the same as well, because case and bucket decide th
 was sent a seed of its own, and only pairs of the same repeats are alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,12 +61,18 @@ def match_sides(baseline: Side, candidate: Side) -> MatchedRuns:
     return MatchedRuns(pairs, baseline.scores, candidate.scores, candidate.alike, is_mixed, has_other_text)
 
 
-def find_groups(ours: Side, theirs: Side, matched: MatchedRuns, *, is_one_vocabulary: bool = True) -> Groups:
+def find_groups(
+    ours: Side, theirs: Side, matched: MatchedRuns, *, is_one_vocabulary: bool = True, are_texts_all: bool = False
+) -> Groups:
     """Find everything that is not the same to the bit with the same score.
 
-    is_one_vocabulary: an id is one token on both sides. Else equal digests of traces say nothing.
+    is_one_vocabulary: an id is one token on both sides. Else equal digests of traces say nothing. are_texts_all: traces
+    are not compared, as prompts are judged.
     """
     pairs = matched.pairing
+    if are_texts_all:
+        ours, theirs = (replace(side, traces=np.zeros_like(side.traces)) for side in (ours, theirs))
+        is_one_vocabulary = True
     is_unread = _differ_in_pairs(pairs, ours.traces, theirs.traces) | matched.has_other_text
     if not is_one_vocabulary:
         is_unread |= _differ_in_pairs(pairs, ours.traces, theirs.texts)  # those that have tokens

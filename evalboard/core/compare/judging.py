@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from evalboard.core.compare.known_pair import (
     make_response,
 )
 from evalboard.core.compare.pair_noise import PairNoise
-from evalboard.core.compare.sides import Side, Traces
+from evalboard.core.compare.sides import Bools, Side, Traces
 from evalboard.core.compare.traced_text import PairedTexts, WordsById, find_partings
 
 
@@ -33,15 +34,28 @@ class AlikePairs(NamedTuple):
 
 
 def judge_groups(
-    sides: tuple[Side, Side], groups: Groups, part: slice, noise: PairNoise, traces: Traces, words: WordsById
+    sides: tuple[Side, Side],
+    groups: Groups,
+    part: slice,
+    noise: PairNoise,
+    traces: Traces,
+    words: WordsById,
+    *,
+    prompts: Bools | None = None,
 ) -> Iterator[AlikePairs]:
     """Judge some groups, in their order: all is read at once, before this returns, and then they are judged one by
     one, so that what was judged can be stored while the rest still is.
+
+    prompts: by case, whether the prompt is another one on the other side; texts alone are compared then.
     """
     firsts = groups.firsts(part)
     cases, is_texted = groups.cases[firsts], groups.is_texted[firsts]
     repeats = groups.baseline_repeats[firsts], groups.candidate_repeats[firsts]
     ours, theirs = (side.responses.read(cases, own, is_texted) for side, own in zip(sides, repeats, strict=True))
+    if prompts is not None:
+        ours, theirs = (
+            [each and replace(each, place=None, vocabulary_id=None) for each in row] for row in (ours, theirs)
+        )
     traced = np.flatnonzero(groups.is_traced[firsts]).tolist()
     pairs = [_pair(ours[at], theirs[at], is_same=not groups.has_other_trace[firsts[at]]) for at in traced]
     partings: list[Divergence | None] = [None] * len(firsts)
@@ -51,7 +65,7 @@ def judge_groups(
     ):
         partings[at] = parted
     rows = zip(range(part.start, part.stop), ours, theirs, partings, strict=True)
-    return (_judge(sides, groups, group, noise, both, parted) for group, *both, parted in rows)
+    return (_judge(sides, groups, group, noise, both, parted, prompts) for group, *both, parted in rows)
 
 
 def _pair(one: ResponseFacts | None, other: ResponseFacts | None, *, is_same: bool) -> PairedTexts:
@@ -67,6 +81,7 @@ def _judge(
     noise: PairNoise,
     both: Sequence[ResponseFacts | None],
     parted: Divergence | None,
+    prompts: Bools | None,
 ) -> AlikePairs:
     """Judge the first pair of a group. Nothing is read for it."""
     members = groups.members_of(group)
@@ -76,9 +91,9 @@ def _judge(
         _KnownHere(side, int(side.buckets[case, at[0]]), float(side.scores[case, at[0]]))
         for side, at in zip(sides, places, strict=True)
     )
-    cause = find_cause(
-        Pair(ours.response(both[0]), theirs.response(both[1])), parted, noise.between(ours.bucket, theirs.bucket)
-    )
+    has_other_prompt = None if prompts is None else bool(prompts[case])
+    pair = Pair(ours.response(both[0]), theirs.response(both[1]), has_other_prompt)
+    cause = find_cause(pair, parted, noise.between(ours.bucket, theirs.bucket))
     move = (theirs.raw_score - ours.raw_score if groups.is_scored else 0.0) if groups.pair_indexes[first] >= 0 else None
     kind = parted.kind if parted is not None else "identical"
     has_tokens = parted is not None and parted.text_position is None

@@ -163,8 +163,11 @@ def make_response(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
+    """has_other_prompt: whether the case's prompt is another one on the other side; None where no prompt is judged."""
+
     baseline: KnownResponse
     candidate: KnownResponse
+    has_other_prompt: bool | None = None
 
     @property
     def is_sampled(self) -> bool:

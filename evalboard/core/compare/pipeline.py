@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.compare import Flip
+from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (
@@ -34,9 +35,11 @@ from evalboard.core.compare.judging import AlikePairs, judge_groups
 from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.pairing import PAIR_KINDS
+from evalboard.core.compare.prompts import PromptsJudged
 from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
+from evalboard.core.compare.unseen import find_unseen
 from evalboard.core.stats import LogitNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
@@ -76,6 +79,8 @@ class Comparing:
     baseline: Side
     candidate: Side
     reads: Reads
+    treatment: str = MODEL_TREATMENT
+    prompts: PromptsJudged | None = None
 
     @cached_property
     def matched(self) -> MatchedRuns:
@@ -84,6 +89,8 @@ class Comparing:
     @cached_property
     def groups(self) -> Groups:
         """The pairs that must be looked at, each different one once."""
+        if self.prompts is not None:
+            return find_groups(self.baseline, self.candidate, self.matched, are_texts_all=True)
         return find_groups(self.baseline, self.candidate, self.matched, is_one_vocabulary=self.is_one_vocabulary)
 
     @cached_property
@@ -114,17 +121,25 @@ class Comparing:
     def begin(self) -> ComparisonReport:
         """Return what needs no response: what moved, what forbids comparing, the cases' outcomes."""
         ours, theirs = self.baseline, self.candidate
-        blocks = find_blocks(ours.setup, theirs.setup)
+        is_prompt, prompts = self.prompts is not None, None if self.prompts is None else self.prompts.summary
+        blocks = find_blocks(
+            ours.setup, theirs.setup, self.treatment, prompts=prompts, n_shared=len(ours.case_indexes), is_verdict=False
+        )
         outcomes = judge_outcomes(ours, theirs)
         # What is shown for all is the noise between the buckets that served most of either side.
         mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
         summary = {
             "version": COMPARISON_VERSION,
-            "noise": describe_noise(self.noise.between(*mains)) if len(self.groups) else None,
+            "treatment": self.treatment,
+            "prompts": prompts,
+            "noise": describe_noise(self.noise.between(*mains)) if len(self.groups) and not is_prompt else None,
             "moved": [asdict(moved) for moved in find_moved_setup(ours.setup, theirs.setup)],
             "blocks": [{"code": block.code, "facts": dict(block.facts)} for block in blocks],
             "comparable": allows_comparing(blocks),
-            "sides": {"baseline": _describe(ours), "candidate": _describe(theirs)},
+            "sides": {
+                "baseline": _describe(ours, is_traced=not is_prompt),
+                "candidate": _describe(theirs, is_traced=not is_prompt),
+            },
             "outcomes": outcomes["counts"],
             "noise_share": find_noise_share(ours, theirs, self.matched, do_agree=self._do_agree),
         }
@@ -139,7 +154,8 @@ class Comparing:
         if not len(self.groups):
             return iter(())
         sides, reads = (self.baseline, self.candidate), self.reads
-        return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words)
+        changed = None if self.prompts is None else self.prompts.has_changed
+        return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words, prompts=changed)
 
     def complete(self, begun: Json, find_flips: FindFlips) -> Json:
         """Return the whole summary. begun: from `begin`. find_flips: returns what was judged of some groups, in their
@@ -154,23 +170,37 @@ class Comparing:
         members, group_at = members[in_order], np.repeat(np.arange(len(scored)), sizes[scored])[in_order]
         table = _tabulate(find_flips(scored), len(scored))[group_at]
         # The digests of decimals differ where the traces are equal to a step.
-        differs = (table[:, 0] != CAUSE_CODES["identical"]) | (table[:, 3] == NO_POSITION)
+        differs = (table[:, 0] != CAUSE_CODES["identical"]) | (table[:, 4] == NO_POSITION)
         members, group_at, table = members[differs], group_at[differs], table[differs]
         differing = DifferingPairs(groups.pair_indexes[members], *table.T)
-        sides, is_read = begun["sides"], self._has_logprobs()
+        sides, (is_read, is_traced) = begun["sides"], self._has_logprobs()
         summary = complete_summary(
             begun,
             self.matched,
             differing,
             is_read=is_read,
+            is_traced=is_traced,
             words=(self._spell(sides["baseline"]["vocabulary"]), self._spell(sides["candidate"]["vocabulary"])),
             case_indexes=ours.case_indexes,
             noise_of=ScoreNoise(ours, theirs, do_agree=self._do_agree).measure_cases,
         )
         is_flipped = differing.flips != NO_POSITION
+        n_hidden = int(np.count_nonzero(differing.causes == CAUSE_CODES["prompt_mismatch"]))
+        n_hidden += int(np.count_nonzero(self.matched.has_other_text & ~is_traced))
         return {
             **summary,
-            "computation": self.judge_computation()
+            "unseen": find_unseen(
+                ours,
+                theirs,
+                n_traced=int(np.count_nonzero(is_traced)),
+                n_hidden=n_hidden,
+                differs=len(differing.pairs) > 0,
+                is_scored=self.matched.is_scored,
+                is_noise_zero=begun["noise"] is not None and begun["noise"]["sd"] == 0,
+            ),
+            "computation": None
+            if self.prompts is not None
+            else self.judge_computation()
             | {"n_unexplained": count_unexplained(self.matched.pairing, differing, is_read)},
             "sample": self._sample(scored[group_at[is_flipped]], members[is_flipped], find_flips),
             "backends": self._backends(members),
@@ -183,16 +213,22 @@ class Comparing:
             self.baseline, self.candidate, reads.traces, reads.words, is_one_vocabulary=self.is_one_vocabulary
         )
 
-    def _has_logprobs(self) -> Bools:
-        """Return bool[m], whether the baseline's response of a pair has a trace, and the candidate's where nothing
-        differs.
+    def _has_logprobs(self) -> tuple[Bools, Bools]:
+        """Return bool[m] twice: whether the baseline's response of a pair has a trace, as the candidate's has where
+        nothing differs; and whether both have.
 
-        What an engine of ours decodes always has one.
+        What an engine of ours decodes always has one. Where prompts are judged none is compared.
         """
-        side, pairs = self.baseline, self.matched.pairing
-        has_trace = side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
-        logprobs: Bools = has_trace[pairs.cases, pairs.baseline_repeats]
-        return logprobs
+        if self.prompts is not None:
+            nothing: Bools = np.zeros(len(self.matched.pairing), np.bool_)
+            return nothing, nothing
+        pairs = self.matched.pairing
+        has_trace, has_trace_too = (
+            side.responses.find_traced(side.is_there) if side.is_reported else side.is_there
+            for side in (self.baseline, self.candidate)
+        )
+        is_read: Bools = pairs.take_baseline(has_trace)
+        return is_read, is_read & pairs.take_candidate(has_trace_too)
 
     def _do_agree(self, side: Side) -> bool:
         return do_repeats_agree(side, self.reads.traces, self.reads.words)
@@ -238,18 +274,21 @@ def describe_noise(noise: LogitNoise) -> Json:
     return {name: getattr(noise, name) for name in ("sd", "near", "ulp", "is_assumed", "dtype", "capped_from")}
 
 
-def _describe(side: Side) -> Json:
-    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are."""
+def _describe(side: Side, *, is_traced: bool) -> Json:
+    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are.
+
+    is_traced: tokens are compared.
+    """
     return {
         "repeats": list(side.repeats),
         "buckets": [list(served) for served in side.shares],
-        "vocabulary": side.responses.find_vocabulary(),
+        "vocabulary": side.responses.find_vocabulary() if is_traced else None,
     }
 
 
 def _tabulate(flips: Iterable[Flip], n: int) -> NDArray[np.int64]:
-    """Return int64[n, 8]: the columns of DifferingPairs but the first."""
-    table = np.full((n, 8), NO_POSITION, np.int64)
+    """Return int64[n, 9]: the columns of DifferingPairs but the first."""
+    table = np.full((n, 9), NO_POSITION, np.int64)
     rows, n_read = iter(flips), 0
     while part := [_row(flip) for flip in islice(rows, AT_ONCE)]:
         table[n_read : n_read + len(part)] = part
@@ -272,4 +311,4 @@ def _row(flip: Flip) -> list[int]:
     )
     look = find_look(flip.cause, flip.numeric, is_confounded=bool(facts.get("also_moved")))
     numbers = [NO_POSITION if value is None else value for value in known]
-    return [CAUSE_CODES[flip.cause], look, _KINDS[flip.consequence], *numbers]
+    return [CAUSE_CODES[flip.cause], look, CAUSE_CODES[flip.numeric or flip.cause], _KINDS[flip.consequence], *numbers]

@@ -44,7 +44,7 @@ UNNAMED = "unnamed model"
 
 
 class AnyRun(Protocol):
-    """A run. Its suite version has max_tokens, stop and a scorer with a spec; its profile has settings."""
+    """A run. Its suite version has n_cases, max_tokens, stop and a scorer with a spec; its profile has settings."""
 
     suite_version: Any
     profile: Any

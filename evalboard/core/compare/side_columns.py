@@ -96,6 +96,7 @@ def lay_columns(
         served=[_share(buckets[bucket], served[bucket], n, share, names) for bucket, n, share in shares],
         unknown_prompts=unknown_prompts,
         is_logged=is_logged,
+        n_cases=run.suite_version.n_cases,
     )
     return {
         "repeats": tuple(repeats),

@@ -1,4 +1,4 @@
-"""Score one stack's tokens on another: what a reference holds of responses, and what follows (docs/forced.md)."""
+"""Score one stack's tokens on a reference stack, and judge the differences (docs/forced.md)."""
 
 from evalboard.core.forced.figures import (
     CLIP_RANGE,

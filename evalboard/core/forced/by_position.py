@@ -1,4 +1,4 @@
-"""How far apart two stacks are as answers go on: |log r| by position, for a chart of responses of any length."""
+"""Measure how |log r| between two stacks depends on the position in the answer, for a chart."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ N_STRETCHES = 100  # that a chart has room for; longer answers have several posi
 
 
 def measure_by_position(gaps: NDArray[np.float64], places: NDArray[np.int64]) -> tuple[GapsOfStretch, ...]:
-    """Return up to N_STRETCHES stretches of one width, in their order, without those where nothing is known.
+    """Return up to N_STRETCHES stretches of equal width, without those that have no known gap.
 
     gaps: float64[n], |log r| of each token, NaN where it is not known. places: int64[n], its position in its response.
     """

@@ -1,8 +1,9 @@
-"""Say in numbers how far a reference is from the stack that sampled some responses (docs/forced-reference.md).
+"""Measure how far a reference is from the stack that sampled the responses (docs/forced.md).
 
 r is the chosen token's probability on the reference divided by the sampler's. Over tokens that the sampler drew from
 its own distribution, −log r and r − 1 − log r both estimate KL(sampler ‖ reference) without bias; the second is never
-negative and scatters less (Schulman, 2020). Over greedy answers neither is a KL, and the deficit is what counts.
+negative and scatters less (Schulman, 2020). Over greedy answers neither is a KL; the gap to the top choice is
+reported instead.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def measure_forced(
     places: NDArray[np.int64] | None = None,
     answers: Sequence[str] | None = None,
 ) -> ForcedFigures:
-    """Measure all positions together, each number with its interval from drawing responses again by a seed.
+    """Measure all positions together, each number with a bootstrap interval over responses.
 
     places: int64[n], where each stands in its response; None where nothing was left out before it. answers: the id of
     each response, by which `worst` names it; its index without.
@@ -92,7 +93,7 @@ def _find_worst(
 
 
 def measure_responses(positions: ForcedPositions, *, clip_range: float = CLIP_RANGE) -> tuple[AnswerFigures, ...]:
-    """Measure each response by itself, in their order."""
+    """Measure each response separately, in order."""
     sums = _sum_up(positions, clip_range)
     return tuple(_measure_response(positions, sums, index) for index in range(positions.n_responses))
 

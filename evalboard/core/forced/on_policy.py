@@ -1,4 +1,4 @@
-"""Judge whether training is on-policy: the sampler's logprobs against the trainer's for the tokens that were drawn."""
+"""Judge whether training is on-policy by the sampler's and the trainer's logprobs of each token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ N_WORST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnPolicyCheck:
-    """What a check comes to. max_kl: nats a token, what the KL (k3) is held against, with its whole interval.
+    """The result of an on-policy check.
 
-    worst: the positions with the largest |log r|, by their places among all tokens of the rollout.
+    max_kl: limit in nats per token; the whole interval of the KL (k3) is compared with it. worst: the positions with
+    the largest |log r|, as indexes into all tokens of the rollout.
     """
 
     state: OnPolicyState
@@ -34,7 +35,7 @@ class OnPolicyCheck:
 def check_on_policy(
     rollouts: Sequence[Rollout], *, max_kl: float = MAX_KL, clip_range: float = CLIP_RANGE, random_seed: int = 0
 ) -> OnPolicyCheck:
-    """Judge rollouts of which the trainer's logprobs are known; tokens that the model did not sample are left out.
+    """Judge rollouts by the trainer's logprobs; tokens that the model did not sample are left out.
 
     Raises InvalidInput where every logprob of the trainer is 0: it wrote the field and computed nothing.
     """
@@ -56,7 +57,7 @@ def measure_rollouts(rollouts: Sequence[Rollout], *, answers: Sequence[str]) -> 
 
 
 def measure_each_rollout(rollouts: Sequence[Rollout]) -> tuple[AnswerFigures, ...]:
-    """Measure each rollout by itself, in their order, as `measure_rollouts` does all."""
+    """Measure each rollout separately, in order. See `measure_rollouts` for all together."""
     return tuple(
         figures
         if figures.worst_at is None
@@ -66,10 +67,10 @@ def measure_each_rollout(rollouts: Sequence[Rollout]) -> tuple[AnswerFigures, ..
 
 
 def judge_kl(kl: Estimate | None, *, is_identical: bool, max_kl: float, are_draws: bool = True) -> OnPolicyState:
-    """Return the state of a check from the KL (k3), which is held against max_kl with its whole interval.
+    """Return the state of a check by comparing the whole interval of the KL (k3) with max_kl.
 
-    are_draws: whether the tokens were drawn from the distribution that their logprobs are of. Where they were not, the
-    estimate is no KL and nothing is held against it; equal bits are equal all the same.
+    are_draws: the tokens were sampled from the distribution that their logprobs describe. If not, the estimate is no KL
+    and is not judged; identical bits are reported all the same.
     """
     if is_identical:
         return "bit_identical"
@@ -83,7 +84,7 @@ def judge_kl(kl: Estimate | None, *, is_identical: bool, max_kl: float, are_draw
 
 
 def _places(rollouts: Sequence[Rollout]) -> NDArray[np.int64]:
-    """Return where each sampled token stands among all tokens of its rollout."""
+    """Return the index of each sampled token among all tokens of its rollout."""
     return np.concatenate([np.zeros(0, np.int64), *(np.flatnonzero(rollout.is_sampled) for rollout in rollouts)])
 
 

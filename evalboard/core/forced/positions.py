@@ -1,8 +1,8 @@
-"""Lay the tokens of responses beside what another stack gives them, position by position (docs/forced.md).
+"""Align the tokens of responses with a reference stack's logprobs for them (docs/forced.md).
 
-The other stack, the reference, read the same prompt and the same tokens and said how likely it held each of them: a
-*forced* trace. So every position answers one question on both sides, past the first token that it would have chosen
-otherwise as well. Logprobs are in nats.
+The reference reads the same prompt and the same tokens and gives the logprob of each: a *forced* trace. So every
+position compares the same question on both sides, even after the first token where the reference would have chosen
+another. Logprobs are in nats.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ForcedPositions:
 
     @property
     def n_responses(self) -> int:
-        """How many responses there are, those without a position included."""
+        """Return the number of responses, including those without a position."""
         return len(self.starts) - 1
 
     @cached_property
@@ -46,23 +46,23 @@ class ForcedPositions:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """int64[n]: where each position stands in its response, from 0."""
+        """Return the index of each position in its response, int64[n] from 0."""
         return np.arange(len(self)) - self.starts[self.owners]
 
     @cached_property
     def gaps(self) -> Numbers:
-        """float64[n], g: how far the chosen token's two logprobs lie apart, NaN where either is unknown."""
+        """Return |log r| of each position, float64[n]; NaN if either logprob is unknown."""
         return np.abs(self.log_ratios)
 
     def sum_by_response(self, values: Numbers) -> Numbers:
-        """Return float64[m]: the sum of some values of the positions over each response; 0 for one without any."""
+        """Return the sum of `values` over each response, float64[m]; 0 without positions."""
         summed: Numbers = np.bincount(self.owners, values, self.n_responses).astype(np.float64, copy=False)
         return summed
 
 
 @dataclass(frozen=True, slots=True)
 class WorstPosition:
-    """A position far from its likelihood on the other side: a response's index, a position in it, and log r there."""
+    """A position where the two logprobs differ most: response index, position in it, and log r."""
 
     response: int
     position: int
@@ -70,7 +70,7 @@ class WorstPosition:
 
 
 def measure_positions(sampled: TraceColumns, forced: TraceColumns) -> ForcedPositions:
-    """Compare each response as it was sampled with the same tokens as the reference scored them, trace by trace.
+    """Compare sampled traces with the forced traces of the same tokens, trace by trace.
 
     Raises ValueError where the two do not have the same tokens.
     """
@@ -109,5 +109,5 @@ def _deficits(on_reference: Numbers, forced: TraceColumns) -> Numbers:
     top = np.full(len(on_reference), np.nan)
     for column in listed.T:  # n is large and k is small
         np.fmax(top, column, out=top)
-    # An engine lists the chosen token beside its top k, so that the largest may be the chosen one's own.
+    # An engine lists the chosen token in addition to its top k, so the largest may be its own.
     return np.where(np.isnan(top), np.nan, np.maximum(top, on_reference) - np.maximum(on_reference, IMPOSSIBLE))

@@ -1,7 +1,7 @@
-"""Bound numbers by drawing responses again: the positions of one response hang together, so they are drawn as one.
+"""Bound numbers by resampling whole responses, because positions of one response are correlated.
 
 A mean is bounded by the studentised bootstrap (Efron and Tibshirani, 1993, chapter 12): KL estimates are skewed, and
-plain percentiles miss the truth more often than they say. A quantile has no standard error worth dividing by and is
+plain percentile intervals cover the truth less often than stated. A quantile has no usable standard error and is
 bounded by the percentiles; a share has an interval of its own.
 """
 
@@ -32,9 +32,9 @@ class Resampler:
         self._random_seed = random_seed
 
     def bound_mean(self, sums: Numbers, counts: Numbers, *, lowest: float = -np.inf) -> Estimate | None:
-        """Return the mean over positions, of which response i has counts[i] that add up to sums[i]; None for none.
+        """Return the mean over positions with its interval; None without positions.
 
-        lowest: what the mean cannot be below.
+        Response i has counts[i] positions, which add up to sums[i]. lowest: the smallest possible mean.
         """
         n = counts.sum()
         if not n:
@@ -56,7 +56,7 @@ class Resampler:
         return _estimate(mean, max(mean - high * error, lowest), mean - low * error)
 
     def bound_share(self, hits: Numbers, counts: Numbers) -> Estimate | None:
-        """Return the share of the positions that are hits, of which response i has hits[i] among counts[i].
+        """Return the share of positions that are hits: hits[i] of counts[i] in response i.
 
         Clopper and Pearson's interval of as many independent positions as scatter as these do: their number by the
         design effect, less where few responses tell it (Korn and Graubard, 1998).
@@ -79,7 +79,7 @@ class Resampler:
         return _estimate(share, low, high)
 
     def bound_ess(self, weights: Numbers, squares: Numbers, counts: Numbers) -> Estimate | None:
-        """Return the effective sample size of importance weights as a share of their number, by Kish: (Σw)² / n Σw².
+        """Return Kish's effective sample size of importance weights as a share: (Σw)² / n Σw².
 
         The sums of each response's weights, of their squares, and how many it has. None where every weight is 0, or
         they are too large for a float64.
@@ -97,7 +97,7 @@ class Resampler:
             return _estimate(value, *_percentiles(total**2 / (number * square)))
 
     def bound_quantile(self, values: Numbers, owners: NDArray[np.int64], level: float) -> Estimate | None:
-        """Return a quantile of the values that are not NaN, each of which belongs to the response owners[i].
+        """Return a quantile of the known values, where values[i] belongs to response owners[i].
 
         It is one of the values, the first one that the share `level` of all does not exceed.
         """
@@ -133,7 +133,7 @@ def _estimate(value: float, low: float | None = None, high: float | None = None)
 
 
 def _error(squares: Numbers, products: Numbers, lengths: Numbers, mean: Numbers, number: Numbers) -> Numbers:
-    """Return the standard error of a ratio of sums, Σ (sum − mean · count)² written out; 0 where rounding is left."""
+    """Return the standard error of a ratio of sums; 0 if only rounding errors are left."""
     spread = squares - 2 * mean * products + mean**2 * lengths
     return np.where(spread > 1e-12 * squares, np.sqrt(np.maximum(spread, 0)), 0.0) / number
 

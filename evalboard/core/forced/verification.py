@@ -5,7 +5,7 @@ the reference itself; *numerics*, of the same weights in another dtype or on oth
 where it can be had, *planted*, of weights that were changed a little. The statistic of a response is the mean over its
 positions of the squared gap of the chosen token's logprob where the endpoint gives logprobs, else of the squared
 deficit: other weights show in what is rare and large sooner than in what is common and small.
-docs/forced-reference.md says how well it tells.
+docs/forced.md says how well it tells.
 """
 
 import math
@@ -27,7 +27,7 @@ Numbers = NDArray[np.float64]
 
 NO_STATISTIC = "control, numerics and planted each need a response with the statistic"
 SIGNIFICANT = 0.01  # an honest endpoint is accused at most so often
-WINSORISED, REACH = 0.999, 2.0  # what lies beyond twice this quantile of honest positions counts as so much
+WINSORISED, REACH = 0.999, 2.0  # values beyond twice this quantile of honest positions are cut to it
 DOUBLED = 2.0  # times what numerics do: the change to tell where none was planted
 BEYOND = 2.0  # times the largest honest mean square, which is √2 times its gap: nearer than that nothing is accused
 
@@ -49,7 +49,7 @@ class _Side:
 
 
 def choose_statistic(endpoint: ForcedPositions) -> Statistic:
-    """Return the gap where the endpoint gave a logprob of every token that the reference scored, else the deficit."""
+    """Choose the gap if the endpoint gave a logprob for every reference token, else the top-choice gap."""
     return "gap" if len(endpoint) and not np.isnan(endpoint.log_ratios).any() else "deficit"
 
 
@@ -61,7 +61,7 @@ def verify_endpoint(
     planted: ForcedPositions | None = None,
     random_seed: int = 0,
 ) -> JudgedAnswers:
-    """Judge an endpoint's answers beside those of known origin; of several sets of numerics the farthest counts.
+    """Compare an endpoint's answers with those of known origin; the most distant numerics count.
 
     Raises ValueError where control, numerics or planted have no response with the statistic.
     """
@@ -101,7 +101,7 @@ def verify_endpoint(
 
 def _judge(own: _Side, boundary: float, p_values: tuple[float, float, float]) -> VerificationState:
     above_control, above_numerics, below_change = (p_value <= SIGNIFICANT for p_value in p_values)
-    # With tokens enough, any kernel lies a little above numerics: only what is nearer to the change is accused.
+    # With enough tokens any kernel differs from numerics: only what is nearer to the change is accused.
     if above_numerics and own.mean > boundary:
         return "other_model"
     if not below_change or own.mean > boundary:
@@ -119,7 +119,7 @@ def _p_values(own: _Side, same: _Side, other: _Side, changed: _Side, random_seed
 
 
 def _test_above(one: Numbers, other: Numbers, rng: np.random.Generator) -> float:
-    """Return the chance that responses dealt at random differ by as much as `one` lies above `other`."""
+    """Return the permutation p-value of the mean of `one` exceeding that of `other`."""
     values = np.concatenate([one, other])
     largest = values.max()
     if not largest:
@@ -132,7 +132,10 @@ def _test_above(one: Numbers, other: Numbers, rng: np.random.Generator) -> float
 
 
 def _count_more(own: _Side, other: _Side, changed: _Side) -> tuple[int | None, bool]:
-    """Return how many more tokens tell the change from numerics with POWER, and whether the bands need more as well."""
+    """Return how many more tokens would separate the change from numerics with POWER; None if none would.
+
+    Second: whether the bands need more tokens as well.
+    """
     apart = changed.mean - other.mean
     if apart <= 0:
         return None, True

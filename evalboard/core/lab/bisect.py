@@ -1,4 +1,4 @@
-"""Which of the fields that differ between two setups makes their answers part: what to decode next, what it shows.
+"""Find which differing fields of two setups change the answers: plan decodings and judge them.
 
 A **step** decodes the chosen cases with some fields at the candidate's values, and all others at the baseline's: it is
 named by those fields. A set of fields *explains* a case where it alone, turned from the baseline, gives the
@@ -25,7 +25,7 @@ Decodings = Mapping[Step, Sequence[Sequence[StepAnswer]]]
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """Fields that explain cases, none of them without the others. is_either: each alone makes the flips."""
+    """A minimal set of fields that explains cases. is_either: any one of its fields explains them."""
 
     fields: Step
     cases: tuple[int, ...]
@@ -34,9 +34,10 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisected:
-    """What all steps come to. reproduced: cases that both sides as they were give again, None before that is known.
+    """The result of the steps so far.
 
-    unexplained: reproduced ones that no set of fields explains.
+    reproduced: cases where both original sides answered as before; None before that is known. unexplained: reproduced
+    cases that no set of fields explains.
     """
 
     reproduced: tuple[int, ...] | None = None
@@ -46,9 +47,9 @@ class Bisected:
 
 
 def plan_steps(fields: Iterable[str]) -> tuple[Step, ...]:
-    """Return the steps that every bisect takes: both sides as they were, then each field turned, and each undone.
+    """Return the steps of every bisect: both sides unchanged, then each field turned, and each undone.
 
-    With two fields, turning one is undoing the other, and each step is there once.
+    With two fields, turning one is undoing the other, and each step is listed once.
     """
     every = frozenset(fields)
     alone = [frozenset({name}) for name in sorted(every)]
@@ -67,14 +68,14 @@ def take_common(decodings: Decodings) -> Answers:
 
 
 def find_chance(fields: Iterable[str], decodings: Decodings) -> tuple[int, ...]:
-    """Return the cases to which decodings of one side as it was gave several answers."""
+    """Return the cases where repeated decodings of one unchanged side gave different answers."""
     ends = (zip(*decodings.get(end, ()), strict=True) for end in (frozenset[str](), frozenset(fields)))
     several = (case for end in ends for case, own in enumerate(end) if len({*own} - {StepAnswer.MISSING}) > 1)
     return tuple(sorted(set(several)))
 
 
 def plan_more_steps(fields: Iterable[str], answers: Answers, *, min_cases: int = 1) -> tuple[Step, ...]:
-    """Return the steps that are left to explain cases which no single field does; none where nothing is left to try.
+    """Return further steps for cases that no single field explains; empty if nothing is left to try.
 
     answers: what each step that was decoded gave, case by case; a step that failed is there without answers. First come
     the fields whose undoing removes a flip, together, and those that make it alone, together; then pairs. min_cases: as
@@ -96,7 +97,10 @@ def plan_more_steps(fields: Iterable[str], answers: Answers, *, min_cases: int =
 
 
 def judge_steps(fields: Iterable[str], answers: Answers, *, min_cases: int = 1) -> Bisected:
-    """Return what the steps say so far. answers: as `plan_more_steps` has them. min_cases: that convict fields."""
+    """Judge the steps so far. answers: as in `plan_more_steps`.
+
+    min_cases: how many cases a field must explain to be blamed.
+    """
     every = frozenset(fields)
     if not answers.get(frozenset()) or not answers.get(every):
         return Bisected(fields=tuple(_judge_field(name, every, answers, (), ()) for name in sorted(every)))
@@ -158,7 +162,7 @@ def _judge_field(
 
 
 def _is_tried(name: str, every: Step, answers: Answers) -> bool:
-    """Tell whether a field was both turned and undone alone."""
+    """Tell whether a field has been both turned and undone as the only one."""
     return bool(answers.get(frozenset({name})) and answers.get(every - {name}))
 
 
@@ -169,7 +173,7 @@ def _needed(every: Step, answers: Answers, case: int) -> Step:
 
 
 def _enough(every: Step, answers: Answers, case: int) -> Step:
-    """Return the fields each of which alone brings the candidate's answer."""
+    """Return the fields that each give the candidate's answer when turned as the only one."""
     return frozenset(name for name in every if _shown(answers, frozenset({name}), case) is StepAnswer.CANDIDATE)
 
 

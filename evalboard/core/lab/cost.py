@@ -1,4 +1,4 @@
-"""What an arm costs, from what earlier runs took: engine starts, tokens, minutes of engines."""
+"""Estimate what a condition costs (engine starts, tokens, engine minutes) from earlier runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from evalboard.contract.lab import ArmCost
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long one pass over the suite takes on an engine, with how many tokens, and how long an engine's start.
+    """Measured seconds and tokens of one pass over the suite, and seconds of an engine start.
 
-    None where nothing has been measured yet.
+    None if not measured yet.
     """
 
     pass_seconds: float | None = None
@@ -22,7 +22,7 @@ NO_COST = ArmCost(n_runs=0, n_starts=0, tokens=0.0, minutes=0.0)
 
 
 def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bool) -> ArmCost:
-    """Estimate what n passes take. Without an engine of ours a pass starts none, and its minutes are those of calls."""
+    """Estimate the cost of n passes. External servers have no engine starts; minutes are those of calls."""
     n_starts = 0 if not (has_engine and n_runs) else n_runs if is_restarted else min(n_runs, 2)
     seconds: float | None = None
     if pace.pass_seconds is not None and (pace.start_seconds is not None or not n_starts):
@@ -33,7 +33,7 @@ def estimate_cost(n_runs: int, *, pace: Pace, is_restarted: bool, has_engine: bo
 
 
 def add_costs(costs: Iterable[ArmCost]) -> ArmCost:
-    """Return what several arms cost together; a number that one of them lacks is not known."""
+    """Add up the costs of conditions; a number that is unknown for one of them is None."""
     n_runs = n_starts = 0
     tokens: float | None = 0.0
     minutes: float | None = 0.0

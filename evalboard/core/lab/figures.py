@@ -1,4 +1,4 @@
-"""What the passes of an arm come to, and the row of the table that one or several arms make."""
+"""Summarise the passes of conditions as rows of the experiment's table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,12 @@ from evalboard.core.lab.spread import Spread, measure_spread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmFigures:
-    """The passes of one arm, each held against the control's first one.
+    """The passes of one condition, each compared with the control's first pass.
 
-    points: by pass, None where it has no score. repeats: the passes' numbers in their run; names: of what each point
-    stands for, where that is no pass of a run.
-    n_same: passes that are the same to the bit, None where nothing was decoded. n_responses: those that both have;
-    n_flipped: of them those whose text is another; first_flips: where some of these part, in tokens from 0.
-    seconds: of engines, without their starts.
+    points: by pass, None if it has no score. repeats: the passes' numbers in their run; names: of each point if it is
+    not a pass of a run. n_same: passes that are the same to the bit, None if nothing was decoded. n_responses:
+    responses that both have; n_flipped: those of them with another text; first_flips: where some of these diverge, in
+    tokens from 0. seconds: of engines, without their starts.
     """
 
     points: tuple[float | None, ...]
@@ -67,7 +66,7 @@ class Figures:
 
 
 def combine_arms(source: Source, arms: Sequence[ArmFigures], *, control: float | None, step: float) -> Figures:
-    """Return the row of the arms of a source. control: the control's score in points; step: what a case is worth."""
+    """Return the table row of a source. control: the control's score; step: points of one case."""
     known = [value for arm in arms for value in arm.points if value is not None]
     is_sampled = source not in CHOICES
     beside = known if control is None else [*known, control]

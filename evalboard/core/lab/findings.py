@@ -1,4 +1,4 @@
-"""What is said of each row of the table, the control first: where it has moved, nothing else may be blamed."""
+"""Choose the finding of each table row, the control first: if it moved, no other source can be blamed."""
 
 from collections.abc import Sequence
 

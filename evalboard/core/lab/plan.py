@@ -1,4 +1,4 @@
-"""The plan of a variance experiment: what this installation can let go of, and why the rest is not measured here."""
+"""Plan a variance experiment: which sources can be varied here, and why the others cannot."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What an installation has for an experiment on an endpoint.
+    """What is known of an endpoint and its profile when an experiment is planned.
 
     settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
@@ -54,9 +54,9 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedArm:
-    """One ordinary run, or with no runs what is computed from stored texts.
+    """A planned condition: one ordinary run, or a computation on stored texts if n_runs is 0.
 
-    name: what tells it from other arms of its source. settings: of its profile; None: the experiment's own.
+    name: distinguishes it from other conditions of its source. settings: of its profile; None: the experiment's own.
     """
 
     source: Source
@@ -83,9 +83,9 @@ Planned = tuple[PlannedArm, ...] | UnmeasuredSource
 def plan_variance(
     around: Surroundings, *, n_runs: int, wanted: frozenset[Source] = frozenset(SOURCES)
 ) -> tuple[tuple[PlannedArm, ...], tuple[UnmeasuredSource, ...]]:
-    """Return the arms in the order in which they are run, the control first, and what is left out, with the reason.
+    """Return the conditions in run order, the control first, and the sources left out with the reason.
 
-    n_runs: passes of an arm, MIN_RUNS or more. wanted: the control is there whether it is named or not.
+    n_runs: passes per condition, MIN_RUNS or more. wanted: sources; the control is always included.
     """
     arms: list[PlannedArm] = []
     left: list[UnmeasuredSource] = []
@@ -189,7 +189,7 @@ def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote or around.hardware != {"cuda"}:
         return _leave_out_kernels(Source.ATTENTION, around)
     cuda = around.settings.get("cuda", {})
-    engine = cuda.get("engine", {})  # what stands here overrules what stands for all hardware
+    engine = cuda.get("engine", {})  # overrides the settings for all hardware
     own = {**around.settings.get("engine", {}), **engine}.get("attention_backend")
     if own is None:
         return UnmeasuredSource(Source.ATTENTION, "not_pinned", {"setting": "attention_backend"})

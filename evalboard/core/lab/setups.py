@@ -1,7 +1,7 @@
-"""What two runs were decoded with, field by field, and what lies between: some fields of one, the rest of the other.
+"""List the settings two runs were decoded with, field by field, and build setups in between.
 
-A field is what can be turned by itself: the dtype, one setting of the engine or of the sampling, the batching with all
-that belongs to it. Its value is what is in effect on the hardware that decodes.
+A field is what can be changed independently: the dtype, one setting of the engine or of the sampling, the batching
+with all that belongs to it. Its value is what is in effect on the hardware that decodes.
 """
 
 import copy
@@ -27,8 +27,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What decodes: serving (of an endpoint: model, dtype, quantization, max_model_len, pool), a profile's settings,
-    and the limits that a suite version sets ({"version", "max_tokens", "stop"}).
+    """What a run is decoded with.
+
+    serving: of the endpoint: model, dtype, quantization, max_model_len, pool. settings: of the profile. limits: of the
+    suite version ({"version", "max_tokens", "stop"}).
     """
 
     serving: Mapping[str, Any]
@@ -101,7 +103,7 @@ def needs_engine(name: str) -> bool:
 
 
 def is_case_alone(settings: Mapping[str, Any], *, kind: str) -> bool:
-    """Tell whether no other case moves what a case gives, so that chosen cases may be decoded without the others."""
+    """Tell whether a case's answer is independent of the other cases, so that a few can be decoded."""
     cached = _values(Setup({}, settings, {}), kind).get("engine.enable_prefix_caching")
     return settings.get("batch_class") in ("alone", "invariant") and not cached
 
@@ -138,7 +140,7 @@ def _field_of(path: Path) -> str:
 
 
 def _paths(settings: Mapping[str, Any]) -> dict[Path, Any]:
-    """Path → value of every setting; those of one hardware come after those of any."""
+    """Return path → value of every setting; those for one hardware kind come last."""
     paths: dict[Path, Any] = {}
     for section, value in sorted(settings.items(), key=lambda row: row[0] in KINDS):
         if section in KINDS:
@@ -160,7 +162,7 @@ def _get(settings: Mapping[str, Any], path: Path) -> Any:
 
 
 def _set(settings: dict[str, Any], path: Path, value: Any) -> None:
-    """Set what stands at a path, or take it away where the value is None."""
+    """Set the value at a path, or remove it if the value is None."""
     part = settings
     for name in path[:-1]:
         part = part.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""How far the scores of equal runs lie apart: their range and standard deviation, each with an interval.
+"""Measure how the scores of equal runs spread: range and standard deviation, with intervals.
 
 That of the range is for the range that as many runs have on average, and for runs that scatter normally. That of the
 standard deviation is chi-squared's, but its upper end is never below that of the studentised bootstrap, which sees
@@ -48,7 +48,7 @@ class Spread:
 
 
 def measure_spread(points: Sequence[float], *, step: float, level: float = LEVEL) -> Spread:
-    """Measure how far scores lie apart. points: one or more, in points; step: what one case is worth in points."""
+    """Measure the spread of scores. points: one score or more; step: points of one case."""
     n, low, high = len(points), min(points), max(points)
     if n < 2:
         return Spread(n, low, high, None, None, None)
@@ -68,14 +68,14 @@ def measure_spread(points: Sequence[float], *, step: float, level: float = LEVEL
 
 
 def largest_unseen_sd(n: int, *, step: float) -> float:
-    """Return the largest standard deviation that n runs leave unseen 95 times in 100, by the rule of three."""
+    """Return the largest standard deviation that n equal runs fail to show 95 times in 100."""
     return step * math.sqrt(SEEN_IN_NONE / n)
 
 
 def _resampled_sd(points: Sequence[float], tail: float) -> tuple[float, float]:
-    """Return the upper end by the studentised bootstrap of the log variance, and the kurtosis of the scores.
+    """Return the studentised bootstrap's upper end of the standard deviation, and the scores' kurtosis.
 
-    Drawings with fewer than three of the scores, or as few as there are, say nothing of their own error.
+    Resamples with fewer than three distinct scores are left out, because they have no usable standard error.
     """
     # From the lowest score up, in one order: the order of runs changes no digit.
     rises = np.sort(np.array(points)) - min(points)
@@ -120,7 +120,7 @@ def range_quantile(level: float, n: int) -> float:
 
 
 def _range_cdf(width: float, n: int) -> float:
-    """Return the chance that n draws lie within a width: the lowest is somewhere, and the others are not far above."""
+    """Return the probability that n standard normal values lie within a range of `width`."""
     at = np.linspace(-FARTHEST, FARTHEST, GRID)
     density = np.exp(-(at**2) / 2) / math.sqrt(2 * math.pi)
     return float(np.trapezoid(n * density * (special.ndtr(at + width) - special.ndtr(at)) ** (n - 1), at))

@@ -40,7 +40,7 @@ def digest_head(answer: Sequence[int] | str, at: int) -> str:
 
 
 def find_parting(ours: Sequence[int] | str, theirs: Sequence[int] | str) -> int | None:
-    """Return the first position, in tokens or characters, where two answers differ; None where they are the same."""
+    """Return the first position, in tokens or characters, where two answers differ; None if equal."""
     for at, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if one != other:
             return at

@@ -55,7 +55,7 @@ class Answers:
 
 
 def read_answers(calls: Iterable[ProbeExchange], *, by_character: bool = False) -> Answers:
-    """Take the answers out of calls; those of one prompt stand together, and equal ones beside each other."""
+    """Return the answers of calls, sorted by prompt, group and answer, with counts of errors and marks."""
     calls = tuple(calls)
     answered = [call for call in calls if not call.error and not call.marks]
     n_marked = sum(bool(call.marks) and not call.error for call in calls)

@@ -1,7 +1,7 @@
-"""Judge whether every worker of a pool gives the same bits to the same input, now and since the audit before.
+"""Judge whether all workers of a pool give equal bits, now and since the last audit (docs/probes.md).
 
 Cases are decoded greedily by each worker, one at a time. Within one bucket any difference is an incident, with who gave
-it, when, and the first token (docs/probes.md).
+it, when, and the first token.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ MAX_INCIDENTS = 50
 
 @dataclass(frozen=True, slots=True)
 class _ComparedAnswer:
-    """An answer and what it is held against. is_earlier: that is of the audit before."""
+    """An answer and the one it is compared with. is_earlier: that is from the previous audit."""
 
     answered: AnsweredCall
     against: AnsweredCall
@@ -83,7 +83,7 @@ def _commonest(group: Sequence[AnsweredCall]) -> AnsweredCall:
 
 
 def _hold(group: Sequence[AnsweredCall], before: Sequence[AnsweredCall]) -> list[_ComparedAnswer]:
-    """Hold the answers of one bucket to one case against the audit before, or against what most of them say."""
+    """Compare a bucket's answers to a case with the previous audit, or with the most common answer."""
     if before:
         return [_ComparedAnswer(each, _commonest(before), is_earlier=True) for each in group]
     against = _commonest(group)
@@ -91,7 +91,7 @@ def _hold(group: Sequence[AnsweredCall], before: Sequence[AnsweredCall]) -> list
 
 
 def _hold_stacks(now: Mapping[tuple[int, int], Sequence[AnsweredCall]]) -> Iterable[_ComparedAnswer]:
-    """Hold what each further bucket says of a case against the first bucket's."""
+    """Compare the most common answer of every further bucket with that of the first bucket."""
     by_prompt: dict[int, list[AnsweredCall]] = {}
     for (_, prompt), group in now.items():
         by_prompt.setdefault(prompt, []).append(_commonest(group))
@@ -100,7 +100,7 @@ def _hold_stacks(now: Mapping[tuple[int, int], Sequence[AnsweredCall]]) -> Itera
 
 
 def _incident(pair: _ComparedAnswer) -> dict[str, Any]:
-    """Say who gave which token first where another was given before or beside it, and when.
+    """Return who gave which token first, when, and whose other answer it was compared with.
 
     position: of the first token that differs, else of the first logprob; None where only alternatives do.
     """

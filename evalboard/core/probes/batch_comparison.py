@@ -40,7 +40,7 @@ class _Rounds:
     prompt_at: NDArray[np.int64]
 
     def deal(self, labels: Counts) -> tuple[Counts, Counts]:
-        """Return how often each side gave each text, [draws, texts]; the first side has the rounds whose label is 1."""
+        """Return how often each side gave each text, [deals, texts]; label 1 is the first side."""
         return labels @ self.counts, (1 - labels) @ self.counts
 
     def by_prompt(self, side: Counts) -> Counts:
@@ -124,7 +124,7 @@ def _statistics(rounds: _Rounds, labels: Counts) -> tuple[Counts, Counts]:
 
 
 def _within(rounds: _Rounds, side: Counts) -> Counts:
-    """Return a of a side: of the pairs of its copies of one prompt, how many agree."""
+    """Return the share of pairs of one prompt's copies that agree, over a side."""
     n = rounds.by_prompt(side)
     rates: Counts = (side * (side - 1)).sum(axis=-1) / np.maximum((n * (n - 1)).sum(axis=-1), 1)
     return rates

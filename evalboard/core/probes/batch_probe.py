@@ -1,4 +1,4 @@
-"""Judge whether batching moves an answer: copies of a prompt amid other requests, decoded greedily (docs/probes.md).
+"""Judge whether batching changes greedy answers to copies of a prompt (docs/probes.md).
 
 Counts and shares are of texts: copies whose tokens are all alike gave one text. Where there are several prompts,
 numbers are pooled over them, and texts of different prompts are never compared.
@@ -30,7 +30,7 @@ MAX_PLACES = 50  # of first divergence, the most frequent ones
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How often each text came of one prompt, the commonest first; texts as they are compared (probes.answers).
+    """How often each text was the answer to one prompt, the most common first. rounds: of these copies.
 
     rounds: those that the copies were decoded in.
     """
@@ -68,7 +68,7 @@ def judge_batch_probe(calls: Iterable[ProbeExchange]) -> ProbeResult:
 
 
 def group_copies(answers: Answers) -> list[Copies]:
-    """Return the texts of each prompt that has at least two copies: of one alone nothing can be said."""
+    """Return the texts of each prompt that has at least two copies."""
     copies = []
     for prompt, group in group_by_prompt(answers.answered).items():
         counts = Counter(each.answer for each in group)
@@ -79,19 +79,19 @@ def group_copies(answers: Answers) -> list[Copies]:
 
 
 def agreement(prompts: Sequence[Copies]) -> float:
-    """Return A, the chance that two copies of one prompt have the same text: of the pairs of copies, without bias."""
+    """Return A, the unbiased probability that two copies of one prompt have the same text."""
     alike = sum(count * (count - 1) for each in prompts for count in each.counts)
     return alike / sum(each.n * (each.n - 1) for each in prompts)
 
 
 def rarefied(counts: Sequence[int], m: int) -> float:
-    """Return how many texts m of the copies have on average: U grows with the copies, so compare it at equal m only."""
+    """Return the expected number of distinct texts among m copies, to compare U at equal m."""
     n = sum(counts)
     return float(sum(1 - Fraction(math.comb(n - count, m), math.comb(n, m)) for count in counts))
 
 
 def summarise_copies(prompts: Sequence[Copies]) -> dict[str, Any]:
-    """Return the numbers of one prompt, or of several pooled: U and its rarefied values are sums over the prompts.
+    """Return the figures of one prompt, or of several pooled: U and rarefied values are summed.
 
     `certificate` is the share of rounds with another text than the commonest that so many rounds without one rule out;
     None where there was one. Copies of one round share their steps, so that they are one witness and not many.
@@ -131,7 +131,7 @@ def _entropy_bits(counts: Sequence[int]) -> float:
 
 
 def _company(answers: Answers) -> dict[str, Any] | None:
-    """Return the most requests that shared a step with a copy, over the copies; None where no engine said so."""
+    """Summarise the largest batch of each copy: min, median, max, how many at size 1; None if unknown."""
     sizes = [each.call.batch_max for each in answers.answered if each.call.batch_max is not None]
     if not sizes:
         return None

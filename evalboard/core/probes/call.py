@@ -55,18 +55,18 @@ class ProbeExchange:
 
     @property
     def was_sent(self) -> bool:
-        """Whether anybody was asked: a call may stand for a worker that was gone before its turn."""
+        """Return whether the call was sent; it was not if its worker was gone before its turn."""
         return self.is_remote or self.engine_process is not None
 
     @property
     def served_by(self) -> int | str | None:
-        """What is known of who answered: the backend that a server of others named, else the bucket."""
+        """Return who answered as far as known: the external server's backend, else the bucket."""
         return self.backend or self.bucket
 
 
 # Stored where there is something to store: most kinds look at texts alone.
 EXACT_FIELDS = ("trace_digest", "logprobs", "at")
-# Only calls to a server of others have them: the others are stored without.
+# Only calls to external servers have them.
 REMOTE_FIELDS = (
     "is_remote",
     "backend",
@@ -81,7 +81,7 @@ REMOTE_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe found: a state of its kind and every number behind it, ready for JSON.
+    """The state of a probe, by its kind, and every figure behind it, ready for JSON.
 
     `evalboard.wording.probe` says it in a sentence.
     """
@@ -91,7 +91,7 @@ class ProbeResult:
 
 
 def dump_call(call: ProbeExchange) -> dict[str, Any]:
-    """Return a call as a probe's `answers` hold it."""
+    """Return a call as a probe's `answers` store it."""
     fields = asdict(call)
     empty = [name for name in EXACT_FIELDS if not fields[name]]
     for name in (*empty, *(() if call.is_remote else REMOTE_FIELDS)):

@@ -1,4 +1,4 @@
-"""Judge whether an endpoint still answers as it did: the first token's logprobs of fixed prompts, run against run.
+"""Judge whether an endpoint changed: first-token logprobs of fixed prompts, new runs against old ones.
 
 The newest runs, the window, are compared with those before, the baseline (docs/probes.md). What chance deals is whole
 runs, because requests of one run share its load. Logprobs are in nats.
@@ -25,7 +25,7 @@ from evalboard.core.stats import N_DEALS, ROUNDING_ERROR, deal_labels, permutati
 CANARY_WINDOW = 4  # runs, a day's
 CANARY_BASELINE = 28  # runs, a week's
 CANARY_MIN_BASELINE = 8
-# After these the baseline begins anew, with the run that found it.
+# After these a new baseline begins, with the run that found it.
 CANARY_CHANGES = frozenset({"changed", "partly_changed"})
 SIGNIFICANT = 0.002
 MIN_EFFECT = 1.0  # in standard deviations between runs; new batch shapes move less
@@ -39,9 +39,10 @@ Token = int | str
 
 @dataclass(frozen=True, slots=True)
 class _CanaryRuns:
-    """The runs that count, oldest first. values: float64[runs, values], the logprob of a token after a prompt.
+    """The runs that count, oldest first.
 
-    NaN where no answer came. prompt_at: where each prompt's values begin; prompts: their indexes.
+    values: float64[runs, values], the logprob of a token after a prompt; NaN without an answer. prompts: their indexes.
+    prompt_at: the first column of each prompt.
     """
 
     values: Array
@@ -104,7 +105,10 @@ def _logprobs(answers: Answers) -> dict[int, dict[Token, float]]:
 
 
 def _runs(runs: Sequence[dict[int, dict[Token, float]]]) -> _CanaryRuns:
-    """Over every token that some run lists for a prompt; where a run does not, its smallest logprob there stands in."""
+    """Build the table over all tokens that any run lists for a prompt.
+
+    If a run does not list a token, its smallest logprob for that prompt is used.
+    """
     prompts = tuple(sorted({prompt for run in runs for prompt in run}))
     columns: list[list[float]] = []
     prompt_at: list[int] = []
@@ -170,7 +174,7 @@ def _observed(runs: _CanaryRuns) -> Array:
 
 
 def _moved(runs: _CanaryRuns, labels: Array) -> Array:
-    """Return |mean of ones − mean of zeros| by value, [draws, values]; NaN where one of the two has no answer."""
+    """Return |mean of ones − mean of zeros| by value, [splits, values]; NaN if either has no answer."""
     is_known = ~np.isnan(runs.values)
     known, counts = np.where(is_known, runs.values, 0.0), is_known.astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -180,7 +184,7 @@ def _moved(runs: _CanaryRuns, labels: Array) -> Array:
 
 
 def _p_value(runs: _CanaryRuns, random_seed: int) -> tuple[float, int]:
-    """Return the chance of so large a mean movement, and the number of splits tried: all of them where they are few."""
+    """Return the permutation p-value of the mean change, and the number of splits: all if they are few."""
     n = len(runs.values)
     observed = float(np.nanmean(_moved(runs, _observed(runs))))
     n_splits = math.comb(n, CANARY_WINDOW)
@@ -213,7 +217,7 @@ def _spans(values: Array) -> float:
 
 
 def _outside(runs: _CanaryRuns, samples: Array, reference: Array) -> NDArray[np.bool_]:
-    """Return [runs, prompts]: requests with a value beyond all that the reference runs gave, by OUTSIDE deviations."""
+    """Return [runs, prompts]: requests with a value OUTSIDE deviations beyond all reference runs."""
     room = OUTSIDE * math.sqrt(_variance(reference)) if _spans(reference) else 0.0
     is_known = ~np.isnan(reference)
     low = np.where(is_known, reference, np.inf).min(axis=0) - room
@@ -223,7 +227,7 @@ def _outside(runs: _CanaryRuns, samples: Array, reference: Array) -> NDArray[np.
 
 
 def _worst_window(runs: _CanaryRuns) -> int:
-    """Return the most outliers of a window's worth of baseline runs, compared with the rest of the baseline."""
+    """Return the most outliers of any baseline window against all other baseline runs."""
     counts = []
     for start in range(runs.n_baseline - CANARY_WINDOW, -1, -CANARY_WINDOW):
         left_out = np.arange(start, start + CANARY_WINDOW)
@@ -233,7 +237,7 @@ def _worst_window(runs: _CanaryRuns) -> int:
 
 
 def _by_prompt(runs: _CanaryRuns, moved: Array) -> list[dict[str, Any]]:
-    """Return the mean movement of each prompt's values; None where the window or the baseline has no answer to it."""
+    """Return the mean change of each prompt's values; None if window or baseline has no answer."""
     parts = np.split(moved, runs.prompt_at[1:])
     return [
         {"prompt": prompt, "moved": None if np.isnan(part).all() else float(np.nanmean(part))}

@@ -1,7 +1,7 @@
-"""The calls of a capability check: what each asks of a server of others, and which need not be sent any more.
+"""Plan the calls of a capability check of an external server, and drop those no longer needed.
 
-Each call asks one thing beside what it takes to see it, so that a refusal is of that one. Greedy calls of one prompt
-are each other's control; the first that asks for logprobs and is answered is the control of all.
+Each call tests one parameter, so that a refusal is due to that one. Greedy calls of one prompt are each other's
+control; the first that requests logprobs and succeeds is the control of all.
 """
 
 import re
@@ -15,7 +15,7 @@ from evalboard.core.probes.call import ProbeExchange
 LONG, SHORT, REPEATED = 0, 1, 2
 # In this order until one is answered: the largest number of alternatives that the server gives.
 LOGPROBS = (20, 5, 2, 1)
-# What a control is sent beside what it asks, in the order in which a server may refuse them one after the other.
+# A control's further parameters, in the order in which a server may refuse them.
 AMBIENT = ("temperature", "seed")
 CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
 REFUSED = "call_refused: "  # how the error of a call begins that the server refused
@@ -66,7 +66,7 @@ def plan_capability_calls() -> tuple[ProbeExchange, ...]:
 def choose_capability_sampling(
     parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeExchange] = ()
 ) -> dict[str, Any]:
-    """Return what a call of the group asks for, and nothing else: the profile's sampling says nothing here.
+    """Return the sampling of a group's calls; nothing of the profile's is sent.
 
     answered: the calls of the rounds before. The text to stop at is taken from their control. A temperature for which
     they were refused is left out, and all calls have one seed in its place: where it is honoured, answers repeat.
@@ -102,7 +102,7 @@ def choose_capability_sampling(
 
 
 def choose_stop(control: ProbeExchange | None) -> str:
-    """Return a text out of the second half of the control's answer that is not before it; "" where there is none.
+    """Return a stop text from the second half of the control's answer, "" if none is unique there.
 
     A greedy call that stops there repeats the control up to it. A word, or where none is new there a few characters.
     """
@@ -115,7 +115,7 @@ def choose_stop(control: ProbeExchange | None) -> str:
 
 
 def select_needed_calls(calls: Iterable[ProbeExchange], answered: Iterable[ProbeExchange]) -> list[ProbeExchange]:
-    """Return those of a round's calls that still tell something, after the answers of the rounds before.
+    """Return the calls of a round that are still informative after the earlier rounds.
 
     One control is enough; one that was refused is asked again where it was for something beside its question. Where no
     logprobs are given for any number of them, two are not asked for once more.
@@ -138,6 +138,6 @@ def list_refused_controls(calls: Iterable[ProbeExchange]) -> list[str]:
 
 
 def find_control(calls: Iterable[ProbeExchange]) -> ProbeExchange | None:
-    """Return the greedy call that the others are held against, None where none was answered."""
+    """Return the greedy call that the others are compared with, None if none was answered."""
     answered = (call for call in calls if call.group in CONTROLS and not call.error)
     return next(answered, None)

@@ -1,4 +1,4 @@
-"""Judge what a server of others does with each parameter: honours it, refuses it, or silently ignores it.
+"""Judge for each parameter whether an external server honours it, refuses it or silently ignores it.
 
 docs/probes.md has the rules. Where the answers cannot tell, the state is unclear: a guess would be worse.
 """
@@ -26,7 +26,7 @@ from evalboard.core.probes.capability_calls import (
 
 MAX_WORDS = 300
 NO_SAMPLE = frozenset({"cached", "fallback"})  # marks of an answer that the server itself did not give just now
-ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # beside the answer; the others are asked of it
+ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # additions to the answer; the others are parameters
 STATES = ("honoured", "refused", "ignored", "not_asked", "unclear")
 # By what names words of refusal may name a parameter, where that is not its own.
 ALIASES = {
@@ -50,7 +50,7 @@ Facts = tuple[str, dict[str, Any]]  # a state, and what was seen
 
 @dataclass(frozen=True, slots=True)
 class _GroupedAnswers:
-    """The calls by group, and the texts of those with an answer. refused: words, by what the controls went without."""
+    """The calls by group and the answers by call. refused: error texts by the parameter left out."""
 
     calls: Mapping[str, Sequence[ProbeExchange]]
     answers: Mapping[ProbeExchange, Answer]
@@ -76,7 +76,7 @@ class _GroupedAnswers:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the second greedy call gave the control's text, up to where it was to stop."""
+        """Return whether the second greedy call gave the control's text, up to its stop."""
         piece, again = choose_stop(self.control), self.answered("stop")
         if self.control is None or not piece or not again:
             return False
@@ -85,9 +85,9 @@ class _GroupedAnswers:
 
 
 def judge_capability_probe(calls: Iterable[ProbeExchange]) -> ProbeResult:
-    """Judge the parameters one by one: checked, ignores (something that was asked of it) or incomplete.
+    """Judge each parameter; the state is checked, ignores (one or more) or incomplete.
 
-    A refusal is an answer to what is asked here. What was tried again says as much as what came at once.
+    A refusal counts as an answer. An answer after a retry counts like any other.
     """
     calls = tuple(call if NO_SAMPLE & {*call.marks} else replace(call, marks=()) for call in calls)
     answers = read_answers(calls)
@@ -117,7 +117,7 @@ def _row(parameter: str, wanted: Any, facts: Facts) -> dict[str, Any]:
 
 
 def _unanswered(calls: Sequence[ProbeExchange], parameter: str) -> Facts:
-    """Say why there is no answer to judge by: it was refused for this parameter, or something else is the matter."""
+    """Return why there is no answer to judge: the parameter was refused, or the call failed otherwise."""
     refused = next((call.error.removeprefix(REFUSED) for call in calls if call.error.startswith(REFUSED)), None)
     if refused is None:
         failed = next((call.error for call in calls if call.error), None)
@@ -170,7 +170,7 @@ def _token_ids(seen: _GroupedAnswers) -> Facts:
     calls = seen.answered()
     if _is_left_out(calls, "return_token_ids"):
         return "not_asked", {}
-    # They come beside the logprobs; where some call has these, the others say nothing.
+    # They come with the logprobs; if any call has these, the others prove nothing.
     is_given = [bool(call.token_ids) for call in [call for call in calls if call.top] or calls]
     return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
 
@@ -216,7 +216,10 @@ def _top_logprobs(seen: _GroupedAnswers) -> Facts:
 
 
 def _temperature(seen: _GroupedAnswers) -> Facts:
-    """0 repeats a text, 1 gives others. Two texts at 0 show that it is ignored where one seed repeats its text."""
+    """Judge temperature: 0 must repeat a text and 1 must vary it.
+
+    Two texts at 0 show that it is ignored if one seed repeats its text.
+    """
     control, warm = seen.control, seen.answered("same", "different")
     if "temperature" in seen.refused:
         return "refused", {"words": seen.refused["temperature"]}
@@ -262,7 +265,7 @@ def _max_tokens(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
 
 
 def _narrowed(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
-    """A setting that leaves the likeliest token alone makes a warm call greedy."""
+    """Judge a setting that leaves only the most likely token: it must make a warm call greedy."""
     control, warm = seen.control, seen.answered("same", "different")
     is_likeliest = "temperature" not in seen.refused and (seen.is_repeated or not seen.answered("stop"))
     if control is None or not warm:
@@ -279,7 +282,7 @@ def _narrowed(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
 def _changed(
     seen: _GroupedAnswers, calls: Sequence[ProbeExchange], control: ProbeExchange | None, *, must_change: bool
 ) -> Facts:
-    """A setting that may make another text of a greedy call; must_change: the same text means that it is lost."""
+    """Judge a setting that may change a greedy text. must_change: an unchanged text means it is ignored."""
     if control is None:
         return "unclear", {"why": "no_control"}
     if all(seen.is_one_text(call, control) for call in calls):
@@ -300,7 +303,10 @@ def _frequency_penalty(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
 
 
 def _presence_penalty(seen: _GroupedAnswers) -> Facts:
-    """At most 2.0 either way, once for each token: a sure answer may stay as it is."""
+    """Judge presence_penalty by calls at both limits.
+
+    It shifts each token by at most 2.0, once: a confident answer may stay the same.
+    """
     groups = ("presence_penalty", "presence_penalty_below")
     calls = [call for group in groups for call in seen.calls_of(group)]
     if _is_left_out(calls, "presence_penalty"):
@@ -312,7 +318,10 @@ def _presence_penalty(seen: _GroupedAnswers) -> Facts:
 
 
 def _chat_template_kwargs(seen: _GroupedAnswers) -> Facts:
-    """Switches that a template may or may not read: a prompt of another length shows it, else another text."""
+    """Judge template switches by the prompt's length, else by the text.
+
+    A template may legitimately not read them.
+    """
     groups = ("template_off", "template_on")
     calls = [call for group in groups for call in seen.calls_of(group)]
     if _is_left_out(calls, "chat_template_kwargs"):
@@ -328,7 +337,7 @@ def _chat_template_kwargs(seen: _GroupedAnswers) -> Facts:
 
 
 def _lasting(seen: _GroupedAnswers, call: ProbeExchange) -> Facts:
-    """A setting that keeps a short answer from ending: cut by the limit, where another one ended by itself."""
+    """Judge a setting that prevents a short answer from ending: it must reach the length limit."""
     if call.finish_reason != "length":
         if any(len(call.text) > len(each.text) for each in seen.answered("top_logprobs")):
             return "unclear", {"why": "ended_late"}

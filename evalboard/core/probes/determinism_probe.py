@@ -1,7 +1,7 @@
-"""Judge whether a node gives the same bits whatever it decodes beside: one certificate a worker (docs/probes.md).
+"""Judge whether a node gives the same bits at any load: one certificate per worker (docs/probes.md).
 
-Every prompt is decoded greedily under each condition: so many requests in a step, beside short or long ones, and with
-more requests waiting than there are seats. Held against the first time, alone in its step.
+Every prompt is decoded greedily under each condition: with a number of other requests in its step, short or long ones,
+and with more requests waiting than there are seats. Each answer is compared with the first, decoded at batch size 1.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ LOADS = {"short": SHORT_LOAD, "long": LONG_LOAD, "queued": tuple(range(len(LOAD)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How a prompt is decoded: `seats` requests share its steps. load: "none", "short", "long" or "queued"."""
+    """A load condition: `seats` requests share a step. load: "none", "short", "long" or "queued"."""
 
     seats: int
     load: str
@@ -56,7 +56,7 @@ def list_rounds(parameters: Mapping[str, Any]) -> tuple[Round, ...]:
 
 
 def plan_determinism_calls(parameters: Mapping[str, Any]) -> tuple[ProbeExchange, ...]:
-    """Return the calls to each worker; those of one round stand in random order."""
+    """Return the calls to each worker, in random order within a round."""
     rng = np.random.default_rng(parameters["random_seed"])
     calls: list[ProbeExchange] = []
     for place, each in enumerate(list_rounds(parameters)):
@@ -103,7 +103,10 @@ def _conditions(seats: int) -> Iterator[Condition]:
 
 
 def _pass(condition: Condition, n_prompts: int) -> Iterator[Round]:
-    """Decode every prompt once under a condition; at least one request beside a prompt is of the load."""
+    """Yield rounds that decode every prompt once under a condition.
+
+    At least one request of each step is load.
+    """
     n_queued = QUEUED if condition.load == "queued" else 0
     n_beside = max(1, condition.seats - 1)
     for start in range(0, n_prompts, n_beside):
@@ -138,7 +141,7 @@ def _worker(theirs: Sequence[AnsweredCall], conditions: Sequence[Condition]) -> 
 def _condition(
     condition: Condition, copies: Sequence[AnsweredCall], first: Mapping[int, AnsweredCall]
 ) -> dict[str, Any]:
-    """Return how often the answers moved under a condition, and one digest of all that was answered under it."""
+    """Return how often answers changed under a condition, and one digest of all of them."""
     outputs = Counter((each.call.prompt, each.call.trace_digest, each.answer) for each in copies)
     texts = [each for each in copies if each.answer != first[each.call.prompt].answer]
     bits = [each for each in copies if each.call.trace_digest != first[each.call.prompt].call.trace_digest]

@@ -15,10 +15,10 @@ from evalboard.core.probes.capability_calls import choose_capability_sampling, p
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
 from evalboard.core.profile import MAX_TESTED_BATCH
 
-MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
+MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, without its load
 MAX_PROMPT_CHARS = 8_000
 MAX_SLUG_CHARS = 80
-# Copies decoded together in one round after another: beside the load they make steps of many sizes.
+# Copies per round, in turn: with the load they make steps of many sizes.
 COPIES_A_ROUND = (4, 1, 16, 2, 8)
 ROUTING_TOKENS = 8  # enough to see whether two engines answer alike
 
@@ -102,9 +102,9 @@ def complete_parameters(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the texts that a call's `prompt` is an index into; None where it is an index into the suite's cases.
+    """Return the texts that a call's `prompt` indexes, None if it indexes the suite's cases.
 
-    The load of a batch or determinism probe stands after its prompts.
+    The load of a batch or determinism probe comes after its prompts.
     """
     if kind in _FIXED_PROMPTS:
         return _FIXED_PROMPTS[kind]
@@ -116,10 +116,10 @@ def list_prompt_texts(kind: str, parameters: Mapping[str, Any]) -> tuple[str, ..
 def choose_sampling(
     kind: str, parameters: Mapping[str, Any], group: str, answered: Iterable[ProbeExchange] = ()
 ) -> dict[str, Any]:
-    """Return the sampling of a group's calls, in place of the profile's; the seed stands in the call.
+    """Return the sampling of a group's calls, which replaces the profile's. The seed is in the call.
 
-    The load goes on until it is cut off: an answer that ended early would leave the copies alone. answered: the calls
-    of the rounds before, of which a capability's depend; its sampling is complete, and nothing of the profile's counts.
+    Load is generated up to its limit: if it ended early, the copies would be decoded without it. answered: the calls of
+    the rounds before, on which a capability check's calls depend; its sampling is complete.
     """
     ends: dict[str, Any] = {"stop": [], "min_tokens": 0, "ignore_eos": group == "load"}
     greedy: dict[str, Any] = {**ends, "temperature": 0.0}
@@ -140,7 +140,7 @@ def choose_sampling(
 
 
 def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeExchange, ...]:
-    """Return a probe's calls in the order to send them; those of one round are decoded together.
+    """Return a probe's calls in sending order; the calls of one round are decoded together.
 
     prompts: from `list_prompt_texts`, or the suite's cases; only their number matters. Kinds of
     `OF_EACH_WORKER` send these calls to each worker. The same parameters give the same calls.
@@ -164,9 +164,9 @@ def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any])
 
 
 def _source(kind: str, given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; nothing where they are fixed.
+    """Read where the prompts come from: {"prompts": texts} or {"suite": slug}; empty if they are fixed.
 
-    Of a verification all that it names.
+    For a verification, read all the names that it takes.
     """
     if kind == "verify":
         return {name: _slug(name, given.get(name), problems) for name in _NAMES}
@@ -242,9 +242,9 @@ def _limit_calls(kind: str, parameters: Mapping[str, Any], problems: Problems) -
 
 
 def _seed_calls(parameters: Mapping[str, Any]) -> tuple[ProbeExchange, ...]:
-    """Return both groups in one random order, so that load hits both alike; no seed but the one of `same` comes twice.
+    """Return both groups in one random order, so that load affects both alike, then the greedy calls.
 
-    The greedy calls come after them. A probe that was asked for before there were any has no such parameter.
+    Only the seed of `same` is used more than once. Probes from before greedy calls existed have no such parameter.
     """
     rng = np.random.default_rng(parameters["random_seed"])
     n_prompts, n_calls = len(parameters["prompts"]), parameters["calls_per_group"]
@@ -280,7 +280,7 @@ def _batch_calls(parameters: Mapping[str, Any], *, n_texts: int) -> tuple[ProbeE
 
 
 def _round_sizes(n_copies: int, *, is_alone: bool) -> list[int]:
-    """Count the copies that each round takes. is_alone: without load, so no copy may be alone in a round."""
+    """Return the number of copies in each round. is_alone: no load, so a round has two copies or more."""
     sizes: list[int] = []
     wanted = cycle(size for size in COPIES_A_ROUND if size > 1 or not is_alone)
     while (left := n_copies - sum(sizes)) > 0:

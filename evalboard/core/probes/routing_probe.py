@@ -1,4 +1,4 @@
-"""Judge who answers behind an endpoint, by the fingerprints of calls to each of its workers (docs/probes.md)."""
+"""Judge which backends answer behind an endpoint, by the fingerprints of calls to its workers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def _stack(call: ProbeExchange) -> str:
 
 
 def _by_fingerprint(answered: Sequence[ProbeExchange]) -> list[dict[str, Any]]:
-    """Return the commonest first; fingerprint None for the calls of which it is not known."""
+    """Count calls by fingerprint, the most common first; None if unknown."""
     counts = Counter(map(_stack, answered))
     return [
         {

@@ -1,8 +1,8 @@
-"""Judge whether an endpoint honours seeds: calls with one seed against calls with a seed each (docs/probes.md).
+"""Judge whether an endpoint honours seeds: calls with one seed against calls with different seeds.
 
-`same` calls of a prompt have one seed, `different` ones each their own, and `greedy` ones a temperature of 0. What two
-answers share is how many tokens they have alike from the start; answers that are identical share the length of the
-prompt's longest answer.
+See docs/probes.md. `same` calls of a prompt have one seed, `different` ones each their own, and `greedy` ones
+temperature 0. The shared length of two answers is the number of equal tokens from the start; identical answers share
+the length of the prompt's longest answer.
 """
 
 import math
@@ -39,7 +39,7 @@ GREEDY = "greedy"  # the group without sampling; probes that were stored before 
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """One prompt's answers. alike: int64[n, n], what each two share, 0 on the diagonal; `same` ones come first."""
+    """The answers of one prompt, `same` ones first. alike: int64[n, n], shared lengths, 0 on the diagonal."""
 
     index: int
     calls: tuple[ProbeExchange, ...]
@@ -59,7 +59,7 @@ class _Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Hazard:
-    """How fast answers of one group part, per token; n_distinct: answers beyond the first one, over all prompts."""
+    """How fast answers of one group diverge, per token. n_distinct: distinct answers beyond the first."""
 
     per_token: float
     n_distinct: int
@@ -77,7 +77,7 @@ def judge_seed_probe(calls: Iterable[ProbeExchange], *, random_seed: int = 0) ->
 
 
 def _prompts(answered: Iterable[AnsweredCall]) -> list[_Prompt]:
-    """Return those with two answers in each group; the others hold nothing against each other."""
+    """Return the prompts with at least two answers in each group; others cannot be compared."""
     prompts = []
     for index, group in group_by_prompt(answered).items():
         same = [each for each in group if each.call.group == "same"]
@@ -137,7 +137,7 @@ def _state(numbers: dict[str, Any]) -> str:
 
 
 def _effect(prompts: Sequence[_Prompt], random_seed: int) -> tuple[float, float]:
-    """Return how much more calls with one seed share than others, as part of the length, and the chance of that."""
+    """Return how much more calls with one seed share, as a fraction of the length, and its p-value."""
     rng = np.random.default_rng(random_seed)
     observed, drawn = 0.0, np.zeros(N_DEALS)
     for prompt in prompts:
@@ -150,7 +150,7 @@ def _effect(prompts: Sequence[_Prompt], random_seed: int) -> tuple[float, float]
 
 
 def _separation(prompt: _Prompt, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each row of 0/1 labels: what pairs of ones share on average, minus what pairs of zeros do, by length."""
+    """Return for each label row the mean shared length of ones minus that of zeros, by length."""
     alike = prompt.alike.astype(np.float64)
     means = [((side @ alike) * side).sum(axis=1) / (n * (n - 1)) for side, n in _sides(prompt, labels)]
     difference: NDArray[np.float64] = (means[0] - means[1]) / prompt.length
@@ -210,9 +210,10 @@ def _loyalty(prompts: Sequence[_Prompt]) -> dict[str, Any]:
 
 
 def _by_bucket(by_bucket: dict[int | str | None, list[bool]]) -> dict[str, Any]:
-    """p_bucket: of the bucket that stands out most, times the buckets; 1 where there is one.
+    """Count loyal answers by bucket, with the p-value of the most extreme bucket.
 
-    Of a server of others a bucket is what names the backend.
+    p_bucket: Bonferroni-corrected by the number of buckets; 1 for a single one. For an external server a bucket is its
+    backend.
     """
     rows = [
         {"bucket": bucket, "n_same": len(loyal), "n_loyal": sum(loyal)}
@@ -234,9 +235,9 @@ def _by_bucket(by_bucket: dict[int | str | None, list[bool]]) -> dict[str, Any]:
 
 
 def _as_greedy(prompts: Sequence[_Prompt], calls: Sequence[ProbeExchange]) -> dict[str, Any]:
-    """Count the prompts whose greedy text is among those with different seeds: a dropped temperature gives no other.
+    """Count the prompts whose greedy text is also a `different` one; a dropped temperature gives only it.
 
-    Counted where both are known; a probe without the greedy group has counted none.
+    Prompts count if both groups have answers; a probe without the greedy group counts none.
     """
     greedy = group_by_prompt(read_answers(call for call in calls if call.group == GREEDY).answered)
     known = {prompt: {(each.call.token_ids, each.call.text) for each in group} for prompt, group in greedy.items()}

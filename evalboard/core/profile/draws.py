@@ -1,6 +1,6 @@
-"""Draws: what a repeat is where decoding samples, and the seed that each call of it is sent (docs/profiles.md).
+"""Samples: how a run's repeats are sampled, and the seed of each call (docs/profiles.md).
 
-At a temperature of 0 our own engine samples nothing, and the seed changes nothing. Above 0 a repeat is a draw from the
+At temperature 0 our own engine samples nothing, and the seed changes nothing. Above 0 a repeat is a sample from the
 model, as long as no other repeat of the case was sent the same seed. An external server may refuse or drop the
 temperature and sample all the same, so each call to one has a seed of its own at any temperature.
 """
@@ -28,25 +28,25 @@ UNSHAPED: Mapping[str, tuple[Any, ...]] = {
 
 
 def read_temperature(sampling: Mapping[str, Any]) -> float | None:
-    """Return the temperature that was asked for, None where it is not known."""
+    """Return the requested temperature, None if it is not known."""
     value = sampling.get("temperature")
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def is_sampled(sampling: Mapping[str, Any]) -> bool:
-    """Tell whether tokens are drawn: at a temperature above 0. Unknown is taken for no."""
+    """Tell whether the temperature is above 0; an unknown one counts as 0."""
     return (read_temperature(sampling) or 0.0) > 0
 
 
 def has_call_seeds(sampling: Mapping[str, Any], *, is_external: bool) -> bool:
-    """Return whether each call has a seed of its own: always on external servers, else above temperature 0."""
+    """Return whether each call has its own seed: on external servers, and at temperatures above 0."""
     return is_external or is_sampled(sampling)
 
 
 def call_seed(
     sampling: Mapping[str, Any], *, run_seed: int | None, repeat: int, case_id: str, is_external: bool = False
 ) -> int:
-    """Return the seed of one call, its own where `has_call_seeds` says so, else the profile's.
+    """Return the seed of one call: its own if `has_call_seeds`, else the profile's.
 
     Its own seed is the first 63 bits of SHA-256 over the canonical JSON of [run_seed, repeat, case_id], 31 bits for an
     external server. Order, shard and attempt do not change it, and every run of that seed has it. `sampling` is
@@ -59,7 +59,7 @@ def call_seed(
 
 
 def is_one_draw(sampling: Mapping[str, Any], sent: Iterable[tuple[Hashable, int | None, str]]) -> bool:
-    """Tell whether repeats of a log are one draw, from (case, seed sent or None, call or "") of each response.
+    """Tell whether repeats of a log are one sample, by (case, sent seed or None, call or "") per response.
 
     Two calls for a case with one seed are enough: how far such repeats scatter says nothing of the sampler. Calls
     without a seed are draws of their own, and so are the several answers to one call.
@@ -77,7 +77,7 @@ def is_one_draw(sampling: Mapping[str, Any], sent: Iterable[tuple[Hashable, int 
 
 
 def have_same_seeds(ours: Draws, theirs: Draws) -> bool:
-    """Tell whether each repeat of one run was sent the seeds of the other's: then draw r is paired with draw r.
+    """Tell whether each repeat of one run was sent the same seeds as the other's, for pairing repeats.
 
     From provenance alone. That suite version and sampling are the same is for the caller to know. An external server's
     seeds are shorter, so they are never those of a run on our own engine.

@@ -28,7 +28,7 @@ MIN_NOT_GREEDY, MIN_NOT_GREEDY_PERCENT = 3, 1
 def list_setting_facts(
     wanted: Mapping[str, Any], *, is_external: bool, is_logged: bool, seen: SettingsSeen | None
 ) -> tuple[SettingFact, ...]:
-    """Return a fact for each of DECIDING, in that order, then for every other setting that was asked for, by name.
+    """Return a fact for each of DECIDING, in order, then for every other requested setting by name.
 
     wanted: of the profile, or what a log says. is_external: an external server or a log gave the answers; is_logged: a
     log did. seen: what the answers and an external server's calls and checks showed, None before the run has ended.
@@ -53,20 +53,20 @@ def is_not_greedy(seen: SettingsSeen | None) -> bool:
 
 
 def select_compared(facts: tuple[SettingFact, ...]) -> dict[str, Any]:
-    """Return the settings that two sides must share, as far as they are known."""
+    """Return the known settings that must be equal on two sides."""
     return {fact.name: fact.value for fact in facts if fact.value is not None and fact.name not in NEVER_COMPARED}
 
 
 def find_temperature(facts: tuple[SettingFact, ...]) -> float | None:
-    """Return the temperature in effect, None where nobody knows it."""
+    """Return the temperature in effect, None if it is not known."""
     return next((read_temperature({fact.name: fact.value}) for fact in facts if fact.name == "temperature"), None)
 
 
 def list_reshaping(facts: tuple[SettingFact, ...]) -> tuple[str, ...]:
-    """Name the settings by which tokens are drawn from another distribution than their logprobs are of.
+    """Name the settings that make the sampled distribution differ from the one the logprobs describe.
 
-    An engine gives the logprobs before temperature, penalties and cut-offs. A setting that was asked for and is not
-    known reshapes as it was asked for; what a log does not say is taken for neutral.
+    An engine gives the logprobs before temperature, penalties and cut-offs. A requested setting whose value in effect
+    is unknown counts as requested; one that is not in a log counts as neutral.
     """
     given = {fact.name: fact.wanted if fact.value is None else fact.value for fact in facts}
     return tuple(name for name, free in UNSHAPED.items() if given.get(name) is not None and given[name] not in free)

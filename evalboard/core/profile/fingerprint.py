@@ -1,6 +1,6 @@
 """Identify what served a response, apart from the model, by part of its environment manifest.
 
-The manifest (docs/engine.md) has the parts engine, versions, hardware, env, model and host. A
+The manifest (docs/node.md) has the parts engine, versions, hardware, env, model and host. A
 fingerprint covers what can move numbers or says which software did. Beside it stay what the batch
 class already names, seeds, the model, and whatever tells one machine of a class from another.
 """
@@ -26,7 +26,7 @@ PLACEMENT = re.compile(
     r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
 )
 DTYPE_UNKNOWN = "dtype unknown"
-# What in a log names the stack that answered, the most exact first. Backends of one fingerprint are told apart by both.
+# What in a log names the stack that answered, the most exact first. Both distinguish backends of one fingerprint.
 NAMED_BY = ("system_fingerprint", "backend")
 # What an identity covers instead where neither is known: whose answers they are.
 NAMELESS = ("log", "run")
@@ -72,7 +72,7 @@ TALLIES = {"attention_layers"}  # name → how many: read as one value, since a 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A fingerprint: what its digest covers, the digest (64 hexadecimal digits), and a name for people."""
+    """A fingerprint: the manifest its digest covers, the digest (64 hexadecimal digits), and a label."""
 
     manifest: dict[str, Any]
     digest: str
@@ -99,11 +99,11 @@ def names_calls(n_distinct: int, n: int) -> bool:
 
 
 def identify_log(source: Mapping[str, str], *, log: str = "", run: str = "") -> Identity:
-    """Return the identity of what answered according to a log, or to a server that others run.
+    """Return the fingerprint of the stack behind a log or an external server.
 
-    `source` holds what is known of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without
-    the first two nobody knows what answered: the identity then covers the name of the `log`, or of the `run` that made
-    the calls, so that no other has it.
+    `source` has what is known of {"system_fingerprint", "backend", "backend_from", "model_reported"}. Without the first
+    two the stack is unknown: the fingerprint then covers the name of the `log`, or of the `run` that made the calls, so
+    that it is unique.
     """
     covered = {"source": dict(source)}
     if not is_serving_known(covered):
@@ -112,9 +112,9 @@ def identify_log(source: Mapping[str, str], *, log: str = "", run: str = "") -> 
 
 
 def select_stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a fingerprint's manifest that says what served, without the model that a log says was served.
+    """Return the part of a manifest that identifies the stack, without the model name from a log.
 
-    Empty where nobody knows what served.
+    Empty if the stack is unknown.
     """
     if not is_serving_known(manifest):
         return {}
@@ -125,14 +125,14 @@ def select_stack(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_stack(source: Mapping[str, str]) -> str:
-    """Name the stack that is reported for people, by all that names it: "fp_44709d6fcb · eu-west"."""
+    """Return the label of a reported stack: "fp_44709d6fcb · eu-west"."""
     named = [LONG_DIGEST.sub(r"\1", source[name]) for name in NAMED_BY if name in source]
     label = " · ".join(dict.fromkeys(named)) or UNKNOWN_STACK
     return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1]}…"
 
 
 def is_same_model_name(requested: str, reported: str) -> bool:
-    """Tell whether an answer's model name is the one that was asked for, up to its path, a variant and a date.
+    """Tell whether the reported model name matches the requested one, ignoring path, variant and date.
 
     An alias may be answered by a dated version and a dated version by its alias. Two dates are two models.
     """
@@ -145,18 +145,18 @@ def _plain_model_name(name: str) -> str:
 
 
 def is_known_by_log(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether only a log, or a server that others run, says what served."""
+    """Tell whether the stack is known only from a log or an external server's own report."""
     return "source" in manifest
 
 
 def is_serving_known(manifest: Mapping[str, Any]) -> bool:
-    """Tell whether a fingerprint's manifest says what served; one that does not is equal to nothing, not to itself."""
+    """Tell whether a manifest identifies the stack. If not, it equals nothing, not even itself."""
     source = manifest.get("source")
     return source is None or any(name in source for name in NAMED_BY)
 
 
 def make_label(covered: Mapping[str, Any]) -> str:
-    """Name a fingerprint for people: "vLLM 0.32.0 · float32 · CPU AVX512"."""
+    """Return a fingerprint's label: "vLLM 0.32.0 · float32 · CPU AVX512"."""
     engine, hardware = covered["engine"], covered["hardware"]
     version = str(covered["versions"].get("vllm") or "of unknown version").partition("+")[0]
     parts = [f"vLLM {version}", engine.get("dtype") or DTYPE_UNKNOWN]
@@ -166,7 +166,7 @@ def make_label(covered: Mapping[str, Any]) -> str:
 
 
 def digest_model(files: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the digest of a model: every file's name, size and content. Where the folder stands is no part of it."""
+    """Return a model's digest: every file's name, size and content, without the folder's path."""
     return digest.digest_json({name: [file["size"], file["sha256"]] for name, file in files.items()})
 
 
@@ -194,7 +194,7 @@ def compare_manifests(baseline: Mapping[str, Any], candidate: Mapping[str, Any])
 
 
 def list_fields(manifest: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Return every field of one manifest with its value, by the names and in the order of `compare_manifests`."""
+    """Return each field of a manifest with its value, named and ordered as in `compare_manifests`."""
     return tuple(
         sorted(((name, value) for name, value, _ in _paired("", manifest, manifest)), key=lambda f: _rank(f[0]))
     )
@@ -219,7 +219,7 @@ def _paired(path: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _holds(kind: type, one: Any, other: Any) -> bool:
-    """Tell whether each side is of a kind or unknown, and not both are unknown."""
+    """Tell whether each side has type `kind` or is unknown, and at least one is known."""
     sides = [side for side in (one, other) if side is not None]
     return bool(sides) and all(isinstance(side, kind) for side in sides)
 
@@ -270,7 +270,7 @@ def _hardware_label(hardware: Mapping[str, Any]) -> str:
 
 
 def read_seats(manifest: Mapping[str, Any]) -> EngineSeats | None:
-    """Read the seats of the process that a manifest speaks of.
+    """Return the seats of the process in a manifest.
 
     None where vLLM shares its steps as it likes (`mixed`), and where no process or an earlier Evalboard reported.
     """

@@ -1,8 +1,7 @@
-"""A profile: how cases are decoded. Parsing its settings, refusing hardware, and the plan for one engine.
+"""Parse a profile's settings, refuse unfit hardware, and plan an engine for it (docs/profiles.md).
 
-The shape of the settings stands in docs/profiles.md. What the batch class decides (how many
-sequences share a step, whether kernels are batch-invariant) cannot be set beside it, so that no
-profile can say one thing and do another.
+A profile is how cases are decoded. What its batch class decides (how many sequences share a step, whether kernels are
+batch-invariant) cannot be set separately, so that the two cannot contradict each other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,9 +21,9 @@ from evalboard.core.fields import (
 from evalboard.core.profile import self_test
 
 BATCH_CLASSES = ("alone", "invariant", "fixed", "mixed")
-# Of logs and of calls to a server of others: nobody says how they were batched. No profile can ask for it.
+# For logs and external servers, whose batching is unknown. No profile can request it.
 OBSERVED = "observed"
-NO_ENGINE = "none"  # the kind of hardware of a worker that starts no engine and only calls servers of others
+NO_ENGINE = "none"  # the hardware kind of a worker without an engine, which only calls external servers
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256
@@ -45,7 +44,7 @@ ALWAYS_PINNED = {
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Settings that hold on one kind of hardware only."""
+    """Settings for one kind of hardware."""
 
     engine: Mapping[str, Any]
     env: Mapping[str, str]
@@ -69,13 +68,13 @@ class ProfileSettings:
 
     @property
     def batch_class_name(self) -> str:
-        """Name the batch class as buckets do: "fixed-8" says how many cases a group holds."""
+        """Return the batch class as in bucket names, such as "fixed-8" for groups of 8."""
         return f"fixed-{self.group_size}" if self.batch_class == "fixed" else self.batch_class
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    """What one engine process is started with and held to.
+    """What an engine process is started with, and the pins it must report.
 
     engine, env: for worker/vllm_host.py. sampling: of every request, max_tokens and stop included.
     least_seats: how many sequences must have room in the KV cache at full length, or the engine does not start; up to
@@ -118,12 +117,12 @@ def parse_profile(settings: Mapping[str, Any]) -> ProfileSettings:
 
 
 def is_unsent(name: str, value: Any) -> bool:
-    """Tell whether a setting is asked for by sending nothing: the server's own temperature, or no logprobs."""
+    """Tell whether a setting means "send nothing": the server's own temperature, or no logprobs."""
     return name in UNSENT and type(value) is type(UNSENT[name]) and value == UNSENT[name]
 
 
 def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return (what the engine decodes by, what the model's chat template is told) of complete sampling."""
+    """Split complete sampling into (decoding settings, variables of the chat template)."""
     decoding = {name: value for name, value in sampling.items() if name not in THINKING_FIELDS}
     switches = dict(sampling.get("chat_template_kwargs", {}))
     if "reasoning_effort" in sampling:
@@ -134,7 +133,7 @@ def split_sampling(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 def find_profile_refusal(
     profile: ProfileSettings, hardware: Mapping[str, Any], *, host: str, self_test_result: Mapping[str, Any] | None
 ) -> str | None:
-    """Return what keeps this node from honouring the profile, in a sentence or two, or None if nothing does.
+    """Return why this node cannot honour the profile, in a sentence or two; None if it can.
 
     `hardware` is what worker.engines.vllm.describe returns, `self_test_result` what core.profile.self_test reads: the
     newest of this host's as it is now, None where it was not tested.
@@ -207,17 +206,17 @@ def plan_engine(
 
 
 def count_wanted_seats(profile: ProfileSettings, hardware: Mapping[str, Any]) -> int | None:
-    """Count the sequences that an engine under this profile decodes at a time, memory allowing; None: vLLM decides.
+    """Return how many sequences an engine decodes at a time, memory permitting; None: vLLM decides.
 
-    `hardware`: only its "kind" counts. How many a started engine got stands in its manifest (core.profile.read_seats).
+    hardware: only its "kind" counts. The manifest has the seats of a started engine (core.profile.read_seats).
     """
     return _engine_settings(profile, hardware).get("max_num_seqs")
 
 
 def set_batch_size(profile: ProfileSettings, size: int) -> ProfileSettings:
-    """Return the profile with batches of exactly this size, for a replay; all else as it is.
+    """Return the profile with batches of exactly `size`, for a replay; other settings are unchanged.
 
-    One with batch-invariant kernels keeps them: that the size moves nothing is what it promises.
+    Batch-invariant kernels are not switched off: they promise that the size changes nothing.
     """
     if profile.batch_class == "invariant":
         return replace(profile, exact_seats=size)
@@ -226,7 +225,7 @@ def set_batch_size(profile: ProfileSettings, size: int) -> ProfileSettings:
 
 
 def attest_pins(wanted: Mapping[str, Any], reported: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one {"name", "wanted", "found", "held"} for each pin, broken ones first, then by name.
+    """Return {"name", "wanted", "found", "held"} for each pin, broken ones first, then by name.
 
     Pins are attested, not assumed. A value that the engine does not report is found as None with `held` false: unknown
     is never equal.
@@ -277,7 +276,7 @@ def _overlay_for(profile: ProfileSettings, hardware: Mapping[str, Any]) -> Overl
 
 
 def _pins(profile: ProfileSettings, engine: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the started engine must say of itself: every value that was asked for, and what follows from it."""
+    """Return the values the started engine must report: the requested ones and their consequences."""
     pins = {**ALWAYS_PINNED, **engine, "batch_invariant": profile.batch_class == "invariant"}
     if pins.get("enforce_eager"):
         pins |= {"compilation_mode": "NONE", "cudagraph_mode": "NONE"}
@@ -361,7 +360,7 @@ def _overlay(given: Any, kind: str, batch_class: Any, problems: dict[str, str]) 
 
 
 def _capability(given: Any, batch_class: Any, problems: dict[str, str]) -> float | None:
-    """Return the compute capability that is needed; batch-invariant kernels need one whether it is stated or not."""
+    """Return the required compute capability; batch-invariant kernels need one even if none is given."""
     least = INVARIANT_CAPABILITY if batch_class == "invariant" else None
     if not isinstance(given, Mapping) or not set(given) <= {"cuda_capability"}:
         problems["requires"] = "Must be an object with at most cuda_capability."
@@ -376,16 +375,16 @@ def _capability(given: Any, batch_class: Any, problems: dict[str, str]) -> float
 
 
 def _is_same(wanted: Any, reported: Any) -> bool:
-    """Equal in kind too: True is not 1 here, though Python says so. Whole floats may come back as integers."""
+    """Compare by type too: True is not 1. Whole floats may come back as integers."""
     if isinstance(wanted, bool) or isinstance(reported, bool):
         return wanted is reported
     return bool(wanted == reported)
 
 
 def order_key(run_id: int, *, repeat: int, case_index: int) -> bytes:
-    """Return what to sort a repeat's cases by where they are shuffled: as good as random, and the same every time.
+    """Return the key that shuffles a repeat's cases reproducibly.
 
-    It depends on nothing else, so that an attempt that takes over goes on in the same order. Two runs have different
+    It depends on nothing else, so that an attempt that takes over continues in the same order. Two runs have different
     orders, and so have two repeats.
     """
     return digest.short_digest(digest.canonical_json(["order", run_id, repeat, case_index]))

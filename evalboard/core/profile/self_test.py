@@ -1,6 +1,6 @@
 """Read the result of `evalboard worker --self-test`: what a node's arithmetic did when it was tested.
 
-docs/self-test.md has the shape of a result. `steps` are what a model is made of, each measured alone, in batches and
+docs/node.md has the shape of a result. `steps` are what a model is made of, each measured alone, in batches and
 in a row; `varying` are operations that are known to differ between repeats on some hardware, measured in a row.
 """
 
@@ -35,7 +35,7 @@ BATCH_FIELDS = {"differing_batch_sizes", "largest_batch_difference"}
 
 
 def digest_node(hardware: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
-    """Return the digest of what a self-test vouches for: the class of the hardware, the versions, and what is measured.
+    """Return the digest of what a self-test covers: hardware class, versions, and what is measured.
 
     `hardware` as a worker reports it. How many cores there are counts on a CPU alone, where it decides how sums are
     cut; versions that stand inside `hardware` are left to `versions`.
@@ -64,15 +64,15 @@ def check_self_test(result: Any) -> None:
 
 
 def is_batch_invariant(result: Mapping[str, Any]) -> bool:
-    """Tell whether every step gave the same bits alone, in batches and in a row, in every dtype.
+    """Tell whether every step gave the same bits at batch size 1, in batches and in a row, per dtype.
 
-    Asked of the batch-invariant kernels, and of the plain ones where there are no others.
+    Checks the batch-invariant kernels, or the plain ones if there are no others.
     """
     return result["version"] == SELF_TEST_VERSION and all(finding.is_same for finding in _vouching(result))
 
 
 def find_self_test_refusal(result: Mapping[str, Any] | None, *, host: str) -> str | None:
-    """Return one sentence that says why this node may not promise batch invariance, or None if it may."""
+    """Return why this node may not promise batch invariance, in one sentence; None if it may."""
     if result is None or result["version"] != SELF_TEST_VERSION:
         return f"Batch-invariant kernels are used only where they were tested; run `{COMMAND}` on {host}."
     failed = [finding for finding in _vouching(result) if not finding.is_same]
@@ -159,7 +159,7 @@ def _measured_problems(path: str, measured: Any) -> dict[str, str]:
 
 
 def _row_problem(row: Mapping[str, Any], names: Mapping[str, str], facts: set[str]) -> str | None:
-    """Say what is wrong with an operation's row: it has its facts, or the reason why it was not measured."""
+    """Return the problem of an operation's row, which needs its facts or the reason they are missing."""
     if row.get("operation") not in names or row.get("dtype") not in TESTED_DTYPES:
         return f"Must be one of {', '.join(names)} in one of {', '.join(TESTED_DTYPES)}."
     problem = row.get("problem", "")

@@ -46,7 +46,8 @@ class GateQuestion:
     repeats of both sides ended in turn, within span_hours, which is None where nobody knows. are_apart: it is known
     that they took no turns. canaries: the last word of
     a canary probe on each endpoint in that time, as {"endpoint", "state"}. treatment: `model`, `stack` to judge what
-    serves one model, or `service` for both together. expired: where a rotation made the baseline expire, its facts for
+    serves one model, `service` for both together, or `prompt`. prompts: where that is judged, how cases were paired, as
+    the counts of core.compare.PromptsJudged. expired: where a rotation made the baseline expire, its facts for
     the sentence (runs.release.verdict_inputs).
     noisiest: bool[n], the cases that further repeats may be confined to; None where nothing foretells them. targeted:
     such repeats, where there are any. uncertified: each side that was decoded under batch-invariant kernels where no
@@ -77,6 +78,7 @@ class GateQuestion:
     span_hours: float | None = None
     canaries: Sequence[Mapping[str, Any]] = ()
     treatment: str = "model"
+    prompts: Mapping[str, Any] | None = None
     computation: Mapping[str, Any] | None = None
     expired: Mapping[str, Any] | None = None
     noisiest: Bools | None = None

@@ -48,7 +48,8 @@ def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
     """Return what undoes a block. A build that no fingerprint shows is to be found, or judged with the model."""
     if block.code == "computation_apart":
         return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
-    return (VerdictLine(TO_THE_BLOCKS.get(block.code, "rebaseline"), {"block": block.code}),)
+    prompt = {"is_prompt_judged": True} if block.facts.get("is_prompt_judged") else {}
+    return (VerdictLine(TO_THE_BLOCKS.get(block.code, "rebaseline"), {"block": block.code, **prompt}),)
 
 
 def list_ship_steps() -> tuple[VerdictLine, ...]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from evalboard.contract.release import Outlook
-from evalboard.contract.treatments import MODEL_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.contract.treatments import MODEL_TREATMENT, PROMPT_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
 from evalboard.core.compare import (
     BLOCK_ORDER,
     BLOCK_WARNINGS,
@@ -87,13 +87,17 @@ def judge_gate(question: GateQuestion, policy: PolicySettings) -> GateVerdict:
     """Judge a candidate against a baseline on one suite, under one policy."""
     treatment = question.treatment
     blocks = find_blocks(
-        question.setup_baseline, question.setup_candidate, treatment, window=_find_window(question, policy)
+        question.setup_baseline,
+        question.setup_candidate,
+        treatment,
+        window=_find_window(question, policy),
+        prompts=question.prompts,
     )
     apart = _find_apart(question)
     if apart is not None and apart.facts["is_certain"] and allows_comparing(blocks):
         blocks = tuple(sorted((*blocks, Block(apart.code, apart.facts)), key=lambda each: BLOCK_ORDER.index(each.code)))
     # A rotation is what a release that judges the stack is about.
-    expired = question.expired if treatment == MODEL_TREATMENT else None
+    expired = question.expired if treatment in (MODEL_TREATMENT, PROMPT_TREATMENT) else None
     is_comparable = allows_comparing(blocks) and expired is None
     evidence = find_evidence(question, policy, is_comparable=is_comparable)
     ruling = _rule(evidence) if is_comparable else _not_comparable(blocks, expired)

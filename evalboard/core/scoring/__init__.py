@@ -1,4 +1,4 @@
-"""Scorers: a response and a target in, a score from 0 to 1 and a reason in words out. See docs/suites.md."""
+"""Scorers: turn a response and a target into a score from 0 to 1 with a reason (docs/suites.md)."""
 
 from evalboard.core.scoring.kind import Score, capped
 from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric

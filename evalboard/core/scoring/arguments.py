@@ -67,7 +67,7 @@ def _is_same(given: Any, wanted: Any, schema: Any, options: Options) -> bool:
 
 
 def _is_same_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schema: Any, options: Options) -> bool:
-    """With nested "accepted" every key of the wanted object holds a list of accepted values."""
+    """Compare objects. With nested "accepted", each wanted key has a list of accepted values."""
     properties = _properties(schema)
     if given.keys() - wanted.keys():
         return False
@@ -82,7 +82,7 @@ def _is_same_object(given: Mapping[str, Any], wanted: Mapping[str, Any], schema:
 
 
 def _is_written_alike(given: Any, wanted: Any, schema: Any) -> bool:
-    """Accept an integer for a float; 5.0 stands for 5 only where the tool asks for a number."""
+    """Return whether number types match: an integer may be written 5.0 only for type "number"."""
     if not isinstance(given, float) or not isinstance(wanted, int) or isinstance(wanted, bool):
         return True
     return isinstance(schema, Mapping) and schema.get("type") == "number"

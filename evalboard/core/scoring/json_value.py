@@ -1,4 +1,4 @@
-"""The `json` scorer: a response that must be JSON, alone or compared with a target."""
+"""The `json` scorer: checks that a response is JSON, or that it equals a target."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -23,10 +23,10 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score from 0 to 1 and, in words, what it rests on.
+    """A score from 0 to 1 and its reason.
 
-    answer: what was read from the response and compared, in one form for all that count as the same; None where
-    nothing was read, or the kind compares no answers.
+    answer: what was read from the response and compared, normalised so that equal answers are equal; None if nothing
+    was read, or the kind compares no answers.
     """
 
     value: float

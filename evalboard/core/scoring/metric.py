@@ -1,4 +1,4 @@
-"""Name what several draws of a case come to: the mean of their scores, pass@k or pass^k (docs/verdict.md)."""
+"""Name the metrics over several samples of a case: mean, pass@k or pass^k (docs/verdict.md)."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ NAMED = re.compile(r"(pass@|pass\^)([1-9][0-9]{0,2})")
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """kind: `mean`, PASS_AT for one right draw of k at least, or PASS_ALL for k of k; k: the draws that it is about."""
+    """A metric over samples.
+
+    kind: `mean`, PASS_AT (at least one of k is right) or PASS_ALL (all k are right). k: number of samples.
+    """
 
     kind: str = "mean"
     k: int = 1
@@ -27,7 +30,10 @@ MEAN = MetricSpec()
 
 
 def parse_metric(name: object) -> MetricSpec | None:
-    """Return the metric of a name such as "pass@3"; None where it names none. Of one draw both are the mean."""
+    """Return the metric of a name such as "pass@3", None if it is no metric.
+
+    With k = 1 both are the mean.
+    """
     if name == MEAN.kind:
         return MEAN
     match = NAMED.fullmatch(name) if isinstance(name, str) else None

@@ -27,7 +27,7 @@ _FORMS: dict[str, Literal["NFC", "NFKC"]] = {"nfc": "NFC", "nfkc": "NFKC"}
 
 
 def normalise_option(**defaults: str) -> Option:
-    """Return the `normalise` option of a kind, with this kind's own defaults."""
+    """Return the `normalise` option with a kind's own defaults."""
     filled = {name: defaults.get(name, option.default) for name, option in NORMALISE_OPTIONS.items()}
 
     def read(value: Any, path: str, problems: Problems) -> Any:
@@ -91,5 +91,5 @@ def _strip_punctuation(text: str, *, spaces_too: bool) -> str:
 
 
 def _is_punctuation(char: str) -> bool:
-    """Unicode's punctuation, which holds quotes, brackets and `*` but not `$`, `+` or a backtick."""
+    """Tell whether Unicode calls it punctuation: quotes, brackets, `*`, but not `$`, `+` or a backtick."""
     return unicodedata.category(char).startswith("P")

@@ -37,7 +37,7 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def _read(match: re.Match[str], options: Options) -> Decimal | None:
-    """Return the value of one written number, or None where it is beyond the limits."""
+    """Return the value of one written number, None if it exceeds the limits."""
     whole = "".join(char for char in match["whole"] if char.isdigit())
     fraction, exponent = match["fraction"] or "", (match["exponent"] or "0").replace("−", "-")
     is_within = len(whole) + len(fraction) <= MAX_DIGITS and len(exponent) <= 5

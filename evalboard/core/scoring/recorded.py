@@ -1,4 +1,4 @@
-"""The `recorded` scorer: scores that another tool gave, read from its log. It can score nothing itself."""
+"""The `recorded` scorer: scores read from another tool's log. It cannot score new responses."""
 
 from collections.abc import Mapping
 from typing import Any

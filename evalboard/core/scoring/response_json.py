@@ -14,11 +14,11 @@ _TAG, _END_TAG = "<tool_call>", "</tool_call>"
 
 
 class UnreadableJson(Exception):
-    """The response holds no JSON that can be judged; the message is the reason of its score of 0."""
+    """The response has no JSON to judge; the message is the reason of its score of 0."""
 
 
 def fenced(text: str) -> str:
-    """Return what stands in the first code fence, up to its end or the end of the text; all of it without one."""
+    """Return the content of the first code fence, up to its end or the text's; the whole text without one."""
     opening = _FENCE.search(text)
     if opening is None:
         return text
@@ -27,7 +27,7 @@ def fenced(text: str) -> str:
 
 
 def tagged(text: str) -> list[str]:
-    """Return what stands in each <tool_call> … </tool_call>, in order."""
+    """Return the content of each <tool_call> … </tool_call>, in order."""
     parts = []
     start = text.find(_TAG)
     while start >= 0:

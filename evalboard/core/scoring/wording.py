@@ -23,7 +23,10 @@ _PART = Option("all", one_of("all", "first_line", "last_line", "first_word", "la
 
 
 def select_part(text: str, part: str) -> str:
-    """Return the part of a response that is compared. Lines are the non-empty ones; words end at whitespace."""
+    """Return the part of a response that is compared.
+
+    Lines are the non-empty ones; words end at whitespace.
+    """
     if part == "all":
         return text
     pieces = text.split(maxsplit=1) if part == "first_word" else text.split()

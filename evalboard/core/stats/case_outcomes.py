@@ -1,9 +1,9 @@
-"""Find the cases that changed between two sides, and which of them by more than chance (docs/verdict.md).
+"""Find the cases that changed between two sides, and those beyond chance (docs/verdict.md).
 
 Scores are float64[n_cases, k] as in noise, each side with its own k, cases in one order; every case has a score on
-both sides. Nothing changed means that it is chance which of a case's answers stand on which side. So the answers of
-each case are dealt to the sides anew: how far cases then move is how far they move by chance. No result depends on
-the order of cases or repeats, to the bit; swapping the sides swaps broken and fixed.
+both sides. Under the null hypothesis the answers of a case are exchangeable between the sides: permuting them shows
+how far cases move by chance. No result depends on the order of cases or repeats, to the bit; swapping the sides swaps
+broken and fixed.
 """
 
 import math
@@ -35,12 +35,12 @@ Deals = tuple[Cases, Scores, Scores]  # by deal that changes a case: the case, h
 
 @dataclass(frozen=True, eq=False)
 class OutcomeIndexes:
-    """Indexes of cases, int64: broken and fixed, the furthest moved first; unstable on either side, the most first.
+    """Case indexes, int64: broken and fixed by size of change, unstable by spread, largest first.
 
-    A case may be broken, or fixed, and unstable too. counts: how many there are, by this one rule.
-    chances: float64[n_cases], of each that broke or was fixed: the chance that a case moves as far that way where
-    nothing changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on
-    a side chance is not known: NaN, no mark, None. Nor is there any where repeats give the same bits each time.
+    A case may be broken, or fixed, and unstable too. counts: how many there are.
+    chances: float64[n_cases], for each that broke or was fixed the chance that a case moves as far that way if nothing
+    changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on a side,
+    or repeats that are the same to the bit, chance is not known: NaN, no mark, None.
     """
 
     broken: Cases
@@ -52,8 +52,10 @@ class OutcomeIndexes:
 
 
 def find_case_outcomes(baseline: Scores, candidate: Scores, *, is_steady: bool = False) -> OutcomeIndexes:
-    """Find the cases that changed. is_steady: both sides are decoded so that the same bits come each time: where their
-    repeats agree, a case that moved did so in every repeat, and no chance is counted.
+    """Find the cases that changed.
+
+    is_steady: both sides decode to the same bits each time. If a case's repeats agree, any move is real: no chance is
+    counted.
     """
     moves = noise.average_cases(candidate) - noise.average_cases(baseline)
     spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
@@ -91,7 +93,7 @@ def find_case_outcomes(baseline: Scores, candidate: Scores, *, is_steady: bool =
 
 
 def _chances(sizes: Scores, sign: int, deals: Deals, n_cases: int) -> Scores:
-    """Return for each size the chance that a case of these moves as far: the mean over all cases and their deals."""
+    """Return for each size the chance that a case moves as far, averaged over all cases' permutations."""
     _, moves, weights = deals
     order = np.lexsort((weights, -sign * moves))  # by both: one order of summing, whatever the order of cases
     total = np.cumsum(weights[order])
@@ -112,7 +114,7 @@ def _count_by_chance(sign: int, deals: Deals, is_beyond: Bools) -> float:
 
 
 def _deal(baseline: Scores, candidate: Scores, moves: Scores) -> Deals:
-    """Deal the scores of each case to the sides anew: all ways of pass and fail, some of graded scores."""
+    """Permute each case's scores between the sides: all ways for pass/fail, a sample for graded scores."""
     # Column by column: there are many cases and few repeats.
     lowest, highest = (reduce(extreme, [*baseline.T, *candidate.T]) for extreme in (np.fmin, np.fmax))
     changing = np.flatnonzero(highest - lowest >= CHANGED - ROUNDING)  # no deal moves another case as far
@@ -127,7 +129,7 @@ def _deal(baseline: Scores, candidate: Scores, moves: Scores) -> Deals:
 
 
 def _deal_alike(together: Scores, moves: Scores, kinds: Cases) -> Iterator[Deals]:
-    """Give the deals of the cases of each kind; kinds: the scores of either side, and whether they are graded."""
+    """Yield the permutations by kind of case; kinds: scores on each side, and whether they are graded."""
     for kind in np.unique(kinds, axis=0):
         n, n_too, is_graded = kind.tolist()
         cases = np.flatnonzero((kinds == kind).all(axis=1))
@@ -145,7 +147,7 @@ def _deal_passes(scores: Scores, n: int) -> tuple[Scores, Scores]:
 
 @cache
 def _passes(n: int, n_too: int) -> tuple[Scores, Scores]:
-    """Return by passes of both sides and of the candidate how far that moves a case, and its chance."""
+    """Return, by passes of both sides and of the candidate, how far the case moves and its probability."""
     passed, theirs = np.arange(n + n_too + 1)[:, None], np.arange(n_too + 1)
     ways = [
         [math.comb(all_, own) * math.comb(n + n_too - all_, n_too - own) for own in range(n_too + 1)]
@@ -169,7 +171,7 @@ def _deal_graded(scores: Scores, moves: Scores, n: int) -> tuple[Scores, Scores]
 
 @cache
 def _labels(n: int, n_too: int) -> Scores:
-    """Return 0/1 of shape [n + n_too, deals]: the scores that go to the candidate, in all ways where these are few."""
+    """Return 0/1 of shape [n + n_too, deals]: scores given to the candidate, in all ways if they are few."""
     n_all, smaller = n + n_too, min(n, n_too)
     if math.comb(n_all, n) > GRADED_DEALS:
         drawn = deal_labels(np.random.default_rng(DEALING_SEED), n_all, smaller, GRADED_DEALS).T
@@ -179,6 +181,6 @@ def _labels(n: int, n_too: int) -> Scores:
 
 
 def _largest_first(cases: Cases, sizes: Scores) -> Cases:
-    """Return the cases with the largest size first; those of one size stay in their order."""
+    """Return the cases sorted by size, largest first; ties stay in order."""
     ordered: Cases = cases[np.argsort(-np.round(sizes[cases], DIGITS), kind="stable")]
     return ordered

@@ -1,9 +1,9 @@
-"""Tell which answers of a side are draws, and which are an earlier answer given again (docs/verdict.md, Copies).
+"""Tell which answers are samples and which repeat an earlier answer (docs/verdict.md, Copies).
 
-A repeat that was asked for is not always one that was drawn: a prefix cache, a response cache or the same batch every
-time gives an earlier answer again. Equal answers alone show nothing, since honest repeats of a stable case are equal.
-So whole repeats are judged (`effective_draws`), for noise, marks and verdicts; the test for one computation has the
-other side to compare each case with (`find_samples`).
+A prefix cache, a response cache or the same batch may return an earlier answer instead of a new one. Equal answers
+alone prove nothing, since honest repeats of a stable case are equal. So whole repeats are judged (`effective_draws`),
+for noise, marks and verdicts; the test that compares two computations also has the other side's answers of each case
+(`find_samples`).
 """
 
 import math
@@ -48,7 +48,7 @@ class SideAnswers:
 
 @dataclass(frozen=True, eq=False)
 class EffectiveDraws:
-    """What the answers of one side are.
+    """The classified answers of one side.
 
     marks: uint8[n, k], those given and `copies` on each answer that is an earlier one given again. is_one_answer: all
     repeats are one answer given again, and no independent run shows that it is the usual one. does_first_differ:
@@ -102,12 +102,11 @@ def effective_draws(side: SideAnswers) -> EffectiveDraws:
 
 
 def find_samples(are_alike: Bools, n_ours: int) -> Bools:
-    """Return bool[n, k], which answers of a case count in the test for one computation.
+    """Return bool[n, k]: which answers of a case count when the two sides' computations are compared.
 
-    That test is told by distances between answers, and not by how often they agree. So it takes each case by itself,
-    with the other side in place of an independent run: an answer that one side gave more than once and the other never
-    gave counts once. One that both gave is what the case usually comes to, and all its repeats count. are_alike: as in
-    `average_distances`.
+    That test uses distances between answers, not how often they agree. So it judges each case separately, with the
+    other side as the independent run: an answer that one side gave repeatedly and the other never gave counts once. If
+    both gave it, it is the usual answer, and all its repeats count. are_alike: as in `average_distances`.
     """
     k = are_alike.shape[1]
     is_ours = np.arange(k) < n_ours
@@ -160,9 +159,9 @@ def _find_groups(codes: Codes, find_company: Callable[[], Sequence[Hashable]] | 
 
 
 def _merge(apart: Codes, limit: float, *, every: bool = False) -> list[tuple[int, ...]]:
-    """Merge repeats of which no two differ in more than `limit` cases, the nearest first.
+    """Merge the nearest repeats into groups in which no two differ in more than `limit` cases.
 
-    Return the groups at the end; `every`: those that were made on the way.
+    Return the final groups; with `every`, all groups made on the way.
     """
     groups: list[tuple[int, ...]] = [(repeat,) for repeat in range(len(apart))]
     made: list[tuple[int, ...]] = []
@@ -177,7 +176,7 @@ def _merge(apart: Codes, limit: float, *, every: bool = False) -> list[tuple[int
 
 
 def _chance(codes: Codes, group: tuple[int, ...]) -> float:
-    """Return the chance that some group of this size agrees as often, were it chance which repeat gave which answer.
+    """Return the chance that any group of this size agrees as often if answers are permuted over repeats.
 
     codes: of the cases whose repeats differ. Each case's answers are dealt to the repeats anew, in every way there is:
     the number of cases in which the group disagrees is then a sum of independent events. Times the number of groups.
@@ -191,7 +190,7 @@ def _chance(codes: Codes, group: tuple[int, ...]) -> float:
 
 
 def _find_two_pairs(apart: Codes, codes: Codes, limit: float) -> list[tuple[int, ...]]:
-    """Return the nearest pair of repeats and the nearest among the others, if both agree as no two pairs do by chance.
+    """Return the two nearest pairs of repeats if both agree more than any two pairs by chance.
 
     Two pairs show copies by half of the cases that one pair takes. The chance is as in `_chance`, over all two pairs.
     """
@@ -216,7 +215,7 @@ def _count_alike(codes: Codes) -> Codes:
 
 
 def _few_apart(agrees: NDArray[np.float64], n_apart: int) -> float:
-    """Return the chance of at most n_apart cases apart, where each agrees with a chance of its own."""
+    """Return the chance that at most n_apart cases differ, each agreeing with its own probability."""
     chances = np.zeros(n_apart + 1)
     chances[0] = 1.0
     for agree in agrees.tolist():

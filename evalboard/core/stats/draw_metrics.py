@@ -1,4 +1,4 @@
-"""Measure what several draws of a case come to: avg@n, pass@k, pass^k and maj@n (docs/verdict.md, Several draws).
+"""Measure metrics over several samples of a case: avg@n, pass@k, pass^k and maj@n (docs/verdict.md).
 
 Scores are float64[n_cases, n_draws] as in noise, NaN where missing. Of n draws of a case, c of them right:
 
@@ -30,14 +30,14 @@ Answers = NDArray[np.uint64]
 
 
 def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[str] = ()) -> tuple[contract.Metric, ...]:
-    """Return every metric of two draws or more; of graded scores the mean alone, first of all.
+    """Return every metric over two samples or more, the mean first; graded scores have only the mean.
 
-    Where one has no interval, `no_interval_code` is why: EVERY_DRAW of a case is taken, VOTE, or DRAWS_MISSING. Its
-    reach covers these cases as well: how a case's value scatters by itself is part of how the values of cases scatter.
+    If one has no interval, `no_interval_code` is why: EVERY_DRAW of a case is taken, VOTE, or DRAWS_MISSING. Its reach
+    covers these cases as well: the scatter of a case's value is part of the scatter between cases.
 
-    answers: uint64[n_cases, n_draws], equal where two draws gave one answer, NO_ANSWER where none can be read; None
-    where answers cannot be compared, and there is no maj@n. groups: as noise.reach_interval has them. Nothing where a
-    case has no score.
+    answers: uint64[n_cases, n_draws], equal if two samples gave one answer, NO_ANSWER if none can be read; None if
+    answers cannot be compared, which leaves out maj@n. groups: as in noise.reach_interval. Empty if a case has no
+    score.
     """
     n_draws = scores.shape[1]
     if n_draws < 2 or not len(scores) or np.isnan(scores).all(axis=1).any():
@@ -57,7 +57,7 @@ def measure_metrics(scores: Scores, answers: Answers | None, groups: Sequence[st
 
 
 def estimate(scores: Scores, metric: MetricSpec) -> Scores:
-    """Return float64[n_cases]: a case's metric, estimated without bias; NaN where it has fewer draws than k.
+    """Return float64[n_cases]: the unbiased estimate of each case's metric; NaN with fewer samples than k.
 
     The scores are 0 or 1, but for a mean.
     """
@@ -70,7 +70,7 @@ def estimate(scores: Scores, metric: MetricSpec) -> Scores:
 
 
 def jackknife(scores: Scores, metric: MetricSpec) -> Scores:
-    """Return float64[n_cases, n_draws], Tukey's pseudo-values: n · estimate − (n − 1) · the estimate without this draw.
+    """Return Tukey's pseudo-values, float64[n_cases, n_draws]: n · estimate − (n − 1) · that without it.
 
     Their mean over the draws of a case is its estimate, and their variance over n the jackknife's variance of it. So
     what is computed of the scores of repeats can be computed of them; of a mean they are the scores. NaN where a draw
@@ -89,12 +89,12 @@ def jackknife(scores: Scores, metric: MetricSpec) -> Scores:
 
 
 def unseen(metric: MetricSpec) -> float:
-    """Return what stands in place of the 3 of noise.SEEN_IN_NONE: one draw moves an estimate by up to k times more."""
+    """Return the metric's noise.SEEN_IN_NONE, larger since one sample moves it up to k times more."""
     return noise.SEEN_IN_NONE * metric.k**2
 
 
 def majority(scores: Scores, answers: Answers) -> Scores:
-    """Return float64[n_cases]: the score of the answer that most draws of the case gave; NaN without any draw.
+    """Return float64[n_cases]: the score of the most common answer; NaN without any sample.
 
     Where several answers have as many draws, the mean of their scores: what breaking the tie by chance comes to. 0
     where no answer can be read in any.
@@ -126,7 +126,7 @@ def _measured(
 
 
 def metric_interval(scores: Scores, metric: MetricSpec) -> Interval | None:
-    """Return the interval on these cases, the points ± z · SE; None where draws are missing, or none can be left out.
+    """Return the interval on these cases: points ± z · SE; None if samples are missing or too few.
 
     By `jackknife`, which is not too narrow on average (Efron and Stein, 1981). Of c right draws of n there are two
     pseudo-values, so that their variance is c (n − c) (n − 1) / n · (what one right draw of n − 1 adds)²; over all
@@ -146,7 +146,7 @@ def metric_interval(scores: Scores, metric: MetricSpec) -> Interval | None:
 
 
 def _by_draws(scores: Scores, min_draws: int) -> list[tuple[int, NDArray[np.bool_], NDArray[np.int64]]]:
-    """Return for each number of draws, of those that are enough: it, the cases that have it, how many are right."""
+    """Group cases by number of samples, min_draws or more: (number, the cases, how many are right)."""
     n_draws, n_right = np.count_nonzero(~np.isnan(scores), axis=1), np.count_nonzero(scores == 1, axis=1)
     every = ((n, n_draws == n) for n in np.unique(n_draws).tolist() if n >= min_draws)
     return [(n, rows, n_right[rows]) for n, rows in every]

@@ -38,10 +38,10 @@ Chances = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class EarlierNoise:
-    """What is known of a side's noise beside its repeats.
+    """What is known of a side's noise from outside its repeats.
 
-    n_repeats: of earlier runs of its bucket, and flips: Σ s² over the cases in these, 0 and 0 where there are too few.
-    foretold: Σ of the flip chances by the margins of the side's first repeat; None where they are not known.
+    n_repeats: of earlier runs of its bucket, and flips: Σ s² over the cases in these; both 0 if there are too few.
+    foretold: Σ of the flip chances by the margins of the side's first repeat; None if they are not known.
     """
 
     n_repeats: int = 0
@@ -50,12 +50,12 @@ class EarlierNoise:
 
 
 def assume_logit_sd(dtype: str | None) -> float:
-    """Return the noise to reckon with where repeats have measured none: the floor of the logits' dtype, in nats."""
+    """Return the noise to assume without measured repeats: the floor of the logits' dtype, in nats."""
     return FLOORS.get(dtype or UNKNOWN_DTYPE, FLOORS[UNKNOWN_DTYPE])
 
 
 def predict_flip_chances(traces: Sequence[TokenTrace], sd: float) -> Chances:
-    """Return float32[n]: the flip chance of each trace, UNKNOWN_CHANCE where no position names a second token.
+    """Return float32[n]: each trace's flip chance, UNKNOWN_CHANCE if it has no alternatives.
 
     sd is in nats, above 0. A position that names no second token had no other choice to fall to.
     """
@@ -75,15 +75,15 @@ def predict_flip_chances(traces: Sequence[TokenTrace], sd: float) -> Chances:
 
 
 def is_likely_flip(chances: Chances) -> NDArray[np.bool_]:
-    """Return bool[n]: the cases to mark; what is unknown is not marked."""
+    """Return bool[n]: the cases likely to flip; unknown chances are False."""
     is_likely: NDArray[np.bool_] = np.nan_to_num(chances, nan=0.0) > LIKELY_FLIP
     return is_likely
 
 
 def choose_noisiest(chances: Chances) -> NDArray[np.bool_] | None:
-    """Return bool[n]: the fifth of the cases with the largest flip chances; None where no case is known to flip at all.
+    """Return bool[n]: the fifth of the cases most likely to flip; None if no known chance is above 0.
 
-    Of equal chances the first cases are taken; one that is unknown comes last.
+    Ties are taken in order; unknown chances come last.
     """
     known = np.nan_to_num(chances, nan=-1.0)
     if not (known > 0).any():

@@ -27,12 +27,12 @@ Scores = NDArray[np.float64]
 
 
 def make_mark(names: Iterable[str]) -> int:
-    """Return the mark that stands for these names; raises ValueError for a name that is no mark."""
+    """Return the bit mask of mark names. Raises ValueError for an unknown name."""
     return sum(1 << _EVERY.index(name) for name in set(names))
 
 
 def list_mark_names(mark: int) -> tuple[str, ...]:
-    """Return the names that a mark stands for, in the order of MARKS."""
+    """Return the names in a bit mask, in the order of MARKS."""
     return tuple(name for place, name in enumerate(MARKS) if mark >> place & 1)
 
 
@@ -43,7 +43,7 @@ def is_left_out(marks: Marks) -> Bools:
 
 
 def has_enough_draws(n_left_out: int, n_answers: int) -> bool:
-    """Tell whether a run may count as one of the model that was asked, of so many answers that are no draws."""
+    """Tell whether enough answers are fresh samples for a run to count."""
     return n_left_out <= (1 - MIN_DRAW_SHARE) * n_answers
 
 
@@ -62,15 +62,15 @@ def count_left_out(scores: Scores, marks: Marks | None) -> dict[str, int]:
 
 
 def select_draws(scores: Scores, marks: Marks) -> Scores:
-    """Return the scores of draws alone: float64[n_cases, k], NaN where missing or no draw."""
+    """Return the scores of fresh samples: float64[n_cases, k], NaN if missing or not a sample."""
     left_out = is_left_out(marks)
     return np.where(left_out, np.nan, scores) if left_out.any() else scores
 
 
 def count_draws(is_draw: Bools) -> float:
-    """Return the draws of a case, from bool[n_cases, k]: the harmonic mean over the cases that have one, else 0.
+    """Return the harmonic mean of fresh samples per case, over cases that have one; 0 if none has.
 
-    Noise falls with one over the draws of each case, so that cases with few of them weigh most.
+    Takes bool[n_cases, k]. Noise falls with one over the samples of each case, so cases with few of them weigh most.
     """
     by_case = np.count_nonzero(is_draw, axis=1)
     by_case = by_case[by_case > 0]
@@ -78,8 +78,9 @@ def count_draws(is_draw: Bools) -> float:
 
 
 def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
-    """Tell which repeats are repeats of draws: bool[k], from bool[n_cases, k] both. A repeat without answers is
-    none, and neither is one most of whose answers are no draws.
+    """Tell which repeats consist mostly of fresh samples: bool[k], from two bool[n_cases, k].
+
+    A repeat without answers does not count.
     """
     n_there = np.count_nonzero(is_there, axis=0)
     flags: Bools = (n_there > 0) & (2 * np.count_nonzero(left_out & is_there, axis=0) <= n_there)
@@ -88,7 +89,7 @@ def is_repeat_of_draws(left_out: Bools, is_there: Bools) -> Bools:
 
 @dataclass(frozen=True, eq=False)
 class SideDraws:
-    """One side by repeat: the scores of its draws, NaN where there is none, and the scored answers that are none.
+    """One side by repeat: the scores of its samples, and which scored answers are no samples.
 
     scores: float64[n_cases, k]; is_left_out: bool[n_cases, k]. places: which columns of the side these are.
     """

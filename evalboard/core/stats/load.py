@@ -1,4 +1,4 @@
-"""Tell whether two sides were decoded under unlike load, by the batch sizes of their repeats (docs/verdict.md#load).
+"""Compare the load under which two sides were decoded, by batch sizes (docs/verdict.md#load).
 
 A response counts with the largest batch that it was decoded in. The smallest one says more of its length than of the
 load: the last answers of a shard end nearly alone. Of a server of others the batch is not known; there it is the most
@@ -25,8 +25,9 @@ LOAD_ALPHA = 0.005  # two-sided: how often scatter alone would call repeats of o
 
 @dataclass(frozen=True, slots=True)
 class SideLoad:
-    """The batch sizes, or calls in flight, of one side: geometric mean, median, 10th and 90th percentile, and the share
-    of responses alone.
+    """The batch sizes, or calls in flight, of one side.
+
+    Geometric mean, median, 10th and 90th percentile, and the share of responses at batch size 1.
     """
 
     mean: float
@@ -48,7 +49,7 @@ class LoadDifference:
 def count_in_flight(
     began: Sequence[float] | NDArray[np.float64], ended: Sequence[float] | NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return for each call the most calls that were in flight at once while it was, itself included: int64[n].
+    """Return for each call the most calls in flight at once during it, itself included: int64[n].
 
     began, ended: seconds, by call. A call that ends as another begins is no longer in flight.
     """
@@ -69,7 +70,7 @@ def count_in_flight(
 def find_load_difference(
     baseline: Sequence[SizeCounts], candidate: Sequence[SizeCounts], *, counted: str = BATCHES
 ) -> LoadDifference | None:
-    """Return how the loads of two sides differ; None where they do not, or where too few repeats say theirs.
+    """Return how the loads of two sides differ; None if they do not, or too few repeats report it.
 
     They differ where mean log sizes lie apart by MIN_LOAD_FACTOR or more, and by more than the repeats of a side
     do: Student's t over repeats, which share one load within themselves, so that no response counts by itself.

@@ -1,4 +1,4 @@
-"""Measure how much a score moves with nothing changed, from the repeats of one bucket (docs/verdict.md).
+"""Measure how much a score varies if nothing changes, from one bucket's repeats (docs/verdict.md).
 
 Scores are float64[n_cases, k], one column a repeat, each in [0, 1], NaN where the response is missing. Missing is
 not zero: nothing here reads it as a score. No result depends on the order of cases or repeats, to the bit.
@@ -29,9 +29,9 @@ Interval = tuple[float, float]
 
 
 def run_points(scores: Scores, is_there: NDArray[np.bool_] | None = None) -> float | None:
-    """Return a repeat's score in points, percent of the suite; None unless every case of float64[n_cases] has one.
+    """Return a repeat's score in points; None unless every case of float64[n_cases] has a score.
 
-    is_there: whether a case has an answer. One that its author left without a score is then left out.
+    is_there: whether a case has an answer. Answers that their author left without a score are left out.
     """
     if is_there is not None:
         scores = scores[~(is_there & np.isnan(scores))]
@@ -50,7 +50,7 @@ def range_points(scores: Scores) -> tuple[float, float] | None:
 
 
 def disagreement_rate(scores: Scores) -> float | None:
-    """Return D, the chance that two repeats of one case differ: twice the mean variance within a case.
+    """Return D, the chance that two repeats of a case differ: twice the mean within-case variance.
 
     For graded scores the same formula, a mean squared difference. Taken over the cases with at
     least two scores; None where there is no such case.
@@ -63,7 +63,7 @@ def disagreement_rate(scores: Scores) -> float | None:
 
 
 def sd_points(scores: Scores) -> float | None:
-    """Return standard deviation of one run's score from flips within cases, in points: 100 · sqrt(D / 2n).
+    """Return the standard deviation of a run's score from flips within cases: 100 · sqrt(D / 2n) points.
 
     Cases without two scores are taken to be as noisy as the others; None where no case has two.
     """
@@ -77,7 +77,7 @@ def count_unstable(scores: Scores) -> int:
 
 
 def flip_variance(scores: Scores) -> float | None:
-    """Return V1, the variance of one run's score (as a fraction) from flips within cases: max(Σ s², 3/k) / n².
+    """Return V1, the variance of a run's score as a fraction, from flips: max(Σ s², 3/k) / n².
 
     Zero flips seen are not zero noise, hence the floor. Cases without two scores are taken to be as noisy as the
     others; None where no case has two.
@@ -97,7 +97,7 @@ def score_points(scores: Scores) -> float | None:
 
 
 def measurement_interval(scores: Scores, *, level: float = CONFIDENCE_LEVEL) -> Interval | None:
-    """Return the interval on these very cases, the mean ± z · sqrt(V1 / k); None with fewer than two whole repeats."""
+    """Return the interval on these cases, mean ± z · sqrt(V1 / k); None below two whole repeats."""
     score, variance = score_points(scores), flip_variance(scores)
     if score is None or variance is None:
         return None
@@ -130,7 +130,7 @@ def reach_of_cases(values: Scores, groups: Sequence[str] = (), *, level: float =
     if n > 1 and variance > 0:
         variance *= n / (n - 1)
     else:
-        # No scatter was seen, which does not make every other case the same: one more at each end stands in for it.
+        # No scatter was seen, but other cases may differ: add one at each end.
         variance = (score**2 + (1 - score) ** 2) / ((n + 1) * (n + 2))
     # Wilson's with n_eff = spread / variance, both sides of the fraction times the variance: neither end overflows.
     spread, width = score * (1 - score), normal_quantile(1 - tail)
@@ -141,7 +141,7 @@ def reach_of_cases(values: Scores, groups: Sequence[str] = (), *, level: float =
 
 
 def range5_points(scores: Scores) -> float | None:
-    """Return the range to expect of 5 repeats, in points, which does not grow with k. None unless all are complete."""
+    """Return the expected range of 5 repeats, in points, independent of k; None unless all are whole."""
     spread = range5(scores)
     return None if spread is None else float(100 * spread)
 
@@ -199,9 +199,10 @@ def run_variance(scores: Scores) -> float:
 
 
 def resolution_points(scores: Scores, *, repeats: int, alpha: float) -> float | None:
-    """Return the smallest change on these cases that so many repeats a side tell from noise, both sides being as noisy.
+    """Return the smallest change on these cases that `repeats` per side can detect.
 
-    `alpha` is what the look at that many repeats may spend. None where noise is not measured.
+    Both sides are assumed to be equally noisy. alpha: what the checkpoint at that many repeats may spend. None if noise
+    is not measured.
     """
     variance = flip_variance(scores)
     if variance is None:
@@ -210,7 +211,7 @@ def resolution_points(scores: Scores, *, repeats: int, alpha: float) -> float | 
 
 
 def resolution_elsewhere_points(scores: Scores, *, repeats: int, churn: float = ASSUMED_CHURN) -> float | None:
-    """Return the same for other cases like these, of which a share `churn` changes its score either way."""
+    """Return the same for new cases like these, of which a share `churn` changes its score."""
     rate = disagreement_rate(scores)
     if rate is None:
         return None
@@ -222,7 +223,7 @@ def resolution_elsewhere_points(scores: Scores, *, repeats: int, churn: float = 
 
 
 def measure_agreement(answers: NDArray[np.generic]) -> float | None:
-    """Return the share of cases whose repeats all agree: scores, or digests of texts, [n_cases, k, …] with k > 1.
+    """Return the share of cases whose repeats all agree: scores or text digests, [n_cases, k, …].
 
     Of texts, TARr@k: it may be low where scores never move. Of scores, TARa@k. Of cases with a missing response
     nothing is said, so the caller leaves them out; None where none is left.
@@ -249,7 +250,7 @@ def is_pass_fail(scores: Scores) -> bool:
 
 
 def within_case_variances(scores: Scores) -> Scores:
-    """Return float64[n_cases]: the sample variance (ddof 1) of a case's scores, NaN where it has fewer than two."""
+    """Return float64[n_cases]: the sample variance (ddof 1) of each case; NaN below two scores."""
     n_passed, k = _n_passed(scores), scores.shape[1]
     if n_passed is not None and len(scores) > k + 1:
         return np.asarray(_variances_by_passes(k)[n_passed])
@@ -265,7 +266,7 @@ def within_case_variances(scores: Scores) -> Scores:
 
 @cache
 def _variances_by_passes(k: int) -> Scores:
-    """Return float64[k + 1]: the variance within a case that passed 0, 1, … or k of k times. Every page view asks."""
+    """Return float64[k + 1]: the variance of a case that passed 0 … k of k times (cached)."""
     every = np.arange(k) < np.arange(k + 1)[:, None]
     variances = within_case_variances(every.astype(np.float64))
     variances.flags.writeable = False
@@ -294,15 +295,15 @@ def _n_passed(scores: Scores) -> NDArray[np.int64] | None:
 
 
 def _ranked(scores: Scores) -> Scores:
-    """Return each case's scores from the smallest up, NaN last: one order of summing, whatever the order of repeats.
+    """Return each case's scores sorted, NaN last, so that sums do not depend on the order of repeats.
 
-    Row by row in memory too: numpy sums in another order where the same numbers lie column by column.
+    Rows are contiguous in memory too: numpy sums columns in another order.
     """
     return np.sort(np.ascontiguousarray(scores), axis=1)
 
 
 def _sums_by_group(values: Scores, groups: Sequence[str]) -> list[float]:
-    """Return the values summed within each group; a case without one stands alone."""
+    """Return the sums of values by group; a case without a group is its own group."""
     alone: list[float] = values.tolist()
     if not any(groups):
         return alone
@@ -328,5 +329,5 @@ def span(points: Iterable[float | None]) -> tuple[float, float] | None:
 
 
 def drawn_points(points: Sequence[float | None], n_left_out: Sequence[int]) -> tuple[float | None, ...]:
-    """Return the points of the repeats in which no response is left out as no draw (core.stats.live_answers)."""
+    """Return the points of the repeats in which every answer is a fresh sample."""
     return tuple(value for value, n in zip(points, n_left_out, strict=True) if not n)

@@ -1,7 +1,7 @@
-"""How far noise alone moves the difference of two runs, from what each side's repeats scatter (docs/divergence.md).
+"""Estimate how far noise may move the difference of two runs (docs/divergence.md).
 
-Noise has no direction: with nothing changed the expected difference is 0, and what can be said is how far from it
-noise alone is likely to lead. Scores are float64[n_cases, k] as in `paired`, every case with a score on both sides.
+Noise has no direction: if nothing changed, the expected difference is 0, and the estimate is how far from 0 noise is
+likely to move it. Scores are float64[n_cases, k] as in `paired`, every case with a score on both sides.
 """
 
 from dataclasses import dataclass, replace
@@ -18,12 +18,11 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DifferenceNoise:
-    """up_to: points, 0 to 100, by which noise alone moves the difference either way, at NOISE_LEVEL; None where nothing
-    measured it.
+    """How far noise may move a difference.
 
-    reason: why, else None. `left_out`: answers that are no draws count in the difference. `copies`: so do answers that
-    are an earlier one given again. `one_draw`: the repeats of
-    each side that has any are one draw. `one_repeat`: neither side has repeats.
+    up_to: points, 0 to 100, either way, at NOISE_LEVEL; None if noise was not measured. reason: why, else None.
+    `left_out`: answers that are no samples count in the difference. `copies`: so do answers that are an earlier one
+    again. `one_draw`: all repeats of each side are one sample. `one_repeat`: neither side has repeats.
     """
 
     up_to: float | None
@@ -33,13 +32,14 @@ class DifferenceNoise:
 def measure_noise_share(
     baseline: Scores, candidate: Scores, *, is_one_draw: tuple[bool, bool], share_seeds: bool = False
 ) -> DifferenceNoise:
-    """Measure how far noise alone moves the difference. is_one_draw: of each side, whether its repeats are one draw of
-    the noise, as those that are the same to the bit are; share_seeds: as in `paired.measure_noise`.
+    """Measure how far noise may move the difference.
 
-    A side that is one draw, or one repeat, has the other's noise, by as much more as a verdict allows for.
+    is_one_draw: for each side, whether its repeats are one sample of the noise, such as repeats that are the same to
+    the bit. share_seeds: as in `paired.measure_noise`. A side with one sample or one repeat is given the other's noise,
+    increased as for a verdict.
     """
     baseline, candidate = (
-        side[:, :1] if is_one else side for side, is_one in zip((baseline, candidate), is_one_draw, strict=True)
+        _take_firsts(side) if is_one else side for side, is_one in zip((baseline, candidate), is_one_draw, strict=True)
     )
     measured = paired.measure_noise(baseline, candidate, share_seeds=share_seeds and not any(is_one_draw))
     ours, theirs = measured.flips_baseline, measured.flips_candidate
@@ -54,6 +54,12 @@ def measure_noise_share(
     return DifferenceNoise(min(half, 100.0))
 
 
+def _take_firsts(scores: Scores) -> Scores:
+    """Return float64[n, 1], the first score of each case; an earlier repeat may lack it."""
+    firsts: Scores = np.take_along_axis(scores, np.argmin(np.isnan(scores), axis=1)[:, None], axis=1)
+    return firsts
+
+
 def find_beyond(difference: float, up_to: float) -> float:
-    """Return the points of a difference that noise does not explain, with its sign; 0 where noise may be all of it."""
+    """Return the points of a difference that noise does not explain, with sign; 0 if it may explain all."""
     return float(np.copysign(max(abs(difference) - up_to, 0.0), difference))

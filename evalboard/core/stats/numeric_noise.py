@@ -25,7 +25,7 @@ MAX_UNEVENNESS = 2.0  # where still more of them are
 MIN_PAIRS = 50  # that differ, to measure the unevenness
 MIN_POSITIONS = 3  # below, a root mean square says nothing
 MIN_POSITIONS_FOR_ULP = 100
-SHARE_ON_GRID = 0.95  # the rest lies on a finer grid, where logits are small
+SHARE_ON_GRID = 0.95  # others are on a finer grid, where logits are small
 _STEPS = tuple(2.0**-grid for grid in range(-1, 11))
 _NORMAL = statistics.NormalDist()
 _ROUNDING = 1e-5  # four float32 logprobs of up to −32 nats are rounded by less
@@ -33,7 +33,7 @@ _ROUNDING = 1e-5  # four float32 logprobs of up to −32 nats are rounded by les
 
 @dataclass(frozen=True, slots=True)
 class LogitNoise:
-    """sd: root mean square of D in nats. ulp: the logits' step in nats, 0 where D looks continuous or is not known.
+    """Logit noise. sd: root mean square of D in nats. ulp: the logits' step in nats, 0 if not known.
 
     dtype: the logits' dtype where the sd is assumed from it, empty where the sd was measured. An sd of 0 says that
     nothing moves unless something has changed: both sides are one steady bucket, whose repeats are the same to the bit.
@@ -53,12 +53,12 @@ class LogitNoise:
 
     @property
     def is_zero(self) -> bool:
-        """Whether any bit that differs is a finding."""
+        """Return whether there is no noise, so that any differing bit is a finding."""
         return self.sd == 0
 
     @property
     def near(self) -> float:
-        """The largest movement at a flip that noise alone explains."""
+        """Return the largest movement at a flip that noise explains, in nats."""
         return 0.0 if self.is_zero else max(NEAR_ULPS * self.ulp, NEAR_SDS * self.sd)
 
     def ratio(self, shift_rms: float | None, n_usable: int) -> float | None:
@@ -86,22 +86,22 @@ def ratio_threshold(n_usable: int) -> float:
 
 
 def name_logits(dtype: str | None, hardware: str | None) -> str | None:
-    """Name the logits that a floor holds for: their dtype, "float32 on CPU" where that has one of its own."""
+    """Return the key of the logits' noise floor: their dtype, or "float32 on CPU" if that has its own."""
     named = f"{dtype} on {(hardware or '').upper()}"
     return named if named in FLOORS else dtype
 
 
 def median_sd(shifts: Iterable[float | None]) -> float | None:
-    """Return a bucket's noise, from the root mean square of D of each pair of its repeats: the median where D differs.
+    """Return a bucket's noise: the median of the root mean squares of D, over pairs where D differs.
 
-    A few pairs that lie far off leave it where it is. None where D differs in no pair.
+    A few outlying pairs do not move it. None if D differs in no pair.
     """
     moved = [shift for shift in shifts if shift]
     return statistics.median(moved) if moved else None
 
 
 def measure_unevenness(pairs: Iterable[tuple[float | None, int]], sd: float | None) -> float:
-    """Return by how much t(L) must be raised for WITHIN of a bucket's own pairs to stay within it: 1 to MAX_UNEVENNESS.
+    """Return the factor by which t(L) must rise to cover WITHIN of a bucket's own pairs.
 
     Their R over t(L) is taken to be log-normal, with its median and its quantile SEEN_TO.
 
@@ -123,18 +123,17 @@ def choose_larger_noise(
     ulp: float = 0.0,
     unevenness: float = 1.0,
 ) -> LogitNoise:
-    """Return the noise to judge two sides by, the larger of theirs. A side is (measured sd or None, dtype or None).
-    unevenness: the larger of theirs.
+    """Return the larger noise of two sides, each (measured sd or None, dtype or None).
 
-    A side whose sd is not measured, or is zero, takes the floor of its dtype; one that is measured counts up to
-    MAX_FLOORS of them.
+    unevenness: the larger of theirs. A side whose sd is not measured, or is zero, has the floor of its dtype; a
+    measured sd is capped at MAX_FLOORS of them.
     """
     larger = max((_side(*baseline, ulp), _side(*candidate, ulp)), key=lambda noise: noise.sd)
     return replace(larger, unevenness=unevenness)
 
 
 def estimate_ulp(differences: NDArray[np.floating]) -> float:
-    """Return the logits' step in nats from differences of logits (D, or margins): a power of two, 0 where none is.
+    """Return the logits' step in nats from logit differences: a power of two, 0 if there is none.
 
     The coarsest step of which nearly all non-zero differences are multiples, given 100 positions or more.
     """

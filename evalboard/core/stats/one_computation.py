@@ -1,10 +1,10 @@
-"""Test whether two sides are one computation: do they lie further apart than the repeats of either side do?
+"""Test whether two sides computed the same: do they differ more than repeats of either side do?
 
 The distance of two responses is the mean square of the top-2 gap shift D over the positions they share, in nats²
-(docs/divergence.md). Where both sides draw from one computation with like noise, the distance across them is on
-average the mean of the distances within. Where one side is quieter, it may repeat one and the same draw of the other's
-noise; the distance across is then at most that within the noisier side. The case is the unit: its repeats count once.
-An answer that was given again is no second draw of the noise (`copies.find_samples`).
+(docs/divergence.md). If both sides computed the same with like noise, the distance across them is on average the mean
+of the distances within. If one side is quieter, it may repeat one and the same sample of the other's noise; the
+distance across is then at most that within the noisier side. The case is the unit: its repeats count once. An answer
+that was given again is no second sample of the noise (`copies.find_samples`).
 """
 
 import math
@@ -30,17 +30,17 @@ MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its norma
 
 
 def judge_steady(is_apart: NDArray[np.bool_]) -> OneComputation:
-    """Judge two sides whose repeats are the same to the bit. is_apart: bool[n] over cases, whether any bit differs."""
+    """Judge two sides whose repeats are the same to the bit. is_apart: bool[n], whether any bit differs."""
     n_apart = int(np.count_nonzero(is_apart))
     answer: Answer = "unknown" if not len(is_apart) else "two" if n_apart else "one"
     return _judged(answer, len(is_apart), n_apart, is_steady=True)
 
 
 def judge_distances(across: Distances, within: tuple[Distances, Distances], *, floor: float) -> OneComputation:
-    """Test whether the sides lie further apart than noise. Every array is float64[n] over cases, NaN: nobody knows.
+    """Test whether the sides differ by more than noise. Arrays are float64[n] by case, NaN: not known.
 
-    floor: root mean square of D in nats that noise may have where repeats show none. Where enough cases show some, a
-    case that shows none has as much as the noisiest of them, and no more than that.
+    floor: root mean square of D in nats that noise may have if repeats show none. If enough cases show some, a case
+    that shows none is given that of the noisiest one, at most the floor.
     """
     is_known = ~np.isnan(np.column_stack([across, *within])).any(axis=1)
     far, noise = across[is_known], _noise(within[0][is_known], within[1][is_known])
@@ -59,7 +59,7 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
 
 
 def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases: int, floor: float) -> OneComputation:
-    """Say "apart" where repeats of either side are the same to the bit in every case, and the sides differ in too many.
+    """Answer "apart" if each side's repeats agree to the bit, but too many cases differ between sides.
 
     judged: by distances, whose floor hides what lies below it. n_repeats: int64[n, 2] of the cases that differ, by
     side; n_cases: all that could. Of one computation every order of a case's repeats is as likely, so that its two
@@ -73,7 +73,8 @@ def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases:
 
 
 def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Distances:
-    """Return float64[n, 3]: of each case the mean distance across the sides, within the baseline and within the
+    """Return float64[n, 3]: each case's mean distance across sides and within each; NaN if unknown.
+
     candidate; NaN where it is not known.
 
     distances: float64[n, k, k] of a case's k answers, the baseline's n_ours first, NaN for a pair that shares too few
@@ -99,13 +100,13 @@ def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Di
 def _judged(
     answer: Answer, n_cases: int, n_apart: int, *, is_steady: bool = False, **measured: float
 ) -> OneComputation:
-    """Return an answer with what was measured: `shift` and `noise` in nats, and the `chance`."""
+    """Return an answer with its figures: `shift` and `noise` in nats, and the `chance`."""
     counted = {"answer": answer, "n_cases": n_cases, "n_apart": n_apart, "is_steady": is_steady}
     return OneComputation.from_stored(counted | measured)
 
 
 def _noise(ours: Distances, theirs: Distances) -> Distances:
-    """Return float64[n], the distance of each case that one computation would show across the sides."""
+    """Return float64[n]: the distance across the sides expected for each case from noise within them."""
     quieter, noisier = sorted((ours, theirs), key=lambda side: float(side.sum()))
     larger: Distances = np.maximum(ours, theirs)
     if noisier.sum() > ALIKE * quieter.sum():
@@ -115,7 +116,7 @@ def _noise(ours: Distances, theirs: Distances) -> Distances:
 
 
 def _unseen(noise: Distances, at_most: float) -> float:
-    """Return the noise of a case that shows none: a floor stands in only where too few others were measured."""
+    """Return the noise of a case that shows none: the floor if too few others were measured."""
     shown = noise[noise > 0]
     return at_most if len(shown) < MIN_CASES else min(float(shown.max()), at_most)
 
@@ -129,7 +130,7 @@ def _log_ratios(far: Distances, noise: Distances) -> Distances:
 
 
 def _signed_rank_chance(values: Distances) -> float:
-    """Return the one-sided p-value of Wilcoxon's signed rank test: exact over few values, ties or not, else its limit.
+    """Return the one-sided p-value of Wilcoxon's signed rank test: exact for few values, ties or not.
 
     The limit alone would never call up to 12 cases two, however far apart they all lie.
     """

@@ -28,7 +28,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """is_noisy: bool[n_cases], the cases with repeats of their own, chosen before these scores were seen.
+    """The cases with extra repeats. is_noisy: bool[n_cases], chosen before their scores were seen.
 
     n_whole: of the columns, the first that are repeats of all cases, on both sides; the others have scores of noisy
     cases alone.
@@ -40,13 +40,13 @@ class Strata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedNoise:
-    """The noise of a difference over n_cases; k_*: repeats of each side, draws_*: scores of a case, in harmonic mean.
+    """The noise of a difference over n_cases, by side.
 
-    flips_*: Σ s² over the cases of a side, None where no case has two scores. runs_*: the variance of a side's run
-    scores, as fractions, None with fewer than two repeats. unmeasured: Σ d² over the cases, for one repeat on both.
-    flips_shared, runs_shared: the same two of the differences draw by draw, where both sides share the seeds.
-    unseen: over k, the least that Σ s² is taken for (noise.SEEN_IN_NONE).
-    strata: the noise of each stratum by itself, the noisy one last; all else here is then of the whole repeats alone.
+    k_*: repeats. draws_*: harmonic mean of scores per case. flips_*: Σ s² over the cases of a side, None if no case has
+    two scores. runs_*: the variance of a side's run scores, as fractions, None with fewer than two repeats. unmeasured:
+    Σ d² over the cases, for one repeat on both. flips_shared, runs_shared: the same two of the differences repeat by
+    repeat, if both sides share the seeds. unseen: divided by k, the lower limit of Σ s² (noise.SEEN_IN_NONE). strata:
+    the noise of each stratum, the noisy one last; all other fields are then of the whole repeats.
     """
 
     n_cases: int
@@ -84,7 +84,7 @@ class DifferenceEstimate:
         )
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return (low, high) at 1 − 2 alpha; no difference of two scores lies beyond 100 points."""
+        """Return (low, high) at 1 − 2 alpha, within −100 and 100 points."""
         half = self.half_width(alpha)
         return max(self.difference - half, -100.0), min(self.difference + half, 100.0)
 
@@ -128,9 +128,9 @@ def measure_noise(
     unseen: float = noise.SEEN_IN_NONE,
     strata: Strata | None = None,
 ) -> PairedNoise:
-    """Measure the noise. share_seeds: column r of both sides has the same seeds; both have as many columns.
+    """Measure the noise of a difference.
 
-    strata: of sides that share no seeds, where some cases have repeats of their own.
+    share_seeds: column r of both sides has the same seeds; both have as many columns.
     """
     if strata is not None:
         whole = slice(None), slice(strata.n_whole)
@@ -207,13 +207,13 @@ def se_flips(measured: PairedNoise) -> float:
 
 
 def move_as_a_whole(measured: PairedNoise) -> bool:
-    """Tell whether run scores scatter so much more than flips explain that they are noise of their own."""
+    """Tell whether run scores vary so much more than flips explain that whole runs are the noise."""
     runs = se_runs(measured)
     return runs is not None and runs > MOVED_AS_A_WHOLE * se_flips(_without_strata(measured))
 
 
 def se_seen(measured: PairedNoise) -> float:
-    """Return the standard error from what repeats were seen to do, without the floor for what they never showed.
+    """Return the standard error from the observed noise, without the floor for unseen flips.
 
     It says how far the difference is to move with more repeats; what an interval must allow for is more.
     """
@@ -234,7 +234,7 @@ def _seen_flips(measured: PairedNoise) -> float:
 
 
 def find_run_sds(measured: PairedNoise) -> tuple[float, float]:
-    """Return the standard deviation of a run's score on each side, from flips or from whole runs like the SE."""
+    """Return the standard deviation of a run's score on each side, from flips or whole runs like the SE."""
     if move_as_a_whole(measured):
         variances = (measured.runs_baseline, measured.runs_candidate)
         scale = 100.0
@@ -281,7 +281,7 @@ def average_points(scores: Scores) -> float:
 
 
 def select_whole_cases(scores: Scores) -> Scores:
-    """Return the cases with a score in every repeat: on these run scores differ only by what was answered."""
+    """Return the cases with a score in every repeat, so that run scores differ only by answers."""
     has_all = ~np.isnan(scores).any(axis=1)
     return scores if has_all.all() else scores[has_all]
 
@@ -291,7 +291,7 @@ def _without_strata(measured: PairedNoise) -> PairedNoise:
 
 
 def _add_strata(measured: PairedNoise, se: Callable[[PairedNoise], float]) -> float:
-    """Return the standard error over all cases out of that of each stratum, whose mean counts by its cases."""
+    """Return the standard error over all cases from those of the strata, weighted by their cases."""
     return math.sqrt(math.fsum((part.n_cases * se(part)) ** 2 for part in measured.strata)) / measured.n_cases
 
 
@@ -314,7 +314,7 @@ def _flips(scores: Scores) -> float | None:
 
 
 def _draws(scores: Scores) -> float:
-    """Return the harmonic mean over cases of their scores: what a side's noise is divided by where some are missing."""
+    """Return the harmonic mean over cases of their number of scores."""
     n_scores = _n_scores(scores)
     if (n_scores == scores.shape[1]).all():
         return float(scores.shape[1])

@@ -1,4 +1,4 @@
-"""The few distributions that intervals and tests rest on: quantiles and tails, one number at a time."""
+"""The distributions that intervals and tests use: quantiles and tails, one number at a time."""
 
 import math
 
@@ -36,7 +36,7 @@ def binomial_tail(n: int, at_least: int, chance: float) -> float:
 
 
 def hypergeometric_tail(n: int, n_marked: int, n_drawn: int, at_least: int) -> float:
-    """Return the chance that n_drawn of n hold `at_least` or more of the n_marked: Fisher's exact test."""
+    """Return the chance that n_drawn of n include at_least of the n_marked: Fisher's exact test."""
     most = min(n_marked, n_drawn)
     ways = sum(math.comb(n_marked, k) * math.comb(n - n_marked, n_drawn - k) for k in range(at_least, most + 1))
     return ways / math.comb(n, n_drawn)

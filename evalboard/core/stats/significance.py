@@ -11,7 +11,7 @@ ROUNDING_ERROR = 1e-9  # statistics are sums in another order; what differs by l
 
 
 def permutation_p_value(observed: float, drawn: NDArray[np.float64]) -> float:
-    """Return the chance of at least `observed`, given its value under each dealing; the real labels count as one."""
+    """Return the chance of at least `observed` among the values under permutations and itself."""
     return float((1 + np.count_nonzero(drawn >= observed - ROUNDING_ERROR)) / (1 + len(drawn)))
 
 
@@ -23,9 +23,9 @@ def deal_labels(rng: np.random.Generator, n: int, n_labelled: int, draws: int = 
 
 
 def holm(ratios: Sequence[float], n_asked: int) -> list[bool]:
-    """Tell which claims stand by Holm's rule, where n_asked gates could have made one.
+    """Tell which claims Holm's rule accepts, where n_asked gates could have made one.
 
-    ratios: each claim's p-value divided by what its look may spend, so that 1 is the limit for a gate by itself.
+    ratios: each claim's p-value divided by what its checkpoint may spend, so that 1 is the limit for a single gate.
     """
     stands = [False] * len(ratios)
     for rank, index in enumerate(sorted(range(len(ratios)), key=lambda each: ratios[each])):
@@ -38,7 +38,7 @@ def holm(ratios: Sequence[float], n_asked: int) -> list[bool]:
 def benjamini_hochberg(
     p_values: Sequence[float], rate: float = WORTH_A_LOOK, *, n_tests: int | None = None
 ) -> list[bool]:
-    """Tell which p-values to point out so that at most `rate` of them are chance, by Benjamini and Hochberg.
+    """Tell which p-values to point out at false discovery rate `rate` (Benjamini and Hochberg).
 
     n_tests: how many tests were made, where those that are left out gave 1; else they are all here.
     """

@@ -1,6 +1,6 @@
-"""Find answers that another computation gave: repeats of one case that lie far off while the others agree.
+"""Find answers from another computation: repeats of a case that are outliers while the others agree.
 
-Whoever routes a few requests to another build without a word is seen by it. Distances are mean squares of D in nats²,
+This detects a gateway that silently routes a few requests to another build. Distances are mean squares of D in nats²,
 as in `one_computation`.
 """
 
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 FAR_FLOORS = 3.0  # noise of its dtype's floor moves an answer by no more
 FAR_TYPICAL = 6.0  # and noise that the repeats measure, below the floor, by no more than so many times its typical size
 MAX_TYPICAL = 0.35  # of `far`: where noise is typically larger, the floor is too low to go by,
-FAR_SPREADS = 7.0  # and an answer is far that lies so many standard deviations of the logarithm off
+FAR_SPREADS = 7.0  # an answer is far if it is so many standard deviations of the logarithm away
 MIN_CASES = 10  # in which all repeats differ, to measure these
 LOW = 0.15  # the quantile by which they are measured: strays widen the other end
 MIN_SEPARATION = 3.0  # by how much farther off than the others are from each other, in nats over nats
@@ -28,10 +28,10 @@ MIN_STRAYS = 3  # in as many cases: one far answer may be anything
 
 @dataclass(frozen=True, slots=True)
 class BucketStrays:
-    """The strays of one bucket's repeats.
+    """The responses of one bucket that come from another build.
 
-    n_cases: that were looked at. places: (case, repeat) of each stray, as places in the tables. distance: root mean
-    square, in nats, by which strays lie off; noise: by which the others of their cases do; 0 where there are none.
+    n_cases: that were looked at. places: (case, repeat) of each, as indexes into the tables. distance: their root mean
+    square distance in nats; noise: that of the other repeats of their cases; 0 if there are none.
     n_agreeing: repeats that agree with most of their case, in all cases. far: in nats, beyond noise.
     """
 
@@ -44,13 +44,13 @@ class BucketStrays:
 
 
 def find_strays(tables: Distances, *, far: float) -> BucketStrays | None:
-    """Find the strays among the repeats of some cases; None where there are none to speak of.
+    """Find responses from another build among the repeats of some cases; None if there are too few.
 
-    They are at least MIN_STRAYS, and they stand apart: less lies half as far off, and fewer cases agree on nothing.
-    Noise that is larger in some answers has no such gap.
+    There must be at least MIN_STRAYS and a gap: fewer responses are half as far off, and fewer cases have no majority.
+    Noise that is merely larger in some answers has no such gap.
 
-    tables: float64[n, k, k] of n cases, NaN for a pair that shares too few positions, and for each of a repeat that is
-    not there. far: in nats, FAR_FLOORS floors of the dtype; 0 where repeats must be the same to the bit.
+    tables: float64[n, k, k] of n cases, NaN for a pair that shares too few positions, and for each of a missing repeat.
+    far: in nats, FAR_FLOORS floors of the dtype; 0 if repeats must be the same to the bit.
     """
     off = _Off(tables, _measure_far(tables, far))
     n_stray_cases = int(off.is_stray.any(axis=1).sum())
@@ -61,16 +61,18 @@ def find_strays(tables: Distances, *, far: float) -> BucketStrays | None:
 
 
 def list_strays(tables: Distances, *, far: float) -> BucketStrays:
-    """List the strays of further cases of a bucket that `find_strays` has found some in; there may be none.
+    """List the responses from another build in further cases of a bucket where `find_strays` had some.
 
-    far: as found there.
+    far: from that result.
     """
     return _Off(tables, far).strays
 
 
 class _Off:
-    """How far each repeat lies from those that agree. is_stray, is_between: bool[n, k], the second half as far off or
-    more and no stray. has_majority: bool[n], cases most of whose repeats agree.
+    """How far each repeat is from those that agree.
+
+    is_stray, is_between: bool[n, k]; is_between: at least half as far off, but no stray. has_majority: bool[n], cases
+    most of whose repeats agree.
     """
 
     def __init__(self, tables: Distances, far: float) -> None:
@@ -106,7 +108,7 @@ class _Off:
 
 
 def _measure_far(tables: Distances, far: float) -> float:
-    """Return in nats what noise does not do, by what most repeats measure; `far` where they measure nothing."""
+    """Return the distance in nats beyond noise, measured on most repeats; `far` if they measure nothing."""
     pairs = tables[:, *np.triu_indices(tables.shape[2], 1)]
     pairs = np.sqrt(pairs[~np.isnan(pairs).any(axis=1)])
     moved = np.log(pairs[(pairs > 0).all(axis=1)])

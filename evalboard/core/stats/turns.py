@@ -1,8 +1,8 @@
-"""Choose in which order the repeats of two runs are decoded, and tell whether they were decoded in turn.
+"""Interleave the repeats of two runs, and tell whether they were decoded interleaved.
 
-In turn means A B B A A B B A: whatever drifts steadily, the load or the hour, meets both sides alike, where A B A B
-would give the second side the later half of every turn. And an engine that must be started anew for the other side is
-started once a turn instead of twice (docs/decisions/0013-interleaving.md).
+The order is A B B A A B B A: a steady drift of load or time affects both sides alike, where A B A B would give the
+second side the later half of every turn. And an engine that must be restarted for the other side is started once a
+turn instead of twice (docs/decisions/0013-interleaving.md).
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ MAX_LEAD = 0.25
 
 
 def order_in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (side, nth) of every repeat of sides that take turns, nth from 0; counts: repeats of each side."""
+    """Return (side, nth) of every repeat in interleaved order, nth from 0. counts: repeats per side."""
     sides = range(len(counts))
     return [
         (side, turn)
@@ -29,7 +29,7 @@ def order_by_end(ends: Mapping[str, Iterable[datetime]]) -> tuple[str, ...]:
 
 
 def is_in_turn(order: Sequence[Hashable]) -> bool:
-    """Tell whether two sides took turns: neither was ever ahead by more than one repeat, or a quarter of them."""
+    """Tell whether two sides were interleaved: never ahead by more than one repeat, or a quarter of them."""
     sides = set(order)
     if len(sides) != 2:
         return False

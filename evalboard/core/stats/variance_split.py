@@ -1,4 +1,4 @@
-"""Tell apart what moves a score from run to run: the sampler, and the batch (docs/verdict.md, Three kinds of variance).
+"""Split a score's run-to-run variance into sampler and batch (docs/verdict.md).
 
 All are standard deviations of one run's score in points, as noise.sd_points. Scores are as in noise.
 """
@@ -16,7 +16,7 @@ from evalboard.core.stats.noise import Scores
 def split_variance(
     scores: Scores, draws: Draws, *, is_steady: bool, same_seeds: Scores | None = None
 ) -> VarianceParts | None:
-    """Split how far the repeats scatter; None where no case has two scores.
+    """Split the spread of the repeats by source; None if no case has two scores.
 
     An external server may draw what it was asked to decode greedily, and says nothing of its batches, so that the parts
     are not known. Neither are they where the temperature is not. On our own engine: where nothing is drawn they scatter
@@ -42,9 +42,10 @@ def split_variance(
 
 
 def _batch_points(scores: Scores, same_seeds: Scores) -> float | None:
-    """Return 100 · sqrt(Σ mean d² / 2) / n, d being what a draw scores in one batch class less what in the other.
+    """Return the batch part, 100 · sqrt(Σ mean d² / 2) / n, from samples with the same seeds.
 
-    Half of it is each side's: to be decoded alone is taken for one more batch. None where no draw is on both sides.
+    d is a sample's score in one batch class minus that in the other. Each side has half of it: batch size 1 counts as
+    one more batch. None if no sample is on both sides.
     """
     squares = (scores - same_seeds) ** 2
     known = ~np.isnan(squares).all(axis=1)

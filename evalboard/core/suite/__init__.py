@@ -1,4 +1,4 @@
-"""Read suites and their policies (docs/suites.md), and requests as production was sent them (docs/replay.md)."""
+"""Read suites and their policies (docs/suites.md), and recorded production requests (docs/node.md)."""
 
 from evalboard.core.suite.chat_body import ChatBody, read_chat_body
 from evalboard.core.suite.lines import dump_case, dump_header
@@ -23,6 +23,7 @@ from evalboard.core.suite.suite import (
     SuiteDocument,
     SuiteHead,
     parse_suite,
+    read_lines,
     read_suite_json,
     read_suite_jsonl,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "parse_policy",
     "parse_suite",
     "read_chat_body",
+    "read_lines",
     "read_suite_json",
     "read_suite_jsonl",
 ]

@@ -1,6 +1,6 @@
-"""One request as production was sent it: the body of a chat completion, as OpenAI's and vLLM's servers take it.
+"""Read a recorded production request: a chat completion body for OpenAI's or vLLM's server.
 
-What of it an engine of ours is given, and what is not given, by name: nothing of it is dropped silently.
+Every field is either used for our engine or listed by name as not used: none is dropped silently.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _BESIDE_TOKENS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatBody:
-    """A body as it is decoded here.
+    """A recorded body as it is decoded here.
 
     model: as the body names it, "" where it does not. sampling: those fields of a profile's sampling that the body
     says, in place of the profile's. max_tokens: None where the body sets no limit. not_sent: names of the fields that
@@ -59,9 +59,10 @@ class ChatBody:
 
 
 def read_chat_body(body: Any) -> ChatBody:
-    """Read the body of a chat completion. Raises InvalidInput whose fields are paths, such as `body.messages[0].role`.
+    """Read the body of a chat completion.
 
-    Fields that are null count as not given. Contents in parts are joined by line breaks, as vLLM joins them.
+    Raises InvalidInput whose fields are paths, such as `body.messages[0].role`. Fields that are null count as not
+    given. Contents in parts are joined by line breaks, as vLLM joins them.
     """
     problems = Problems()
     if not isinstance(body, Mapping):
@@ -126,7 +127,7 @@ def _read_stop(stop: Any, problems: Problems) -> tuple[str, ...]:
 
 
 def _split_messages(messages: Any, problems: Problems) -> tuple[Any, list[str]]:
-    """Return (the messages with contents in parts joined, the paths of the fields that no case of a suite has)."""
+    """Return (messages with joined content parts, paths of the fields that no suite case has)."""
     if not isinstance(messages, list):
         return messages, []
     taken: list[Any] = []

@@ -1,4 +1,4 @@
-"""Write a stored suite version as the JSONL that `read_suite_jsonl` reads: parsed again, it has the same digest."""
+"""Write a stored suite version as JSONL that `read_suite_jsonl` parses to the same digest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,13 +26,14 @@ def dump_case(
     default: Spec | None,
     digest: str,
 ) -> dict[str, Any]:
-    """Return one case. `scorer`: its own in the scoring plan; `default`: the suite's; `digest`: the stored one.
+    """Return one case as JSON. `scorer`: its own in the scoring plan; `default`: the suite's.
 
     A plan keeps no scorer that is the suite's default too, but the digest covers it where the case named it.
     """
     named = {"id": case_id, "messages": content["messages"], "tools": content.get("tools"), "target": content["target"]}
     covered = {**named, "tags": tags, "group": group, "is_reference": is_reference}
-    if scorer is None and digest_json({**covered, "scorer": None}) != digest:
+    own_input = {"input": content["input"]} if "input" in content else {}
+    if scorer is None and digest_json({**covered, **own_input, "scorer": None}) != digest:
         scorer = default
     used = scorer or default
     is_target_left_out = content["target"] is None and not (used and KINDS[used["kind"]].needs_target(used))
@@ -40,6 +41,7 @@ def dump_case(
     return {
         "id": case_id,
         "messages": content["messages"],
+        **own_input,
         **({} if is_target_left_out else {"target": content["target"]}),
         **{name: value for name, value in optional.items() if value},
         **({"reference": True} if is_reference else {}),

@@ -15,12 +15,12 @@ from evalboard.core.suite.suite import read_lines
 ALL_OTHERS = "*"  # in `ignore`: every field that the mapping does not read
 
 _SUITE_FIELDS = ("title", "max_tokens", "stop", "scorer")
-_CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
+_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
 _SOURCE_FIELDS = {"field": {"field", "as", "otherwise"}, "constant": {"constant"}, "by": {"by", "values", "otherwise"}}
 
 
 class _Unmapped(Exception):
-    """A row does not hold what the mapping reads from it; the message says what."""
+    """A row lacks what the mapping reads from it; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SuiteMapping:
 
 
 def parse_mapping(document: Any) -> SuiteMapping:
-    """Return a checked mapping. Raises InvalidInput whose `fields` name what is wrong, by path."""
+    """Check and return a mapping. Raises InvalidInput whose `fields` are the problems by path."""
     problems = Problems()
     if not isinstance(document, Mapping):
         raise InvalidInput("A mapping must be a JSON object.", fields={"": "must be an object"})
@@ -103,7 +103,7 @@ def _mapped_case(row: Mapping[str, Any], index: int, mapping: SuiteMapping, prob
 
 
 def _value(source: Any, row: Mapping[str, Any]) -> Any:
-    """Return what a source reads from a row; None leaves the case's field out."""
+    """Return the value of a source for a row; None omits the case's field."""
     if isinstance(source, list):
         return [_value(item, row) for item in source]
     if "constant" in source:
@@ -170,7 +170,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _as_calls(value: Any) -> Any:
-    """Make one target of a list of calls, all of which are asked for."""
+    """Return a target that requires all of a list of calls."""
     return {"calls": _as_list(value)}
 
 
@@ -190,7 +190,7 @@ CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _fields_read(case: Mapping[str, Any]) -> set[str]:
-    """Return the row fields, by their first name, that any source reads."""
+    """Return the top-level row fields that any source reads."""
     read: set[str] = set()
     pending = list(case.values())
     while pending:

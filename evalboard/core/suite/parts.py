@@ -1,4 +1,4 @@
-"""A suite that is read in parts, so that it is never in memory whole: lines come and go, and its digest is the same."""
+"""Read a suite in parts, so that it is never in memory as a whole; its digest is the same."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ INVALID = "The suite is not valid"
 
 @dataclass(frozen=True, slots=True)
 class PartOfSuite:
-    """What some lines of a suite's JSONL hold. `header`: what they say of the suite, where they begin it."""
+    """The content of some lines of a suite's JSONL. header: of the suite, if they start with it."""
 
     n_lines: int
     header: dict[str, Any]
@@ -29,7 +29,7 @@ class PartOfSuite:
 
 
 def parse_head(header: Mapping[str, Any], *, slug: str, title: str = "") -> SuiteHead:
-    """Return what a suite is besides its cases; `header` is that of its JSONL. Raises InvalidInput."""
+    """Return the suite without its cases. Raises InvalidInput. header: that of its JSONL."""
     problems = Problems()
     named = {"slug": slug, "title": title or header.get("title", slug)}
     head = read_head({**header, **named}, problems)
@@ -40,10 +40,10 @@ def parse_head(header: Mapping[str, Any], *, slug: str, title: str = "") -> Suit
 def parse_part(
     text: str, *, header: Mapping[str, Any], slug: str, title: str = "", n_lines: int = 0, n_cases: int = 0
 ) -> PartOfSuite:
-    """Return what whole lines hold that follow `n_lines` lines with `n_cases` cases.
+    """Parse whole lines that follow `n_lines` lines with `n_cases` cases.
 
-    header: what the first line said, of later parts. Raises InvalidInput whose `fields` name up to 20 wrong places, by
-    line: `line 17.target`. Ids that an earlier part has are for the caller to find.
+    header: the first line's, for later parts. Raises InvalidInput whose `fields` name up to 20 wrong places by line:
+    `line 17.target`. The caller checks for ids that an earlier part has.
     """
     problems = Problems()
     rows = read_lines(text, problems, first=n_lines + 1)

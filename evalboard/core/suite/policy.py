@@ -1,4 +1,4 @@
-"""A policy: the thresholds that turn comparisons into a verdict. docs/verdict.md says what each one decides."""
+"""Parse policies: the thresholds that turn comparisons into a verdict (docs/verdict.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,16 +45,19 @@ class PolicySettings:
         return self.rule == "strict"
 
     def alpha(self, look: int) -> float:
-        """Return the share of candidates exactly at the tolerance that may be called safe at this look."""
+        """Return the false-safe rate at this checkpoint for a candidate exactly at the tolerance."""
         return ALPHAS[self.looks][self.looks.index(look)]
 
     def later_looks(self, look: int, *, is_targeted: bool = False) -> tuple[int, ...]:
-        """Return the looks after this one. is_targeted: repeats of the noisiest cases took the next one's place."""
+        """Return the checkpoints after this one. is_targeted: noisy-case repeats replaced the next."""
         later = tuple(each for each in self.looks if each > look)
         return later[1:] if is_targeted else later
 
     def without_guard(self) -> "PolicySettings":
-        """Return the policy for sampled runs: the range of draws is the sampler's, so no guard applies."""
+        """Return the policy for sampled runs, without the range limit.
+
+        Sampling alone makes scores vary, so no range limit applies.
+        """
         return replace(self, rule="paired")
 
     def settings(self) -> dict[str, Any]:
@@ -86,7 +89,7 @@ DEFAULT_POLICIES: dict[str, dict[str, Any]] = {
 
 
 def default_policy(*, is_sampled: bool) -> str:
-    """Return the policy where nobody named one: none with a guard for draws, whose range is the sampler's."""
+    """Return the default policy's name; for sampled runs one without a range limit."""
     return SAMPLED_POLICY if is_sampled else DEFAULT_POLICY
 
 

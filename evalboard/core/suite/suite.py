@@ -1,4 +1,4 @@
-"""Suite documents: checked in full before anything is stored, then frozen. docs/suites.md describes them."""
+"""Parse suite documents, and check them in full before anything is stored (docs/suites.md)."""
 
 import re
 import unicodedata
@@ -37,7 +37,7 @@ NO_SCORER = "is missing, and the suite has no default scorer"
 SCORER_ADVICE = f'; give the suite or the case one, such as {{"kind": "exact"}}: the kinds are {", ".join(KINDS)}'
 _SUITE_FIELDS = ("slug", "title", "max_tokens", "stop", "scorer", "policy", "cases")
 _POLICY_NAMES = ("slug", "title")
-_CASE_FIELDS = ("id", "prompt", "messages", "tools", "target", "scorer", "tags", "group", "reference")
+_CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer", "tags", "group", "reference")
 _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 
 
@@ -45,8 +45,8 @@ _HEADER_FIELDS = ("title", "max_tokens", "stop", "scorer", "policy")
 class CaseDocument:
     """One case. `index` counts from 0; `scorer` is None where the suite's default judges it.
 
-    `target` is None where the scorer compares with nothing; a list means that any one is right.
-    `digest` covers everything but the index.
+    `target` is None where the scorer compares with nothing; a list means that any one is right. `input` is what of the
+    prompt is the case's own, "" where that is the last user message. `digest` covers everything but the index.
     """
 
     index: int
@@ -59,6 +59,13 @@ class CaseDocument:
     group: str
     is_reference: bool
     digest: str
+    input: str = ""
+
+    @property
+    def own_input(self) -> Any:
+        """Return the case's own part of the prompt: its `input`, else the last (user) message."""
+        by_user = (message for message in reversed(self.messages) if message["role"] == "user")
+        return self.input or next(by_user, self.messages[-1]).get("content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class PolicyDocument:
 
 @dataclass(frozen=True, slots=True)
 class SuiteHead:
-    """What a suite version is besides its cases; `scorer` judges those that have none of their own."""
+    """A suite version without its cases. `scorer` judges cases that have none of their own."""
 
     slug: str
     title: str
@@ -84,9 +91,9 @@ class SuiteHead:
 
 @dataclass(frozen=True, slots=True)
 class SuiteDocument(SuiteHead):
-    """One suite version. `digest` covers the cases in their order and how they are sent and scored, no name.
+    """One suite version. `digest` covers its cases in order and how they are sent and scored.
 
-    Nor does it cover the policy: another tolerance makes no two runs incomparable.
+    It covers neither names nor the policy: runs under another tolerance stay comparable.
     """
 
     cases: tuple[CaseDocument, ...]
@@ -112,7 +119,7 @@ def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
 
 
 def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
-    """Return what a suite document says besides its cases, after adding what is wrong to the problems."""
+    """Return a suite document without its cases; problems are added to `problems`."""
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
     slug = _read_slug(document.get("slug"), "slug", problems)
     title = read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
@@ -154,7 +161,7 @@ def read_suite_jsonl(text: str, *, slug: str, title: str | None = None) -> dict[
 
 
 def read_lines(text: str, problems: Problems, *, first: int = 1) -> list[tuple[int, dict[str, Any]]]:
-    """Return (line number, object) for every line of a JSONL text that is not blank; `first` is its first line's."""
+    """Return (line number, object) for every non-blank line of JSONL. first: number of the first line."""
     rows = []
     # Not splitlines(): JSON strings may hold U+2028 and its like as they are.
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=first):
@@ -205,7 +212,7 @@ def _read_cases(rows: Any, default: dict[str, Any] | None, problems: Problems) -
 def read_case(
     row: Any, index: int, default: dict[str, Any] | None, problems: Problems, *, path: str
 ) -> CaseDocument | None:
-    """Return one case, or None after adding to the problems; path: where it stands."""
+    """Return one case; None if it has problems, which are added to `problems`. path: its path."""
     if not isinstance(row, Mapping):
         problems.add(path, "must be an object")
         return None
@@ -226,6 +233,8 @@ def read_case(
         "group": read_text(row.get("group", ""), at(path, "group"), problems, at_most=MAX_GROUP_CHARS),
         "is_reference": _read_flag(row.get("reference", False), at(path, "reference"), problems),
     }
+    if row.get("input") is not None:  # of cases that name none, the digest is what it was before there was one
+        content["input"] = read_text(row["input"], at(path, "input"), problems, at_least=1, at_most=MAX_TEXT_CHARS)
     if row.get("scorer") is None:
         scorer = default
     _check_target(row, scorer, path, problems)
@@ -290,7 +299,7 @@ def _read_prompt(row: Mapping[str, Any], path: str, problems: Problems) -> list[
 
 
 def read_messages(messages: Any, path: str, problems: Problems) -> list[dict[str, Any]]:
-    """Return a list of chat messages; what is wrong with them is added to `problems`."""
+    """Return a list of chat messages; problems are added to `problems`."""
     if not isinstance(messages, list) or not 1 <= len(messages) <= MAX_MESSAGES:
         problems.add(path, f"must be a list of 1 to {MAX_MESSAGES} messages")
         return []
@@ -316,7 +325,7 @@ def _read_message(message: Any, path: str, problems: Problems) -> dict[str, Any]
 
 
 def read_tools(tools: Any, path: str, problems: Problems) -> list[dict[str, Any]] | None:
-    """Return a list of tools, None where there are none; what is wrong with them is added to `problems`."""
+    """Return a list of tools, None if there are none; problems are added to `problems`."""
     if tools is None:
         return None
     if not isinstance(tools, list) or not 1 <= len(tools) <= MAX_TOOLS:
@@ -353,7 +362,7 @@ def _read_id(value: Any, path: str, problems: Problems) -> str:
 
 
 def read_text(value: Any, path: str, problems: Problems, *, at_least: int = 0, at_most: int) -> str:
-    """Return a text of so many characters; what is wrong with it is added to `problems`."""
+    """Return a text of at_least to at_most characters; problems are added to `problems`."""
     if not isinstance(value, str) or not at_least <= len(value) <= at_most:
         problems.add(path, f"must be text of {at_least} to {at_most} characters")
         return ""

@@ -1,4 +1,4 @@
-"""Hold what came back: responses, their traces and vocabularies, and all of them as bytes (docs/trace-format.md)."""
+"""Responses, their traces and vocabularies, in memory and as bytes (docs/formats.md)."""
 
 from evalboard.core.trace.case_columns import (
     differ,

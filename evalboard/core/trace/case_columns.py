@@ -60,8 +60,9 @@ def unpack_digests(packed: bytes, n_cases: int | None = None) -> NDArray[np.uint
 
 
 def differ(ours: NDArray[np.uint64], theirs: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell which digests, uint64[…, 2], differ: half by half, since over a last axis of two it takes many times as
-    long.
+    """Tell which digests, uint64[…, 2], differ.
+
+    Compares the halves separately: a reduction over a last axis of two takes many times as long.
     """
     differs: NDArray[np.bool_] = (ours[..., 0] != theirs[..., 0]) | (ours[..., 1] != theirs[..., 1])
     return differs

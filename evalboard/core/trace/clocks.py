@@ -1,4 +1,4 @@
-"""How far a server's clock is from ours, as the header Date of its answers tells: in whole seconds, within a call."""
+"""Estimate a server clock's offset from the Date header of its answers, in whole seconds."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ ClockAhead = tuple[float, float]
 
 
 def measure_clock(date: str, began: datetime, ended: datetime) -> ClockAhead | None:
-    """Return what one answer says; None where it has no readable Date.
+    """Return the offset that one answer shows; None if it has no readable Date.
 
     The server wrote `date` between `began` and `ended`, at some time within the second that it names.
     """
@@ -23,7 +23,7 @@ def measure_clock(date: str, began: datetime, ended: datetime) -> ClockAhead | N
 
 
 def combine_clocks(seen: Iterable[ClockAhead | None]) -> ClockAhead | None:
-    """Return what several answers say together, which is narrower than each; None where none says anything.
+    """Return the intersection of several offsets, narrower than each; None if there are none.
 
     Where no one distance fits all, as of several servers or of a clock that was set, the first is above the second.
     """

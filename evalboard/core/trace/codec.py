@@ -1,4 +1,4 @@
-"""Traces as bytes and back, exact to the bit; docs/trace-format.md says every byte and why.
+"""Traces as bytes and back, exact to the bit; docs/formats.md says every byte and why.
 
 A block holds a few dozen traces: a directory (sizes and digests), parts of a few traces each, and the prompt ids.
 Whoever wants few of its traces reads the directory and the parts that they stand in. What is damaged, unknown or
@@ -28,7 +28,7 @@ WORTH_PACKING = 0.98
 
 
 def encode_block(traces: Sequence[TokenTrace]) -> bytes:
-    """Pack traces into one block, slot by slot. Raises ValueError where they exceed what a block may hold."""
+    """Pack traces into one block, slot by slot. Raises ValueError if they exceed a block's limits."""
     prompts = [trace.prompt_token_ids for trace in traces]
     n, k = (np.array(each, np.int64) for each in ([len(trace) for trace in traces], [trace.k for trace in traces]))
     prompt = np.array([0 if ids is None else len(ids) + 1 for ids in prompts], np.int64)
@@ -46,21 +46,21 @@ def encode_block(traces: Sequence[TokenTrace]) -> bytes:
 
 
 def read_block(data: bytes) -> list[TokenTrace]:
-    """Return all traces of a block in slot order. Raises TraceDamaged unless every one is what was stored."""
+    """Return all traces of a block in slot order. Raises TraceDamaged if any differs from what was stored."""
     data = bytes(data)
     table = directory.read_directories([data])
     return _read_slots(data, table, range(len(table.prompt)))
 
 
 def read_trace(data: bytes, slot: int) -> TokenTrace:
-    """Return the trace in one slot of a block. Raises TraceDamaged unless it is what was stored."""
+    """Return the trace in one slot of a block. Raises TraceDamaged if it differs from what was stored."""
     return read_traces(data, [slot])[0]
 
 
 def read_traces(data: bytes, slots: Sequence[int]) -> list[TokenTrace]:
-    """Return the traces in some slots of a block, in the order asked for; only the parts they stand in are unpacked.
+    """Return the traces in some slots of a block, in the given order; other parts are not unpacked.
 
-    Raises TraceDamaged unless each is what was stored.
+    Raises TraceDamaged if any differs from what was stored.
     """
     data = bytes(data)
     return _read_slots(data, directory.read_directories([data]), slots)
@@ -74,7 +74,7 @@ def _form(grid: int, numbers: Streams, prompt_ids: Words, n_parts: int) -> Form:
 
 
 def _is_random(plane: bytes, n_parts: int) -> bool:
-    """Whether a plane is hardly worth packing: by its entropy, and half a byte in a table for each value it has."""
+    """Tell whether compressing a plane is not worth it, by its entropy plus the size of its tables."""
     counts = np.bincount(np.frombuffer(plane, np.uint8))
     counts = counts[counts > 0]
     n_packed = -(counts * np.log2(counts / max(len(plane), 1))).sum() / 8 + n_parts * len(counts) / 2
@@ -107,7 +107,7 @@ def _write_prompts(form: Form, prompt_ids: Words) -> bytes:
 
 
 def _read_prompts(rest: bytes, form: Form, n: int) -> NDArray[np.int32]:
-    """Return all prompt ids of a block; `rest` is what follows its parts."""
+    """Return all prompt ids of a block, from the bytes after its parts."""
     prompt_ids = np.zeros(n, "<u4")
     if n:
         frame = rest[: -CHECKSUM.size]

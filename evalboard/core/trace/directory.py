@@ -69,7 +69,7 @@ class Directories:
     ends: Counts
 
     def rows(self, blocks: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return which traces of the table stand in these slots. Raises TraceDamaged where a block has no such slot."""
+        """Return the table rows of traces in these slots. Raises TraceDamaged if a slot does not exist."""
         sizes = self.first_traces[blocks + 1] - self.first_traces[blocks]
         is_none = (slots < 0) | (slots >= sizes)
         if is_none.any():
@@ -79,15 +79,15 @@ class Directories:
 
     @property
     def n_prompt(self) -> Counts:
-        """How many prompt ids are kept of each trace."""
+        """Return the number of prompt ids stored for each trace."""
         return np.maximum(self.prompt - 1, 0)
 
     def parts_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the parts in which some traces stand, each once, ascending."""
+        """Return the parts that contain some traces, each once, ascending."""
         return np.unique(np.searchsorted(self.part_traces, rows, "right") - 1)
 
     def blocks_of(self, parts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the block in which each of some parts stands."""
+        """Return the block that contains each of some parts."""
         blocks: NDArray[np.int64] = np.searchsorted(self.first_parts, parts, "right") - 1
         return blocks
 
@@ -128,7 +128,7 @@ def write_directory(
 
 
 def check_version(start: bytes) -> None:
-    """Check that a block begins with these bytes. Raises TraceDamaged for another format or another version of it."""
+    """Raise TraceDamaged unless these bytes start a block of a known format and version."""
     if not start.startswith(MAGIC) or len(start) <= len(MAGIC):
         raise TraceDamaged(f"These bytes are not a trace block. {AGAIN}")
     version = start[len(MAGIC)]
@@ -158,7 +158,7 @@ def start_size(start: bytes) -> int:
 
 
 def read_directories(starts: Sequence[bytes]) -> Directories:
-    """Return the directories that these bytes begin with. Raises TraceDamaged for one that is damaged or impossible."""
+    """Return the directories at the start of these bytes. Raises TraceDamaged if one is damaged."""
     forms, widths, traces, parts, sizes, first_traces, first_parts = [], [], [], [], [], [0], [0]
     for start in starts:
         size = start_size(start)
@@ -189,7 +189,7 @@ def _read_totals(start: bytes, width: int) -> tuple[int, int]:
 
 
 def refusal(n: Counts, k: Counts, n_prompt: Counts, first_traces: Counts) -> str | None:
-    """Say why no block may hold such traces, or None. first_traces: int64[b + 1], where each block's begin."""
+    """Return why such traces do not fit into a block, or None. first_traces: int64[b + 1], per block."""
     if (k > MAX_K).any():
         return f"more than {MAX_K} alternatives at a position"
     starts = first_traces[:-1][np.diff(first_traces) > 0]
@@ -205,7 +205,7 @@ def refusal(n: Counts, k: Counts, n_prompt: Counts, first_traces: Counts) -> str
 
 
 def _table(rows: dict[int, np.dtype[np.void]], widths: Sequence[int], tables: Sequence[bytes]) -> _Table:
-    """Return the columns of all tables, end to end: those of one width, which are nearly always all, in one call."""
+    """Return the columns of all tables, end to end, parsing neighbours of equal width in one call."""
     runs = [
         np.frombuffer(b"".join(tables[at] for at in run), rows[width])
         for width, run in itertools.groupby(range(len(tables)), key=widths.__getitem__)

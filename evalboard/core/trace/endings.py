@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Ending(StrEnum):
-    """What an answer is, by how it ended.
+    """How an answer ended.
 
     REFUSED: the model refused. EMPTY: there is neither text nor a tool call. FAILED: the server broke off, so the
     answer is missing. UNKNOWN: it ended with a word of no list, so nothing says whether it is whole.
@@ -49,12 +49,12 @@ NOTABLE = (Ending.CUT, Ending.FILTERED, Ending.REFUSED, Ending.EMPTY, Ending.UNK
 
 
 def read_ending(word: str) -> Ending | None:
-    """Return how an answer ended by its finish reason, compared without case, `-` and `_`; None for other words."""
+    """Return the ending of a finish reason, ignoring case, `-` and `_`; None if unknown."""
     return _BY_WORD.get(plain_word(word))
 
 
 def find_ending(word: str, *, text: str, is_refusal: bool = False) -> Ending | None:
-    """Return how an answer that is there ended; None where nothing says so, as in a log without endings.
+    """Return how a present answer ended; None if that is unknown, as in a log without endings.
 
     word: its finish reason, "" for none. text: all its parts but the thinking. is_refusal: it has a refusal of its own.
     """

@@ -1,4 +1,4 @@
-"""Which bytes of a part's numbers stand where: every stream is cut into byte planes (docs/trace-format.md says why)."""
+"""Lay out a part's numbers: every stream is split into byte planes (docs/formats.md says why)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,9 +28,10 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """grid: of the lowers, in steps of 2**-grid nats, or WHOLE. id_bytes: 1 to 4. has_ranks: else every rank is 0.
+    """The format of a part's numbers.
 
-    plain: a bit for each plane of tops (0 to 3) and lowers (4 to 7) that is stored as it is, beside the frame.
+    grid: of the lowers, in steps of 2**-grid nats, or WHOLE. id_bytes: 1 to 4. has_ranks: else every rank is 0. plain:
+    a bit for each plane of tops (0 to 3) and lowers (4 to 7) that is stored unpacked, after the frame.
     """
 
     grid: int
@@ -40,7 +41,7 @@ class Form:
 
     @classmethod
     def unpack(cls, flags: int, plain: int) -> "Form":
-        """Read the two bytes that `pack` wrote. Raises TraceDamaged for what it never writes."""
+        """Read the two bytes that `pack` wrote. Raises TraceDamaged if it cannot have written them."""
         form = cls(flags & 0x1F, (flags >> 5 & 3) + 1, bool(flags & _HAS_RANKS), plain)
         if form.grid != WHOLE and (form.grid > gaps.FINEST or plain & 0x80):
             raise TraceDamaged(f"The trace block holds an impossible grid. {AGAIN}")

@@ -55,7 +55,7 @@ def _steps(
     is_finite: NDArray[np.bool_],
     grid: int | NDArray[np.int64],
 ) -> Words:
-    """Return the steps of each logprob on one grid, or on each of some; MISFIT where they do not give it back."""
+    """Return the steps of each logprob on one or several grids; MISFIT if they do not reproduce it."""
     whole = np.rint(np.ldexp(gap, grid))
     is_in_reach = is_finite & (whole >= 0) & (whole < MISFIT)
     steps = np.where(is_in_reach, whole, MISFIT).astype(np.uint32)
@@ -64,9 +64,9 @@ def _steps(
 
 
 def take_steps(tops: Words, steps: Words, grid: int | NDArray[np.int64]) -> Words:
-    """Return the bits of each top logprob minus its steps, as one float32 subtraction; misfits come out meaningless.
+    """Return the bits of each top logprob minus its steps, by one float32 subtraction.
 
-    tops may be a column that stands for all of a row's steps.
+    Misfits give meaningless values. tops: may be a column that applies to all of a row's steps.
     """
     with np.errstate(all="ignore"):
         below = np.ldexp(steps.astype(np.float32), -grid)
@@ -79,5 +79,5 @@ def _finite(bits: Words) -> NDArray[np.bool_]:
 
 
 def _values(bits: Words, is_finite: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the numbers that the bits stand for, 0 where they are not finite."""
+    """Return the numbers of some bit patterns, 0 if not finite."""
     return np.where(is_finite, bits, np.uint32(0)).view(np.float32).astype(np.float64)

@@ -7,12 +7,12 @@ import zstandard
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.trace.cursor import AGAIN
 
-LEVEL = 11  # what higher ones save, they take a fifth longer for (docs/trace-format.md)
+LEVEL = 11  # what higher ones save, they take a fifth longer for (docs/formats.md)
 MAX_WINDOW = 1 << 27
 
 
 def pack(groups: Sequence[bytes]) -> bytes:
-    """Return one frame; each group ends a zstd block, so that it gets an entropy table of its own."""
+    """Return one zstd frame; each group ends a block, which gives it its own entropy table."""
     form = zstandard.ZstdCompressionParameters.from_level(
         LEVEL, source_size=max(sum(map(len, groups)), 1), write_content_size=0, write_checksum=0, write_dict_id=0
     )
@@ -32,7 +32,10 @@ class Unpacker:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
 
     def __call__(self, frame: bytes, size: int) -> bytes:
-        """Return what a frame holds. Raises TraceDamaged unless that is `size` bytes and nothing follows the frame."""
+        """Return the content of a frame.
+
+        Raises TraceDamaged unless it has `size` bytes and nothing follows it.
+        """
         try:
             content: bytes = self._decompressor.decompress(
                 frame, max_output_size=max(size, 1), read_across_frames=False, allow_extra_data=False

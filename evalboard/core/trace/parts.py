@@ -1,7 +1,7 @@
-"""The parts of a trace block: some of its traces, which are unpacked together, and nothing of the others.
+"""Unpack the parts of a trace block that contain the wanted traces, and no others.
 
-Reading goes over all wanted traces of all blocks at once: their runs of every plane are joined, and what follows is one
-piece of arithmetic.
+All wanted traces of all blocks are read at once: their runs of every plane are joined, so that the arithmetic is
+vectorised.
 """
 
 import zlib
@@ -55,7 +55,7 @@ def read_parts(
 
 
 class _StreamRuns:
-    """Where the runs of all traces of some blocks lie in each stream: lengths int64[5, m], starts int64[5, m + 1]."""
+    """Where each trace's runs are in each stream: lengths int64[5, m], starts int64[5, m + 1]."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.lengths = sizes.lengths()
@@ -63,7 +63,7 @@ class _StreamRuns:
 
 
 class _UnpackedParts:
-    """Parts of one form, unpacked. Each is its frame's content and what stands beside the frame, end to end."""
+    """Unpacked parts of one form: each the content of its frame, then the unpacked planes next to it."""
 
     def __init__(self, form: Form, runs: _StreamRuns, first: Counts, last: Counts, pieces: Sequence[bytes]) -> None:
         """Take parts of the traces from `first` to `last`, int64[p] each, and their bytes."""
@@ -83,7 +83,7 @@ class _UnpackedParts:
         ]
 
     def streams(self, rows: Counts, part_of: Counts) -> Streams:
-        """Return the runs of some traces, end to end; part_of: in which of the parts each of them stands."""
+        """Return the runs of some traces, end to end. part_of: the part that each of them is in."""
         lengths = self._runs.lengths[:, rows]
         within = self._runs.starts[:, rows] - self._runs.starts[:, self._first[part_of]]
         begins = self._starts[:, part_of] + self._width * within[self._stream]

@@ -1,4 +1,4 @@
-"""Hold what came back for one case: a decoded response, or why there is none."""
+"""The result for one case: a decoded response, or why there is none."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ ERROR_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Spans of one response in seconds, by the engine's own clock; None where it gave none."""
+    """Seconds of a response's stages by the engine's own clock; None if it gave none."""
 
     queued_seconds: float | None
     prefill_seconds: float | None
@@ -64,7 +64,10 @@ class Decoded:
 
 
 def is_truncated(*, text: str, reasoning: str | None, is_cut: bool) -> bool | None:
-    """Tell whether a response was cut while the model thought, so that it has no answer; None: nothing is apart."""
+    """Tell whether a response was cut during thinking, so that it has no answer.
+
+    None if thinking is not stored separately.
+    """
     return None if reasoning is None else is_cut and not text.strip()
 
 

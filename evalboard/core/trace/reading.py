@@ -19,7 +19,7 @@ class BlockPiece(NamedTuple):
 
 
 class Reading:
-    """Some traces of many blocks: `pieces` says which bytes to read, `columns` makes the traces of them.
+    """Some traces of many blocks: `pieces` are the bytes to read, `columns` decodes them.
 
     starts: the first bytes of each block, as many as `start_size` says. places: (which of the blocks, slot) of each
     trace. Raises TraceDamaged for a directory that is damaged or impossible, and for a slot that does not exist.
@@ -33,7 +33,7 @@ class Reading:
 
     @cached_property
     def pieces(self) -> list[BlockPiece]:
-        """The parts of blocks that hold the traces."""
+        """Return the parts of blocks that contain the traces."""
         blocks = self._table.blocks_of(self._parts)
         offsets, sizes = self._table.part_offsets[self._parts], self._table.part_sizes[self._parts]
         return [BlockPiece(*each) for each in zip(blocks.tolist(), offsets.tolist(), sizes.tolist(), strict=True)]

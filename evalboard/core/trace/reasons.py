@@ -1,7 +1,7 @@
-"""The reasons of a repeat's scores as bytes, in frames, so that those of one case are read without all others.
+"""Pack the reasons of a repeat's scores in frames, so that one case is read without all others.
 
-First comes a directory, in what zstd calls a skippable frame: where each frame ends, uint32, counted from the end of
-the directory. Then come the frames, each the JSON list of a sentence, or null, for each of FRAME cases in a row, under
+A directory comes first, in a zstd skippable frame: the end of each frame, uint32, counted from the end of the
+directory. Then come the frames, each the JSON list of a sentence, or null, for each of FRAME cases in a row, under
 zstd.
 """
 
@@ -22,7 +22,7 @@ _HEAD = struct.Struct("<4sI")
 
 
 class ReasonPlace(NamedTuple):
-    """Where the reason of a case is: `size` bytes from `first` on, and in their list at `at`."""
+    """The place of a case's reason: `size` bytes from `first` on, and index `at` in their list."""
 
     first: int
     size: int
@@ -61,7 +61,7 @@ def directory_size(n_cases: int) -> int:
 
 
 def find_reason(directory: bytes, case_index: int) -> ReasonPlace:
-    """Find where the reason of a case stands.
+    """Return the place of a case's reason.
 
     directory: what was packed, or as much of its start as `directory_size` says. Raises ColumnsDamaged.
     """

@@ -26,7 +26,11 @@ _NAN = np.float32(np.nan).view(np.uint32)
 
 
 class Sizes(NamedTuple):
-    """What says how long each trace's runs are: positions, alternatives of each, strays, misfits; int64[m] each."""
+    """The numbers that determine the length of each trace's runs, int64[m] each.
+
+    n: positions. k: alternatives of each. n_strays: chosen tokens that are no alternative. n_misfits: logprobs off the
+    grid.
+    """
 
     n: Counts
     k: Counts
@@ -108,7 +112,7 @@ def read_streams(grid: int, sizes: Sizes, streams: Streams) -> TraceColumns:
 
 
 class _Layout:
-    """Where the numbers of some traces stand in their streams.
+    """The places of some traces' numbers in their streams.
 
     starts: int64[m + 1], where each trace's positions begin among all n. trace_of: int64[n], the trace of each
     position. is_listed: bool[n, widest k], which alternatives its trace has; is_full: all of them.
@@ -127,7 +131,7 @@ class _Layout:
         self._positions = np.arange(self.starts[-1]) - self.starts[self.trace_of]
 
     def cells(self, stream: int, first: int, end: int | None = None) -> Counts:
-        """Return int64[n, r]: where in a stream each position's alternatives of rank `first` to `end` stand."""
+        """Return int64[n, r]: where in a stream the alternatives of rank `first` to `end` are, by position."""
         begins = self._ends[stream] - self.lengths[stream]
         at: Counts = (begins[self.trace_of] + self._positions)[:, None]
         return at + self.sizes.n[self.trace_of][:, None] * (self._ranks[first:end] - first)
@@ -148,7 +152,7 @@ class _Layout:
         return cells
 
     def strays(self, stream: int) -> Counts:
-        """Return where the strays stand, in the order of their positions: at the end of each trace's run."""
+        """Return the places of chosen tokens that are no alternative: the end of each trace's run."""
         n_strays = self.sizes.n_strays
         places: Counts = np.repeat(self._ends[stream] - np.cumsum(n_strays), n_strays) + np.arange(n_strays.sum())
         return places
@@ -161,7 +165,7 @@ class _Layout:
 
 
 def _ranks(token_ids: Words, own_logprobs: Words, ids: Words, logprobs: Words, is_listed: NDArray[np.bool_]) -> Words:
-    """Return uint32[n]: the first alternative that is the chosen token, bits and all; STRAY where none is."""
+    """Return uint32[n]: the first alternative equal to the chosen token to the bit, or the no-match code."""
     ranks = np.full(len(token_ids), STRAY, np.uint32)
     for rank in reversed(range(is_listed.shape[1])):
         is_same = (ids[:, rank] == token_ids) & (logprobs[:, rank] == own_logprobs) & is_listed[:, rank]
@@ -170,7 +174,7 @@ def _ranks(token_ids: Words, own_logprobs: Words, ids: Words, logprobs: Words, i
 
 
 def _chosen(layout: _Layout, streams: Streams, ids: Words, logprobs: Words) -> tuple[Words, Words]:
-    """Return the ids and logprobs of the chosen tokens, uint32[n]: the alternative of each one's rank, or a stray."""
+    """Return ids and logprobs of the chosen tokens, uint32[n]: an alternative, or stored separately."""
     ranks, sizes = streams[RANKS].astype(np.intp), layout.sizes
     is_stray = ranks == STRAY
     if (~is_stray & (ranks >= sizes.k[layout.trace_of])).any():

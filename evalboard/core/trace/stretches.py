@@ -1,4 +1,4 @@
-"""Which positions stand for all of a long trace where not every one can be shown."""
+"""Choose the positions to show of a trace that is too long to show whole."""
 
 from itertools import pairwise
 

@@ -54,12 +54,12 @@ class TokenTrace:
 
     @property
     def k(self) -> int:
-        """How many alternatives a position holds at most."""
+        """Return the largest number of alternatives at a position."""
         return int(self.alternative_ids.shape[1])
 
     @cached_property
     def digest(self) -> bytes:
-        """The short digest of what was decoded: equal exactly when every id and every bit is equal."""
+        """Return the short digest of the decoded trace: equal only if every id and bit is equal."""
         shape = np.array([len(self), self.k], dtype="<u4").tobytes()
         parts = (
             self.token_ids.astype("<i4", copy=False).tobytes(),

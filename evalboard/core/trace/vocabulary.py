@@ -1,8 +1,8 @@
-"""A tokenizer's vocabulary: token id → bytes, packed once, and drawn for people.
+"""Pack and read a tokenizer's vocabulary (token id → bytes), and make tokens readable.
 
 Packed form: b"EVV1", then one zstd frame of: uint32 n tokens, uint32 m end ids, int32[n] lengths
-(−1: the id stands for nothing), int32[m] end ids, the tokens' bytes one after the other; all
-little-endian. The frame carries its content's size and a checksum.
+(−1: the id is unused), int32[m] end ids, the tokens' bytes one after the other; all
+little-endian. The frame has its content's size and a checksum.
 """
 
 import struct
@@ -45,7 +45,7 @@ def pack_vocabulary(tokens: Sequence[bytes | None], end_ids: Iterable[int] = ())
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """A vocabulary as it was packed. Token i is data[offsets[i]:offsets[i + 1]]; known[i] is False where it is none."""
+    """A packed vocabulary. Token i is data[offsets[i]:offsets[i + 1]]; known[i] is False if i is unused."""
 
     data: bytes
     offsets: NDArray[np.int64]
@@ -72,7 +72,7 @@ class Vocabulary:
         return len(self.known)
 
     def token_bytes(self, token_id: int) -> bytes | None:
-        """Return a token's bytes, None for an id that stands for nothing."""
+        """Return a token's bytes, None for an unused id."""
         if not 0 <= token_id < len(self) or not self.known[token_id]:
             return None
         return self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
@@ -86,7 +86,7 @@ class Vocabulary:
         return [self.data[start:end] if known else None for known, start, end in places]
 
     def agrees_with(self, other: "Vocabulary") -> bool:
-        """Tell whether every id that both have stands for the same bytes, as where one goes on from the other."""
+        """Tell whether every id in both has the same bytes, so that one may extend the other."""
         n = min(len(self), len(other))
         return (
             np.array_equal(self.offsets[: n + 1], other.offsets[: n + 1])
@@ -96,7 +96,7 @@ class Vocabulary:
 
     @cached_property
     def _ids(self) -> dict[bytes, int | None]:
-        """Bytes → id; None where several ids stand for them."""
+        """Return bytes → id; None if several ids have the same bytes."""
         ids: dict[bytes, int | None] = {}
         for token_id in np.flatnonzero(self.known).tolist():
             token = self.data[self.offsets[token_id] : self.offsets[token_id + 1]]
@@ -104,12 +104,12 @@ class Vocabulary:
         return ids
 
     def find_ids(self, tokens: Iterable[bytes | None]) -> list[int] | None:
-        """Return the ids that stand for these bytes, token by token; None where one has no id, or several."""
+        """Return the id of each token's bytes; None if one of them has no id, or several."""
         ids = [self._ids.get(token) if token else None for token in tokens]
         return None if None in ids else [token_id for token_id in ids if token_id is not None]
 
     def ids_beginning(self, text: bytes) -> list[int]:
-        """Return the ids of tokens whose bytes, spaces and line ends before them aside, begin with `text`, ascending.
+        """Return the ids of tokens that begin with `text` after spaces and line ends, ascending.
 
         Raises ValueError for an empty text, which every token begins with.
         """
@@ -136,7 +136,7 @@ class Vocabulary:
 
     @cached_property
     def _drawings(self) -> dict[int, str]:
-        """The tokens drawn so far, by id: texts repeat most of theirs."""
+        """Return the cache of readable tokens by id."""
         return {}
 
     def _draw(self, token_id: int) -> str:

@@ -224,6 +224,22 @@ SITUATIONS: Situations = {
     "White space after another thinking": lambda: read_cause(
         drawn_once(), base=replace(SIDE, n_reasoning_tokens=2000), text="The cat  sat.", n_reasoning_tokens=2000
     ),
+    "The prompt is what is judged, and it changed": lambda: read_cause(
+        find_text_divergence("The cat sat.", "The dog."),
+        base=replace(SIDE, n_prompt_tokens=31),
+        has_other_prompt=True,
+        text="The dog.",
+        n_prompt_tokens=58,
+    ),
+    "The prompt is what is judged, and the model changed too": lambda: read_cause(
+        find_text_divergence("The cat sat.", "The dog."),
+        has_other_prompt=True,
+        text="The dog.",
+        weights_digest="2" * 64,
+    ),
+    "The prompt is what is judged, and this case's did not change": lambda: read_cause(
+        find_text_divergence("The cat sat.", "The dog."), has_other_prompt=False, text="The dog."
+    ),
     "Texts alone": lambda: read_cause(find_text_divergence("The cat sat.", "The dog."), text="The dog."),
     "Same tokens, another text": lambda: read_cause(None, text="The cat sat. And"),
     "An end that no limit explains": lambda: read_cause(ended(), base=LONG, text="A long"),

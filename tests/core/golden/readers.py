@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalboard.core.compare.cause import find_cause
+from evalboard.core.compare.comparability import SideSetup, find_blocks
 from evalboard.core.compare.divergence import Divergence
 from evalboard.core.compare.known_pair import KnownResponse, Pair
 from evalboard.core.probes.call import ProbeResult
@@ -16,6 +17,7 @@ from evalboard.core.suite import PolicySettings
 from evalboard.wording import probe, release_warnings, run
 from evalboard.wording import release_verdict as words
 from evalboard.wording.cause import explain_cause
+from evalboard.wording.comparability import explain_block, write_prompts
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.release import write_verdict
 from evalboard.wording.replay import replay_command
@@ -65,13 +67,14 @@ def read_cause(
     noise: LogitNoise = ASSUMED,
     base: KnownResponse = SIDE,
     replay: str = REPLAY,
+    has_other_prompt: bool | None = None,
     **candidate: Any,
 ) -> list[Sentence]:
     """Find the cause of a pair whose candidate differs from `base` in these facts.
 
     replay: the command that decodes the case again, "" where nothing can.
     """
-    cause = find_cause(Pair(base, replace(base, **candidate)), parting, noise)
+    cause = find_cause(Pair(base, replace(base, **candidate), has_other_prompt), parting, noise)
     code = f"unknown: {cause.evidence['reason']}" if cause.code == "unknown" else cause.code
     return [Sentence("cause", code, explain_cause(cause, replay=replay))]
 
@@ -98,6 +101,17 @@ def read_waiting(code: str, **facts: Any) -> list[Sentence]:
 def read_warning(code: str, **facts: Any) -> list[Sentence]:
     """Return a release's warning that the core knows nothing of: how its runs were served, what was judged before."""
     return [Sentence("warning", code, release_warnings.warning(code, facts))]
+
+
+def read_comparison(baseline: SideSetup, candidate: SideSetup, treatment: str, **counts: Any) -> list[Sentence]:
+    """Return what keeps two sides from being compared, or is said beside their comparison."""
+    blocks = find_blocks(baseline, candidate, treatment, is_verdict=False, **counts)
+    return [Sentence("comparison", block.code, explain_block(block.code, block.facts)) for block in blocks]
+
+
+def read_prompts(**counts: Any) -> list[Sentence]:
+    """Return what is said of prompts that were compared. counts: as in a comparison's summary."""
+    return [Sentence("prompts", "", write_prompts(counts))]
 
 
 def _read_lines(

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from evalboard.core.compare import BLOCK_WARNINGS, CAUSES
+from evalboard.core.compare import BLOCK_WARNINGS, CAUSES, COMPARISON_WARNINGS
 from evalboard.core.stats.one_computation import Answer
 from evalboard.wording import (
     cause,
@@ -60,7 +60,8 @@ def test_every_code_has_a_situation(corpus: Corpus) -> None:
         for sentence in sentences
     }
     coded: dict[str, Iterable[str]] = {
-        "reason": {*release_verdict.REASONS, *comparability.BLOCKS} - BLOCK_WARNINGS,
+        "reason": {*release_verdict.REASONS, *comparability.BLOCKS} - BLOCK_WARNINGS - COMPARISON_WARNINGS,
+        "comparison": [*COMPARISON_WARNINGS, "suite_changed"],
         "warning": release_warnings.WARNINGS,
         "step": next_steps.STEPS,
         "cause": [*(code for code in CAUSES if code != "unknown"), *(f"unknown: {why}" for why in cause.REASONS)],

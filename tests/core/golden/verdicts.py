@@ -9,7 +9,7 @@ from evalboard.contract.draws import Draws
 from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
-from tests.core.golden.readers import Situations, read_gate
+from tests.core.golden.readers import Situations, read_comparison, read_gate, read_prompts
 from tests.core.questions import ASKED, NEWER, PAIRED, PATCHED, SERVED, SHIPPED, pinned, question, runs, served
 from tests.core.test_verdict import EXPIRED, LOGGED
 
@@ -143,6 +143,16 @@ def grouped(n_broken: int, group_size: int, *, n_cases: int = N_CASES) -> GateQu
 
 def asked_otherwise(**changes: Any) -> GateQuestion:
     return replace(pinned(), setup_candidate=replace(ASKED, **changes))
+
+
+COUNTS = {
+    **{"pair_by": "input", "n_pairs": 800, "n_changed": 800, "n_alone_baseline": 0, "n_alone_candidate": 0},
+    **{"n_other_target": 0, "n_repeated": 0, "n_other_input": 0},
+}
+
+
+def prompted(**counts: Any) -> GateQuestion:
+    return replace(pinned(), treatment="prompt", prompts={**COUNTS, **counts})
 
 
 def served_otherwise(treatment: str = "model", **changes: Any) -> GateQuestion:
@@ -361,6 +371,53 @@ SITUATIONS: Situations = {
     "An upgrade is judged in batches": lambda: read_gate(served_otherwise("stack", **NEWER, batch_class="mixed")),
     "Two hosted models are judged as services": lambda: read_gate(
         served_otherwise("service", weights_digest="0" * 64, model_name="paint-2b", **NEWER)
+    ),
+    "A prompt is judged": lambda: read_gate(prompted()),
+    "A prompt is judged, and some cases have no partner": lambda: read_gate(
+        prompted(n_changed=700, n_alone_baseline=40, n_alone_candidate=12, n_other_target=3, n_repeated=2)
+    ),
+    "A prompt is judged by equal ids": lambda: read_gate(prompted(pair_by="id", n_other_input=800)),
+    "A prompt is judged by equal ids, and the inputs are equal too": lambda: read_gate(prompted(pair_by="id")),
+    "A prompt is judged against itself": lambda: read_gate(prompted(n_changed=0)),
+    "A prompt is judged, and the model is another one": lambda: read_gate(
+        replace(prompted(), setup_candidate=served(weights_digest="0" * 64, model_name="paint-2b"))
+    ),
+    "A prompt is judged, and the engine is another one": lambda: read_gate(
+        replace(prompted(), setup_candidate=served(**NEWER))
+    ),
+    "Two logs with another prompt, of a stack that nobody names": lambda: read_comparison(
+        served(fingerprint=""), served(fingerprint=""), "prompt", prompts=COUNTS
+    ),
+    "Two engines compared, in batches": lambda: read_comparison(
+        served(batch_class="observed"), served(**NEWER, batch_class="observed"), "stack"
+    ),
+    "Two engines compared, batched otherwise": lambda: read_comparison(
+        ASKED, served(**NEWER, batch_class="mixed"), "stack"
+    ),
+    "Two logs with some of the same cases": lambda: read_comparison(
+        replace(ASKED, n_cases=60, is_logged=True),
+        replace(ASKED, suite_digest="0", n_cases=50, is_logged=True),
+        "model",
+        n_shared=40,
+    ),
+    "Two versions of a suite with some of the same cases": lambda: read_comparison(
+        replace(ASKED, n_cases=60),
+        replace(ASKED, suite_version="colours v2", suite_digest="0", n_cases=61),
+        "model",
+        n_shared=60,
+    ),
+    "Two logs of the same cases with other limits": lambda: read_comparison(
+        replace(ASKED, n_cases=60, is_logged=True),
+        replace(ASKED, suite_digest="0", n_cases=60, is_logged=True),
+        "model",
+        n_shared=60,
+    ),
+    "A prompt that changed alike": lambda: read_prompts(**COUNTS, n_read=200, n_changes=1),
+    "A prompt that changed alike in some cases": lambda: read_prompts(
+        **{**COUNTS, "n_changed": 12}, n_read=12, n_changes=1
+    ),
+    "Prompts that changed in many ways": lambda: read_prompts(
+        **COUNTS, n_read=200, n_changes=31, changes=[{"n_cases": 120}]
     ),
     "A service is judged against itself": lambda: read_gate(replace(pinned(), treatment="service")),
     "Nobody knows what served, and both sides took turns within the window": lambda: read_gate(
