@@ -1,4 +1,4 @@
-"""Python's search for reference cycles, which is put off where millions of objects hold none."""
+"""Suspend Python's search for reference cycles."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""The functions of `scipy.special`, loaded at the first use of one: a quarter of the command line's start."""
+"""Load `scipy.special` at the first use of one of its functions.
+
+Loading it takes a quarter of the command line's start.
+"""
 
 from typing import Any
 
