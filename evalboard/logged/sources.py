@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalboard.core.archive import ArchiveDamaged, ReleaseBundle, RunArchive, find_kind, reading
-from evalboard.core.compare import without_garbage_search
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
+from evalboard.core.garbage import without_garbage_search
 from evalboard.importers import formats
 from evalboard.importers.paths import STDIN, open_logs
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
