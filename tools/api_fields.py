@@ -34,7 +34,7 @@ PAGES = tuple(ROOT / "docs" / name for name in ("api-reference.md", "api.md", "r
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WARNINGS_PLACE = re.compile(r"(<!-- warnings of (runs|releases) -->\n).*?(<!-- end -->)", re.DOTALL)
 MAX_CHARS = 120
-MAX_FIELD_CHARS = 90  # of a field that stands on one line
+MAX_FIELD_CHARS = 90  # of a field on one line
 BETWEEN = r"(?<=,)(?=[\"{])"  # where a field that is longer may be broken
 MAX_DEPTH = 2  # contracts within contracts that a shape shows
 FOLDED = ("RunRow",)  # the names of `Run`, fewer of them

@@ -36,7 +36,7 @@ RINGS_OF_PAGES = (
     "local",
     "timed",
 )  # in others a path is one of REST
-PARAMETER = "1"  # what stands in for a value in a path that a test puts together
+PARAMETER = "1"  # replaces a value in a path that a test builds
 STARTING = {"start_worker": "worker.__main__", "nursery": "worker.__main__"}  # fixtures that start processes
 
 

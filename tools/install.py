@@ -57,7 +57,7 @@ PLANS = {
     "engine": Plan(".venv-engine", "engine.txt", "engine packages", 3.0, torch=True),
     "rig": Plan(".venv-rig", "rig.txt", "packages of the rig's gateway", 1.0),
 }
-# What dev brings beside app may stay where only app is asked for.
+# dev's additional packages may stay if only app is requested.
 SATISFIED_BY = {"app": ("app", "dev")}
 
 
@@ -177,7 +177,7 @@ def lock_digest(name: str) -> str:
     plan = PLANS[name]
     parts = [(ROOT / "requirements" / plan.lock).read_bytes(), platform.python_version().encode(), os.fsencode(ROOT)]
     if name == "dev":
-        parts.append((ROOT / "requirements" / PLANS["app"].lock).read_bytes())  # it stands in for app
+        parts.append((ROOT / "requirements" / PLANS["app"].lock).read_bytes())  # it includes app
     if plan.torch:
         parts.append(TORCH.encode())
     return digest(*parts)

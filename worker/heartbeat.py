@@ -158,7 +158,7 @@ def _free(wire: Any) -> None:
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed meanwhile, or never opened
         session = wire.connection
         if session.info.transaction_status == TransactionStatus.ACTIVE:
-            # Inside a transaction Django would connect anew only to leave it; this says that there is nothing to leave.
+            # Inside a transaction Django would reconnect only to leave it; this prevents that.
             wire.closed_in_transaction = wire.in_atomic_block
             with socket.socket(fileno=os.dup(session.fileno())) as duplicate:
                 duplicate.shutdown(socket.SHUT_RDWR)

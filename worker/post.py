@@ -47,7 +47,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
             status = connection.getresponse().status
         except (OSError, HTTPException) as problem:
             raise NotTaken(_too_slow(seconds) if watch.has_cut else _words(problem)) from problem
-    if watch.has_cut:  # in the middle of the head, whose end nobody saw
+    if watch.has_cut:  # in the middle of the head, before its end
         raise NotTaken(_too_slow(seconds))
     if 300 <= status < 400:
         raise NotTaken(f"It answered {status}; redirects are not followed, so give the final address.", status=status)

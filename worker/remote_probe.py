@@ -23,7 +23,7 @@ from worker.jobs import Station
 
 LEFT_OUT = "call_failed: The call was left out."
 NO_SEED = "call_refused: The server refuses a seed, so that the call went without one."
-ADDRESS = "base_url"  # from which every answer is the same, whoever gave it
+ADDRESS = "base_url"  # the same for every answer, so it identifies no backend
 
 
 class RemoteProbes:

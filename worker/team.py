@@ -66,7 +66,7 @@ def schedule() -> None:
     # Not before: the clock that Celery forks off must find no thread at work. Celery says it once, however often
     # it loses Redis and finds it again.
     worker_ready.connect(start_sender)
-    # The forked clock would outlive a killed scheduler, and ring for ever beside the next one's.
+    # The forked clock would outlive a killed scheduler, and ring for ever next to the new one's.
     beat_embedded_init.connect(bind_clock)
     try:
         _celery(["--beat", "--pool", "threads", "--concurrency", "2", "--queues", CONTROL], name="scheduler")

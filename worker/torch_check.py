@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vllm_start import COMMON_ENV  # beside this file: a script's own folder is on its path
+from vllm_start import COMMON_ENV  # next to this file: a script's own folder is on its path
 
 os.environ.update(COMMON_ENV)  # how OpenMP's threads wait is read when torch is imported
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from vllm_start import COMMON_ENV  # beside this file: a script's own folder is on its path
+from vllm_start import COMMON_ENV  # next to this file: a script's own folder is on its path
 
 os.environ.update({**COMMON_ENV, "HF_HUB_OFFLINE": "1"})
 

@@ -31,7 +31,7 @@ PACKAGES = {
     "flashinfer": ("flashinfer", "flashinfer_cubin", "flashinfer_jit_cache"),
     "nvidia": ("nvidia",),
 }
-# Gigabytes that torch brings along and nobody edits: what they hold is taken from what their installer recorded.
+# Gigabytes of torch that are never edited: their installer's record of the content is used.
 RECORDED_ONLY = {"nvidia"}
 CODE = re.compile(r".*\.(py|json|cu|cuh|so(\.\d+)*)")  # JSON: the sizes of tiles that kernels are tuned to
 SETTLED_NS = 2_000_000_000  # a file that changed later before it was read may change again within one tick of its clock

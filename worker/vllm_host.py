@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import vllm_code
-import vllm_forced  # beside this file: a script's own folder is on its path
+import vllm_forced  # next to this file: a script's own folder is on its path
 import vllm_manifest
 import vllm_start
 import vllm_tokens

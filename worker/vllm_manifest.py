@@ -28,7 +28,7 @@ TOKENIZER_FILE = re.compile(
     r"tokenizer.*|vocab\.(json|txt)|merges\.txt|added_tokens\.json|special_tokens_map\.json|.*\.tiktoken"
 )
 
-# Name in the manifest -> where the resolved value stands, below engine.vllm_config.
+# Name in the manifest -> path of the resolved value below engine.vllm_config.
 RESOLVED = {
     "dtype": "model_config.dtype",
     "head_dtype": "model_config.head_dtype",

@@ -1,4 +1,4 @@
-"""What a server's answer comes to: a response in the shape of logs, a failure of this case, of this try, or of the run.
+"""Convert a server's answer to a response in the form of logs, or to a failure of case, try or run.
 
 Answers are read by `evalboard.importers`, exactly as a log of the same call would be.
 """
@@ -53,7 +53,7 @@ class CallRefused(EndpointRefused):
 
 
 class ParameterRefused(Exception):
-    """The server refuses a call by 400 or 422; `words` are its whole answer as text, which may name a parameter."""
+    """The server refuses a call by 400 or 422. words: its whole answer, which may name a parameter."""
 
     def __init__(self, detail: str, *, words: str) -> None:
         super().__init__(detail)
@@ -99,7 +99,7 @@ def read_body(reply: HttpReply, mask: Mask, *, now: datetime) -> dict[str, Any]:
 
 
 def _body(reply: HttpReply, mask: Mask) -> dict[str, Any]:
-    """Return the object that an answer is, or that its stream comes to. Raises CallFailed."""
+    """Return the object of an answer, or of its stream. Raises CallFailed."""
     try:
         body = mask.answer(reply.content)
     except InvalidInput:
@@ -126,7 +126,7 @@ def _number(error: Any, *names: str) -> int | None:
 
 
 def _broken_off(body: Mapping[str, Any]) -> str:
-    """Say that the server broke off the answer in a body, by the word with which it ended; "" where it did not."""
+    """Say that the server broke off the answer, by its finish reason; "" if it did not."""
     if responses_api.is_response(body):
         return ending_problem(text(body.get("status")), error=error_words(body))
     return next((words for choice in _choices(body) if (words := broken_off(choice))), "")
@@ -205,16 +205,16 @@ def _plain_choice(response: LoggedResponse) -> dict[str, Any]:
 
 
 def _clock(headers: Mapping[str, str], timing: Timing) -> ClockAhead | None:
-    """What the header Date says; a cache answers with the hour of whoever filled it."""
+    """Return what the header Date shows, None from a cache, whose Date is that of an earlier answer."""
     return None if "age" in headers else measure_clock(headers.get("date", ""), timing.started_at, timing.ended_at)
 
 
 def failed(
     case_index: int, code: str, words: str, mask: Mask, *, built: Built, timing: Timing, reply: HttpReply | None
 ) -> FailedCall:
-    """Return a case's failure, in words that hold no secret and are not too long, with what is known of the call.
+    """Return a case's failure, with a masked and shortened text, and what is known of the call.
 
-    reply: what came of its last try, None where nothing did.
+    reply: of its last try, None without one.
     """
     if reply is None:
         headers: Mapping[str, str] = {}
@@ -260,7 +260,7 @@ def _object_in(content: bytes) -> Mapping[str, Any]:
 
 
 def lists_vllm(wire: Wire) -> bool:
-    """Tell whether the server's list of models says that vLLM serves them; behind a gateway it does not."""
+    """Tell whether the server's list of models names vLLM as their owner; behind a gateway it does not."""
     try:
         reply = wire.get("/models", seconds=LOOK_SECONDS)
         body = parse_value(reply.content, where="") if reply.status == 200 else None
@@ -272,9 +272,9 @@ def lists_vllm(wire: Wire) -> bool:
 
 
 def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: Any) -> NoReturn:
-    """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body.
+    """Raise the error of a status. `status` may differ from the reply's: one in its body.
 
-    error: what the body says it is, None where it has none. Where it says that it may pass, that counts.
+    error: the error in the body, None without one. If it says that it is temporary, that counts.
     """
     named = (
         [error.get(name) for name in ("code", "status", "status_code", "type")] if isinstance(error, Mapping) else []
@@ -303,7 +303,7 @@ def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: 
 
 
 def _masked(reply: HttpReply, mask: Mask) -> HttpReply:
-    """A reply that is no answer, without secrets: before anything is cut, so that no part of one is left over."""
+    """Return a reply without secrets, masked before anything is cut, so that no part of one is left."""
     content = mask.text(reply.content.decode("utf-8", "replace")).encode()
     return replace(reply, content=content, headers={name: mask.text(value) for name, value in reply.headers.items()})
 

@@ -1,4 +1,4 @@
-"""What the address of an external server may be, and the constant headers and fields of its calls."""
+"""Check an external server's address, and the constant headers and fields of its calls."""
 
 import ipaddress
 import json
@@ -18,7 +18,7 @@ MAX_HEADER_CHARS = 1000
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-# Those whose value lets somebody in: only the name of a variable may stand for it.
+# Headers with credentials: the value must be the name of a variable.
 SECRET_NAME = re.compile(
     r"(?:.*[-_])?(?:authorization|cookie|api[-_]?key|apikey|auth|token|access[-_]?key|secret|password|credential)s?",
     re.IGNORECASE,
@@ -28,7 +28,7 @@ HTTP_OWN = re.compile(
     r"accept|accept-encoding|connection|content-.*|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade",
     re.IGNORECASE,
 )
-# What a call is made of, beside what the profile says: the case's own fields, and the suite's.
+# Fields of a call that do not come from the profile: the case's and the suite's.
 BODY_OWN = re.compile(
     r"messages|model|prompt|input|instructions|n|best_of|stream|stream_options|max_(?:completion_|output_)?tokens|stop|"
     r"top_logprobs|echo|return_token_ids|return_tokens_as_token_ids"
@@ -37,7 +37,7 @@ ENDINGS = ("/chat/completions", "/completions", "/responses")
 
 
 def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | None]:
-    """Return the address that calls go below, and what is wrong with it or None.
+    """Return the address that calls go below, and its problem or None.
 
     A slash at the end and the path of one kind of call are taken off. Nothing of the text is repeated in a problem:
     people paste keys with addresses. hosts: as `endpoint_host_problem` takes them.
@@ -65,7 +65,7 @@ def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | Non
 
 
 def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
-    """Return what is wrong with constant headers, by field."""
+    """Return the problems of constant headers, by field."""
     problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         problems["headers"] = f"Give at most {MAX_HEADERS} headers."
@@ -80,7 +80,7 @@ def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
 
 
 def extra_body_problems(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is wrong with the constant fields of every call's body, by field."""
+    """Return the problems of the constant fields of every call's body, by field."""
     try:
         size = len(json.dumps(body, allow_nan=False, ensure_ascii=False).encode())
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def _header_problem(name: str, value: Any, *, has_auth: bool) -> str | None:
 
 
 def _host_problem(scheme: str, host: str, port: int | None, hosts: Collection[str]) -> str | None:
-    """Return why no call may go there, as far as its name tells: what it resolves to is judged at each call."""
+    """Return why no call may go to a host, by its name; its addresses are checked at each call."""
     try:
         addresses = [ipaddress.ip_address(host)]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Record the answers of a server as a log: what it is asked, and the line that each call becomes (docs/cli.md)."""
+"""Record a server's answers as a log: the plan of calls, and the line of each (docs/cli.md)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Key = tuple[str, int]  # a case's id and its repeat, from 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What is asked of a server. sampling: all settings of a call but its seed, which follows from `seed`.
+    """The plan of a recording. sampling: all settings of a call but its seed, derived from `seed`.
 
     concurrency: calls in flight, which decide how a server batches them.
     """
@@ -36,7 +36,7 @@ class Recording:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the lines of one file have in common; more repeats may follow."""
+        """Return the settings common to a file's lines, to which repeats may be added."""
         server = self.server
         named = {"base_url": server.base_url, "api": server.api, "model": server.model, "cases": self.suite.digest[:16]}
         own = {"seed": self.seed, "concurrency": self.concurrency, **self.sampling}
@@ -57,7 +57,7 @@ class Recording:
         ]
 
     def make_line(self, outcome: CallOutcome) -> dict[str, Any]:
-        """Return what the file says of a call."""
+        """Return the file's line for a call."""
         n_before, index = divmod(outcome.case_index, len(self.suite.cases))
         case = self.suite.cases[index]
         unsent = {"model": self.server.model, "messages": list(case.messages)}

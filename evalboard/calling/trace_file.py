@@ -48,7 +48,7 @@ class TraceFile:
 
     def __exit__(self, *problem: object) -> None:
         with self._file:
-            if self.path.stat().st_size == 0:
+            if self.path.is_file() and self.path.stat().st_size == 0:
                 self.path.unlink()
 
     def add(self, outcome: CallOutcome) -> None:
@@ -125,6 +125,8 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 def _open_alone(path: Path) -> IO[bytes]:
     """Open a file that no other command is writing. Raises Conflict, and InvalidInput where it cannot be opened."""
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path} is no file that can be continued.")
     try:
         file = path.open("a+b", buffering=0)
     except OSError as problem:

@@ -72,7 +72,7 @@ def _read_github_labels(environment: Environment) -> dict[str, str]:
     branch = read("GITHUB_HEAD_REF") or ("" if is_tag or number else read("GITHUB_REF_NAME", ""))
     job = f"{read('GITHUB_SERVER_URL', '')}/{read('GITHUB_REPOSITORY', '')}/actions/runs/{read('GITHUB_RUN_ID', '')}"
     return {
-        # On a pull request GITHUB_SHA is a merge that was made for this job and that nobody knows later.
+        # On a pull request GITHUB_SHA is a merge made for this job, which is unknown later.
         "commit": _read_pull_request_head(read("GITHUB_EVENT_PATH", "")) or read("GITHUB_SHA", ""),
         "branch": branch,
         "tag": read("GITHUB_REF_NAME", "") if is_tag else "",

@@ -19,8 +19,9 @@ from evalboard.contract.treatments import AUTO, BY_INPUT
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
+    from evalboard.logged.sources import SplitRun
 
-BETWEEN = "\0--"  # stands for the "--" between the logs of two sides, which the parser would take out
+BETWEEN = "\0--"  # replaces the "--" between two sides' logs, which the parser would remove
 SHOWN, SHOWN_IN_CHECK = 10, 5
 
 
@@ -41,6 +42,9 @@ def diff(
     scale: Annotated[str, typer.Option(help="The scale of scores outside 0 to 1, such as 0..10.")] = "",
     case: Annotated[str, typer.Option(metavar="ID", help="Show one case: both answers, token by token.")] = "",
     fail_on: diff_limits.FailOn = "",
+    html: Annotated[
+        str, typer.Option(metavar="FILE", help="Write a report as one HTML file too, which opens without a network.")
+    ] = "",
     treatment: Annotated[
         str,
         typer.Option(help="What is judged: auto, model, stack, service or prompt. auto takes what alone differs."),
@@ -56,6 +60,7 @@ def diff(
 ) -> None:
     """Compare two logs without a server: the difference, its causes, and the cases that differ."""
     from evalboard.cli import diff_report
+    from evalboard.cli.report_file import ReportFile
     from evalboard.core.errors import InvalidInput
 
     if as_json + as_markdown + bool(case) > 1:
@@ -64,13 +69,17 @@ def diff(
     check_pairing(pair_by)
     sides = _split(logs)
     limits = diff_limits.parse_limits(fail_on, diff_limits.OF_LOGS)
+    file = ReportFile(html, sides, fail_on) if html else None
     reached: tuple[list[str], list[str]] = [], []
     try:
         with _fetch(sides) as (paths, addresses):
             if len(paths) == 1:
                 if case or fail_on:
                     raise WrongUse("--case and --fail-on compare two logs, and one was given.")
-                text = _split_log(paths[0][0], addresses, log_format, scale, as_json=as_json, as_markdown=as_markdown)
+                split = _split_log(paths[0][0], addresses, log_format, scale)
+                text = _write_split(split, as_json=as_json, as_markdown=as_markdown)
+                if file:
+                    file.write_split(split)
             else:
                 names, made = _compare(
                     paths, addresses, log_format=log_format, scale=scale, treatment=treatment, pair_by=pair_by
@@ -86,6 +95,8 @@ def diff(
                     text = diff_report.render_markdown(made, names, n_shown, [*reached[0], *reached[1]])
                 else:
                     text = diff_report.render_text(made, names, SHOWN if limit is None else limit)
+                if file:
+                    file.write_comparison(made, names, diff_limits.tell_ending(fail_on, *reached))
     except InvalidInput as problem:
         if log_format == "auto" and "format" in problem.fields:
             raise CommandError(problem.fields["format"]) from problem
@@ -164,16 +175,20 @@ def _to_json(made: "LogComparison") -> dict[str, Any]:
     return made.comparison.to_json() | {"cases": pairs, "notes": notes}
 
 
-def _split_log(
-    path: Path, addresses: Mapping[str, str], log_format: str, scale: str, *, as_json: bool, as_markdown: bool
-) -> str:
-    from dataclasses import asdict, replace
+def _split_log(path: Path, addresses: Mapping[str, str], log_format: str, scale: str) -> "list[SplitRun]":
+    from dataclasses import replace
 
-    from evalboard.cli import diff_report
     from evalboard.logged.sources import split_by_backend
 
     runs = split_by_backend(path, log_format=log_format, scale=scale)
-    split = [replace(run, name=addresses.get(run.name, run.name)) for run in runs]
+    return [replace(run, name=addresses.get(run.name, run.name)) for run in runs]
+
+
+def _write_split(split: "Sequence[SplitRun]", *, as_json: bool, as_markdown: bool) -> str:
+    from dataclasses import asdict
+
+    from evalboard.cli import diff_report
+
     if as_json:
         rows = [
             {"suite": run.suite, "tool": run.tool, "notes": list(run.notes), "parts": list(map(asdict, run.parts))}

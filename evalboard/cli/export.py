@@ -69,7 +69,7 @@ def export(
     """Write a run to a file: with its traces, or its cases as a table. The file is there once it is whole."""
     request = _parse_request(run, cases, compare, where or [], release)
     target = to or Path(request.file_name)
-    with connect() as client, _open_temporary(target) as file:
+    with connect() as client, open_temporary(target) as file:
         received = _receive(client, request, file)
         n_rows = _check_whole(request, file, received)
     facts = {"file": str(target), "form": request.form, "n_bytes": received.n_bytes, "n_rows": n_rows}
@@ -108,7 +108,7 @@ def _parse_request(
 
 
 @contextmanager
-def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
+def open_temporary(target: Path) -> Iterator[IO[bytes]]:
     """Open a new file next to the target; rename it to the target on success, else delete it."""
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")

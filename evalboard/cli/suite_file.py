@@ -67,7 +67,7 @@ def _name(file: Path) -> str:
 
 
 def load_prompts(file: Path) -> SuiteDocument:
-    """Read what a server is to be asked: a suite, or lines with a prompt or messages; `-` is standard input.
+    """Read the prompts to send: a suite, or lines with a prompt or messages; `-` is standard input.
 
     Lines that name no scorer are scored by none: their suite has the scorer `recorded`. Raises WrongUse.
     """

@@ -1,4 +1,4 @@
-"""`evalboard trace`: record a log from any server that speaks OpenAI's protocol, without a server of Evalboard."""
+"""`evalboard trace`: record a log from any server with OpenAI's protocol, without Evalboard's server."""
 
 import json
 import time
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evalboard.calling.trace_file import TraceFile
 
 RESPONSE_SECONDS = 600.0
+LONGEST_REST_SECONDS = 10.0  # a server that is starting is asked again so often
 
 
 def trace(
@@ -113,7 +114,7 @@ def _plan(
     extra_body: str,
     timeout: float,
 ) -> "tuple[Recording, ApiClient]":
-    """Return what is recorded, and what makes the calls. Raises typer.BadParameter and WrongUse."""
+    """Return the recording and the client for it. Raises typer.BadParameter and WrongUse."""
     from functools import partial
     from urllib.parse import urlsplit
 
@@ -148,12 +149,21 @@ def _plan(
     called = CalledServer(**server, hosts=hosts, extra_body=body, name=server["base_url"])
     recording = Recording(suite=suite, server=called, sampling=sampling, **counts)
     read = partial(read_headers, key_env, given)
-    return recording, ApiClient(called, read, response_seconds=timeout, concurrency=recording.concurrency)
+    client = ApiClient(
+        called,
+        read,
+        response_seconds=timeout,
+        concurrency=recording.concurrency,
+        longest_rest_seconds=LONGEST_REST_SECONDS,
+    )
+    return recording, client
 
 
 def _record(client: "ApiClient", recording: "Recording", file: "TraceFile", *, give_up_after: float) -> None:
-    """Make the calls that are left. A server that stops answering is tried again until `give_up_after` seconds have
-    passed without an answer; what is left then is a failed call each. Raises EndpointRefused.
+    """Make the remaining calls. Raises EndpointRefused.
+
+    A server that stops answering is tried again until `give_up_after` seconds have passed without an answer; each
+    remaining call then failed.
     """
     from contextlib import closing
 
@@ -163,9 +173,9 @@ def _record(client: "ApiClient", recording: "Recording", file: "TraceFile", *, g
     requests = recording.list_requests(file.done)
     answered_at, n_answered, ended = time.monotonic(), len(file.done), set[int]()
     with make_follower() as follower:
+        _tell(follower, recording, file, len(file.done), time.monotonic())
         while requests := [request for request in requests if request.case_index not in ended]:
             began_at, n_before = time.monotonic(), len(file.done)
-            _tell(follower, recording, file, n_before, began_at)
             try:
                 with closing(client.decode(requests, is_answered=bool(file.done))) as outcomes:
                     for outcome in outcomes:

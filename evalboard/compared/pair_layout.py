@@ -1,6 +1,4 @@
-"""Two answers as a page lays them side by side: steps of their traces, past the flip too, margins and gaps by step, and
-where their prompts differ.
-"""
+"""Lay out two answers for the trace diff: steps, margins, gaps, and prompt differences."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -24,7 +22,7 @@ Numbers = NDArray[np.float64]
 
 
 class TracedHalf(Protocol):
-    """One side. trace: None where there is none; words: None where nobody knows them."""
+    """One side. trace: None without one; words: None if the vocabulary is unknown."""
 
     @property
     def trace(self) -> TokenTrace | None: ...
@@ -73,7 +71,7 @@ class Steps:
         return min(max(place, 0), max(len(self) - 1, 0))
 
     def lasts(self, side: int) -> Places:
-        """Return intp[n]: the last position of each step on the baseline (0) or candidate (1), −1 where it has none."""
+        """Return intp[n]: the last position of each step on a side (0: baseline), −1 if it has none."""
         ends = self.ends[:, side]
         is_there = np.diff(ends, prepend=0) > 0
         return np.where(is_there, ends - 1, -1)
@@ -109,7 +107,7 @@ def _shared(sides: Alignment, reach: tuple[int, int]) -> tuple[Places, Places]:
 
 
 def _past(reach: tuple[int, int], ends: tuple[int, int]) -> tuple[Places, Places]:
-    """Return those from the parting on: the first of the one beside the first of the other, and so on."""
+    """Return the steps after the divergence, pairing positions one by one."""
     numbers = np.arange(max(ends[0] - reach[0], ends[1] - reach[1]), dtype=np.intp)
     sides = [np.minimum(reach[side] + numbers + 1, ends[side]) for side in (0, 1)]
     return reach[0] + numbers, np.column_stack(sides).astype(np.intp)
@@ -124,10 +122,10 @@ def show_pair(
     at: int | None = None,
     around: tuple[int, int] = WINDOW,
 ) -> dict[str, Any]:
-    """Return what of a `TracePair` its traces tell, around position `at`; the flip or what is nearest to one for None.
+    """Return the parts of a `TracePair` that depend on its traces, around position `at`.
 
-    parting: None where nothing parts. vocabularies: where those of the two sides differ. near: the margin that noise
-    explains, None where it is not known.
+    at: None for the flip, or what is nearest to one. parting: None if nothing diverges. vocabularies: if those of the
+    two sides differ. near: the margin that noise explains, None if it is not known.
     """
     one, other = halves
     steps = NO_STEPS
@@ -158,7 +156,7 @@ def show_pair(
 
 
 def trace_of(half: TracedHalf) -> TokenTrace:
-    """Return the trace, or one of no positions to lay beside the other side's."""
+    """Return the side's trace, or an empty one."""
     if half.trace is not None:
         return half.trace
     ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -168,7 +166,7 @@ def trace_of(half: TracedHalf) -> TokenTrace:
 def _select(
     steps: Steps, at: int | None, onset: int | None, parts_at: int | None, numbers: "StepNumbers"
 ) -> int | None:
-    """Return the step at `at`, or where a reader looks first: the parting, the onset, the narrowest margin."""
+    """Return the step at `at`, else the divergence, where drift starts, or the smallest margin."""
     if not len(steps):
         return None
     if at is not None and at <= steps.keys[-1]:
@@ -181,7 +179,7 @@ def _select(
 def _positions(
     halves: tuple[TracedHalf, TracedHalf], steps: Steps, window: range, selected: int | None
 ) -> tuple[contract.PairPosition, ...]:
-    """Return the positions of the window; the selected one alone has its alternatives."""
+    """Return the positions of the window; only the selected one has its alternatives."""
     if selected is None:
         return ()
     shown, (one, other) = [steps.span(place) for place in window], halves
@@ -215,10 +213,10 @@ NARROW = 0.25  # nats; a margin below is a position of interest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepNumbers:
-    """All n steps that agree, and the flip; none where a trace is missing: past the flip no number is compared.
+    """The numbers of all n steps that agree, and of the flip; empty if a trace is missing.
 
-    lasts: intp[n, 2], the last position of each step on both sides, −1 where there is none. margins: float64[n, 2] in
-    nats, there; NaN where not known.
+    lasts: intp[n, 2], the last position of each step on both sides, −1 if there is none. margins: float64[n, 2] in
+    nats, there; NaN if not known. Past the flip no number is compared.
     """
 
     halves: tuple[TracedHalf, TracedHalf]
@@ -253,7 +251,7 @@ class StepNumbers:
         return 0 if near is None else int(np.count_nonzero(self.narrower[:n] <= near))
 
     def gap_range(self, onset: int | None) -> tuple[float, float] | None:
-        """Return the smallest and the largest gap above 0 from the onset on; None where there is none."""
+        """Return the smallest and largest gap above 0 from where drift starts; None without any."""
         if onset is None:
             return None
         gaps = self.steps.gaps[: len(self)]
@@ -292,12 +290,12 @@ class StepNumbers:
 def _margins(half: TracedHalf, lasts: Places) -> Numbers:
     if half.trace is None:
         return np.empty(0)
-    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # what −1 stands for
+    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # for −1
     return padded[lasts]
 
 
 def _drawn_tokens(half: TracedHalf, positions: list[int]) -> list[str]:
-    """Return drawn tokens, "" where the side has none. Each id is drawn once: a text repeats most of its tokens."""
+    """Return readable tokens, "" where the side has none. Each id is converted once."""
     if half.trace is None:
         return []
     there = [position for position in positions if position >= 0]
@@ -315,7 +313,7 @@ CONTEXT = 12  # tokens shown on either side of a difference
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A piece of the prompts: token ids that `side` has. n_left_out: how many of a shared piece are not shown here."""
+    """A piece of the prompts: ids that `side` has. n_left_out: ids of a shared piece not shown."""
 
     side: Side
     ids: tuple[int, ...]
@@ -323,7 +321,7 @@ class PromptPart:
 
 
 def find_prompt_parts(baseline: Sequence[int], candidate: Sequence[int]) -> tuple[PromptPart, ...]:
-    """Return the pieces in order, shared ones cut to what stands next to a difference; none where nothing differs."""
+    """Return the pieces in order, shared ones cut to the context of a difference; empty if equal."""
     if list(baseline) == list(candidate):
         return ()
     start = _common(baseline, candidate)
@@ -361,6 +359,6 @@ def _only(side: Side, ids: Sequence[int]) -> list[PromptPart]:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts share from their beginning."""
+    """Return how many first tokens two prompts share."""
     n = min(len(one), len(other))
     return next((place for place in range(n) if one[place] != other[place]), n)

@@ -1,4 +1,4 @@
-"""Who served a response, as gateways and servers say it in headers and bodies. docs/imports.md has the order."""
+"""Identify who served a response by headers and bodies (docs/imports.md has the order)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -110,7 +110,7 @@ def served_by(*, headers: Mapping[str, str], body: Mapping[str, Any], base_url: 
 
 
 def flags(headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why this is no clean sample, of "cached", "fallback" and "retried": answered from a cache, or elsewhere.
+    """Return why an answer is no clean sample: "cached", "fallback" or "retried".
 
     The prompt's cached tokens are no cached answer.
     """
@@ -133,9 +133,9 @@ def flags(headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, ...
 
 
 def read_headers(value: Any) -> dict[str, str]:
-    """Return headers by their names in small letters, from an object or a list of pairs; one given twice is joined.
+    """Return headers by lower-case name, from an object or pairs, joining duplicates; {} for others.
 
-    All of them, secrets too: they are for `served_by` and `flags`, and not to be kept. What is neither is no headers.
+    All of them, secrets too: they are for `served_by` and `flags`, and must not be stored.
     """
     if isinstance(value, Mapping):
         pairs: Sequence[Any] = list(value.items())
@@ -152,7 +152,7 @@ def read_headers(value: Any) -> dict[str, str]:
 
 
 def address(url: Any) -> str:
-    """Return a server's address without account, query and the path of the call; "" for what is no address."""
+    """Return a server's address without account, query and path of the call; "" if invalid."""
     if not isinstance(url, str):
         return ""
     try:

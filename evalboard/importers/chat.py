@@ -1,6 +1,6 @@
-"""Raw answers in lines: chat completions, old ones, the Responses API or Anthropic's messages; event streams.
+"""Read raw answers in lines: chat completions, the Responses API, Anthropic's messages, streams.
 
-A line is a response as it came, or an object with `request`, `response` and what else the caller kept of the call, as
+A line is a response as it came, or an object with `request`, `response` and what else the caller stored of the call, as
 `evalboard trace` writes it.
 """
 
@@ -30,7 +30,7 @@ _MILLISECONDS = ("latency_ms", "duration_ms")
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file holds raw answers, in lines or as an event stream."""
+    """Return whether every file has raw answers, in lines or as an event stream."""
     return bool(files) and all(_is_chat(file) for file in files)
 
 
@@ -59,7 +59,7 @@ def _is_body(line: Mapping[str, Any]) -> bool:
 
 
 def _is_wrapped(line: Mapping[str, Any]) -> bool:
-    """Whether a caller put the response beside the request and its own facts."""
+    """Return whether the response is stored together with the request and the caller's facts."""
     request, response = line.get("request"), line.get("response")
     has_request = isinstance(request, Mapping) and bool({"messages", "prompt", "input"} & set(request))
     if not isinstance(response, Mapping):
@@ -150,12 +150,12 @@ def _wrapped(row: Mapping[str, Any], place: str) -> LoggedCall:
 
 
 def _created(body: Mapping[str, Any]) -> datetime | None:
-    """Return when a body was made; one of the Responses API says it as `created_at`."""
+    """Return the time in a body: `created`, or `created_at` in the Responses API."""
     return moment(number(body.get("created", body.get("created_at"))))
 
 
 def _response(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None, dict[str, str]]:
-    """Return body, HTTP status and headers, which stand in the row or inside its response."""
+    """Return body, HTTP status and headers, from the row or its response."""
     response = row.get("response")
     if isinstance(response, str):  # what a server that is no such server said, as a proxy's page of HTML
         response = {"error": response}

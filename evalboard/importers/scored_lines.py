@@ -1,7 +1,7 @@
-"""Lines with scores: an answer a line, with what its writer knows of it. Any tool's results can be written so.
+"""Read lines with scores: one answer per line, a format that any tool's results can be written in.
 
-docs/imports.md has the fields, of which only `answer` must be there, and how to write them from tools that have no
-reader here.
+docs/imports.md has the fields, of which only `answer` is required, and how to write them from tools that have no reader
+here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ def _call(row: Mapping[str, Any], place: str) -> LoggedCall:
 
 
 def _messages(row: Mapping[str, Any]) -> list[Any] | None:
-    """Return the prompt as messages: it is a list of them, a text, or any other JSON, which a text is made of."""
+    """Return the prompt as messages, from a list of them, a text, or any other JSON as text."""
     given = row.get("prompt") if row.get("messages") is None else row["messages"]
     if given is None:
         return None
@@ -127,7 +127,7 @@ def _score(value: Any, reason: str) -> LoggedScore:
 
 
 def require_storable(value: Any, name: str) -> Any:
-    """Return a value that the stores can hold. Raises InvalidInput, which names it."""
+    """Return a value if it can be stored. Raises InvalidInput, which names it."""
     if problem := next(storage_problems(value, name), None):
         raise InvalidInput(f"{problem[0]} {problem[1]}")
     return value

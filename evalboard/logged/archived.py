@@ -51,9 +51,6 @@ class _Adding:
         run = LogRun(
             pk=len(self._store.runs) + 1,
             model_name=next((each["name"] for each in manifest["models"]), ""),
-            tool=about.get("tool") or "Evalboard",
-            sampling=profile["sampling"],
-            scorers=[each["spec"]["default"]["kind"] for each in manifest["scorers"] if each["is_own"]],
             notes=(),
             suite_version=self._version,
             endpoint=manifest["endpoint"]["slug"],
@@ -166,7 +163,7 @@ class _Adding:
 
     @staticmethod
     def _find_company(rows: Iterable[ArchivedResponse]) -> Hashable:
-        """Return what stands for the batches that a repeat was decoded in, as the server has it."""
+        """Return a key for the batches of a repeat, equal to the server's."""
         by = [row.row["provenance"] for row in rows if not row.row["error"]]
         sizes = Counter(each["batch_max"] for each in by if each["batch_max"] is not None)
         return frozenset(each["engine_process"] for each in by), tuple(sorted(sizes.items()))

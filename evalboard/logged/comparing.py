@@ -139,8 +139,8 @@ class LogComparison:
     def terms(self) -> Terms:
         """What is judged. Raises InvalidInput where no case can be paired."""
         named = self.treatment if self.treatment != AUTO else ""
-        terms = find_terms(named, self.pair_by, share_prompts=bool(len(self._same[0])))
-        if self.treatment == AUTO and not terms.is_prompt:
+        terms = find_terms(named, self.pair_by, are_prompts_other=not len(self._same[0]) and self._paired.are_other)
+        if self.treatment == AUTO and not terms.is_prompt and len(self._same[0]):
             ours, theirs = (side.setup for side in self._lay_sides(self._same))
             return terms._replace(treatment=choose_treatment(ours, theirs))
         return terms
@@ -155,7 +155,7 @@ class LogComparison:
             return cases
         if self.treatment == PROMPT_TREATMENT or self.pair_by == BY_ID:
             raise InvalidInput(f"No case of the two logs can be paired: {explain_unpaired(self._paired.counts)}")
-        advice = "--pair-by id" if terms.is_prompt else "--treatment prompt"
+        advice = "--pair-by id" if self.treatment in ("", AUTO) else "--treatment prompt"
         raise InvalidInput(f"No case of the two logs is the same: {_find_difference(ours, theirs, advice)}")
 
     @cached_property

@@ -225,10 +225,6 @@ class LogRun:
     second_of_id: int | None = None
     is_reported: bool = True
     is_log: bool = True
-    # What a log says of itself, for readers: the tool that wrote it, what was sent, and its scorers.
-    tool: str = ""
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    scorers: Sequence[str] = ()
 
     @property
     def suite_version_id(self) -> int:
@@ -311,9 +307,6 @@ class LogStore:
             finished_at=times.ended_at,
             ran_at=times.ran_at,
             vocabularies={},
-            tool=logged.tool,
-            sampling=logged.sampling,
-            scorers=logged.scorers,
         )
         fields = {key: answer_fields(each, traces.get(key)) for key, each in answers.items() if not each.error}
         _settle_endings(fields.values())

@@ -1,4 +1,4 @@
-"""What a report of two compared logs shows of their cases: each in a line, and the answers of one side by side."""
+"""The cases in a report of two compared logs: a line each, and both answers next to each other."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
 from evalboard.logged.memory import LogRun
+from evalboard.wording.manifest import render_field_name, render_sides
 
 MISSING = "missing"  # of a case without a pair of answers
 LISTS = (*CASE_OUTCOMES, *CASE_PARTS, MISSING)
@@ -36,8 +37,10 @@ BEFORE = 400  # of them before the answers part
 
 @dataclass(frozen=True, slots=True)
 class ListedLogCase:
-    """One case of both logs. lists: of LISTS, those that have it. tokens: what each answer says where the two part,
-    drawn; "" where they do not, or one is missing. pair: stands for it; None where no pair differs.
+    """One case of both logs. lists: those of LISTS that have it.
+
+    tokens: each answer's text where the two diverge, made readable; "" if they do not, or if one is missing. pair: the
+    representative one; None if no pair differs.
     """
 
     outcome: CaseOutcome
@@ -48,8 +51,9 @@ class ListedLogCase:
 
 @dataclass(frozen=True, slots=True)
 class CutTexts:
-    """Both texts of a pair around where they part. parts_at: the place in both, None where nothing parts. n_left_out:
-    characters of each that are not shown.
+    """Both texts of a pair around where they diverge.
+
+    parts_at: the place in both, None if they are equal. n_left_out: characters of each that are not shown.
     """
 
     texts: tuple[str, str]
@@ -64,7 +68,7 @@ class _Traced:
 
 
 def list_cases(made: LogComparison) -> list[ListedLogCase]:
-    """Return every case of both logs: those whose score changed, then those whose text did, the worst of each first."""
+    """Return every case of both logs: changed scores first, then changed texts, worst first."""
     parts, ours, theirs = made.case_parts.tolist(), *(side.scored_draws[0].scores for side in made.sides)
     outcomes = _find_outcomes(made)
     worst = {each.pair.flip.case_index: (at, each.pair) for at, each in enumerate(made.list_worst())}
@@ -96,11 +100,15 @@ def list_cases(made: LogComparison) -> list[ListedLogCase]:
 def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *, around: tuple[int, int]) -> TracePair:
     """Return both answers of a pair around where they part. row: the pair as a list has it."""
     facts, case = made.answers(pair), made.baseline.suite_version.cases[pair.flip.case_index]
+    has_tokens = not made.terms.is_prompt  # texts alone are compared where the prompt is judged
     texts = [
-        TracedText("", None, None, is_logged=True)
-        if each is None
-        else TracedText(each.text, each.place, each.vocabulary_id, is_logged=True)
-        for each in facts
+        TracedText(
+            "" if each is None else each.text,
+            each.place if each is not None and has_tokens else None,
+            None if each is None else each.vocabulary_id,
+            is_logged=run.is_reported,
+        )
+        for each, run in zip(facts, (made.baseline, made.candidate), strict=True)
     ]
     is_missing = any(each is None or each.error_code for each in facts)
     parting = None if is_missing else find_parting(texts[0], texts[1], made.store.words)
@@ -150,31 +158,38 @@ def show_log_pair(made: LogComparison, pair: DifferingPair, row: ComparedCase, *
 
 
 def list_facts(made: LogComparison) -> list[Moved]:
-    """Return what served and asked both sides, in words; beside it every other setting that the comparison found moved.
+    """Return the serving stacks and settings of both sides as text, and every setting that differs.
 
-    None stands for what a log does not say.
+    None: not in the log.
     """
     runs, comparison = (made.baseline, made.candidate), made.comparison
     sides = [getattr(comparison.sides, name) for name in SIDES]
+    are_scored = [any(repeat.score is not None for repeat in side.repeats) for side in sides]
     settings: dict[str, list[str | None]] = {
         "model": [side.model or None for side in sides],
         "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
-        "tool": [run.tool or None for run in runs],
-        "settings": [_name_settings(run.sampling) for run in runs],
-        "scorer": [", ".join(run.scorers) or None for run in runs],
+        "settings": [_name_settings(run.profile.settings.get("sampling", {})) for run in runs],
+        "scorer": [_name_scorer(run) if is_scored else None for run, is_scored in zip(runs, are_scored, strict=True)],
         "repeats": [str(len(side.repeats)) for side in sides],
         "tokens, logprobs": [_count_tokens(run) for run in runs],
     }
     facts = [Moved(field=name, baseline=ours, candidate=theirs) for name, (ours, theirs) in settings.items()]
     known = ("model", "source.system_fingerprint", "sampling")
-    return [
-        *(fact for fact in facts if not fact.is_unknown),
-        *(each for each in comparison.moved if not each.field.startswith(known)),
-    ]
+    others = [each.as_field for each in comparison.moved if not each.field.startswith(known)]
+    for field in others:
+        ours, theirs = render_sides(field)
+        facts.append(Moved(field=render_field_name(field.field), baseline=ours, candidate=theirs))
+    return [fact for fact in facts if not fact.is_unknown]
 
 
 def _name_settings(sampling: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{name} {json.dumps(value)}" for name, value in sampling.items()) or None
+
+
+def _name_scorer(run: LogRun) -> str:
+    """Return the suite's own scorer: its kind, or which tool's scores are taken over."""
+    default = run.suite_version.scorer.spec["default"]
+    return str(default.get("source") or default["kind"])
 
 
 def _count_tokens(run: LogRun) -> str:

@@ -71,7 +71,7 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
         role = PROVIDER.role_of(claims)
         if role is None:
             raise Refused("Your account has no role here. Whoever looks after this installation can give you one.")
-        sociallogin.email_addresses = []  # names and addresses match nobody
+        sociallogin.email_addresses = []  # never match by name or address
         if not sociallogin.is_existing:
             return
         if not sociallogin.user.is_active:

@@ -17,7 +17,7 @@ TONES = (0, 1, 5, 3, 4, 2)  # of the stylesheet, in an order in which neighbours
 STACKS_SHOWN = len(TONES)  # the others are one
 MARKS_SHOWN = 4
 WIDEST_COLUMN = 4.0  # percent; two days do not fill the plot
-MIN_PIXELS = 3.0  # of whoever answered anything on a day
+MIN_PIXELS = 3.0  # of a stack with any answer on a day
 LABELS = 6
 
 

@@ -11,7 +11,7 @@ from frontend.shell.charts import Tick
 from frontend.shell.findings import Headline
 
 LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
-DECADES = 4  # below the largest; what lies lower stands at the left edge
+DECADES = 4  # below the largest; lower values are drawn at the left edge
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ GATE_FIELD = re.compile(r"gates[.\[](\d+)\]?\.(\w+)")
 class GateForm(PlainForm):
     """One suite of a release. The suite is the candidate's own."""
 
-    candidate = forms.ChoiceField(help_text="The run that is to be judged.")
+    candidate = forms.ChoiceField(help_text="The run to judge.")
     baseline = forms.ChoiceField(
         initial=CURRENT,
         help_text="What it is compared with: the suite’s current baseline for its model line and profile, or a run.",
@@ -100,7 +100,7 @@ class ReleaseForm(PlainForm):
     policy = forms.ChoiceField(
         required=False,
         widget=forms.RadioSelect,
-        help_text="How large a drop is tolerated, and what counts as settled.",
+        help_text="The tolerated drop, and the rules of the decision.",
     )
     treatment = forms.ChoiceField(
         choices=[
@@ -126,7 +126,7 @@ class ReleaseForm(PlainForm):
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value a line.",
+        help_text="One name=value per line.",
     )
 
     def __init__(self, *args: Any, policies: Iterable[Any] = (), **kwargs: Any) -> None:
@@ -178,13 +178,13 @@ class SignForm(PlainForm):
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),
         label="Note",
-        help_text="The reason, for whoever reads this next year. A rejection and a waiver need one.",
+        help_text="The reason, for later readers. Required for a rejection or a waiver.",
     )
     expires_at = forms.DateField(
         required=False,
         label="Waived until",
         widget=forms.DateInput(attrs={"type": "date"}),
-        help_text="The waiver ends with this day, UTC; at most 366 days from now.",
+        help_text="The last day of the waiver, UTC; at most 366 days from now.",
     )
     input_digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
     read_at = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)

@@ -16,6 +16,7 @@ from evalboard.contract.run import RunRow
 from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.errors import EvalboardError, NotFound
 from frontend.compare import charts
+from frontend.compare.pair_address import lists_of
 from frontend.release import forms, ruler, words
 from frontend.release import page as release_page
 from frontend.release import steps as release_steps
@@ -133,7 +134,7 @@ def shown(
         "stale": stale,
         "comparison": comparison,
         "comparison_problem": problem,
-        "waterfall": charts.waterfall(comparison) if comparison else None,
+        "waterfall": charts.waterfall(comparison, lists_of(comparison)) if comparison else None,
         "policy_words": words.describe_settings(report.policy),
         "probe_lines": _probe_lines(report),
         "link": request.build_absolute_uri(request.path.removesuffix("signoffs/")),

@@ -81,7 +81,7 @@ def _tokens(window: TraceWindow) -> dict[str, Any]:
     following = window.tokens[-1].position + 1
     return {
         "trace": window,
-        "marked": frozenset(),  # nobody scores these tokens elsewhere
+        "marked": frozenset(),  # these tokens are not scored on another stack
         "lines": tokens.lines(window.tokens),
         "before": window.tokens[0].position - 1,
         "last_shown": window.tokens[-1].position,

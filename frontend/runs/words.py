@@ -9,7 +9,7 @@ from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
 
 ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves by chance is not known."
-DESERTED = "no_matching_worker"  # the code of the warning that nobody is there for a run
+DESERTED = "no_matching_worker"  # the code of the warning that no worker can take the run
 
 
 def describe_run(run: Run) -> Headline:

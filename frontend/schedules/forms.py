@@ -25,7 +25,7 @@ class ScheduleForm(PlainForm):
         widget=forms.TextInput(attrs={"placeholder": "0 3 * * 1-5", "spellcheck": "false"}),
         help_text="Minute, hour, day of the month, month, day of the week: 0 3 * * 1-5 is 03:00 from Monday to Friday.",
     )
-    time_zone = forms.CharField(max_length=60, initial="UTC", help_text="Whose clock counts, such as Europe/Berlin.")
+    time_zone = forms.CharField(max_length=60, initial="UTC", help_text="The time zone, such as Europe/Berlin.")
 
     def __init__(self, *args: Any, endpoints: Any = (), **kwargs: Any) -> None:
         """Build the form. endpoints: rows of the catalogue, without those of logs."""

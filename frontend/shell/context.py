@@ -2,18 +2,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from frontend.shell.version import VERSION
 from runs.access import roles
-
-try:
-    VERSION = version("evalboard")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    VERSION = ""
 
 SECTIONS = (
     ("board", "Board"),

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from evalboard.contract.trace import TokenAtPosition
 
-LINE_WIDTH = 62  # columns; what fits beside the text at 1200 px
+LINE_WIDTH = 62  # columns that fit next to the text at 1200 px
 MARGIN_STEPS = (0.02, 0.25, 1.0)  # nats; narrower than the first is the strongest mark
 
 

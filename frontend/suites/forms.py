@@ -15,7 +15,7 @@ class BaselineForm(PlainForm):
     reason = forms.CharField(
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Why this run: what was released, or why the one before no longer counts.",
+        help_text="The reason: what was released, or why the previous baseline is outdated.",
     )
 
     def __init__(self, *args: Any, runs: Any = (), **kwargs: Any) -> None:

@@ -28,7 +28,7 @@ LETTER, LETTER_NARROW = 0.0053, 0.0185
 BAND_WORDS = 0.34  # what a baseline's name takes of the plot at the most
 TICK_STEPS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 MAX_TICKS = 7
-TICK_ROOM = 0.07  # of the axis: the number stands above its line, the topmost too
+TICK_ROOM = 0.07  # of the axis: the number is above its line, even at the top
 CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
 SHORT_SPAN = timedelta(days=4)
 PLOT_HEIGHT = 256  # pixels between the ends of the axis

@@ -11,16 +11,16 @@ from html import escape
 from typing import Any
 
 from django import template
+from django.apps import apps
 from django.templatetags.static import static
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
 from evalboard.wording.numbers import fixed
-from frontend.shell import addresses, static_files
+from frontend.shell import addresses
 
 register = template.Library()
-register.simple_tag(static_files.plotly_style_ids)
 
 # C0 but tab and newline, DEL and C1, soft hyphen, Arabic letter mark, zero-width and bidi marks,
 # line and paragraph separators, embeddings, overrides and isolates, byte order mark, tag characters.
@@ -110,6 +110,11 @@ def response_url(run_id: int, repeat: int, case_id: str) -> str:
     return addresses.response_url(run_id, repeat, case_id)
 
 
+def sprite_address() -> str:
+    """Return where the glyphs stand; "" where nothing serves files, so that the page itself has them."""
+    return static("shell/sprite.svg") if apps.ready else ""
+
+
 @register.simple_tag
 @lru_cache(maxsize=1024)  # a page draws hundreds, of a few kinds
 def glyph(name: str, label: str = "") -> SafeString:
@@ -117,7 +122,7 @@ def glyph(name: str, label: str = "") -> SafeString:
 
     With a label it is read aloud by screen readers, else it is decoration next to a word.
     """
-    href = f"{static('shell/sprite.svg')}#{name}"
+    href = f"{sprite_address()}#{name}"
     if label:
         return format_html('<svg class="glyph" role="img" aria-label="{}"><use href="{}"/></svg>', label, href)
     return format_html('<svg class="glyph" aria-hidden="true"><use href="{}"/></svg>', href)

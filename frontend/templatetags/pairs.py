@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from django import template
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.compare import Moved
@@ -19,10 +19,9 @@ from evalboard.core.compare import CauseFacts
 from evalboard.wording.cause import name_changes
 from evalboard.wording.numbers import fixed
 from frontend.compare.causes import LOOKS, MARKS, PART_MARKS, CauseMark
-from frontend.compare.flip_chart import ChartedFlip
 from frontend.compare.pair_lines import PairCell
 from frontend.shell import tokens
-from frontend.templatetags.drawing import drawn, drawn_plain, glyph, score_mark, token
+from frontend.templatetags.drawing import drawn_plain, glyph, score_mark, token
 from frontend.templatetags.facts import provenance_value, spoken
 from frontend.templatetags.numbers import nats
 from frontend.templatetags.numbers import points as points_of
@@ -36,27 +35,45 @@ SAID = {"flip": ", flip", "onset": ", drift onset", "": ""}
 
 @register.simple_tag(takes_context=True)
 def pair_tokens(context: Any, cells: tuple[PairCell, ...]) -> SafeString:
-    """Draw one side's tokens of a line, each a link to its position."""
+    """Draw one side's tokens of a line, each a link to its position where positions have addresses."""
+    url = context.get("token_url")
+    if url is None:
+        return mark_safe("".join(map(_unlinked, cells)))  # noqa: S308 (escaped below)
     selected = context["selected"].at
-    url = context["token_url"]
     return mark_safe("".join(_token(cell, selected, url(cell.key)) for cell in cells))  # noqa: S308 (escaped below)
 
 
 def _token(pair_cell: PairCell, selected: int, url: str) -> str:
     cell = pair_cell.cell
-    step = tokens.margin_step(cell.margin)
-    shade = f" margin-{step}" if step else ""
-    mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
-    left = (" hangs-left" if pair_cell.hangs_left else "") + (" raised" if pair_cell.is_raised else "")
-    over = (
-        f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>' if pair_cell.mark else ""
-    )
+    looks, over = _look(pair_cell)
     here = ' aria-current="true"' if pair_cell.key == selected else ""
     label = escape(spoken(cell) + SAID[pair_cell.mark])
     return (
-        f'<a class="token{shade}{mark}{left}" href="{escape(url)}" data-position="{pair_cell.key}"'
+        f'<a class="token{looks}" href="{escape(url)}" data-position="{pair_cell.key}"'
         f' aria-label="{label}"{here}>{over}{token(cell.drawn)}</a><wbr>'
     )
+
+
+def _unlinked(pair_cell: PairCell) -> str:
+    """Draw a token that leads nowhere in as few characters as it takes: a file may hold thousands."""
+    looks, over = _look(pair_cell)
+    text = token(pair_cell.cell.drawn).replace('<span class="drawn">', "<i>").replace("</span>", "</i>")
+    if not looks:
+        return text
+    hidden = f'<span class="visually-hidden">{SAID[pair_cell.mark]}</span>' if pair_cell.mark else ""
+    return f'<span class="token{looks}">{over}{text}{hidden}</span>'
+
+
+def _look(pair_cell: PairCell) -> tuple[str, str]:
+    """Return the classes of a token, and the words over it."""
+    step = tokens.margin_step(pair_cell.cell.margin)
+    shade = f" margin-{step}" if step else ""
+    mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
+    left = (" hangs-left" if pair_cell.hangs_left else "") + (" raised" if pair_cell.is_raised else "")
+    if not pair_cell.mark:
+        return shade + mark + left, ""
+    over = f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>'
+    return shade + mark + left, over
 
 
 @register.simple_tag(takes_context=True)
@@ -173,21 +190,6 @@ def score_move(baseline: float | None, candidate: float | None) -> SafeString:
         return score_words(baseline)
     arrow = '<span class="move keep">{} <span role="img" aria-label="to">→</span> {}</span>'
     return format_html(arrow, score_words(baseline), score_words(candidate))
-
-
-@register.simple_tag
-def flip_rows(flips: tuple[ChartedFlip, ...]) -> SafeString:
-    """Draw the scatter's numbers as rows of a table, each with a link to its flip."""
-    return mark_safe("".join(map(_flip_row, flips)))  # noqa: S308 (escaped below)
-
-
-def _flip_row(flip: ChartedFlip) -> str:
-    point = flip.point
-    numbers = "".join(f'<td class="number">{nats(value)}</td>' for value in (point.margin, point.movement, point.gap))
-    return (
-        f'<tr><th scope="row" class="mono"><a href="{conditional_escape(flip.url)}">{drawn(flip.case)}</a></th>'
-        f'<td>{cause_name(point.cause)}</td><td class="number">{point.flip}</td>{numbers}</tr>'
-    )
 
 
 @register.filter

@@ -116,7 +116,7 @@ def _find(slug: str | None, engine: str, problem: str) -> tuple[EndpointRecord |
 
 def _file_problem(path: str) -> str | None:
     folder = settings.SECRETS_DIR
-    # Parts are judged as written: the file lies on the worker, and links are followed there.
+    # Parts are judged as written: the file is on the worker, and links are followed there.
     if ".." in Path(path).parts or not Path(path).is_relative_to(folder) or Path(path) == folder:
         return f"Must be a file below {folder} (EVALBOARD_SECRETS_DIR)."
     return None

@@ -17,7 +17,7 @@ from django.db.models import F, OuterRef
 from django.db.models.functions import JSONObject
 from numpy.typing import NDArray
 
-from evalboard.contract.treatments import Terms
+from evalboard.contract.treatments import BY_INPUT, Terms
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,
@@ -156,13 +156,16 @@ def choose_terms(*, baseline: int, candidate: int, treatment: str, pair_by: str)
 
     Raises InvalidInput for a pairing by id where no prompt is judged.
     """
+    if treatment or pair_by != BY_INPUT:
+        return find_terms(treatment, pair_by, are_prompts_other=False)
     versions = dict(RunRecord.objects.filter(pk__in={baseline, candidate}).values_list("pk", "suite_version"))
-    share_prompts = bool(treatment) or len({*versions.values()}) < 2
-    if not share_prompts:
+    are_other = False
+    if len({*versions.values()}) == 2:
+        ours, theirs = versions[baseline], versions[candidate]
         with connection.cursor() as cursor:
-            cursor.execute(f"{SAME_CASES} LIMIT 1", [versions[baseline], versions[candidate]])
-            share_prompts = cursor.fetchone() is not None
-    return find_terms(treatment, pair_by, share_prompts=share_prompts)
+            cursor.execute(f"{SAME_CASES} LIMIT 1", [ours, theirs])
+            are_other = cursor.fetchone() is None and _pair(ours, theirs, pair_by).are_other
+    return find_terms(treatment, pair_by, are_prompts_other=are_other)
 
 
 def find_pairs(
@@ -246,12 +249,7 @@ def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> Comparis
 
 def _pair_prompted(ours: RunRecord, theirs: RunRecord, terms: Terms) -> PromptPairs:
     """Pair the cases of two runs whose prompts are judged. Raises InvalidInput where none can be."""
-    sides = []
-    for run in (ours, theirs):
-        with connection.cursor() as cursor:
-            cursor.execute(PROMPTED, [run.suite_version_id])
-            sides.append([PromptedCase(*row) for row in cursor.fetchall()])
-    paired = pair_cases(sides[0], sides[1], terms.pair_by)
+    paired = _pair(ours.suite_version_id, theirs.suite_version_id, terms.pair_by)
     if not len(paired.baseline):
         text = f"No case of run {ours.pk} can be paired with one of run {theirs.pk}"
         raise InvalidInput(
@@ -259,6 +257,16 @@ def _pair_prompted(ours: RunRecord, theirs: RunRecord, terms: Terms) -> PromptPa
             fields={"candidate": "Must be a run that shares inputs or ids with the baseline's."},
         )
     return paired
+
+
+def _pair(ours: int, theirs: int, pair_by: str) -> PromptPairs:
+    """Pair the cases of two suite versions."""
+    sides = []
+    for version in (ours, theirs):
+        with connection.cursor() as cursor:
+            cursor.execute(PROMPTED, [version])
+            sides.append([PromptedCase(*row) for row in cursor.fetchall()])
+    return pair_cases(sides[0], sides[1], pair_by)
 
 
 def _judge_prompts(ours: RunRecord, theirs: RunRecord, paired: PromptPairs) -> PromptsJudged:

@@ -15,7 +15,7 @@ from runs.forced.scored_answers import answers_of_response, in_same_tokens, read
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
 
-COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
+COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted within a page request
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,7 +149,7 @@ def _end_arm(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms) -> No
         arm.status, arm.problem = Status.FAILED, "Its run was deleted."
     else:
         passes = kind.passes(run)
-        arm.spent_minutes += measure_engine_time(run).minutes  # beside what it took before it was resumed
+        arm.spent_minutes += measure_engine_time(run).minutes  # in addition to the time before it was resumed
         if run.status == RunRecord.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:

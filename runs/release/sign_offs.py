@@ -54,7 +54,7 @@ def sign_release(
         _refuse_wrong_input(decision, note, expires_at, now)
         verdict = _present_verdict(release, input_digest)
         verdict_digest = sign_off_chain.verdict_digest(verdict)
-        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was taken anew
+        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was judged again
             raise Conflict(REPLACED)
         _refuse_wrong_kind(decision, verdict)
         _refuse_own_release(decision, release, user)

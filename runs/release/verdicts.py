@@ -154,7 +154,7 @@ def _locked(release_id: int) -> ReleaseRecord:
 def _store(release: ReleaseRecord, inputs: ReleaseInputs, document: dict[str, Any]) -> Verdict:
     """Store the verdict as the locked release's present one, or return the existing one of these inputs."""
     if release.verdict is not None and release.verdict.input_digest == inputs.input_digest:
-        return release.verdict  # somebody else was faster
+        return release.verdict  # another process was faster
     taken, _ = Verdict.objects.get_or_create(
         release=release,
         input_digest=inputs.input_digest,

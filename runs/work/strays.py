@@ -27,7 +27,7 @@ from runs.store import TracePlace, changes, stored_columns, stored_traces
 logger = logging.getLogger(__name__)
 
 CASES_NAMED = 3  # in which steady repeats differ
-NO_SEED = -1  # none was sent, or nobody knows which
+NO_SEED = -1  # none was sent, or unknown
 AWAY = (OperationalError, InterfaceError)
 TURN = 0x57A7  # the first half of the lock of a run whose strays are read
 
@@ -104,7 +104,7 @@ def _take_waiting() -> RunRecord | None:
         for run_id in waiting.values_list("pk", flat=True):
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [TURN, run_id % 2**31])
             if cursor.fetchone()[0]:
-                # Read again: whoever had it until now may have come to its end.
+                # Read again: the previous worker may have finished it.
                 run = waiting.select_related("profile").filter(pk=run_id).first()
                 if run is not None:
                     return run

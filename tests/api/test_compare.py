@@ -17,6 +17,7 @@ CAUSES = {
     "identical",
     "scorer",
     "model_changed",
+    "prompt_changed",
     "prompt_mismatch",
     "sampling_changed",
     "leak",

@@ -1,8 +1,10 @@
 """`evalboard trace`: a log of any server's answers, which all other commands read; no server of Evalboard is there."""
 
+import fcntl
 import io
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -158,6 +160,26 @@ def test_a_file_that_is_no_trace_is_left_alone(call: Call, suite: Path) -> None:
         code, _, err = call("trace", suite, *at(server, suite))
     assert (code, "was not written by this command (line 1)" in err) == (WRONG_USE, True)
     assert suite.read_bytes() == before
+
+
+def test_a_disk_that_fills_up_leaves_whole_lines(call: Call, suite: Path, tmp_path: Path) -> None:
+    a, b = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    with ScriptedServer() as server:
+        assert call("trace", suite, *at(server, a))[0] == 0
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (a.stat().st_size // 2, hard))
+        try:
+            code, _, err = call("trace", suite, *at(server, b))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert (code, f"{b} cannot be written: File too large." in err) == (FAILED, True)
+        assert 0 < len(lines(b)) < 6
+        assert b.read_bytes().endswith(b"\n")
+        assert call("trace", suite, *at(server, Path("/dev/full")))[0] == WRONG_USE
+        with b.open("ab") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            code, _, err = call("trace", suite, *at(server, b))
+    assert (code, f"Another command is writing {b}." in err) == (FAILED, True)
 
 
 def test_a_failed_call_is_a_line_with_its_reason_and_is_made_again(call: Call, suite: Path, tmp_path: Path) -> None:

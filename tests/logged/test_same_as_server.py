@@ -97,7 +97,8 @@ def both_ways(ours: LoggedRun, theirs: LoggedRun, **terms: str) -> tuple[list[An
     shown: list[Contract] = []
     if made.pairs:  # the gravest, laid side by side
         repeats, (first, *_) = (pairs[0].repeat_baseline, pairs[0].repeat_candidate), made.pairs
-        shown = [trace_pair(runs[0].pk, runs[1].pk, case_id=pairs[0].case, repeats=repeats)]
+        both = runs[0].pk, runs[1].pk
+        shown = [trace_pair(*both, case_id=pairs[0].case, repeats=repeats, terms=made.terms)]
         alone.append(show_log_pair(made, first, made.write_pairs([first])[0], around=WINDOW))
     return [_plain(each) for each in (report_of(row), *pairs, *shown)], [_plain(each) for each in alone]
 
@@ -389,7 +390,7 @@ def test_the_tour_comes_to_the_same() -> None:
 
 def test_without_a_case_in_common_both_refuse() -> None:
     other = replace(drawn(2), cases=tuple(logs.case(each, target="x") for each in CASES))
-    with pytest.raises(InvalidInput, match="have the same input and another target"):
+    with pytest.raises(InvalidInput, match="is the same"):
         both_ways(drawn(1), other)
     store = LogStore(now=NOW)
     made = LogComparison(store, store.add(drawn(1), source="1"), store.add(other, source="2"), at=NOW)

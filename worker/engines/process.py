@@ -104,7 +104,7 @@ class LineProcess:
         """End the whole group now."""
         if self.has_ended:
             return
-        # While the leader is not reaped its id stands for this group and no other.
+        # While the leader is not reaped, its id identifies this group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

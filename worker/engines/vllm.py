@@ -120,7 +120,7 @@ class VllmEngine:
             raise
         finally:
             self._close_to_abort()
-            if not is_done:  # aborted, or whoever asked does not want the rest
+            if not is_done:  # aborted, or the caller does not want more
                 self._drain()
             self._in_flight.clear()
 

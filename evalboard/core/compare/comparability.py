@@ -358,9 +358,9 @@ FIND_BY_TREATMENT = {
 }
 
 
-def find_terms(treatment: str, pair_by: str, *, share_prompts: bool) -> Terms:
-    """Return what is judged, where a person names it or leaves it out: the model then, or the prompt where no case has
-    the same prompt on both sides, or cases are to be paired by id.
+def find_terms(treatment: str, pair_by: str, *, are_prompts_other: bool) -> Terms:
+    """Return what is judged, where a person names it or leaves it out: the model then, or the prompt where no case is
+    the same but for its prompt, or cases are to be paired by id.
 
     treatment: "" where nobody named it. Raises InvalidInput for a pairing by id where no prompt is judged.
     """
@@ -369,7 +369,7 @@ def find_terms(treatment: str, pair_by: str, *, share_prompts: bool) -> Terms:
         raise InvalidInput(text, fields={"pair_by": f"Must go with the treatment {PROMPT_TREATMENT}, or be left out."})
     if treatment:
         return Terms(treatment, pair_by)
-    return Terms(MODEL_TREATMENT if share_prompts and pair_by != BY_ID else PROMPT_TREATMENT, pair_by)
+    return Terms(PROMPT_TREATMENT if are_prompts_other or pair_by == BY_ID else MODEL_TREATMENT, pair_by)
 
 
 def choose_treatment(baseline: SideSetup, candidate: SideSetup) -> str:

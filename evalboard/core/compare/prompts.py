@@ -60,6 +60,11 @@ class PromptPairs:
     counts: Mapping[str, Any]
 
     @property
+    def are_other(self) -> bool:
+        """Whether some case is on both sides with another prompt."""
+        return bool(self.has_changed.any())
+
+    @property
     def read(self) -> list[int]:
         """The places of the changed pairs whose prompts are to be read."""
         changed = np.flatnonzero(self.has_changed)

@@ -354,7 +354,7 @@ def _change(
     """
     every, every_too = (side.scores[has_both] for side in joined)
     ours, theirs = every[:, :look], every_too[:, :look]
-    # Where several draws decide together, each stands for what it adds: all that follows is as of scores.
+    # For metrics over samples, use each sample's pseudo-value; all that follows treats it as a score.
     added, added_too = (jackknife(scores, policy.metric) for scores in (every, every_too))
     least = unseen(policy.metric)
     entered = None if targeted is None else make_strata(targeted.is_chosen, has_both, look)

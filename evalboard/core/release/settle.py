@@ -23,7 +23,7 @@ from evalboard.core.stats import (
 )
 from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
 
-MIN_CHANCE = 0.1  # below it nobody is sent to run more repeats
+MIN_CHANCE = 0.1  # below it, no more repeats are recommended
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES
 
 # What was tried and signed meanwhile changes a verdict's warnings, and nothing else of it.
 MOVES = "warnings"
-# Two machines may add the same numbers in another order; whoever changes a number changes more of it than this.
+# Two machines may add the same numbers in another order; a forged number differs by more.
 CLOSE = 1e-9
 
 

@@ -59,7 +59,7 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
 
 
 def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases: int, floor: float) -> OneComputation:
-    """Answer "apart" if repeats of each side agree to the bit in too many cases where the sides differ.
+    """Answer "apart" if each side's repeats agree to the bit, but too many cases differ between sides.
 
     judged: by distances, whose floor hides what lies below it. n_repeats: int64[n, 2] of the cases that differ, by
     side; n_cases: all that could. Of one computation every order of a case's repeats is as likely, so that its two
