@@ -110,8 +110,8 @@ def find_archive(path: Path) -> NamedArchive | None:
         if not archives:
             return None
         if len(files) > 1:
-            held = f"{path} holds {counted(len(archives), 'archive')} of runs in {counted(len(files), 'file')}"
-            raise InvalidInput(f"{held}, and a side is one run: name it, as in {archives[0]}.")
+            problem = f"{path} holds {counted(len(archives), 'archive')} of runs in {counted(len(files), 'file')}"
+            raise InvalidInput(f"{problem}, and a side is one run: name it, as in {archives[0]}.")
         return NamedArchive(str(archives[0]), archives[0])
     file, number = _split_number(path)
     kind = _read_kind(file) if file.is_file() else ""
