@@ -25,7 +25,7 @@ class ReportFile:
     """Where a report goes. The file is there when it is whole."""
 
     def __init__(self, path: str, sides: Sequence[Sequence[str]], fail_on: str = "") -> None:
-        """Raises WrongUse for a path at which no file can be written, or at which a log stands."""
+        """Raise WrongUse if no file can be written at the path, or if it is one of the logs."""
         self._path, self._sides, self._fail_on = Path(path), sides, fail_on
         for log in (Path(log) for side in sides for log in side):
             if self._path.exists() and log.exists() and self._path.samefile(log):
@@ -62,7 +62,8 @@ class ReportFile:
         logs = list(self._sides[0])
         if len(self._sides) == 2:
             logs += [*(["--"] if sum(map(len, self._sides)) > 2 else []), *self._sides[1]]
-        kept = [log for log in logs if log != "--" and not log.startswith(REMOTE) and not find_archive(Path(log))]
+        paths = [log for log in logs if log != "--" and not log.startswith(REMOTE)]
+        local_logs = [log for log in paths if not find_archive(Path(log))]
         command = ["evalboard", "diff", *logs, "--html", str(self._path)]
         command += ["--fail-on", self._fail_on] if self._fail_on else []
         return About(
@@ -75,7 +76,7 @@ class ReportFile:
                 )
             ),
             ending=ending,
-            keep=shlex.join(["evalboard", "import", *kept]) if kept else "",
+            keep=shlex.join(["evalboard", "import", *local_logs]) if local_logs else "",
         )
 
     def _write(self, html: str) -> None:

@@ -111,7 +111,7 @@ def response_url(run_id: int, repeat: int, case_id: str) -> str:
 
 
 def sprite_address() -> str:
-    """Return where the glyphs stand; "" where nothing serves files, so that the page itself has them."""
+    """Return the address of the glyphs; "" if they are in the page itself, because no server serves files."""
     return static("shell/sprite.svg") if apps.ready else ""
 
 

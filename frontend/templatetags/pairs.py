@@ -55,7 +55,7 @@ def _token(pair_cell: PairCell, selected: int, url: str) -> str:
 
 
 def _unlinked(pair_cell: PairCell) -> str:
-    """Draw a token that leads nowhere in as few characters as it takes: a file may hold thousands."""
+    """Draw a token without a link. Its HTML is short, because a report may have thousands."""
     looks, over = _look(pair_cell)
     text = token(pair_cell.cell.drawn).replace('<span class="drawn">', "<i>").replace("</span>", "</i>")
     if not looks:
