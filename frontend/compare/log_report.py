@@ -53,8 +53,8 @@ STYLES = (
     "compare/log_report.css",
 )
 AROUND = (42, 20)  # tokens shown before and after the one where two answers part
-BYTES = 400_000  # of a file of at most 1,000 cases, and as many for each further 1,000
-MAX_BYTES = 5 * BYTES
+BYTES = 400_000  # of a file of at most 1,000 cases; of more, as many for each 1,000
+MAX_BYTES = 2 * BYTES  # of any file, so that a browser opens it in half a second
 SLACK = 2000  # for glyphs and styles of further rows, and what is left out
 FOR_PAIRS = 0.35  # of the bytes that the page itself leaves, for answers side by side; the list has the rest
 RULE, CLASS = re.compile(r"([^{}]+)\{([^{}]*)\}"), re.compile(r"\.([a-zA-Z][\w-]*)")
