@@ -232,6 +232,7 @@ def report(*gates: Gate, **changes: Any) -> Release:
             name="release-strict", version=3, title="Strict", rule="strict", tolerance_points=1.0, guard=1.0
         ),
         "treatment": "model",
+        "pair_by": "input",
         "input_digest": DIGEST,
         "candidates_tried": 3,
         "settle": PLAN,
