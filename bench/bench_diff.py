@@ -5,6 +5,7 @@ half of the processor's time by the clock. Peak memory is of the largest process
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,9 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.import_data import N_POSITIONS, SEED, write_chat_lines, write_inspect_log
-from bench.row import Row
+from playwright.sync_api import Browser, sync_playwright
 
+from bench.import_data import N_POSITIONS, SEED, write_chat_lines, write_inspect_log
+from bench.row import Row, median_row
+
+REPORTED, OPENED = 1000, 5  # samples of the logs whose report is written, and how often a browser opens it
 SHORT = 60  # positions, so that 20,000 responses are within the 512 MiB that are read of one log
 # The name, the files' ending, what writes them, positions and number of responses; at most so many seconds and MB.
 LOGS: tuple[tuple[str, str, Callable[..., None], int, int, float, int], ...] = (
@@ -40,14 +44,45 @@ def measure() -> list[Row]:
                 Row(name, by_processor, "s", note, f"at most {seconds:g} by the clock, idle"),
                 Row(f"{name}: memory", peak, "MB", "peak", f"at most {megabytes}"),
             ]
+            if n == REPORTED:
+                rows += _report(name, paths, by_processor)
     return rows
 
 
-def _run(paths: list[Path]) -> tuple[float, float, float]:
+def _report(name: str, paths: list[Path], without: float) -> list[Row]:
+    """Write the report of two logs and open it in Chromium. without: the seconds of the same without it."""
+    file = paths[0].with_name("report.html")
+    _, by_processor, _ = _run(paths, "--html", str(file))
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        trials = [_open(browser, file) for _ in range(OPENED)]
+        browser.close()
+    note = f"of the processor, and {by_processor - without:.2f} of them for the report"
+    return [
+        Row(f"{name}, with --html", by_processor, "s", note),
+        Row(f"{name}: the report", file.stat().st_size / 1000, "kB", "one file", "at most 400"),
+        median_row(f"{name}: opening the report, of the processor", trials, "ms", aim="at most 500 by the clock, idle"),
+    ]
+
+
+def _open(browser: Browser, file: Path) -> float:
+    """Return the processor time of the page's thread until it is loaded and drawn, in ms."""
+    page = browser.new_page()
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(file.as_uri())
+    page.screenshot()
+    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    page.close()
+    return float(1000 * metrics["TaskDuration"])
+
+
+def _run(paths: list[Path], *options: str) -> tuple[float, float, float]:
     """Return seconds by the clock, seconds of the processor, and the peak in MB."""
     began = time.perf_counter()
-    command = [sys.executable, "-m", "evalboard", "diff", *map(str, paths), "--limit", "5"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "evalboard", "diff", *map(str, paths), "--limit", "5", *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0

@@ -1,4 +1,4 @@
-"""The web server of a team's installation: `gunicorn -c deploy/gunicorn.conf.py`. docs/deploy.md has the sizes.
+"""gunicorn's settings for a team's web server: `gunicorn -c deploy/gunicorn.conf.py` (docs/deploy.md).
 
 The settings are read here first, so that what they refuse is one sentence and not a traceback for each process.
 """

@@ -1,4 +1,4 @@
-"""What deploy/build-without-docker.sh asks of the started web image, from inside it; what is wrong ends it."""
+"""Check the started web image from inside (deploy/build-without-docker.sh); exit on a problem."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""The Celery app: a doorbell on Redis, no tasks of its own (`worker/tasks.py` has them) and no results.
+"""The Celery app: a doorbell on Redis, without tasks of its own (`worker/tasks.py`) or results.
 
 A message says "there is work", and nothing is lost with it: the work stands in the database. Hence early
 acknowledgement, JSON only, and no retry that would keep a web request waiting (docs/decisions/0008).

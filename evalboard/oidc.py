@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from environs import FileAwareEnv
 
-PROVIDER = "oidc"  # stands in the address that the provider sends people back to
+PROVIDER = "oidc"  # part of the address to which the provider redirects
 ROLES = ("viewer", "engineer", "release manager", "admin")  # least to most, as runs.access has them
 NOBODY = "none"  # in place of a role: who has no other may not come in
 APPS = ["allauth", "allauth.account", "allauth.socialaccount", "allauth.socialaccount.providers.openid_connect"]

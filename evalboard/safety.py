@@ -47,7 +47,7 @@ def endpoint_hosts(named: Sequence[str], *, hosts: Sequence[str]) -> frozenset[s
     plain = [host.strip().casefold().rstrip(".") for host in named]
     if not any(plain):
         return frozenset(("*", "127.0.0.1", "localhost", "::1")) if set(hosts) <= set(LOCAL_HOSTS) else frozenset()
-    # An IPv6 address stands in brackets where a port follows it.
+    # An IPv6 address is in brackets if a port follows it.
     return frozenset(host[1:-1] if host.startswith("[") and host.endswith("]") else host for host in plain if host)
 
 

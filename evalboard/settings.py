@@ -4,6 +4,7 @@ docs/settings.md lists every variable; a test keeps it true. The value of NAME m
 names, as orchestrators hand over secrets.
 """
 
+import gc
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from redis.retry import Retry
 
 from evalboard import oidc, safety
 
+gc.disable()  # imports leave no garbage, and looking for it is a quarter of a start; runs/apps.py enables it again
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = FileAwareEnv(strip_whitespace=True)

@@ -1,3 +1,5 @@
+import gc
+
 from django.apps import AppConfig
 
 
@@ -6,7 +8,10 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register what follows a run's changes: its figures, experiments and verdicts."""
+        """Register what follows a run's changes: its figures, experiments and verdicts.
+
+        Everything is imported by then, so collect garbage again, which evalboard/settings.py turned off.
+        """
         from runs.lab import advance_after
         from runs.release import verdicts
         from runs.run import keep_figures
@@ -15,3 +20,5 @@ class RunsConfig(AppConfig):
         changes.follow(keep_figures)
         changes.follow(verdicts.decide_resting_on)
         changes.follow(advance_after)
+        gc.freeze()
+        gc.enable()

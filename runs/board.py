@@ -21,10 +21,10 @@ from runs.run import ANY_PIN_BROKEN, NEWEST_FIRST, rows_of
 from runs.schedules import schedule_rows
 from runs.work import PoolRow, pool_rows, worker_rows
 
-# What nobody minded for two weeks does not need somebody; the list of runs still has it.
+# Items older than two weeks need no attention; the list of runs still has them.
 ATTENTION_FOR = timedelta(days=14)
 NEWS_FOR = timedelta(days=7)
-STANDING = ("approved", "rejected", "waived")  # the outcomes of a release that wait for nobody
+STANDING = ("approved", "rejected", "waived")  # outcomes of a release that is decided
 RUNS_LOOKED_AT = 100
 ATTENTION_SHOWN, IN_PROGRESS_SHOWN = 20, 20
 RELEASES_SHOWN, ROTATIONS_SHOWN, SIGNED_SHOWN, RUNS_NAMED = 40, 10, 5, 3

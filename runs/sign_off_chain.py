@@ -16,12 +16,12 @@ VERSION = 3
 
 
 def digest_of(row: SignOffRecord) -> str:
-    """Return what `row.digest` must be."""
+    """Return the valid value of `row.digest`."""
     return digest_json(covered_by(row))
 
 
 def covered_by(row: SignOffRecord) -> dict[str, Any]:
-    """Return what a sign-off covers; `row` may not be saved yet, and `previous_digest` is "" for the very first."""
+    """Return what a sign-off's digest covers. row: saved or not; its first previous_digest is ""."""
     covered: dict[str, Any] = {
         "previous": row.previous_digest,
         "release": row.release_id,
@@ -42,7 +42,7 @@ def covered_by(row: SignOffRecord) -> dict[str, Any]:
 
 
 def verdict_digest(verdict: Verdict) -> str:
-    """Return the digest of what a verdict says, and of the policy that it says it under."""
+    """Return the digest of a verdict and its policy."""
     policy = verdict.policy
     named = {"slug": policy.slug, "version": policy.version, "settings": policy.settings}
     return digest_verdict(verdict.word, verdict.document, named)

@@ -88,6 +88,15 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+ALL_SERVED = re.compile(r"(?m)^pytestmark = (?:\[\s*)?pytest\.mark\.django_db")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave a file unread whose tests need a server, all of them, where none of these is to run (`make quick`)."""
+    is_left = "not server" in config.getoption("markexpr") and collection_path.suffix == ".py"
+    return True if is_left and ALL_SERVED.search(collection_path.read_text()) else None
+
+
 # Their tests wait for processes more than they compute; the longest come first.
 WAITING_RINGS = ("browser", "local", "worker", "faults", "timed")
 SERVERS = {"db", "transactional_db", "live_server", "postgres_url", "session_redis", "redis", "chromium", "vllm_python"}

@@ -150,6 +150,7 @@ class Nursery:
 
 def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads is not to be forked
+    gc.disable()  # until the product is imported: runs/apps.py enables it
     for name in PACKAGES:
         importlib.import_module(name)
     _share_memory()

@@ -1,4 +1,4 @@
-"""Check that the fields in the REST pages are those of the contracts; with --write they are written again.
+"""Check that the field tables in the REST pages match the contracts; --write updates them.
 
 So are the tables of warnings, between `<!-- warnings of runs -->` in docs/api-reference.md or
 `<!-- warnings of releases -->` in docs/releases.md and the same end.
@@ -8,8 +8,8 @@ A place in the page names its contract, by its module in evalboard/contract and 
     <!-- fields of probe.Probe -->
     <!-- end -->
 
-Between the two come what the contract says of itself, its shape, and what its fields mean: what `says(description=…)`
-gives a field, or what a contract within it says of itself.
+Between the two are the contract's docstring, its shape, and the meaning of its fields: from `says(description=…)`, or
+from the docstring of a nested contract.
 """
 
 import importlib
@@ -34,7 +34,7 @@ PAGES = tuple(ROOT / "docs" / name for name in ("api-reference.md", "api.md", "r
 PLACE = re.compile(r"(<!-- fields of (\w+)\.(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WARNINGS_PLACE = re.compile(r"(<!-- warnings of (runs|releases) -->\n).*?(<!-- end -->)", re.DOTALL)
 MAX_CHARS = 120
-MAX_FIELD_CHARS = 90  # of a field that stands on one line
+MAX_FIELD_CHARS = 90  # of a field on one line
 BETWEEN = r"(?<=,)(?=[\"{])"  # where a field that is longer may be broken
 MAX_DEPTH = 2  # contracts within contracts that a shape shows
 FOLDED = ("RunRow",)  # the names of `Run`, fewer of them
@@ -43,7 +43,7 @@ EVERYWHERE = {text for kind in (Instant, Range) for key, text in get_args(kind)[
 
 
 def describe_fields(contract: type[Contract]) -> str:
-    """Return what stands between the two markers of a contract."""
+    """Return the text between the two markers of a contract."""
     about = [_linked(contract.__doc__), ""] if contract.__doc__ else []
     paths: dict[str, list[str]] = defaultdict(list)
     for path, text in _meanings(contract):
@@ -65,7 +65,7 @@ def describe_warnings(whose: str) -> str:
 
 
 def _linked(text: str) -> str:
-    """Return words of a contract as Markdown on one line; what they call docs/suites.md is next to the page."""
+    """Return contract text as one line of Markdown, with links to docs pages relative to the page."""
     linked = re.sub(r"(?<!\]\()docs/([\w-]+\.md)(#[\w-]+)?", r"[\1](\1\2)", " ".join(text.split()))
     return linked.replace("](docs/", "](")
 
@@ -77,7 +77,7 @@ def _fields(contract: type[Contract]) -> dict[str, Any]:
 
 
 def _shape(*chain: type[Contract]) -> str:
-    """Return the fields of the last contract, which stands within the others."""
+    """Return the fields of the last contract, which is nested in the others."""
     contract = chain[-1]
     values = ((name, _value(hint, chain)) for name, hint in _fields(contract).items())
     parts = []
@@ -88,7 +88,7 @@ def _shape(*chain: type[Contract]) -> str:
 
 
 def _value(hint: Any, chain: Chain) -> str:
-    """Return how a value is drawn; "" for a plain one."""
+    """Return a value's notation; "" for a plain one."""
     kind, words = _bare(hint)
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -109,14 +109,14 @@ def _value(hint: Any, chain: Chain) -> str:
 
 
 def _is_unfolded(contract: type[Contract], chain: Chain) -> bool:
-    """Tell whether the fields of a contract are shown within a chain of others: once, where it is least deep."""
+    """Tell whether a contract's fields are shown in this chain: only at its shallowest place."""
     hints = (hint for outer in chain[:-1] for hint in _fields(outer).values())
     elsewhere = {inner for hint in hints for inner in _contracts_in(hint)}
     return len(chain) <= MAX_DEPTH and contract not in elsewhere and contract.__name__ not in FOLDED
 
 
 def _meanings(*chain: type[Contract], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path of each field of the last contract with words of its own, and these."""
+    """Yield the path and description of each described field of the last contract."""
     for name, hint in _fields(chain[-1]).items():
         inner = next(_contracts_in(hint), None)
         own = _bare(hint)[1].get("description") or (inner.__doc__ if inner else None)

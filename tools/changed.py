@@ -36,7 +36,7 @@ RINGS_OF_PAGES = (
     "local",
     "timed",
 )  # in others a path is one of REST
-PARAMETER = "1"  # what stands in for a value in a path that a test puts together
+PARAMETER = "1"  # replaces a value in a path that a test builds
 STARTING = {"start_worker": "worker.__main__", "nursery": "worker.__main__"}  # fixtures that start processes
 
 
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def changed_files(since: str = "main") -> list[str]:
-    """Return the paths that differ from the common ancestor with `since`, and those that git does not know yet."""
+    """Return the paths that differ from the merge base with `since`, and untracked files."""
     ancestor = _git("merge-base", since, "HEAD")[0]
     return [*_git("diff", "--name-only", ancestor), *_git("ls-files", "--others", "--exclude-standard")]
 
@@ -66,7 +66,7 @@ def reached(changed: Iterable[str]) -> set[str]:
 
 
 def _modules(path: str) -> Iterator[str]:
-    """Yield the modules that a changed path stands for."""
+    """Yield the modules that a changed path affects."""
     first, *rest = Path(path).parts
     if path.endswith(".py"):
         yield path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -92,7 +92,7 @@ def _graph_with_addresses() -> grimp.ImportGraph:
 
 
 def _addressed(file: Path) -> set[str]:
-    """Return the modules that a test reaches by a path or as a process of its own."""
+    """Return the modules that a test reaches by path or as a separate process."""
     modules: set[str] = set()
     root = "" if file.parent.name in RINGS_OF_PAGES else "/api/v1"
     for node in ast.walk(ast.parse(file.read_text())):

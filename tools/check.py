@@ -1,4 +1,4 @@
-"""The static half of what a change must pass: lint, words, templates, types, imports, migrations, schemas, CI, images.
+"""Run all static checks: lint, words, templates, types, imports, migrations, schemas, CI, images.
 
 Started by `make check` in .venv. All checks run, as many at a time as there are cores; the exit status says whether all
 passed.
@@ -29,11 +29,13 @@ def checks() -> dict[str, list[str]]:
         "compose.yaml": [f"{BIN}/check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml"],
         "GitHub workflow": [
             f"{BIN}/check-jsonschema",
-            *("--builtin-schema", "vendor.github-workflows", "docs/ci/github-actions.yml", ".github/workflows/ci.yml"),
+            *("--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml"),
+            *("docs/ci/github-actions.yml", "docs/ci/github-diff.yml"),
         ],
         "GitLab job": [
             f"{BIN}/check-jsonschema",
-            *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", "docs/ci/gitlab-ci.yml"),
+            *("--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci"),
+            *("docs/ci/gitlab-ci.yml", "docs/ci/gitlab-diff.yml"),
         ],
         "API schema": [sys.executable, "tools/openapi.py"],
         "API page": [sys.executable, "tools/api_fields.py"],

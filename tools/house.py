@@ -1,4 +1,4 @@
-"""Measures the house in one table, and fails where the code outgrew what was decided. `make check` runs it.
+"""Measure the code base in one table, and fail if it exceeds its limits (part of `make check`).
 
     python tools/house.py --list     also print what each row counts
     python tools/house.py --page     also count the modules that one view of a run's page enters; starts a database
@@ -21,6 +21,9 @@ from pathlib import Path
 
 import grimp
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.words import is_dialect
+
 ROOT = Path(__file__).resolve().parent.parent
 CONTRACT, CORE = "evalboard/contract", "evalboard/core"
 FLOORS = (CONTRACT, CORE, "evalboard/wording", "runs", "frontend", "evalboard/cli", "evalboard/client", "worker")
@@ -38,11 +41,6 @@ GENERIC = {"baseline", "candidate", "slug", "title"}  # fields by which no two c
 WITHOUT_CONTRACTS = "evalboard/importers/"  # may not import pydantic
 MIN_FIELDS, ALIKE = 3, 0.85  # two classes are alike where the smaller has so many fields and shares so much of them
 OFTEN = 8  # more modules of one name say little
-DIALECT = re.compile(
-    r"(?i)\b(of others|others run|held against|told apart|laid to|all else|by itself|no sign of|(one|same) computation"
-    r"|is worth|do(es)? not say|rests?|alone|drawn|arms?|telling|onsets?|deficits?|strays?|guards?|treatments?"
-    r"|settl(e|es|ed|ing)|stands?|holds?|lies|beside|anew|nobody|whoever|somebody)\b"
-)
 # The nouns that a subject still has on some floor. One that nothing is called by any more fails the check.
 OTHER_NOUNS = {
     "compare": {"cause", "comparability", "pair"},
@@ -67,7 +65,7 @@ class Source:
 
 
 def read_sources(root: Path) -> list[Source]:
-    """Return what is measured of each Python file, migrations apart."""
+    """Return the measurements of each Python file, except migrations."""
     return [_read(Source(str(path.relative_to(root))), path.read_text()) for path in _files(root, MEASURED, ".py")]
 
 
@@ -115,20 +113,20 @@ def list_twins(sources: list[Source]) -> list[str]:
 
 
 def list_forms(sources: list[Source], fields: set[str]) -> list[str]:
-    """Return the classes, tuples, lists, sets and dicts that name at least half of some fields, and at least three."""
+    """Return classes, tuples, lists, sets and dicts with at least half (and three) of some fields."""
     least = max(len(fields) / 2, MIN_FIELDS)
     return [f"{each.path} {form}" for each in sources for form, has in each.forms if len(has & fields) >= least]
 
 
 def list_files(root: Path, word: str, *places: str) -> list[str]:
-    """Return the files that have a word outside of what is generated."""
+    """Return the files that contain a word outside generated parts."""
     has = re.compile(rf"\b{word}\b")
     paths = (path for path in _files(root, places, ".py", ".html", ".js", ".md") if path.name != "sentences.md")
     return [str(path.relative_to(root)) for path in paths if has.search(GENERATED.sub("", path.read_text()))]
 
 
 def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
-    """Return the files of each class name that several classes of the product have, apart from Django's `Command`."""
+    """Return the files of each class name used by several classes, except Django's `Command`."""
     files = defaultdict(list)
     for each in sources:
         for name, _ in each.classes if each.path.startswith(PRODUCT) and "/commands/" not in each.path else ():
@@ -137,7 +135,7 @@ def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
 
 
 def list_arrows_up(graph: grimp.ImportGraph, layers: list[str]) -> list[str]:
-    """Return which parts of `runs` import from a higher one. layers: of an import contract, the highest first."""
+    """Return the parts of `runs` that import a higher one. layers: from the contract, highest first."""
     depth = {f"runs.{name.strip()}": place for place, layer in enumerate(layers) for name in layer.split("|")}
     imports = [(a, b) for a in graph.find_descendants("runs") for b in graph.find_modules_directly_imported_by(a)]
     parts = {tuple(".".join(name.split(".")[:2]) for name in pair) for pair in imports}
@@ -153,7 +151,10 @@ def list_circles(graph: grimp.ImportGraph, package: str) -> list[str]:
 
 
 def draw_map(root: Path) -> tuple[str, list[str]]:
-    """Return the subjects of three floors or more, a folder on one of them, as Markdown; and the nouns nothing has."""
+    """Return the map of subjects as Markdown, and the nouns that no module has.
+
+    Subjects are listed if they are on three floors or more, and a folder on one of them.
+    """
     subjects = {noun: subject for subject, nouns in OTHER_NOUNS.items() for noun in nouns}
     cells: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     unused = set(subjects)
@@ -189,13 +190,13 @@ def find_problems(root: Path, sources: list[Source], *, write: bool = False) -> 
 
 
 def measure(root: Path, sources: list[Source]) -> list[tuple[str, str, list[str] | int]]:
-    """Return the rows of the table: measure, goal, and what was counted."""
+    """Return the rows of the table: (measure, goal, what was counted)."""
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(each["layers"] for each in contracts if each.get("containers") == ["runs"])
     graph = grimp.build_graph(*PRODUCT, cache_dir=None)
     modules = Counter(Path(each.path).name for each in sources if not each.path.endswith("__init__.py"))
     shared = [f"{name}: {', '.join(paths)}" for name, paths in find_shared_names(sources).items()]
-    dialect = [f"{each.path}: {line}" for each in sources for line in each.docstrings if DIALECT.search(line)]
+    dialect = [f"{each.path}: {line}" for each in sources for line in each.docstrings if is_dialect(line)]
     return [
         ("code lines without blanks, comments, docstrings, imports", "≤ 54,000", sum(each.n_code for each in sources)),
         ("all lines", "≤ 87,000", sum(each.n_lines for each in sources)),
@@ -221,7 +222,7 @@ def list_page_modules() -> list[str]:
 
 
 def main(options: list[str]) -> int:
-    """Print the table and what is wrong; return the exit status."""
+    """Print the table and the problems; return the exit status."""
     sources = read_sources(ROOT)
     rows = measure(ROOT, sources)
     if "--page" in options:
@@ -237,5 +238,4 @@ def main(options: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Install the locked packages into virtualenvs of the checkout. Standard library only, any Python 3.11 to 3.13.
+"""Install the locked packages into the checkout's virtualenvs, with Python 3.11 to 3.13.
 
 Usage: python tools/install.py app | dev | core | engine | rig
 
@@ -35,12 +35,12 @@ TORCH_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own: the usual
 
 
 class CannotInstall(Exception):
-    """One sentence for a person: what is wrong and what to do."""
+    """The reason why installing failed and what to do, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One thing to install; `free_gib` is what it takes on disk while it is being installed."""
+    """One thing to install. free_gib: disk space needed during installation."""
 
     venv: str
     lock: str
@@ -57,7 +57,7 @@ PLANS = {
     "engine": Plan(".venv-engine", "engine.txt", "engine packages", 3.0, torch=True),
     "rig": Plan(".venv-rig", "rig.txt", "packages of the rig's gateway", 1.0),
 }
-# What dev brings beside app may stay where only app is asked for.
+# dev's additional packages may stay if only app is requested.
 SATISFIED_BY = {"app": ("app", "dev")}
 
 
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
 
 
 def install(name: str) -> None:
-    """Bring the virtualenv of plan `name` to its lock; nothing is done where its stamp says that it is there."""
+    """Update the virtualenv of plan `name` to its lock, unless its stamp says that it is up to date."""
     plan = PLANS[name]
     check_platform(needs_engine=plan.torch)
     venv = ROOT / plan.venv
@@ -107,7 +107,7 @@ def install_lock(venv: Path, name: str) -> None:
 
 
 def compile_packages(venv: Path) -> None:
-    """Compile what pip unpacked, on all cores; pip itself uses one. A file that does not compile is left as it is."""
+    """Compile installed packages on all cores, which pip does not; ignore files that fail."""
     command = [venv / "bin" / "python", "-m", "compileall", "-q", "-j", "0", venv / "lib"]
     with (venv / "install.log").open("ab") as out:
         subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False)
@@ -157,7 +157,7 @@ def check_space(plan: Plan) -> None:
 
 @contextmanager
 def only_one(venv: Path) -> Iterator[None]:
-    """Hold the virtualenv's lock; pip inherits it, so that one which outlived its parent still keeps others out."""
+    """Lock the virtualenv; pip inherits the lock, so that one that outlives its parent blocks others."""
     lock = ROOT / f"{venv.name}.lock"
     descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o644)
     os.set_inheritable(descriptor, True)
@@ -173,18 +173,18 @@ def only_one(venv: Path) -> Iterator[None]:
 
 
 def lock_digest(name: str) -> str:
-    """Return the digest of what a virtualenv depends on: the lock, torch's version, Python, and where it lies."""
+    """Return the digest of a virtualenv's inputs: the lock, torch's version, Python, and its path."""
     plan = PLANS[name]
     parts = [(ROOT / "requirements" / plan.lock).read_bytes(), platform.python_version().encode(), os.fsencode(ROOT)]
     if name == "dev":
-        parts.append((ROOT / "requirements" / PLANS["app"].lock).read_bytes())  # it stands in for app
+        parts.append((ROOT / "requirements" / PLANS["app"].lock).read_bytes())  # it includes app
     if plan.torch:
         parts.append(TORCH.encode())
     return digest(*parts)
 
 
 def project_digest() -> str:
-    """Return the digest of what the installation of the checkout itself depends on."""
+    """Return the digest of the inputs of installing the checkout itself."""
     return digest((ROOT / "pyproject.toml").read_bytes(), (ROOT / "tools" / "plotly_basic.py").read_bytes())
 
 
@@ -207,7 +207,7 @@ def is_complete(venv: Path, name: str) -> bool:
 
 
 def is_stamped(venv: Path, name: str) -> bool:
-    """Whether the packages of plan `name` are there."""
+    """Return whether the packages of plan `name` are installed."""
     if not (venv / "bin" / "python").exists():
         return False
     for satisfying in SATISFIED_BY.get(name, (name,)):
@@ -223,7 +223,7 @@ def is_project_stamped(venv: Path) -> bool:
 
 
 def make_venv(venv: Path, *, keep: bool) -> None:
-    """Make an empty virtualenv: what is left of another lock or of a broken installation is not built upon."""
+    """Create an empty virtualenv, deleting leftovers of another lock or a failed installation."""
     if keep:
         return
     shutil.rmtree(venv, ignore_errors=True)
@@ -265,7 +265,7 @@ def pip(venv: Path, *arguments: str) -> None:
 
 
 def run_pip(venv: Path, *arguments: str) -> tuple[int, str]:
-    """Return pip's exit status and what it said."""
+    """Return pip's exit status and output."""
     log = venv / "install.log"
     command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     with log.open("ab") as out:
@@ -290,7 +290,7 @@ REFUSED = re.compile(
 
 
 def explain(output: str, log: Path) -> CannotInstall:
-    """Return the one sentence for what pip said: the cause that is nearest to the person comes first."""
+    """Return the error for pip's output, the cause closest to the user first."""
     if "No space left on device" in output or "Disk quota exceeded" in output:
         return CannotInstall(
             f"the disk is full; make room under {ROOT} and in the folder for temporary files (TMPDIR), "

@@ -1,4 +1,4 @@
-"""Write the lock files of requirements/ anew: exact versions, with the digests of every file that pip may take.
+"""Rewrite the lock files of requirements/: exact versions with digests of all allowed files.
 
 Usage: python tools/lock.py [app] [sso] [dev] [core] [engine] [rig]     (without names it writes all six)
 Needs `uv` on PATH; for the engine UV_EXTRA_INDEX_URL or UV_FIND_LINKS says where torch's CPU build is.

@@ -15,7 +15,7 @@ SHOWN = 60  # lines of a difference
 
 
 def made() -> str:
-    """Return the code's own schema; drf-spectacular ends this where it is invalid or a route is not described."""
+    """Return the code's schema; drf-spectacular exits if it is invalid or a route is not described."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "openapi.yaml"
         command = [sys.executable, "manage.py", "spectacular", "--validate", "--fail-on-warn", "--file", str(path)]

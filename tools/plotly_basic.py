@@ -1,4 +1,4 @@
-"""Take Plotly's basic bundle from npm: a quarter of the whole one, with every kind of plot that the pages draw.
+"""Download Plotly's basic bundle from npm: a quarter of the size, with all plots that pages use.
 
 Usage: python tools/plotly_basic.py FOLDER
 

@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 @contextmanager
 def report_cost() -> Iterator[None]:
-    """Print processor time, wall time and the speed of this machine; processor time in units of that speed too."""
+    """Print processor time, wall time and this machine's speed; processor time also relative to it."""
     before, began = time_loop(), time.monotonic()
     try:
         yield
@@ -73,7 +73,7 @@ def report_cost() -> Iterator[None]:
 
 
 def time_loop() -> float:
-    """Return the best of three times of a fixed loop at module level, in seconds: how fast this machine is now."""
+    """Return the machine's present speed: the best of three times of a fixed loop, in seconds."""
     loop, seconds = compile(f"for _ in range({LOOP_ROUNDS}): pass", "loop", "exec"), []
     for _ in range(3):
         began = time.perf_counter()
@@ -83,7 +83,7 @@ def time_loop() -> float:
 
 
 def run_gate() -> int:
-    """Run the gate, whatever fails, so that one call shows every failure. What is about time runs alone, last."""
+    """Run all tests even after failures, so that one call shows them all. Timed tests run last."""
     with ThreadPoolExecutor() as beside:
         core = beside.submit(run_core_alone)
         engine = beside.submit(install_engine)
@@ -97,7 +97,7 @@ def run_gate() -> int:
 
 
 def run_changed() -> int:
-    """Run the tests that the changes since `main` can reach; tools/changed.py says which."""
+    """Run the tests that the changes since `main` can reach (tools/changed.py)."""
     reached = subprocess.run(
         [sys.executable, "tools/changed.py"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -146,7 +146,7 @@ def pytest(*arguments: str) -> int:
 
 
 def install_engine() -> int:
-    """Install the engine, unless the caller names one; a failure counts only where everything must be there."""
+    """Install the engine, unless the caller names one; failing counts only if everything is required."""
     if os.environ.get("EVALBOARD_VLLM_PYTHON"):
         return 0
     failed = run([sys.executable, "tools/install.py", "engine"])
@@ -166,7 +166,7 @@ def run_scripts() -> int:
 
 
 def run_core_alone() -> int:
-    """Run the core's tests where Django is not installed, so that the core cannot come to lean on it unseen."""
+    """Run the core's tests without Django installed, so that the core cannot depend on it."""
     command = [CORE_PYTHON, "-m", "pytest", "tests/core", LISTED, "-q", "-m", "not nightly"]
     with_parent = die_with_parent(signal.SIGKILL)
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=with_parent)

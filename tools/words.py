@@ -2,7 +2,8 @@
 
 Names: words of no field, and functions called `of_…`. `docs/glossary.md` has better ones. Fields of contracts keep the
 names that clients know, and migrations are never edited. Documents: phrases that have a plain form, and sentences of
-more than 35 words. `make check` starts this; `python tools/words.py PATH …` checks those files alone.
+more than 35 words. Docstrings: a first line of more than 100 characters, or with a turn of the house dialect.
+`make check` starts this; `python tools/words.py PATH …` checks those files alone.
 """
 
 import ast
@@ -38,9 +39,28 @@ PHRASES = {
     r"(logs?|servers?) do(es)? not say": "is not in the log, is unknown",
 }
 BANNED_PHRASE = re.compile(rf"\b({'|'.join(PHRASES)})\b", re.IGNORECASE)
+DIALECT = re.compile(
+    r"(?i)\b(of others|others run|held against|told apart|laid to|all else|by itself|no sign of|(one|same) computation"
+    r"|is worth|do(es)? not say|rests?|alone|drawn|arms?|telling|onsets?|deficits?|strays?|guards?|treatments?"
+    r"|settl(e|es|ed|ing)|stands?|holds?|lies|beside|anew|nobody|whoever|somebody)\b"
+)
+NO_DIALECT = re.compile(r"`[^`]*`|\bREST\b|docs/\S+")  # code, the API, and links to pages
+MAX_FIRST_LINE = 100
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+OLD_DOCSTRINGS = (  # folders that are still to be rewritten
+    "evalboard/calling/",
+    "evalboard/cli/diff",
+    "evalboard/compared/",
+    "evalboard/core/compare/",
+    "evalboard/core/release/",
+    "evalboard/importers/",
+    "evalboard/logged/",
+    "frontend/compare/",
+    "runs/compare/",
+)
 LEFT_OUT = re.compile(r"^```.*?^```|<!-- \w[^>]* of .*?<!-- end -->|<!--.*?-->", re.MULTILINE | re.DOTALL)
-DOCUMENTS = ("docs/*.md", "README.md", "SECURITY.md", "tests/rig/README.md")
-STILL_TO_DO = tuple(f"docs/{page}.md" for page in ("cli", "divergence", "glossary", "imports", "releases", "verdict"))
+DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/rig/README.md")
+STILL_TO_DO = tuple(f"docs/{page}.md" for page in ("cli", "divergence", "verdict"))
 
 
 def banned_names(source: str, *, has_fixed_fields: bool = False) -> Iterator[tuple[int, str]]:
@@ -72,8 +92,24 @@ def _defined(node: ast.AST) -> list[str]:
     return []
 
 
+def is_dialect(line: str) -> bool:
+    """Tell whether a line has a turn of the house dialect, outside of code and links."""
+    return DIALECT.search(NO_DIALECT.sub("", line)) is not None
+
+
+def unplain_docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the fault of each docstring whose first line is too long or in the house dialect."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and (words := ast.get_docstring(node)):
+            first = words.splitlines()[0]
+            if len(first) > MAX_FIRST_LINE:
+                yield node.body[0].lineno, f"{len(first)} characters in the first line, {MAX_FIRST_LINE} at most"
+            if is_dialect(first):
+                yield node.body[0].lineno, f"house dialect: {first}"
+
+
 def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the fault of each sentence of a Markdown page that is too long or has a banned phrase.
+    """Yield line and fault of each sentence of a page that is too long or has a banned phrase.
 
     Code counts as one word in a sentence. Blocks of code, and what a tool writes between `<!-- … of … -->` and
     `<!-- end -->`, are left out. In a cell of a table a colon or semicolon ends a sentence too.
@@ -92,7 +128,7 @@ def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the first line of each paragraph, list item and cell of a page, and its words on one line."""
+    """Yield (first line, text on one line) of each paragraph, list item and cell of a page."""
     gathered: list[str] = []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if gathered and re.match(r"\s*([*#|-]|\d+\.|$)", line):
@@ -105,7 +141,7 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 
 def main(names: list[str]) -> int:
-    """Print every fault in the named files, or in the product and its documents; return how many, at most 1."""
+    """Print every fault in the named files, by default the product and its pages; return the exit status."""
     places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS]
     listed = subprocess.run(["git", "ls-files", "--", *places], cwd=ROOT, capture_output=True, text=True, check=True)
     n_banned = 0
@@ -116,8 +152,13 @@ def main(names: list[str]) -> int:
                 n_banned += 1
         if not name.endswith(".py") or name.startswith(NEVER_EDITED):
             continue
+        source = (ROOT / name).read_text()
+        if names or not name.startswith(OLD_DOCSTRINGS):
+            for line, fault in unplain_docstrings(source):
+                print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
+                n_banned += 1
         is_fixed = name.startswith(HOLDS_FIXED_FIELDS)
-        for line, word in banned_names((ROOT / name).read_text(), has_fixed_fields=is_fixed):
+        for line, word in banned_names(source, has_fixed_fields=is_fixed):
             print(f"{name}:{line}: {word!r} names nothing: name what it holds or returns (CONTRIBUTING, Words)")
             n_banned += 1
     return min(n_banned, 1)

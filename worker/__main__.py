@@ -1,4 +1,4 @@
-"""`python -m worker`: one worker of a pool, until it is told to stop; or the scheduler; or a test of this node."""
+"""`python -m worker`: run a worker of a pool, or the scheduler, or a self-test of this node."""
 
 import argparse
 import logging

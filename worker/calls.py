@@ -1,4 +1,4 @@
-"""The clients by which a worker calls servers of others: each is open between two pieces of work on its endpoint."""
+"""Clients for external servers, each opened once and reused for all work on its endpoint."""
 
 from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import suppress
@@ -15,7 +15,7 @@ MAX_OPEN = 4  # endpoints that a worker goes to and fro between
 
 
 class EndpointClient(Protocol):
-    """What makes the calls to one endpoint. Every method but `abort` belongs to one thread."""
+    """Makes the calls to one endpoint. Every method but `abort` belongs to one thread."""
 
     def open(self) -> None:
         """Read the secret and check the address. Raises EndpointRefused."""
@@ -94,6 +94,6 @@ class OpenClients:
 
 
 def _digest(endpoint: EndpointRecord, **how: Any) -> str:
-    """What a client is made of: an endpoint that was changed gets another one."""
+    """Return the digest of a client's settings, so that a changed endpoint gets a new client."""
     fields = ("base_url", "api", "auth", "headers", "extra_body", "model_repo", "concurrency")
     return digest_json({name: getattr(endpoint, name) for name in fields} | how)

@@ -33,11 +33,11 @@ FAILURES_IN_A_ROW = 3  # more are no fault of the answers
 
 
 class OtherStack(Exception):
-    """This worker's engine is of another bucket than what is stored of the scoring."""
+    """This worker's engine is of another bucket than the scoring's stored answers."""
 
 
 class ForceJob(RequestedJob):
-    """Forced scorings; all of one are scored by engines of one bucket."""
+    """Forced scorings; each is scored by engines of one bucket."""
 
     requests = FORCED
 
@@ -45,7 +45,7 @@ class ForceJob(RequestedJob):
         return claim_forced(worker=self._station.worker, left_alone=self._station.left_alone("forced scoring"))
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
-        """Score what is left of a run's answers, or leave it to others."""
+        """Score the remaining answers of a scoring, or leave it to other workers."""
         work = forced_work(lease.id)
         refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
@@ -73,9 +73,9 @@ class ForceJob(RequestedJob):
         self._station.note("")
 
     def _scored(self, work: ForcedWork, answers: Sequence[AnswerToForce], heartbeat: Heartbeat) -> list[ForcedOutcome]:
-        """What came of these answers, in their order. Where an engine fails, those that are left are scored alone.
+        """Return the results of these answers, in order. After a failure, score the others one at a time.
 
-        Raises EngineFailure where none starts, or where several answers in a row end one.
+        Raises EngineFailure if no engine starts, or if several answers in a row end one.
         """
         opened = self._open(work)
         done: dict[int, ForcedOutcome] = {}
@@ -102,14 +102,14 @@ class ForceJob(RequestedJob):
         return [done[place] for place in range(len(answers))]
 
     def _open(self, work: ForcedWork) -> Opened:
-        """Raises EngineFailure, and OtherStack where what is stored is of another bucket."""
+        """Open the engine. Raises EngineFailure, and OtherStack if stored answers are of another bucket."""
         opened = self._session.open_apart(work.serving)
         if work.bucket_id not in (None, opened.process.bucket_id):
             raise OtherStack
         return opened
 
     def _score(self, opened: Opened, wanted: dict[int, AnswerToForce], done: dict[int, ForcedOutcome]) -> None:
-        """Add what came of the answers to `done`, as it comes. Raises EngineFailure."""
+        """Score answers and add each result to `done` as it comes. Raises EngineFailure."""
         given = {
             place: give_tokens(answer, vocabulary_id=opened.process.vocabulary_id) for place, answer in wanted.items()
         }

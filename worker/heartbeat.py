@@ -39,11 +39,11 @@ AWAY = (OperationalError, InterfaceError)  # the database's other errors are fau
 
 
 class Heartbeat:
-    """Two threads beside the one that works: one renews the lease, one watches that it has been renewed in time.
+    """Two threads next to the worker's: one renews the lease, one checks that it was renewed in time.
 
-    The second talks to nobody, so that it acts even where a statement of the others waits for an answer that never
-    comes. `on_stop` is called once, from one of them, when work must stop. `claimed_at`: the monotonic time before the
-    row was claimed, from which its lease counts. `renew` is the service that renews a lease of this kind.
+    The second uses no connection, so that it acts even if a statement waits for an answer that never comes. `on_stop`
+    is called once, from one of them, when work must stop. `claimed_at`: the monotonic time before the row was claimed,
+    from which its lease counts. `renew` is the service that renews a lease of this kind.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Heartbeat:
         return self.is_lost or self.is_cancel_wanted
 
     def persist(self, step: Callable[[], Result]) -> Result:
-        """Call `step`, trying again while the database is away, until the lease can no longer be held.
+        """Call `step`, retrying while the database is away and the lease may be valid.
 
-        Raises LeaseLost once it cannot: the shard will run again elsewhere.
+        Raises LeaseLost after that: the shard will run again elsewhere.
         """
         pause = 0.1
         while not self.is_lost:
@@ -149,16 +149,16 @@ def _deadline(asked_at: float) -> float:
 
 
 def _wire() -> Any:
-    """This thread's connection to the database, which Django opens and closes as it is needed."""
+    """Return this thread's connection to the database, which Django opens and closes as needed."""
     return connections[DEFAULT_DB_ALIAS]
 
 
 def _free(wire: Any) -> None:
-    """End a statement that waits for its answer: shut its socket, which its thread takes for a server that went."""
+    """Abort a statement that waits for its answer, by shutting down its socket."""
     with contextlib.suppress(AttributeError, OSError, ValueError):  # closed meanwhile, or never opened
         session = wire.connection
         if session.info.transaction_status == TransactionStatus.ACTIVE:
-            # Inside a transaction Django would connect anew only to leave it; this says that there is nothing to leave.
+            # Inside a transaction Django would reconnect only to leave it; this prevents that.
             wire.closed_in_transaction = wire.in_atomic_block
             with socket.socket(fileno=os.dup(session.fileno())) as duplicate:
                 duplicate.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""What the loop of a worker does with every kind of work (`Job`), and what the kinds share (`Station`)."""
+"""The interface of a worker's loop to every kind of work (`Job`), and shared parts (`Station`)."""
 
 import time
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ class Job(Protocol):
         """Return the lease of a row that this worker still has, after the database was away; None without any."""
 
     def renew(self, *, lease: Lease) -> Beat:
-        """Extend a lease that is still held. Called from a thread of its own."""
+        """Extend a valid lease. Called from a separate thread."""
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
-        """Do the work and end the row, or leave it to others. Raises Interrupted, and LeaseLost for a late write."""
+        """Do the work and end the row, or leave it to other workers. Raises Interrupted, and LeaseLost."""
 
     def let_go(self, lease: Lease, reason: str) -> None:
         """Give the row back in good order: the attempt does not count against it."""
@@ -47,7 +47,7 @@ class Job(Protocol):
 
 
 class Station:
-    """A worker with its one engine session and its clients of servers of others, at which its jobs work in turn."""
+    """A worker's engine session and clients of external servers, which its jobs share."""
 
     def __init__(
         self, *, worker: WorkerRecord, hardware: Mapping[str, Any], session: EngineSession, calls: OpenClients
@@ -64,7 +64,7 @@ class Station:
         return self.is_stopping or heartbeat.must_stop
 
     def check(self, heartbeat: Heartbeat) -> None:
-        """Raise Interrupted where the work must end: what an engine gave may be that of one called off."""
+        """Raise Interrupted if the work must end; the engine's answers may be incomplete then."""
         if self.must_end(heartbeat):
             raise WorkInterrupted
 
@@ -80,7 +80,7 @@ class Station:
         )
 
     def abort(self) -> None:
-        """Make what is under way end early; callable from another thread."""
+        """End the current work early; callable from another thread."""
         self.session.abort()
         self.calls.abort()
 
@@ -109,13 +109,13 @@ class Station:
 
     @property
     def is_picky(self) -> bool:
-        """Whether its note says why it does not work on what waits."""
+        """Return whether the worker's note explains why it does not take waiting work."""
         now = time.monotonic()
         return self.is_resting or any(until > now for until in self._left_alone.values())
 
 
 class RequestedJob:
-    """What the jobs share that work on rows of one kind which people ask for by themselves: its `requests`."""
+    """A job on one kind of requested rows, its `requests`."""
 
     requests: Requests[Any]
 
@@ -137,13 +137,16 @@ class RequestedJob:
 
 
 def describe_failure(failure: EngineFailure) -> str:
-    """Say what happened, and give the end of what the engine itself said."""
+    """Describe a failure, with the end of the engine's own output."""
     lines = "\n".join(failure.last_words.splitlines()[-MAX_LAST_LINES:])
     return f"{failure.detail}\n{lines}".strip()
 
 
 def make_request(case: CaseToDecode, sampling: Mapping[str, Any], *, place: int | None = None) -> DecodeRequest:
-    """Ask for a case under its own seed; place: what its outcome is found by, where that is not the case's index."""
+    """Return the decoding request of a case with its own seed.
+
+    place: identifies the outcome if the case's index does not.
+    """
     return DecodeRequest(
         case_index=case.index if place is None else place,
         messages=case.messages,

@@ -1,4 +1,4 @@
-"""One POST to an address that somebody typed in: to checked addresses only, within a time, following nothing."""
+"""Send one POST to a user-supplied address: only checked addresses, with a time limit, no redirects."""
 
 import contextlib
 import ipaddress
@@ -21,7 +21,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class NotTaken(Exception):
-    """The message was not taken; the text says why, in a sentence. `status` is what was answered, if anything."""
+    """The message was not accepted; the text says why, in a sentence. `status`: of the answer, if any."""
 
     def __init__(self, why: str, *, status: int | None = None) -> None:
         super().__init__(why)
@@ -47,7 +47,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
             status = connection.getresponse().status
         except (OSError, HTTPException) as problem:
             raise NotTaken(_too_slow(seconds) if watch.has_cut else _words(problem)) from problem
-    if watch.has_cut:  # in the middle of the head, whose end nobody saw
+    if watch.has_cut:  # in the middle of the head, before its end
         raise NotTaken(_too_slow(seconds))
     if 300 <= status < 400:
         raise NotTaken(f"It answered {status}; redirects are not followed, so give the final address.", status=status)
@@ -57,7 +57,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
 
 
 class _Watch:
-    """Cuts a connection at a time, whatever is waited for by then: a receiver that sends a byte now and then too."""
+    """Cuts a connection at a deadline, even if the receiver keeps sending single bytes."""
 
     def __init__(self, wire: socket.socket, deadline: float) -> None:
         self.has_cut = False
@@ -103,7 +103,7 @@ def _connect(host: str, addresses: list[Address], port: int) -> socket.socket:
 
 
 def _connection(scheme: str, host: str, port: int, wire: socket.socket) -> HTTPConnection:
-    """HTTP over a connection that stands already; by TLS the certificate must be the host's."""
+    """Return HTTP over an open connection; with TLS the certificate must be the host's."""
     wire.settimeout(None)  # the watch sees to the time
     if scheme == "http":
         plain = HTTPConnection(host, port)

@@ -1,4 +1,4 @@
-"""Asks an endpoint what a probe has planned, round by round, and stores each round's answers as they are there."""
+"""Make the calls of a probe on an engine, round by round, and store each round's answers."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class ProbeJob(RequestedJob):
         return claim_probe(worker=self._station.worker, left_alone=self._station.left_alone("probe"))
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
-        """Ask what is left of a probe, or leave it to others."""
+        """Make the remaining calls of a probe, or leave it to other workers."""
         if makes_no_calls(lease.id):
             heartbeat.persist(partial(go_on_verifying, lease=lease))
             return
@@ -74,9 +74,9 @@ class ProbeJob(RequestedJob):
         self._station.note("")
 
     def _answered(self, work: ProbeWork, calls: Sequence[ProbeExchange], heartbeat: Heartbeat) -> list[ProbeExchange]:
-        """One round's answers; asked once more, afresh, where the engine fails: the warm one may have died before.
+        """Return one round's answers, retried once on a new engine if the warm one has failed.
 
-        Raises EngineFailure, or Interrupted where the work must end.
+        Raises EngineFailure, or Interrupted if the work must end.
         """
         try:
             return self._decoded(work, calls)
@@ -132,7 +132,10 @@ def _with_answer(call: ProbeExchange, outcome: Outcome | None, kind: str) -> Pro
 
 
 def _evidence(trace: TokenTrace) -> dict[str, Any]:
-    """What an incident must be able to show. JSON has finite numbers alone; the least stands for one that is none."""
+    """Return the evidence that an incident may need.
+
+    JSON has only finite numbers: the smallest float replaces others.
+    """
     least = float(np.finfo(np.float32).min)
     logprobs = np.nan_to_num(trace.logprobs, nan=least, neginf=least, posinf=0.0)
     return {"logprobs": tuple(logprobs.tolist()), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}

@@ -1,4 +1,4 @@
-"""Reads suites that came in parts: on one machine beside the worker, in a team beside the scheduler."""
+"""Parse uploaded suites: next to the worker on one machine, next to the scheduler in a team."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ FORGET_SECONDS = 3600.0
 
 
 class SuiteReader(threading.Thread):
-    """A thread of its own: a large suite takes minutes, and neither a shard nor the sweep should wait for it.
+    """A separate thread, because a large suite takes minutes and must not delay shards or sweeps.
 
     Several on one database do no harm: an upload's row is locked while a part of it is read.
     """

@@ -1,4 +1,4 @@
-"""Asks a server of others what a probe has planned: no engine, but calls, each of which says who answered it."""
+"""Make the calls of a probe to an external server, each of which names its backend."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from worker.jobs import Station
 
 LEFT_OUT = "call_failed: The call was left out."
 NO_SEED = "call_refused: The server refuses a seed, so that the call went without one."
-ADDRESS = "base_url"  # from which every answer is the same, whoever gave it
+ADDRESS = "base_url"  # the same for every answer, so it identifies no backend
 
 
 class RemoteProbes:
@@ -73,7 +73,7 @@ class RemoteProbes:
     def _read(
         self, work: ProbeWork, wanted: Sequence[ProbeExchange], outcomes: Mapping[int, CallOutcome]
     ) -> list[ProbeExchange]:
-        """The calls with what came of each, and with the bucket of who answered, as a run of them would have it."""
+        """Return the calls with their answers, and with the bucket of each answer's backend."""
         endpoint = work.serving.endpoint
         called = [replace(call, worker=self._station.worker.pk, is_remote=True) for call in wanted]
         return [_with_answer(call, outcomes.get(place), endpoint, work.kind) for place, call in enumerate(called)]
@@ -82,7 +82,7 @@ class RemoteProbes:
 def _outcomes(
     client: EndpointClient, work: ProbeWork, wanted: Sequence[ProbeExchange], answered: Sequence[ProbeExchange]
 ) -> dict[int, CallOutcome]:
-    """What each call came to, by its place."""
+    """Return the result of each call, by its place."""
     requests = [_request(place, call, work, answered) for place, call in enumerate(wanted)]
     with closing(client.decode(requests)) as outcomes:
         return {outcome.case_index: outcome for outcome in outcomes}
@@ -134,12 +134,12 @@ def _with_answer(
 
 
 def _whole_text(response: LoggedResponse) -> str:
-    """A probe reads whole responses: what a model thinks is part of what it was asked for."""
+    """Return the whole response including thinking, which counts for a probe."""
     return f"{response.reasoning or ''}{response.text}"
 
 
 def _top(positions: LoggedPositions) -> tuple[tuple[str, float], ...]:
-    """The alternatives of the first position, by their text, whose logprob is a number; JSON has no others."""
+    """Return the first position's alternatives by text, without non-finite logprobs."""
     alternatives = positions[0].alternatives
     return tuple(
         (token.decode("utf-8", "backslashreplace"), logprob)

@@ -1,4 +1,4 @@
-"""A shard of an endpoint that others run: its cases are called, and what comes back is stored as it comes."""
+"""Work on a shard of an external endpoint: call its cases and store results as they come."""
 
 import time
 from contextlib import closing
@@ -35,7 +35,7 @@ class RemoteShards:
         self._serving: LiveServing | None = None
 
     def work(self, lease: Lease, work: ShardWork, heartbeat: Heartbeat) -> None:
-        """Call what is left of a shard and end it, or end its run where the endpoint refuses it. Raises LeaseLost."""
+        """Call the remaining cases of a shard and end it, or end its run if refused. Raises LeaseLost."""
         if wait_for_endpoint(lease=lease):
             return
         requests = _requests(work)
@@ -59,7 +59,7 @@ class RemoteShards:
     def _rest(
         self, lease: Lease, work: ShardWork, requests: list[DecodeRequest], rest: EndpointRests, heartbeat: Heartbeat
     ) -> None:
-        """Give the shard back until the endpoint has rested; or end it, where that has brought no answer for hours."""
+        """Return the shard until its endpoint's pause ends; or end it if pauses gave no answer for hours."""
         step = partial(rest_endpoint, reason=rest.detail, seconds=rest.seconds, n_failures=rest.n_failures)
         if heartbeat.persist(partial(step, lease=lease)):
             return

@@ -1,4 +1,4 @@
-"""Decodes one case of a run again, variant by variant, and holds each answer against the run's; or one request."""
+"""Decode a case of a run again in several variants and compare the answers; or decode one request."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ Earlier = list[tuple[Mapping[str, Any], TokenTrace]]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is decoded together; `place` is the request that counts, `neighbours` are the others' case indexes."""
+    """What is decoded together. place: the request that counts; neighbours: the others' case indexes."""
 
     requests: Sequence[DecodeRequest]
     place: int
@@ -63,7 +63,7 @@ class ReplayJob(RequestedJob):
         )
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
-        """Decode what is left of a replay, or leave it to others."""
+        """Decode the remaining variants of a replay, or leave it to other workers."""
         work = replay_work(lease.id)
         refusal = self._station.find_refusal(work.serving)
         if refusal is not None:
@@ -86,9 +86,9 @@ class ReplayJob(RequestedJob):
     def _tried(
         self, work: ReplayWork, variant: Mapping[str, Any], earlier: Earlier, heartbeat: Heartbeat
     ) -> tuple[ReplayResult, TokenTrace | None]:
-        """One variant's result, and the trace for the comparisons of later ones. An engine that fails is a result.
+        """Return a variant's result, and its trace to compare later ones with. A failure is a result.
 
-        It is tried once more, afresh, where that can help: the warm engine may have died since its last answer.
+        It is tried again on a new engine if that can help: the warm engine may have died since its last answer.
         """
         began = time.monotonic()
         decoding = parse_profile(work.serving.profile_settings)
@@ -127,9 +127,9 @@ class ReplayJob(RequestedJob):
 
 
 def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batch:
-    """What is decoded, with those that share its steps: as in the run, or as many of the suite's others as are wanted.
+    """Return the case and what shares its steps: as in the run, or as many other cases as wanted.
 
-    Nobody knows what shared those of a request of production, and nothing does here.
+    The neighbours of a production request are unknown, so it is decoded without any.
     """
     if work.case is None:
         assert work.chat is not None  # noqa: S101  for the type checker: it has a case or a request
@@ -154,7 +154,7 @@ def _batch(work: ReplayWork, variant: Mapping[str, Any], opened: Opened) -> Batc
 
 
 def _as_in_the_run(work: CaseWork, opened: Opened) -> Batch:
-    """Under `alone` nobody, under `fixed` the case's group, under the other classes its shard, in the run's order."""
+    """Return the case with its neighbours in the run: none, its fixed group, or its shard."""
     size = opened.plan.group_size
     together = [
         case
@@ -195,7 +195,7 @@ def _result(
 
 
 def _failed(work: ReplayWork, variant: Mapping[str, Any], failure: EngineFailure) -> tuple[ReplayResult, None]:
-    """The result of a variant whose engine failed, with the last line of what the engine itself said."""
+    """Return the result of a variant whose engine failed, with the last line of the engine's output."""
     words = "\n".join([failure.detail, *failure.last_words.splitlines()[-1:]])
     return make_failed_result(variant, code=failure.code, detail=words) | _beside(work, None, None, []), None
 
@@ -212,7 +212,7 @@ def _beside(
 
 
 def _served_by(process: EngineProcess | None, work: ReplayWork) -> ReplayResult:
-    """Who decoded it, beside who gave the run's response; None where that is not known."""
+    """Return who decoded it, compared with who gave the run's response; None if unknown."""
     bucket, response = process and process.bucket, work.response
     return {
         "engine_process": process and str(process.pk),

@@ -1,4 +1,4 @@
-"""The loop of a worker: it claims one row of work at a time, and keeps the lease while the job works on it."""
+"""The loop of a worker: claim one row at a time, and renew its lease while the job works on it."""
 
 import logging
 import os
@@ -70,7 +70,7 @@ class Runner:
         self._turn = threading.Lock()
 
     def stop(self) -> None:
-        """Stop soon: what is under way goes back to the queue. Callable from a signal handler."""
+        """Stop soon and return current work to the queue. Callable from a signal handler."""
         self._station.is_stopping = True
         self._station.abort()
 
@@ -92,9 +92,9 @@ class Runner:
             self._leave()
 
     def work(self, *, is_patient: bool = True) -> None:
-        """Claim and work until there is nothing for this worker; read for comparisons. Callable from any thread.
+        """Claim and work until there is nothing left for this worker. Callable from any thread.
 
-        One thread at a time: another one waits for its turn, or lets it be where it is not patient.
+        One thread at a time: others wait, or return at once if not patient.
         """
         if not self._turn.acquire(blocking=is_patient):
             return
@@ -166,7 +166,7 @@ class Runner:
 
 
 def _work(job: Job, lease: Lease, heartbeat: Heartbeat) -> None:
-    """Work on a row until it ends, or let it go where the worker is to stop. Raises LeaseLost."""
+    """Work on a row until it ends, or release it if the worker is to stop. Raises LeaseLost."""
     try:
         job.work(lease, heartbeat)
     except WorkInterrupted:

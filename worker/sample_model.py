@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether `folder` holds every file of the model."""
+    """Return whether `folder` has every file of the model."""
     return all((folder / name).is_file() for name in FILES)
 
 
@@ -150,7 +150,7 @@ def model_config(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def tokenizer(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return tokenizer.json: byte-level BPE that reads every digit as a token of its own."""
+    """Return tokenizer.json: byte-level BPE with every digit as a separate token."""
     tokens = meta["tokenizer.ggml.tokens"]
     types = meta["tokenizer.ggml.token_type"]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}

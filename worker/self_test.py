@@ -1,4 +1,4 @@
-"""`evalboard worker --self-test`: measures this node's arithmetic in the engine's interpreter and keeps the result."""
+"""`evalboard worker --self-test`: measure this node's arithmetic in the engine, and store it."""
 
 import json
 import logging
@@ -42,7 +42,7 @@ PROFILES = {"plain": "pinned", "invariant": "invariant"}
 
 
 def run(*, as_json: bool) -> int:
-    """Test this node, keep the result, print it. The exit status: 0 if it could be measured, whatever was found."""
+    """Test this node, store and print the result. Return 0 if it was measured, whatever the result."""
     try:
         described = describe(settings.VLLM_PYTHON)
         hardware = {name: value for name, value in described.items() if name != "versions"}
@@ -76,7 +76,7 @@ def measure(python: str | Path, hardware: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table(test: SelfTestRecord) -> str:
-    """Draw what was found, an operation a line and a dtype a column, and what follows from it."""
+    """Return the findings as a table, an operation per row and a dtype per column, and the conclusion."""
     parts = []
     by_kernels = groupby(list_operation_findings(test.result), key=lambda finding: finding.kernels)
     for kernels, measured in by_kernels:

@@ -1,4 +1,4 @@
-"""Sends what waits in the outbox: on one machine beside the worker, in a team beside the scheduler."""
+"""Send the outbox's messages: next to the worker on one machine, next to the scheduler in a team."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ FORGET_SECONDS = 3600.0
 
 
 class Sender(threading.Thread):
-    """A thread of its own: a receiver may take its time, and neither a shard nor the sweep should wait for it.
+    """A separate thread, because a receiver may be slow and must not delay shards or sweeps.
 
     Several senders on one database do no harm: a message is claimed before it is sent.
     """
@@ -82,7 +82,7 @@ def send_next() -> bool:
 
 
 def _headers(delivery: Delivery) -> dict[str, str]:
-    """What Standard Webhooks asks for; signed anew for each attempt, since receivers refuse old signatures."""
+    """Return the headers of Standard Webhooks, signed for each attempt since old signatures expire."""
     at = database_now()  # receivers refuse what is dated by a clock that is off
     return {
         "Content-Type": "application/json",

@@ -46,7 +46,7 @@ class EngineSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether an engine is warm."""
+        """Return whether an engine is warm."""
         return self._opened is not None
 
     def open_for(self, work: ShardWork) -> Opened:
@@ -63,7 +63,7 @@ class EngineSession:
     def open_apart(
         self, serving: Serving, *, decoding: ProfileSettings | None = None, dtype: str | None = None
     ) -> Opened:
-        """Return the engine for what is no repeat of a run: a replay, a probe. Raises EngineFailure as `open_for` does.
+        """Return the engine for a replay or a probe. Raises EngineFailure as `open_for` does.
 
         decoding, dtype: other ones than the profile's and the endpoint's.
         """
@@ -99,13 +99,13 @@ class EngineSession:
             engine.abort()
 
     def close(self) -> None:
-        """Let the engine go, after a last self-check that vouches for what it gave."""
+        """Stop the engine after a last self-check that vouches for its answers."""
         if self._opened is not None:
             self._check_or_discard()
             self.discard()
 
     def discard(self) -> None:
-        """End the engine without a check: it has died, hangs, or nobody waits for it."""
+        """Stop the engine without a check: it has died, hangs, or is not needed."""
         if self._opened is None:
             return
         opened, self._opened, self._served = self._opened, None, {}
@@ -113,9 +113,9 @@ class EngineSession:
         close_engine_process(process=opened.process, last_words=opened.engine.last_words())
 
     def _must_be_fresh(self, work: ShardWork) -> bool:
-        """One process never serves both halves of a run's repeats: a start is part of what repeats measure.
+        """Return whether the run needs a new process, since repeats must include an engine start.
 
-        Of a run that is restarted it never serves two repeats.
+        One process never serves both halves of a run's repeats, and of a restarted run never two repeats.
         """
         if work.is_restarted:
             return bool(self._served.get(work.run_id, set()) - {work.repeat_index})
@@ -159,7 +159,7 @@ class EngineSession:
         )
 
     def _check_or_discard(self) -> None:
-        """An engine that died or changed since its last shard is no failure of the next one: that gets a fresh one."""
+        """Discard an engine that died or changed since its last shard, so that the next gets a new one."""
         try:
             if not self._check():
                 self.discard()
@@ -168,7 +168,7 @@ class EngineSession:
             self.discard()
 
     def _check(self) -> bool:
-        """Whether the engine still gives the bits of its first self-check."""
+        """Return whether the engine still gives the bits of its first self-check."""
         assert self._opened is not None  # noqa: S101  for the type checker; callers have one open
         same = record_self_check(process=self._opened.process, digest=self._opened.engine.self_check())
         if not same:

@@ -1,4 +1,4 @@
-"""Drives an engine through the cases of a shard, and stores what comes back: in batches where the engine is fast."""
+"""Decode the cases of a shard on an engine, and store the results, in batches if it is fast."""
 
 import time
 from collections.abc import Iterable
@@ -93,7 +93,7 @@ class ShardJob:
             self._decode(lease, work, opened, heartbeat)
 
     def _open(self, lease: Lease, work: ShardWork) -> Opened | None:
-        """The engine for this shard; None where its bucket is not the run's, which is then left alone."""
+        """Return the engine for this shard; None if its bucket is not the run's, which is then skipped."""
         opened = self._session.open_for(work)
         self._n_warm = 1 if self._session.n_starts > self._n_starts else self._n_warm + 1
         self._warm_for, self._n_starts = work.run_id, self._session.n_starts
@@ -164,7 +164,7 @@ class ShardJob:
         self.let_go(lease, why)
 
     def _count_engine_failure(self, run_id: int, failure: EngineFailure) -> None:
-        """Let others try where there are others: this run at once, and every run after failures in a row."""
+        """Let other workers, if any, try this run now, and all runs after repeated failures."""
         worker = self._station.worker
         has_others = others_work(worker=worker)
         is_degraded = count_engine_failure(worker=worker, detail=failure.detail, rests=has_others)
@@ -175,7 +175,7 @@ class ShardJob:
 
 
 def _units(cases: Iterable[CaseToDecode], group_size: int | None) -> Units:
-    """What must be decoded together: single cases, or whole groups wherever one case of a group is missing.
+    """Return what must be decoded together: single cases, or whole groups with any missing case.
 
     A group keeps its composition even when it is decoded again after a crash.
     """

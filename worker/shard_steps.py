@@ -1,4 +1,4 @@
-"""What both ways of a shard share, that of an engine and that of calls: storing outcomes, and being called off."""
+"""Steps of shards on engines and external servers alike: storing outcomes, and cancelling."""
 
 import time
 from functools import partial
@@ -16,7 +16,7 @@ LONGEST_WAIT_SECONDS = 0.2
 
 
 def end_if_cancelled(station: Station, lease: Lease, heartbeat: Heartbeat) -> bool:
-    """End the shard where its run is being cancelled. Raises Interrupted where the work must end otherwise."""
+    """End the shard if its run is being cancelled. Raises Interrupted for other interruptions."""
     if not station.must_end(heartbeat):
         return False
     if heartbeat.is_lost or not heartbeat.is_cancel_wanted:

@@ -14,7 +14,7 @@ from worker import team
 
 @shared_task(name=dispatch.CLAIM)
 def claim(v: int = 0, request_id: str = request_ids.NO_REQUEST, **later: Any) -> None:
-    """A ring: work until nothing is left. What a newer version adds to the message is not looked at.
+    """Handle a ring: work until nothing is left. Fields of newer versions are ignored.
 
     The log names the request that rang; it is a hint, since what is claimed first may be another's.
     """

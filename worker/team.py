@@ -1,4 +1,4 @@
-"""A process as one of a team: it hears the doorbell through Celery, and looks by itself in between."""
+"""A worker process in a team: woken by the doorbell through Celery, and polling in between."""
 
 import logging
 import signal
@@ -52,7 +52,7 @@ def join(member: Runner) -> None:
 
 
 def schedule() -> None:
-    """Sweep at fixed times, and send what waits in the outbox, beside any other scheduler: two do no harm."""
+    """Sweep at fixed times and send the outbox. Several schedulers do no harm."""
     sender, reader = Sender(), SuiteReader()
     end_with_the_scheduler = die_with_parent(signal.SIGTERM)
 
@@ -66,7 +66,7 @@ def schedule() -> None:
     # Not before: the clock that Celery forks off must find no thread at work. Celery says it once, however often
     # it loses Redis and finds it again.
     worker_ready.connect(start_sender)
-    # The forked clock would outlive a killed scheduler, and ring for ever beside the next one's.
+    # The forked clock would outlive a killed scheduler, and ring for ever next to the new one's.
     beat_embedded_init.connect(bind_clock)
     try:
         _celery(["--beat", "--pool", "threads", "--concurrency", "2", "--queues", CONTROL], name="scheduler")
@@ -78,7 +78,7 @@ def schedule() -> None:
 
 
 def _look(member: Runner) -> None:
-    """See to the worker's own affairs, and look for work that no ring told of."""
+    """Do the worker's own chores, and poll for work that no ring announced."""
     try:
         member.run_forever(look_seconds=settings.LOOK_SECONDS)
     finally:

@@ -1,4 +1,4 @@
-"""Does this node's arithmetic give the same bits alone and inside a batch, and twice in a row?
+"""Check that this node's arithmetic gives the same bits at batch size 1, in batches, and in a row.
 
 Run as `python worker/torch_check.py plain 2,4,8` or `… invariant 2,4,8` (the sizes of the batches) by the engine's
 interpreter, in which Evalboard is not installed: standard library and torch, and vLLM where its kernels are asked for.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vllm_start import COMMON_ENV  # beside this file: a script's own folder is on its path
+from vllm_start import COMMON_ENV  # next to this file: a script's own folder is on its path
 
 os.environ.update(COMMON_ENV)  # how OpenMP's threads wait is read when torch is imported
 
@@ -42,7 +42,7 @@ Together = Callable[[int, int], Tensor]  # rows first … last-1 in one call; a 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """What a model's layers call. Attention: (queries, keys, values, is a prompt), each by sequence and head."""
+    """The functions of a model's layers. Attention: (queries, keys, values, is a prompt), by sequence."""
 
     product: Callable[[Tensor, Tensor], Tensor]
     normalisation: Callable[[Tensor, Tensor], Tensor]
@@ -80,7 +80,7 @@ def plain_kernels() -> Kernels:
 
 
 def invariant_kernels() -> Kernels:
-    """Switch vLLM's batch-invariant mode on as its own GPU worker does, and return what its layers then call.
+    """Switch on vLLM's batch-invariant mode as its GPU worker does, and return what its layers call.
 
     Softmax needs no name here: the mode replaces it inside torch.
     """
@@ -126,7 +126,7 @@ def invariant_kernels() -> Kernels:
 
 
 def measured_steps(kernels: Kernels, device: str, dtype: str, sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Measure each step of a model alone and in batches, and in a row."""
+    """Measure each step of a model at batch size 1, in batches, and in a row."""
     measure = partial(facts_of_step, sizes=sizes)
     for operation, shape, prepare in steps(kernels, SeededInputs(device, dtype), largest=max(sizes)):
         yield {"operation": operation, "dtype": dtype, "shape": shape, **facts_or_problem(prepare, measure)}
@@ -139,7 +139,7 @@ def measured_varying(device: str, dtype: str) -> Iterator[dict[str, Any]]:
 
 
 def facts_or_problem(prepare: Callable[[], Any], measure: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    """What was measured, or why it could not be: this device, dtype or vLLM has no such kernel."""
+    """Return the measurement, or why it failed: this device, dtype or vLLM lacks such a kernel."""
     try:
         return {**measure(prepare()), "problem": None}
     except Exception as problem:  # noqa: BLE001  kernels raise whatever they like; the other rows must still come
@@ -147,7 +147,7 @@ def facts_or_problem(prepare: Callable[[], Any], measure: Callable[[Any], dict[s
 
 
 def facts_of_step(together: Together, sizes: Sequence[int]) -> dict[str, Any]:
-    """Compare every row alone with the same row in batches of each size; then alone and the largest batch in a row."""
+    """Compare every row at batch size 1 with the same row in batches of each size, then repeat some."""
     largest = max(sizes)
     alone = torch.cat([together(row, row + 1) for row in range(largest)])
     differing, difference = [], 0.0
@@ -187,7 +187,7 @@ def largest_difference(one: Tensor, other: Tensor) -> float:
 
 
 class SeededInputs:
-    """Seeded normal numbers, drawn in float32 on the CPU, so that every device and dtype gets the same ones."""
+    """Seeded normal numbers, made in float32 on the CPU, so that all devices and dtypes get the same."""
 
     def __init__(self, device: str, dtype: str) -> None:
         self.device, self.dtype = device, getattr(torch, dtype)
@@ -205,7 +205,10 @@ class SeededInputs:
 
 
 def steps(kernels: Kernels, inputs: SeededInputs, *, largest: int) -> Iterator[tuple[str, str, Callable[[], Together]]]:
-    """(operation, shape, what prepares it). Rows are copied: a batch's size is meant to differ, not its address."""
+    """Yield (operation, shape, its preparation).
+
+    Rows are copied, so that batches differ in size, not in address.
+    """
 
     def product(n_in: int, n_out: int) -> Together:
         rows, weight = inputs.normal(largest, n_in), inputs.normal(n_out, n_in, scale=n_in**-0.5)
@@ -240,7 +243,7 @@ def steps(kernels: Kernels, inputs: SeededInputs, *, largest: int) -> Iterator[t
 
 
 def varying(inputs: SeededInputs) -> Iterator[tuple[str, Callable[[], Callable[[], Tensor]]]]:
-    """(operation, what prepares it): the field report's list, with atomics and parallel prefixes among them."""
+    """Yield (operation, its preparation): known suspects, such as atomics and parallel prefixes."""
 
     def mm() -> Callable[[], Tensor]:
         a, b = inputs.normal(512, 1024), inputs.normal(1024, 512)

@@ -1,4 +1,4 @@
-"""Score the tokens of rollouts with torch and transformers, eager: the nearest thing to a trainer that runs anywhere.
+"""Score the tokens of rollouts with torch and transformers, eager: a trainer that runs anywhere.
 
 Run by the engine's interpreter, in which Evalboard is not installed: `python worker/torch_trainer.py MODEL DTYPE
 < rollouts.jsonl > trainer.jsonl`. MODEL is a folder, DTYPE float32 or bfloat16. Each line of the plain form
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from vllm_start import COMMON_ENV  # beside this file: a script's own folder is on its path
+from vllm_start import COMMON_ENV  # next to this file: a script's own folder is on its path
 
 os.environ.update({**COMMON_ENV, "HF_HUB_OFFLINE": "1"})
 
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
 
 
 def score(model: Any, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield each rollout with the model's logprobs of its tokens. Raises ValueError for a line that is none."""
+    """Yield each rollout with the model's logprobs of its tokens. Raises ValueError for an invalid line."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

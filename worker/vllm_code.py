@@ -1,4 +1,4 @@
-"""Digest the installed code that computes the numbers, so that two builds of one version are told apart.
+"""Digest the installed code that computes the numbers, to distinguish builds of one version.
 
 Part of `vllm_host.py` and, like it, run by the engine's own interpreter: standard library only. A digest covers what
 files hold and how they are called inside their package: no folder, date or address, and nothing that an installer
@@ -31,7 +31,7 @@ PACKAGES = {
     "flashinfer": ("flashinfer", "flashinfer_cubin", "flashinfer_jit_cache"),
     "nvidia": ("nvidia",),
 }
-# Gigabytes that torch brings along and nobody edits: what they hold is taken from what their installer recorded.
+# Gigabytes of torch that are never edited: their installer's record of the content is used.
 RECORDED_ONLY = {"nvidia"}
 CODE = re.compile(r".*\.(py|json|cu|cuh|so(\.\d+)*)")  # JSON: the sizes of tiles that kernels are tuned to
 SETTLED_NS = 2_000_000_000  # a file that changed later before it was read may change again within one tick of its clock
@@ -61,7 +61,7 @@ def code_versions() -> dict[str, str]:
 
 
 def plugins() -> list[str]:
-    """Return the modules that vLLM loads because another package registered them: they may patch what it computes."""
+    """Return modules that vLLM loads because other packages registered them; they may patch vLLM."""
     groups = [group for group in entry_points().groups if group.startswith("vllm.")]
     modules = {re.split("[.:]", entry.value)[0] for group in groups for entry in entry_points(group=group)}
     return sorted(modules - {"vllm"})
@@ -77,7 +77,7 @@ def locate(module: str) -> Path | None:
 
 
 def installed() -> dict[Path, str]:
-    """Return every package's folder of what its installer wrote, with the package's name as modules are called."""
+    """Return the installer's folder of every package → its name as modules are called."""
     paths = (folder for entry in sys.path for folder in Path(entry).glob("*.dist-info"))
     return {folder: re.sub("[-_.]+", "_", folder.name.partition("-")[0].lower()) for folder in paths}
 
@@ -88,8 +88,10 @@ def named_like(module: str, folders: dict[Path, str]) -> list[Path]:
 
 
 class ModuleDigest(NamedTuple):
-    """digest: of what the files hold. seen: of what the file system says of them. is_settled: `seen` is old enough to
-    stand for `digest`.
+    """A module's digest.
+
+    digest: of its files' content. seen: of their facts in the file system. is_settled: `seen` is old enough to be used
+    as a key for `digest`.
     """
 
     digest: str
@@ -100,7 +102,7 @@ class ModuleDigest(NamedTuple):
 def digest_module(
     module: str, place: Path, folders: dict[Path, str], known: dict[str, str], readers: ThreadPoolExecutor
 ) -> ModuleDigest:
-    """Return the digest of one module; `known` has those of before by what the file system said."""
+    """Return the digest of one module. known: earlier digests by the file system's facts."""
     began = time.time_ns()
     records = [path for folder in named_like(module, folders) if (path := folder / "RECORD").is_file()]
     files = {} if module in RECORDED_ONLY else dict(code_files(str(place)))
@@ -147,8 +149,9 @@ def file_digest(path: str) -> str:
 
 
 def commit_of(module: str, place: Path, folders: dict[Path, str]) -> str | None:
-    """Return the commit that a module was installed from; of an editable one that it stands at, and whether its files
-    differ from it. None for a package of an index.
+    """Return the commit that a module was installed from; None for a package from an index.
+
+    For an editable one, its present commit, and whether its files differ from it.
     """
     for folder in named_like(module, folders):
         try:
@@ -167,7 +170,7 @@ def commit_of(module: str, place: Path, folders: dict[Path, str]) -> str | None:
 
 
 def git(place: Path, *arguments: str) -> str | None:
-    """Return what git says of the folder; None where it says nothing, as outside of a repository."""
+    """Return git's output for the folder; None on failure, as outside of a repository."""
     command = ["git", "--no-optional-locks", "-C", str(place), *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True)
@@ -191,7 +194,7 @@ def stored_digests() -> dict[str, str]:
 
 
 def store_digests(digests: dict[str, str], known: dict[str, str]) -> None:
-    """Keep the digests for the next start; where nothing can be written, the next start reads the files again."""
+    """Store the digests for the next start; if that fails, the next start reads the files again."""
     if digests == known:
         return
     try:

@@ -30,7 +30,7 @@ def answer_ids(tokenizer: Any, request: dict[str, Any], prompt_ids: list[int]) -
 
 
 def sampling(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the sampling of one prefill: of the token that follows the answer nothing is wanted."""
+    """Return the sampling of a prefill that scores an answer; the token after it is ignored."""
     k = max(K_MIN, request["sampling"].get("logprobs") or 0)
     return {"temperature": 0.0, "max_tokens": 1, "prompt_logprobs": k, "detokenize": False}
 

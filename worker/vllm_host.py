@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import vllm_code
-import vllm_forced  # beside this file: a script's own folder is on its path
+import vllm_forced  # next to this file: a script's own folder is on its path
 import vllm_manifest
 import vllm_start
 import vllm_tokens
@@ -73,7 +73,7 @@ class Batches:
 
 
 class Host:
-    """Holds the engine and answers one request after another; `emit` sends an event."""
+    """Owns the engine and answers requests one after another. emit: sends an event."""
 
     def __init__(self, emit: Callable[[Event], None], inbox: "queue.Queue[Event]") -> None:
         self._emit = emit
@@ -189,7 +189,7 @@ class Host:
         )
 
     def _run(self, group: list[Event], *, serial: int | None) -> Iterator[Event]:
-        """Decode one group; yields `response`, `error`, and at last `aborted` if the parent asked for that.
+        """Decode one group; yield `response`, `error`, and at last `aborted` if the parent aborted.
 
         A request gets its seat when one is free, in the group's order: between two steps, so never by the clock.
         """
@@ -300,7 +300,7 @@ class Host:
 
 
 def main() -> None:
-    """Speak the protocol until told to stop, or until the engine fails."""
+    """Run the protocol until told to stop, or until the engine fails."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     # Nothing but this file may read requests or write events: libraries get stderr and an empty stdin.
     requests = os.fdopen(os.dup(0), "rb")
@@ -332,7 +332,7 @@ def describe() -> Event:
 
 
 def listen(requests: Any, inbox: "queue.Queue[Event]") -> None:
-    """Read requests in a thread of its own, so that the end of the parent is seen during a long step."""
+    """Read requests in a separate thread, so that the parent's end is noticed during a long step."""
     for line in requests:
         inbox.put(json.loads(line))
     if os.getpgrp() == os.getpid():  # started as the leader of a group: take its other processes along

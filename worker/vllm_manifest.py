@@ -28,7 +28,7 @@ TOKENIZER_FILE = re.compile(
     r"tokenizer.*|vocab\.(json|txt)|merges\.txt|added_tokens\.json|special_tokens_map\.json|.*\.tiktoken"
 )
 
-# Name in the manifest -> where the resolved value stands, below engine.vllm_config.
+# Name in the manifest -> path of the resolved value below engine.vllm_config.
 RESOLVED = {
     "dtype": "model_config.dtype",
     "head_dtype": "model_config.head_dtype",
@@ -75,12 +75,12 @@ RESOLVED = {
 
 
 def describe(code: dict[str, str]) -> dict[str, Any]:
-    """Return hardware and versions alone, without starting an engine. `code` as for `manifest`."""
+    """Return hardware and versions without starting an engine. code: as for `manifest`."""
     return {"hardware": hardware(), "versions": versions(code), "n_cores": n_cores()}
 
 
 def relevant_environment() -> dict[str, str]:
-    """Return the variables that may move numbers, without secrets, as they stand now."""
+    """Return the present variables that may affect numbers, without secrets."""
     environment = {
         name: value for name, value in os.environ.items() if RELEVANT.match(name) and not SECRET.search(name)
     }
@@ -160,7 +160,7 @@ def read(value: Any, path: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Turn a resolved value into what JSON can hold."""
+    """Convert a resolved value to JSON types."""
     if isinstance(value, Enum):  # before int: some of vLLM's enumerations are also numbers
         return value.name
     if value is None or isinstance(value, bool | int | float | str):
@@ -183,7 +183,7 @@ def layer_backends(worker: Any) -> list[str]:
 
 
 def versions(code: dict[str, str]) -> dict[str, str | None]:
-    """Return the versions of what computes the numbers, with the digests of the installed code."""
+    """Return the versions of what computes the numbers, with digests of the installed code."""
     import torch
     import vllm
 
@@ -224,7 +224,7 @@ def ask_driver(field: str) -> str | None:
 
 
 def hardware(n_gpus: int | None = None) -> dict[str, Any]:
-    """Return the class of the hardware: what it is, not which one it is. All GPUs, or the first `n_gpus`."""
+    """Return the class of the hardware, not its identity. n_gpus: only the first GPUs; default all."""
     import torch
 
     if torch.cuda.is_available():
@@ -275,7 +275,7 @@ def n_cores() -> int:
 
 
 def host() -> dict[str, Any]:
-    """Return which machine this is: kept as evidence, never part of a fingerprint."""
+    """Return the identity of this machine, as evidence that is never part of a fingerprint."""
     import torch
 
     pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -296,7 +296,7 @@ def host() -> dict[str, Any]:
 
 
 def model_files(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return name -> {"size", "sha256"} of every file that makes the model: weights, settings, tokenizer, template."""
+    """Return name → {"size", "sha256"} of the model's files: weights, settings, tokenizer, template."""
     paths = sorted(path for path in folder.iterdir() if path.suffix in MODEL_SUFFIXES and path.is_file())
     return {path.name: {"size": path.stat().st_size, "sha256": file_digest(path)} for path in paths}
 

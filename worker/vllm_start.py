@@ -71,7 +71,7 @@ def start_engine(folder: Path, settings: dict[str, Any]) -> Any:
 
 
 def limit_kv_cache(config: Any, *, is_measured: bool) -> None:
-    """Make the engine's KV cache as large as a whole batch needs, and no larger than what vLLM finds to be left.
+    """Limit the engine's KV cache to what a whole batch needs, or to what is free if that is less.
 
     is_measured: vLLM measures what the weights and a largest step leave. Otherwise it checks that the need is free.
     """
@@ -100,7 +100,7 @@ def whole_batch_bytes(config: Any, layers: dict[str, Any]) -> int:
 
 
 def room(engine: Any) -> int:
-    """Return how many sequences of max_model_len tokens the KV cache holds at once, by vLLM's own accounting."""
+    """Return how many sequences of max_model_len tokens fit into the KV cache, by vLLM's own accounting."""
     from vllm.v1.core.kv_cache_utils import get_max_concurrency_for_kv_cache_config
 
     cache = engine.engine_core.engine_core.scheduler.kv_cache_config
@@ -109,9 +109,9 @@ def room(engine: Any) -> int:
 
 
 def seats(engine: Any, *, least: int) -> int:
-    """Return how many sequences may be decoded at a time so that none is ever preempted: all have room at full length.
+    """Return how many sequences fit at full length, so that none is ever preempted.
 
-    Raises MemoryError where that is fewer than `least`.
+    Raises MemoryError if that is fewer than `least`.
     """
     there, length = room(engine), engine.vllm_config.model_config.max_model_len
     if there < least:

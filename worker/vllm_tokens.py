@@ -15,7 +15,7 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 class RequestRefused(Exception):
-    """One request cannot be decoded; `code` is one of core.trace.provenance.ERROR_CODES. The engine lives on."""
+    """One request cannot be decoded; `code`: of core.trace.provenance.ERROR_CODES. The engine continues."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -71,7 +71,7 @@ def trace(answer: Any) -> dict[str, Any]:
 
 
 def split_reasoning(tokenizer: Any, tags: Tags | None, output: Any) -> dict[str, Any]:
-    """Return {"text", "reasoning", "n_reasoning_tokens"} of a finished request: the answer apart from the thinking.
+    """Split a finished request into {"text", "reasoning", "n_reasoning_tokens"}.
 
     A model thinks where the prompt ends with the start tag or its response begins with it, up to the first end tag;
     without one all of the response is thinking. n_reasoning_tokens counts the tags as well. Where it does not think, or
@@ -115,7 +115,7 @@ def floats(values: Iterable[float]) -> str:
 
 
 def token_bytes(tokenizer: Any) -> list[bytes | None]:
-    """Return the bytes of every token id, None for an id that stands for nothing.
+    """Return the bytes of every token id, None for an unused id.
 
     Byte-level vocabularies spell each byte as one printable character; SentencePiece ones spell a
     space as U+2581 and a byte without a character as <0xE2>. Added tokens are spelt as they are.
@@ -138,7 +138,7 @@ def is_byte_level(tokenizer: Any) -> bool:
 
 
 def spelt_bytes(text: str | None, spelling: dict[str, int] | None) -> bytes | None:
-    """Return the bytes that a token's spelling in the vocabulary stands for."""
+    """Return the bytes of a token's spelling in the vocabulary."""
     if text is None:
         return None
     if spelling is not None:

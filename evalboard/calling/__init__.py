@@ -1,1 +1,1 @@
-"""Calls of external servers that speak OpenAI's protocol: requests, answers, retries, keys. Without Django."""
+"""Call external servers that speak OpenAI's protocol: requests, answers, retries, keys; no Django."""

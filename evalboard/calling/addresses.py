@@ -1,7 +1,7 @@
-"""Which addresses this installation's machines may be sent to by what somebody typed in: one rule for all of it.
+"""Decide which user-supplied addresses this installation may send to: one rule for all of them.
 
-Whoever may add a webhook or an endpoint must not thereby reach what only this installation's machines can reach.
-`hosts` are those that whoever runs it has named, EVALBOARD_ENDPOINT_HOSTS.
+The right to add a webhook or an endpoint must not give access to what only this installation's machines can reach.
+`hosts` are those that the operator has named, EVALBOARD_ENDPOINT_HOSTS.
 """
 
 import ipaddress
@@ -51,7 +51,7 @@ def endpoint_host_problem(
 
 
 def plain_http_problem(host: str, *, hosts: Collection[str], port: int) -> str | None:
-    """Return why no call may go to a host in the clear; None where the list names it, since it says who that is."""
+    """Return why no unencrypted call may go to a host; None if the list names it."""
     if _is_named(host, port, hosts):
         return None
     return (
@@ -61,7 +61,7 @@ def plain_http_problem(host: str, *, hosts: Collection[str], port: int) -> str |
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address, and every address that it stands for, is on the open internet."""
+    """Tell whether an address, and every address embedded in it, is on the open internet."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.is_site_local:  # deprecated, still routed inside some networks
             return False

@@ -1,4 +1,4 @@
-"""What a server's answer comes to: a response in the shape of logs, a failure of this case, of this try, or of the run.
+"""Convert a server's answer to a response in the form of logs, or to a failure of case, try or run.
 
 Answers are read by `evalboard.importers`, exactly as a log of the same call would be.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from evalboard.calling.calls import Answered, EndpointRefused, FailedCall
+from evalboard.calling.calls import Answered, EndpointRefused, Exchange, FailedCall
 from evalboard.calling.mask import Mask
 from evalboard.calling.request import Built
 from evalboard.calling.retries import TOO_MANY, passing_status, wished_seconds
@@ -24,7 +24,7 @@ from evalboard.importers.completions import broken_off, count, ending_problem, e
 from evalboard.importers.event_streams import BROKEN_OFF, read_stream
 from evalboard.importers.field_values import shortened, text, whole
 from evalboard.importers.json_files import parse_value
-from evalboard.importers.records import ServedBy
+from evalboard.importers.records import LoggedResponse, ServedBy
 
 # Every other call of the run would be refused as well: the key, the account, the model, the address.
 FORBIDDEN, NOT_ALLOWED, BAD_GATEWAY = 403, 405, 502
@@ -39,7 +39,6 @@ LOOK_SECONDS = 10.0
 MAX_DETAIL_CHARS = 1000
 MAX_ID_CHARS = 200
 LONGEST_ERROR_BYTES = 100_000  # of a body that is looked into for ids
-REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 
 
 class CallRefused(EndpointRefused):
@@ -54,7 +53,7 @@ class CallRefused(EndpointRefused):
 
 
 class ParameterRefused(Exception):
-    """The server refuses a call by 400 or 422; `words` are its whole answer as text, which may name a parameter."""
+    """The server refuses a call by 400 or 422. words: its whole answer, which may name a parameter."""
 
     def __init__(self, detail: str, *, words: str) -> None:
         super().__init__(detail)
@@ -100,7 +99,7 @@ def read_body(reply: HttpReply, mask: Mask, *, now: datetime) -> dict[str, Any]:
 
 
 def _body(reply: HttpReply, mask: Mask) -> dict[str, Any]:
-    """Return the object that an answer is, or that its stream comes to. Raises CallFailed."""
+    """Return the object of an answer, or of its stream. Raises CallFailed."""
     try:
         body = mask.answer(reply.content)
     except InvalidInput:
@@ -127,7 +126,7 @@ def _number(error: Any, *names: str) -> int | None:
 
 
 def _broken_off(body: Mapping[str, Any]) -> str:
-    """Say that the server broke off the answer in a body, by the word with which it ended; "" where it did not."""
+    """Say that the server broke off the answer, by its finish reason; "" if it did not."""
     if responses_api.is_response(body):
         return ending_problem(text(body.get("status")), error=error_words(body))
     return next((words for choice in _choices(body) if (words := broken_off(choice))), "")
@@ -149,6 +148,7 @@ def read_answer(
         return failed(case_index, code, words, mask, built=built, timing=timing, reply=reply)
 
     headers = {name: mask.text(value) for name, value in reply.headers.items()}
+    given = body
     if responses_api.is_response(body):
         body = responses_api.as_completion(body)
     try:
@@ -167,6 +167,8 @@ def read_answer(
     except InvalidInput as problem:
         return _failed("no_answer", f"The answer cannot be read: {problem.detail}")
     response = mask.response(call.responses[0])
+    if _divides(call.responses[0], response):
+        given = {**body, "choices": [_plain_choice(response)]}
     if response.error:
         return _failed("no_answer", response.error if body.get("choices") else "The answer holds no choice.")
     if not response.finish_reason:
@@ -187,20 +189,32 @@ def read_answer(
         clock_ahead=_clock(headers, timing),
         worker_ahead=timing.worker_ahead,
     )
-    return Answered(case_index=case_index, response=response, call=facts)
+    return Answered(case_index=case_index, response=response, call=facts, exchange=Exchange(built.body, headers, given))
+
+
+def _divides(read: LoggedResponse, masked: LoggedResponse) -> bool:
+    """Tell whether parts or tokens of an answer divide a secret, so that its body still has it."""
+    texts = (masked.text, masked.reasoning) != (read.text, read.reasoning)
+    return texts or masked.positions is not read.positions
+
+
+def _plain_choice(response: LoggedResponse) -> dict[str, Any]:
+    """Return the choice that an answer is without its tokens."""
+    message = {"role": "assistant", "content": response.text, "reasoning_content": response.reasoning}
+    return {"index": 0, "finish_reason": response.finish_reason, "message": message}
 
 
 def _clock(headers: Mapping[str, str], timing: Timing) -> ClockAhead | None:
-    """What the header Date says; a cache answers with the hour of whoever filled it."""
+    """Return what the header Date shows, None from a cache, whose Date is that of an earlier answer."""
     return None if "age" in headers else measure_clock(headers.get("date", ""), timing.started_at, timing.ended_at)
 
 
 def failed(
     case_index: int, code: str, words: str, mask: Mask, *, built: Built, timing: Timing, reply: HttpReply | None
 ) -> FailedCall:
-    """Return a case's failure, in words that hold no secret and are not too long, with what is known of the call.
+    """Return a case's failure, with a masked and shortened text, and what is known of the call.
 
-    reply: what came of its last try, None where nothing did.
+    reply: of its last try, None without one.
     """
     if reply is None:
         headers: Mapping[str, str] = {}
@@ -221,14 +235,14 @@ def failed(
         clock_ahead=_clock(headers, timing),
         worker_ahead=timing.worker_ahead,
     )
-    return FailedCall(case_index, code, _detail(words, mask), facts)
+    return FailedCall(case_index, code, _detail(words, mask), facts, Exchange(built.body, headers, body))
 
 
 def _facts_of(headers: Mapping[str, str], body: Mapping[str, Any], served_by: ServedBy) -> dict[str, Any]:
     """Who answered, and by which ids they will know it."""
     return {
         "response_id": _id(body.get("id")),
-        "request_id": _id(next((headers[name] for name in REQUEST_IDS if name in headers), "")),
+        "request_id": _id(next((headers[name] for name in backends.REQUEST_IDS if name in headers), "")),
         "system_fingerprint": served_by.system_fingerprint,
         "backend": served_by.key,
         "backend_from": served_by.key_from,
@@ -246,7 +260,7 @@ def _object_in(content: bytes) -> Mapping[str, Any]:
 
 
 def lists_vllm(wire: Wire) -> bool:
-    """Tell whether the server's list of models says that vLLM serves them; behind a gateway it does not."""
+    """Tell whether the server's list of models names vLLM as their owner; behind a gateway it does not."""
     try:
         reply = wire.get("/models", seconds=LOOK_SECONDS)
         body = parse_value(reply.content, where="") if reply.status == 200 else None
@@ -258,9 +272,9 @@ def lists_vllm(wire: Wire) -> bool:
 
 
 def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: Any) -> NoReturn:
-    """Raise what a status that is no success comes to. `status` may be another than the reply's: one in its body.
+    """Raise the error of a status. `status` may differ from the reply's: one in its body.
 
-    error: what the body says it is, None where it has none. Where it says that it may pass, that counts.
+    error: the error in the body, None without one. If it says that it is temporary, that counts.
     """
     named = (
         [error.get(name) for name in ("code", "status", "status_code", "type")] if isinstance(error, Mapping) else []
@@ -289,7 +303,7 @@ def _refuse(status: int, reply: HttpReply, words: str, *, now: datetime, error: 
 
 
 def _masked(reply: HttpReply, mask: Mask) -> HttpReply:
-    """A reply that is no answer, without secrets: before anything is cut, so that no part of one is left over."""
+    """Return a reply without secrets, masked before anything is cut, so that no part of one is left."""
     content = mask.text(reply.content.decode("utf-8", "replace")).encode()
     return replace(reply, content=content, headers={name: mask.text(value) for name, value in reply.headers.items()})
 

@@ -1,4 +1,4 @@
-"""What a server is asked for one case, what came back, how the call went, and the ways in which a server fails."""
+"""A call for one case: its answer, its facts, and the ways in which a server fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """An answer in the shape that logs are read into: one reader for what was logged and what is called.
+    """An answer in the form of logged ones, so that one reader serves both.
 
     Its `case_id` is empty and its `repeat` 1: the caller knows both.
     """
@@ -76,17 +76,17 @@ class EngineFailure(Exception):
 
 
 class EndpointRefused(EngineFailure):
-    """A server of others takes no call of this run at all: another try is as useless for every other case."""
+    """An external server accepts no call of this run: retries of other cases are useless too."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("call_refused", detail)
 
 
 class EndpointRests(EngineFailure):
-    """A server of others failed too often in a row, or wants to be left alone; no call is made to it for `seconds`.
+    """An external server failed too often in a row, or requested a pause of `seconds`.
 
-    code: `call_refused` where it refused calls after it had answered some, as one whose key has expired does.
-    n_failures: failed tries in a row.
+    code: `call_refused` if it refused calls after it had answered some, as with an expired key. n_failures: failed
+    tries in a row.
     """
 
     def __init__(self, detail: str, *, seconds: float, n_failures: int, code: str = "call_failed") -> None:
@@ -96,7 +96,7 @@ class EndpointRests(EngineFailure):
 
 
 class Clock(Protocol):
-    """By which calls are dated."""
+    """The clock for the times of calls."""
 
     def now(self) -> datetime:
         """Return the time."""
@@ -106,9 +106,9 @@ class Clock(Protocol):
 
 
 class SharedLimits(Protocol):
-    """What all who call one server may ask of it together. Any thread may call it.
+    """The limits of all callers of one server together. Thread-safe.
 
-    away: what it raises while it cannot be asked; the same question may be answered a moment later.
+    away: what it raises while it is unavailable; a moment later it may be available.
     """
 
     away: tuple[type[Exception], ...]
@@ -117,7 +117,7 @@ class SharedLimits(Protocol):
         """Return in how many seconds a call may begin."""
 
     def pause(self, seconds: float) -> None:
-        """Let nobody begin a call for so long."""
+        """Pause all calls for so long."""
 
     def take(self, *, seconds: float) -> int | None:
         """Return a slot for a call that takes at most so long; None where all are taken."""
@@ -126,4 +126,4 @@ class SharedLimits(Protocol):
         """Free slots."""
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release its resources."""

@@ -1,7 +1,7 @@
-"""Calls a server that others run, which speaks OpenAI's protocol: several calls in flight, each answer as it comes.
+"""Call an external server by OpenAI's protocol: several calls in flight, each answer as it comes.
 
-Nothing of the server is started or attested here. What it says of itself comes with each answer; what may be believed
-of that is for others to judge.
+Nothing of the server is started or attested here. Its self-reported facts come with each answer; other modules decide
+what they prove.
 """
 
 import json
@@ -40,6 +40,7 @@ from evalboard.calling.decoding import CalledOff, CaseCall, Decoding, Doubtful
 from evalboard.calling.mask import Mask
 from evalboard.calling.request import NEVER_LEFT_OUT, Built, Dialect, NotCallable, build, learn
 from evalboard.calling.retries import (
+    LONGEST_REST_SECONDS,
     LONGEST_WAIT_SECONDS,
     MAX_TRIES,
     TRIES_WITHIN_SECONDS,
@@ -55,18 +56,18 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-AHEAD = 4  # requests that wait beside those in flight, so that no thread waits for whoever stores the answers
+AHEAD = 4  # waiting requests besides those in flight, so that threads need not wait for storing
 LOOK_FOR_SLOT_SECONDS = 0.1
 VLLM_FINGERPRINT = "vllm-"
 LITELLM = "x-litellm-version"  # a header that every answer of it has
 
 
 class _IsVllm(Exception):
-    """The server has turned out to be a vLLM, which is to be sent more: this answer is not what was meant."""
+    """The server turned out to be a vLLM, which accepts more fields: the call is repeated."""
 
 
 class _ServesFromCache(Exception):
-    """The server has turned out to be a LiteLLM, which is to be told not to answer from a cache."""
+    """The server turned out to be a LiteLLM, whose cache must be disabled: the call is repeated."""
 
 
 class MachineClock:
@@ -81,9 +82,9 @@ class MachineClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledServer:
-    """A server and how it is called: an endpoint's own fields (docs/endpoints.md), whatever holds them.
+    """A server and how it is called: an endpoint's own fields (docs/endpoints.md), from any source.
 
-    hosts: those that may be called, as `endpoint_host_problem` takes them. name: what logs call it.
+    hosts: those that may be called, as `endpoint_host_problem` takes them. name: for logs.
     """
 
     base_url: str
@@ -95,14 +96,14 @@ class CalledServer:
 
 
 class ApiClient:
-    """Calls one server of others. Every method but `abort` belongs to one thread.
+    """Calls one external server. Every method but `abort` belongs to one thread.
 
-    read_headers: returns the headers of every call, and what hides the secrets in them; called when it is opened.
-    n_failures: failed tries in a row up to now; whoever stores answers stores it.
-    learns: a parameter that the server refuses by name is left out of the calls that follow; else such a call fails.
+    read_headers: returns the headers of every call, and a mask for the secrets in them; called when it is opened.
+    n_failures: failed tries in a row up to now, for the caller to store.
+    learns: a parameter that the server refuses by name is left out of later calls; else such a call fails.
     refused: such parameters that are known already.
-    first_byte_seconds: within which an answer must begin; None: as long as the whole may take. limits: what all workers
-    together may ask of the endpoint.
+    first_byte_seconds: within which an answer must begin; None: as long as the whole may take. longest_rest_seconds: of
+    a pause that the server did not ask for. limits: shared by all workers.
     randomness, sleep: for tests; `sleep` takes seconds in place of a wait that `abort` ends.
     """
 
@@ -115,6 +116,7 @@ class ApiClient:
         response_seconds: float,
         concurrency: int,
         first_byte_seconds: float | None = None,
+        longest_rest_seconds: float = LONGEST_REST_SECONDS,
         learns: bool = True,
         refused: Collection[str] = (),
         limits: SharedLimits | None = None,
@@ -126,7 +128,7 @@ class ApiClient:
         self._response_seconds = response_seconds
         self._first_byte_seconds = first_byte_seconds
         self._concurrency = max(concurrency, 1)
-        self._learns = learns
+        self._learns, self._longest_rest = learns, longest_rest_seconds
         self._limits = limits
         self._clock = clock or MachineClock()
         self._randomness = randomness or random.Random()  # noqa: S311  of waits, not of secrets
@@ -233,7 +235,7 @@ class ApiClient:
             self._limits.close()
 
     def _work(self, decoding: Decoding, request: DecodeRequest) -> None:
-        """One case, in a thread of its own."""
+        """Work on one case, in a separate thread."""
         if decoding.has_failed:
             return
         try:
@@ -241,12 +243,12 @@ class ApiClient:
             outcome: CallOutcome | Doubtful | BaseException = self._call(decoding, request)
         except CalledOff:
             return
-        except BaseException as problem:  # noqa: BLE001  whoever reads the results raises it
+        except BaseException as problem:  # noqa: BLE001  the reader of the results raises it
             outcome, decoding.has_failed = problem, True
         decoding.results.put(outcome)
 
     def _call(self, decoding: Decoding, request: DecodeRequest) -> CallOutcome | Doubtful:
-        """Put a case to the server, again where that may help. Raises EndpointRefused, EndpointRests, CalledOff."""
+        """Call for a case, with retries. Raises EndpointRefused, EndpointRests, CalledOff."""
         began, call = time.monotonic(), CaseCall(request)
         while True:
             self._wait_out(decoding, self._not_before - time.monotonic())
@@ -313,7 +315,10 @@ class ApiClient:
             limits.give_back(slot)
 
     def _ask(self, decoding: Decoding, question: Callable[[], Result]) -> Result:
-        """Ask the limits, as often as it takes: whoever renews the lease knows when to stop. Raises CalledOff."""
+        """Query the limits until they are available. Raises CalledOff.
+
+        The heartbeat knows when to stop.
+        """
         away = () if self._limits is None else self._limits.away
         while True:
             try:
@@ -323,7 +328,7 @@ class ApiClient:
                 self._wait_out(decoding, 1.0)
 
     def _pause(self, seconds: float) -> None:
-        """Make no call for so long, and let no other worker make one."""
+        """Pause this endpoint's calls of all workers."""
         self._not_before = max(self._not_before, time.monotonic() + seconds)
         if self._limits is not None:
             with suppress(*self._limits.away):  # then the others learn it by themselves
@@ -376,7 +381,7 @@ class ApiClient:
             return "cache" not in self._dialect.refused
 
     def _failed(self, call: CaseCall, code: str, words: str) -> FailedCall:
-        """A failure of a call, with what is known of its last try."""
+        """Return a call's failure, with what is known of its last try."""
         assert call.built is not None  # noqa: S101  for the type checker: it was sent
         index, timing = call.request.case_index, self._time(call)
         return failed(index, code, words, self._mask, built=call.built, timing=timing, reply=call.reply)
@@ -390,7 +395,7 @@ class ApiClient:
         )
 
     def _learn(self, dialect: Dialect, built: Built, words: str) -> bool:
-        """Take up what a refusal says of the parameters; False where it says nothing of them."""
+        """Learn from a refusal which parameters to leave out; False if it names none."""
         with self._dialect_lock:
             learnt = learn(self._dialect, built, words)
             if learnt is not None and not self._learns:
@@ -411,7 +416,7 @@ class ApiClient:
         *,
         counts: bool,
     ) -> FailedCall | Doubtful:
-        """Return a call of which every try failed: as the case's own failure, or as one that may be the endpoint's.
+        """Return a call of which every try failed: as the case's failure, or as doubtful.
 
         A failure that may pass is never the case's own the first time. counts: as one failed try. Raises EndpointRests
         where the case failed twice and the endpoint does not answer a call that it answered before.
@@ -430,17 +435,19 @@ class ApiClient:
         return Doubtful(call.request)
 
     def _rests(self, failure: TryFailed | CallFailed | CallRefused, *, seconds: float | None = None) -> EndpointRests:
-        """Return why the endpoint is let rest, for so long or as long as its failures in a row ask for."""
+        """Return why the endpoint is paused, for `seconds` or as long as its failures require."""
         n = self._circuit.n_failures
         wish = "" if seconds is None else f"It asks to be left alone for {seconds:,.0f} seconds. "
         code = failure.code if isinstance(failure, CallRefused) else "call_failed"
         words = self._mask.text(f"{wish}{failure}")
-        return EndpointRests(words, seconds=seconds or rest_seconds(n), n_failures=n, code=code)
+        return EndpointRests(
+            words, seconds=seconds or min(rest_seconds(n), self._longest_rest), n_failures=n, code=code
+        )
 
     def _count(
         self, decoding: Decoding, call: CaseCall, failure: TryFailed | CallFailed | CallRefused, begun: int
     ) -> None:
-        """Count a failed try, but of a case that fails though others are answered. Raises EndpointRests where due."""
+        """Count a failed try, unless only its case fails. Raises EndpointRests after too many."""
         if call.request.case_index in decoding.asked_again and self._is_own(call):
             return
         self._circuit.fail(begun)
@@ -448,7 +455,7 @@ class ApiClient:
             raise self._rests(failure) from None  # whose words may hold a secret
 
     def _answers_others(self, decoding: Decoding) -> bool:
-        """Whether the endpoint answers what it has answered before: then it is the cases that fail, and not it."""
+        """Return whether the endpoint repeats an earlier answer: then the cases fail, not it."""
         good = self._good
         if good is None:
             return False
@@ -464,16 +471,16 @@ class ApiClient:
         return True
 
     def _is_own(self, call: CaseCall) -> bool:
-        """Whether the endpoint has answered other calls since the last try of this one began."""
+        """Return whether the endpoint has answered other calls since this call's last try began."""
         return self._circuit.n_answers > call.n_answers
 
     def _rest_as_wished(self, failure: TryFailed) -> None:
-        """Raise EndpointRests where the server wants to be left alone for longer than a call may wait."""
+        """Raise EndpointRests if the server requests a longer pause than a call may wait."""
         if failure.seconds is not None and failure.seconds > LONGEST_WAIT_SECONDS:
             raise self._rests(failure, seconds=failure.seconds) from None  # whose words may hold a secret
 
     def _wait_out(self, decoding: Decoding, seconds: float) -> None:
-        """Wait, unless nobody waits for the call any more. Raises CalledOff."""
+        """Wait, unless the call is called off. Raises CalledOff."""
         if seconds > 0 and self._sleep is not None:
             self._sleep(seconds)
         elif seconds > 0:

@@ -1,4 +1,4 @@
-"""Calls that are under way to a server of others: one case's with its tries, and all of one `decode`."""
+"""Calls in progress to an external server: one case's with its tries, and all of one `decode`."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from evalboard.core.trace import Failed
 
 
 class CalledOff(Exception):
-    """Nobody waits for this call any more."""
+    """The caller no longer needs this call."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class CaseCall:
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """A case whose failure may be its own or the endpoint's: it is asked again after all others."""
+    """A case whose failure may be its own or the endpoint's: it is tried again after all others."""
 
     request: DecodeRequest
 
@@ -63,12 +63,12 @@ class Decoding:
         self.results.put(None)
 
     def check(self) -> None:
-        """Raise CalledOff where nobody waits any more."""
+        """Raise CalledOff if the caller has stopped."""
         if self.is_over:
             raise CalledOff
 
     def rest(self) -> Iterator[CallOutcome]:
-        """Yield the answers that have come beside a failure."""
+        """Yield the answers that came in addition to a failure."""
         while True:
             try:
                 outcome = self.results.get_nowait()

@@ -1,21 +1,24 @@
-"""What the address of an external server and the constant headers of its calls may be."""
+"""Check an external server's address, and the constant headers and fields of its calls."""
 
 import ipaddress
+import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from evalboard.calling.addresses import endpoint_host_problem, plain_http_problem
+from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
 from evalboard.core.secret_names import ONLY_ITS_NAME, looks_like_key, variable_problem
 
 MAX_URL_CHARS = 500
 MAX_HEADERS = 20
+MAX_BODY_BYTES = 8 * 1024
 MAX_HEADER_CHARS = 1000
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
-# Those whose value lets somebody in: only the name of a variable may stand for it.
+# Headers with credentials: the value must be the name of a variable.
 SECRET_NAME = re.compile(
     r"(?:.*[-_])?(?:authorization|cookie|api[-_]?key|apikey|auth|token|access[-_]?key|secret|password|credential)s?",
     re.IGNORECASE,
@@ -25,11 +28,16 @@ HTTP_OWN = re.compile(
     r"accept|accept-encoding|connection|content-.*|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade",
     re.IGNORECASE,
 )
+# Fields of a call that do not come from the profile: the case's and the suite's.
+BODY_OWN = re.compile(
+    r"messages|model|prompt|input|instructions|n|best_of|stream|stream_options|max_(?:completion_|output_)?tokens|stop|"
+    r"top_logprobs|echo|return_token_ids|return_tokens_as_token_ids"
+)
 ENDINGS = ("/chat/completions", "/completions", "/responses")
 
 
 def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | None]:
-    """Return the address that calls go below, and what is wrong with it or None.
+    """Return the address that calls go below, and its problem or None.
 
     A slash at the end and the path of one kind of call are taken off. Nothing of the text is repeated in a problem:
     people paste keys with addresses. hosts: as `endpoint_host_problem` takes them.
@@ -57,7 +65,7 @@ def clean_base_url(text: str, *, hosts: Collection[str]) -> tuple[str, str | Non
 
 
 def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
-    """Return what is wrong with constant headers, by field."""
+    """Return the problems of constant headers, by field."""
     problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         problems["headers"] = f"Give at most {MAX_HEADERS} headers."
@@ -68,6 +76,25 @@ def header_problems(headers: Mapping[str, Any], *, auth: str) -> dict[str, str]:
             # A header's name may be a key that slipped: it is repeated only where it is a name.
             is_name = HEADER_NAME.fullmatch(name) and not looks_like_key(name)
             problems[f"headers.{name}" if is_name else "headers"] = problem
+    return problems
+
+
+def extra_body_problems(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return the problems of the constant fields of every call's body, by field."""
+    try:
+        size = len(json.dumps(body, allow_nan=False, ensure_ascii=False).encode())
+    except (ValueError, RecursionError):
+        return {"extra_body": "Must be JSON, with finite numbers."}
+    if size > MAX_BODY_BYTES:
+        return {"extra_body": f"Must be at most {MAX_BODY_BYTES // 1024} KiB as JSON."}
+    problems = {
+        f"extra_body.{name}": "The case, the suite or the profile says this; it cannot be a constant of the endpoint."
+        for name in body
+        if BODY_OWN.fullmatch(name) or name in SAMPLING_FIELDS or name in THINKING_FIELDS
+    }
+    for path, value in _walk(body, "extra_body"):
+        if isinstance(value, str) and (looks_like_key(value) or SECRET_NAME.fullmatch(path.rpartition(".")[2])):
+            problems[path] = "A key must not be stored; give it as a header that names a variable."
     return problems
 
 
@@ -90,7 +117,7 @@ def _header_problem(name: str, value: Any, *, has_auth: bool) -> str | None:
 
 
 def _host_problem(scheme: str, host: str, port: int | None, hosts: Collection[str]) -> str | None:
-    """Return why no call may go there, as far as its name tells: what it resolves to is judged at each call."""
+    """Return why no call may go to a host, by its name; its addresses are checked at each call."""
     try:
         addresses = [ipaddress.ip_address(host)]
     except ValueError:
@@ -99,3 +126,15 @@ def _host_problem(scheme: str, host: str, port: int | None, hosts: Collection[st
     if problem := endpoint_host_problem(host, addresses, hosts=hosts, port=port):
         return problem
     return plain_http_problem(host, hosts=hosts, port=port) if scheme == "http" else None
+
+
+def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield every scalar within a JSON value, with its path."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _walk(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _walk(inner, f"{path}[{place}]")
+    else:
+        yield path, value

@@ -1,4 +1,4 @@
-"""The headers of every call, and the secrets in them, which are read where the calls are made and never shown."""
+"""Build the headers of every call, with secrets read at the time of the call and never shown."""
 
 import os
 import re

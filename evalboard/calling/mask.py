@@ -1,4 +1,4 @@
-"""Hides secrets in what a server says: in every spelling of JSON, and where parts or tokens divide them."""
+"""Mask secrets in a server's output: in every JSON spelling, and across parts or tokens."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ Secret = re.Pattern[bytes]
 
 
 class Mask:
-    """Replaces secrets in what came from a server or from an exception. Its repr shows none.
+    """Replaces secrets in a server's or an exception's text. Its repr shows none.
 
     A secret is found in every spelling of JSON: as it is, with escapes such as `\\u002b` and `\\/`, and within texts
     that are JSON themselves, however deep.
@@ -61,14 +61,14 @@ class Mask:
         return _without(self._in_answers, token)
 
     def response(self, response: LoggedResponse) -> LoggedResponse:
-        """Return a response without the secrets that `answer` replaces, also where parts or tokens divide them."""
+        """Return a response with masked secrets, including those split over parts or tokens."""
         texts = {"text": response.text, "reasoning": response.reasoning, "error": response.error}
         masked: dict[str, Any] = {name: self._answer_text(text) for name, text in texts.items() if text}
         positions = response.positions and self._positions(response.positions)
         return replace(response, **masked, positions=positions)
 
     def _positions(self, positions: LoggedPositions) -> LoggedPositions:
-        """Put MASK in the place of each token, chosen or not, that is part of a secret; its id is then not known."""
+        """Replace each token, chosen or not, that is part of a secret by MASK, with an unknown id."""
         joined = b"".join(map(positions.tokens.__getitem__, positions.chosen.tolist()))
         spans = [match.span() for secret in self._in_answers for match in secret.finditer(joined)]
         if not spans and not any(self._token(token) != token for token in positions.tokens):
@@ -87,7 +87,7 @@ class Mask:
 
 
 def _without(secrets: Iterable[Secret], text: bytes) -> bytes:
-    """Return a text without secrets: MASK in place of each, or of the whole text where an odd spelling hides one."""
+    """Return text with MASK for each secret, or for the whole text if an odd spelling hides one."""
     text = _replaced(secrets, text)
     return MASK.encode() if _hides(secrets, text) else text
 
@@ -99,7 +99,7 @@ def _replaced(secrets: Iterable[Secret], text: bytes) -> bytes:
 
 
 def _hides(secrets: Iterable[Secret], text: bytes) -> bool:
-    """Tell whether a text holds a secret once the escapes are read whose own letters and digits are escaped."""
+    """Tell whether a text contains a secret after decoding escapes of letters and digits."""
     n_left = 0
     for _ in range(MAX_ESCAPE_LEVELS):
         text, n_left = ESCAPED.subn(lambda escape: bytes.fromhex(escape[1].decode()), text)
@@ -111,7 +111,7 @@ def _hides(secrets: Iterable[Secret], text: bytes) -> bool:
 
 
 def _spelling(secret: str) -> str:
-    """Return a pattern of the spellings of a secret in JSON, JSON within JSON and so on; "" for backslashes alone.
+    """Return a pattern of a secret's spellings in JSON, in JSON within JSON, …; "" for only backslashes.
 
     Each level of JSON doubles backslashes and puts one before what it escapes, so any number of them may be before a
     character. The pattern takes each run of them from its start and as a whole: what is left is JSON, and the time it

@@ -1,8 +1,8 @@
-"""What one call to a server of others says: path and JSON body, out of a case, the profile's sampling and the endpoint.
+"""Build a call to an external server: path and JSON body, from case, sampling and endpoint.
 
 The usual parameters are sent in full. Those that only vLLM knows are sent in full to a vLLM, whose defaults come from
-the model's repository; to others only where they ask for something, for a neutral value asks for nothing. What a server
-refuses by name is left out of the calls that follow, and said so. So is the seed where a server refuses its value.
+the model's repository; to others only if they request something, for a neutral value requests nothing. What a server
+refuses by name is left out of later calls, and reported. So is the seed if a server refuses its value.
 """
 
 import json
@@ -57,12 +57,12 @@ OUT_OF_RANGE = re.compile(
 
 
 class NotCallable(ValueError):
-    """This case cannot be put to the endpoint's API at all; the text says why."""
+    """This case cannot be sent to the endpoint's API; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a server turned out to take: settings of the profile that it refuses, and how it calls `max_tokens`."""
+    """What a server accepts: refused settings of the profile, and its name for `max_tokens`."""
 
     refused: frozenset[str] = frozenset()
     is_completion_limit: bool = False  # max_completion_tokens in place of max_tokens
@@ -71,9 +71,9 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """One call. `left_out` are the settings of the profile that it does not send; `seed` is the one that it does.
+    """One call. `left_out`: settings of the profile that it does not send; `seed`: the one that it sends.
 
-    is_vllm: it says all that a vLLM wants to know. is_uncached: it asks a LiteLLM not to answer from its cache.
+    is_vllm: it has all fields for a vLLM. is_uncached: it tells a LiteLLM not to answer from its cache.
     """
 
     path: str
@@ -95,7 +95,7 @@ def build(
     wanted = _wanted(settings, in_full=is_vllm)
     left_out = [name for name in wanted if name in dialect.refused]
     wanted = {name: value for name, value in wanted.items() if name not in dialect.refused}
-    if "reasoning_tags" in settings:  # our own engine's: a server of others keeps the thinking apart or does not
+    if "reasoning_tags" in settings:  # for our own engine; external servers split thinking themselves
         left_out.append("reasoning_tags")
     if api == "responses":
         left_out += [name for name, none in NOT_IN_RESPONSES.items() if wanted.get(name) not in (None, *none)]
@@ -115,7 +115,7 @@ def build(
 
 
 def learn(dialect: Dialect, built: Built, words: str) -> Dialect | None:
-    """Return what a refusal's words add to a dialect; None where they name no parameter of the call as unknown.
+    """Return a dialect extended by a refusal's text; None if it names no parameter of the call.
 
     A complaint of the seed's range refuses the seed too: each call has another, and leaving it out asks for a sample
     all the same. words: the whole body of the answer 400, 403 or 422, as text. They may write a name as `topP`,
@@ -197,7 +197,7 @@ def _plain_prompt(request: DecodeRequest, messages: list[dict[str, Any]]) -> str
 
 
 def _input_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a message as the Responses API has it: calls of tools and what they gave are items of their own there."""
+    """Yield a message's items for the Responses API, where tool calls and results are separate items."""
     role, called = message.get("role"), message.get("tool_calls") or []
     if role == "tool" and set(message) <= {"role", "content", "tool_call_id", "name"} and message.get("tool_call_id"):
         output = _text(message.get("content"))
@@ -221,7 +221,7 @@ def _function_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(content: Any) -> str:
-    """A message's content, of which every part must be text."""
+    """Return a message's content, of which every part must be text."""
     parts = content if isinstance(content, list) else [content]
     if not all(isinstance(part, str) or (isinstance(part, Mapping) and part.get("type") == "text") for part in parts):
         raise NotCallable("The case holds more than text, and the endpoint's API is sent text alone.")
@@ -229,7 +229,7 @@ def _text(content: Any) -> str:
 
 
 def _flat_tool(tool: Any) -> Any:
-    """A tool as the Responses API has it: what stands under `function` beside the type."""
+    """Return a tool in the Responses API's form: the fields of `function` next to the type."""
     if isinstance(tool, Mapping) and isinstance(tool.get("function"), Mapping):
         return {"type": "function", **tool["function"]}
     return tool

@@ -1,4 +1,4 @@
-"""When a call is tried again, when an endpoint rests, and for how long: rules without a clock of their own."""
+"""Rules for retrying a call and pausing an endpoint, without a clock of their own."""
 
 import random
 import re
@@ -61,9 +61,9 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def passing_status(values: Iterable[Any]) -> int | None:
-    """Return the status as which a call may be tried again; None where none of the values says that an error may pass.
+    """Return the status of a temporary error; None if none of the values means one.
 
-    values: wherever an error says what it is. Each is a status, as a number or in digits, or a known name.
+    values: from wherever an error describes itself. Each is a status, as a number or in digits, or a known name.
     """
     for value in values:
         number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
@@ -75,16 +75,16 @@ def passing_status(values: Iterable[Any]) -> int | None:
 
 
 def backoff_seconds(n_failed: int, randomness: random.Random) -> float:
-    """Return how long to wait after this many failed tries: anything up to 1 s, then 2 s, then 4 s (full jitter)."""
+    """Return the wait after n_failed tries: random up to 1 s, then 2 s, then 4 s (full jitter)."""
     return randomness.uniform(0, min(LONGEST_BACKOFF_SECONDS, 2.0 ** (n_failed - 1)))
 
 
 def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return how long the server wants to be left alone, up to a day; None where it says nothing that can be read.
+    """Return the pause that the server requests, up to a day; None without a readable one.
 
     headers: of the answer, names in small letters. `Retry-After-Ms` and `Retry-After` count; without them the limits
-    that are used up. A moment is read by the server's own clock, its `Date`, and by `now` where it does not say: the
-    worker's may be off.
+    that are used up. A moment is read by the server's own clock, its `Date`, and by `now` without one: the worker's may
+    be off.
     """
     now = http_date(headers.get("date", "")) or now
     milliseconds = headers.get("retry-after-ms", "").strip()
@@ -104,13 +104,13 @@ def wished_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def rest_seconds(n_failures: int) -> float:
-    """Return how long an endpoint rests after this many failures in a row: 30 s after five, then twice as long each."""
+    """Return an endpoint's pause after failures in a row: 30 s after five, then doubling."""
     doublings = min(max(n_failures - FAILURES_BEFORE_REST, 0), 10)
     return min(FIRST_REST_SECONDS * 2.0**doublings, LONGEST_REST_SECONDS)
 
 
 class Circuit:
-    """Counts failed tries in a row, over all calls to one endpoint; from five on it is open, and the endpoint rests.
+    """Counts failed tries in a row over all calls to an endpoint; from five on the endpoint is paused.
 
     A try that began before the last one failed counts with it: eight calls that one hiccup ends are one failure.
     """
@@ -128,12 +128,12 @@ class Circuit:
 
     @property
     def n_answers(self) -> int:
-        """How often the endpoint has answered, whatever it said."""
+        """Return how often the endpoint has answered, in any way."""
         return self._n_answers
 
     @property
     def is_open(self) -> bool:
-        """Whether the endpoint should rest; where its rest is over, whether one call alone must be tried first."""
+        """Return whether the endpoint should pause; after its pause, whether to try a single call first."""
         return self._n_failures >= FAILURES_BEFORE_REST
 
     def begin(self) -> int:
@@ -148,7 +148,7 @@ class Circuit:
                 self._n_failures += 1
 
     def succeed(self) -> None:
-        """Note that the endpoint answered, whatever it said."""
+        """Record that the endpoint answered, in any way."""
         with self._lock:
             self._n_failures = 0
             self._n_answers += 1

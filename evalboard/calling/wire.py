@@ -1,7 +1,7 @@
-"""The wire to a server of others: HTTP/1.1 over connections that live on, to checked addresses, within a time.
+"""HTTP/1.1 to an external server: connections are reused, addresses checked, times limited.
 
-httpcore is what httpx stands on. It is used by itself because whoever calls must decide which address a name leads to,
-and end a call wherever it is, which httpx leaves to its transport. It follows no redirect and reads no proxy from the
+httpcore, which httpx is built on, is used directly because callers must decide which address a name resolves to, and
+end a call at any point, which httpx leaves to its transport. It follows no redirect and reads no proxy from the
 environment.
 """
 
@@ -35,7 +35,7 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What came back, unpacked; names of headers in small letters, one that came twice joined by a comma."""
+    """An unpacked answer. Names of headers are in small letters; repeated ones are joined by a comma."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class TryFailed(Exception):
 
 
 class CallFailed(Exception):
-    """The call failed, and another try would be as long or as long-winded. `code` and `reply` as of TryFailed."""
+    """The call failed, and another try would be as slow or as large. code, reply: as in TryFailed."""
 
     reply: HttpReply | None = None
 
@@ -67,7 +67,7 @@ class CallFailed(Exception):
 
 
 class Wire:
-    """Connections to one server. `post` and `get` may be called by many threads, `cut` by any, signal handlers too."""
+    """Connections to one server. `post` and `get` are thread-safe, `cut` is safe in signal handlers too."""
 
     def __init__(
         self, base_url: str, headers: Mapping[str, str], *, n_connections: int, hosts: Collection[str]
@@ -105,7 +105,7 @@ class Wire:
         )
 
     def check(self) -> None:
-        """Resolve the name and check its addresses. Raises EndpointRefused; that nobody knows the name is none."""
+        """Resolve the name and check its addresses. Raises EndpointRefused, but not for an unknown name."""
         _, host, port = self._origin
         with contextlib.suppress(httpcore.ConnectError):
             self._backend.check(host.decode(), port)
@@ -122,15 +122,15 @@ class Wire:
         return self._send("GET", path, None, seconds)
 
     def cut(self) -> None:
-        """End every connection, so that whoever waits for one goes on at once; until `mend` no call is made."""
+        """End every connection, so that waiting calls return at once; no call is made until `mend`."""
         self._backend.cut()
 
     def mend(self) -> None:
-        """Let calls be made again after `cut`."""
+        """Allow calls again after `cut`."""
         self._backend.is_cut = False
 
     def close(self) -> None:
-        """Close every connection. No call may be under way."""
+        """Close every connection. No call may be in progress."""
         self._pool.close()
 
     def _send(
@@ -175,7 +175,7 @@ class Wire:
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Resolves each name anew for each connection, checks every address, and connects to one of those very addresses.
+    """Resolves each name for each connection, checks every address, and connects to one of those.
 
     A name server that answers otherwise a moment later changes nothing.
     """
@@ -202,9 +202,9 @@ class _Backend(httpcore.NetworkBackend):
         self._calls.deadline = deadline
 
     def left(self, timeout: float | None) -> float:
-        """Return how long this thread may still wait, at most `timeout`. Raises ReadTimeout where its time is up.
+        """Return how long this thread may still wait, at most `timeout`. Raises ReadTimeout after its time.
 
-        Each wait on a socket begins here, after the socket stands in `sockets`: so `cut` ends it, or it does not begin.
+        Each wait on a socket begins here, after the socket is in `sockets`: so `cut` ends it, or it does not begin.
         """
         if self.is_cut:
             raise httpcore.ReadError("it was called off")
@@ -251,7 +251,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """One connection, every wait of which ends with the call's time."""
+    """One connection; all its waits end at the call's deadline."""
 
     def __init__(self, wire: socket.socket, backend: _Backend) -> None:
         self._wire = wire
@@ -318,7 +318,7 @@ def _as_httpcore(too_slow: type[Exception], broken: type[Exception]) -> Iterator
 
 
 def _checked_addresses(host: str, port: int, hosts: Collection[str]) -> list[Address]:
-    """The addresses of a host. Raises httpcore.ConnectError where it has none, EndpointRefused where one may not be."""
+    """Return a host's addresses. Raises httpcore.ConnectError without any, or EndpointRefused."""
     try:
         resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
@@ -338,7 +338,7 @@ def _read_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _read(chunks: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
-    """The whole body, unpacked. Raises CallFailed where it cannot be, or is too long, before it fills memory."""
+    """Return the whole unpacked body. Raises CallFailed if that fails, or before it gets too long."""
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > LONGEST_ANSWER_BYTES:
         raise CallFailed("too_large", f"The answer has {int(length):,} bytes.")

@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+from evalboard.core.document import read_strict_json
+
 ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 MAX_VALUE_CHARS = 200  # the server takes no more
 Environment = Mapping[str, str]
@@ -70,7 +72,7 @@ def _read_github_labels(environment: Environment) -> dict[str, str]:
     branch = read("GITHUB_HEAD_REF") or ("" if is_tag or number else read("GITHUB_REF_NAME", ""))
     job = f"{read('GITHUB_SERVER_URL', '')}/{read('GITHUB_REPOSITORY', '')}/actions/runs/{read('GITHUB_RUN_ID', '')}"
     return {
-        # On a pull request GITHUB_SHA is a merge that was made for this job and that nobody knows later.
+        # On a pull request GITHUB_SHA is a merge made for this job, which is unknown later.
         "commit": _read_pull_request_head(read("GITHUB_EVENT_PATH", "")) or read("GITHUB_SHA", ""),
         "branch": branch,
         "tag": read("GITHUB_REF_NAME", "") if is_tag else "",
@@ -99,3 +101,28 @@ def _read_gitlab_labels(environment: Environment) -> dict[str, str]:
         "url": read("CI_JOB_URL") or read("CI_PIPELINE_URL", ""),
         "merge_request": read("CI_MERGE_REQUEST_IID", ""),
     }
+
+
+def parse_headers(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Return "Name: value" and so on as headers."""
+    headers: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            # Not repeated: it may hold a key.
+            raise typer.BadParameter("Write it as 'Name: value'.", param_hint=option)
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def parse_body(text: str) -> dict[str, Any]:
+    """Return the object of --extra-body: JSON, or @ and the name of its file."""
+    try:
+        value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as problem:
+        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
+    except ValueError as problem:
+        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
+    if not isinstance(value, dict):
+        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
+    return value

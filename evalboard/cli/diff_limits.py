@@ -69,6 +69,13 @@ def conclude(reached: Sequence[str], unknown: Sequence[str]) -> int:
     return LIMIT_REACHED if reached else FAILED
 
 
+def tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) -> str:
+    """Return what the command exits with, and why, for a report."""
+    if reached or unknown:
+        return f"exit code {LIMIT_REACHED if reached else FAILED}: {'; '.join([*reached, *unknown])}"
+    return f"exit code 0: {f'no limit of --fail-on {fail_on} is reached' if fail_on else 'no limit was set'}"
+
+
 def judge_comparison(comparison: "Comparison", find_kl: Callable[[], float | None] = lambda: None) -> Judge:
     """Return the judge of a comparison. find_kl: measures the mean KL in nats a position, None where it cannot."""
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalboard.cli.compare import render_comparison
-from evalboard.cli.summary import code, draw_line, escape, shorten, table, visible
+from evalboard.cli.summary import (
+    MAX_SENTENCE_CHARS,
+    MAX_SUMMARY_BYTES,
+    code,
+    draw_line,
+    escape,
+    fence,
+    shorten,
+    table,
+    visible,
+)
 from evalboard.client.errors import WrongUse
 from evalboard.contract.compare import SIDES
 from evalboard.core.compare import cut_pair, cut_texts
@@ -21,12 +31,14 @@ if TYPE_CHECKING:
     from evalboard.core.compare import ResponseFacts
     from evalboard.core.trace import Vocabulary
     from evalboard.logged.comparing import LogComparison, WorstCase
-    from evalboard.logged.sources import BackendShare, NamedLog
+    from evalboard.logged.sources import SplitRun
 
 LETTERS = "AB"
 RED, GREEN, BOLD, PLAIN = "\033[31m", "\033[32m", "\033[1m", "\033[0m"
 WIDTH = 120
 BEFORE, AFTER = 6, 10  # tokens around the one where the answers part
+PART = "    "  # before a part of the ledger's line above it
+MAX_FACTS, MAX_ID_CHARS = 30, 200  # in Markdown
 
 
 def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
@@ -42,20 +54,50 @@ def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
     return "\n\n".join(["\n".join(head), title, *(_render_worst(made, each) for each in worst[:limit])])
 
 
-def render_markdown(made: "LogComparison", names: Sequence[str], limit: int) -> str:
-    """Return the same as Markdown, in which nothing that a model says is read as markup."""
+def render_markdown(made: "LogComparison", names: Sequence[str], limit: int, reached: Sequence[str] = ()) -> str:
+    """Return the same as Markdown for a check or a comment, at most MAX_SUMMARY_BYTES, in which nothing that a model
+    says is read as markup. reached: sentences on limits.
+    """
     comparison, worst = made.comparison, made.list_worst()
     lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(made)]
-    parts = [f"### {escape(lines[0])}", *(f"- {escape(line.strip())}" for line in lines[1:])]
-    rows = []
+    title, *facts = (escape(shorten(line.strip(), MAX_SENTENCE_CHARS)) for line in lines)
+    facts = [f"{'  ' if line.startswith(PART) else ''}- {fact}" for line, fact in zip(lines[1:], facts, strict=True)]
+    left = [f"- {len(facts) - MAX_FACTS} more lines, by `evalboard diff` itself"] if len(facts) > MAX_FACTS else []
+    parts = [
+        f"### {title}",
+        "\n".join(f"- **{escape(shorten(each, MAX_SENTENCE_CHARS))}**" for each in reached),
+        "\n".join([*facts[:MAX_FACTS], *left]),
+        _render_hunk(made, worst),
+    ]
+    parts = [part for part in parts if part]
+    room, rows = MAX_SUMMARY_BYTES - sum(len(part.encode()) + 2 for part in parts) - 200, []
     for each in worst[:limit]:
         [pair] = made.write_pairs([each.pair])
-        cuts = _cut(made, each)
-        rows.append((code(pair.case), escape(_scores(each)), *(code(_join(cut)) for cut in cuts), escape(pair.text)))
-    if rows:
-        shown = f"{_count_shown(worst, limit)}:"
-        parts += ["", escape(shown), "", table(("case", "score", "A", "B", "cause"), rows)]
-    return "\n".join(parts)
+        answers = (code(_join(cut)) for cut in _cut(made, each))
+        why = escape(shorten(pair.text, MAX_SENTENCE_CHARS))
+        rows.append((code(shorten(pair.case, MAX_ID_CHARS)), escape(_scores(each)), *answers, why))
+        room -= len(" | ".join(rows[-1]).encode()) + 6
+        if room < 0:
+            rows.pop()
+            break
+    shown = [escape(f"{_count_shown(worst, len(rows))}:"), table(("case", "score", "A", "B", "cause"), rows)]
+    return "\n\n".join([*parts, *(shown if rows else [])])
+
+
+def _render_hunk(made: "LogComparison", worst: "Sequence[WorstCase]") -> str:
+    """Return the worst case whose tokens part as a block of a diff, else the worst one; "" where none parts."""
+    first = next((each for each in worst if each.pair.flip.flip_position is not None), worst[0] if worst else None)
+    if first is None:
+        return ""
+    ours, theirs = _cut(made, first)
+    if not ours.token and not theirs.token:
+        return ""
+    [pair] = made.write_pairs([first.pair])
+    place = f", token {pair.flip_position:,}" if pair.flip_position is not None else ""
+    prompt = shorten(" ".join(made.prompt(first.pair).split()), WIDTH)
+    before = f"{'…' if ours.is_cut else ''}{ours.before}"
+    lines = [f"@@ {shorten(draw_line(pair.case), MAX_ID_CHARS)}{place} @@ {prompt}", f" {before}"]
+    return fence([*lines, f"-{ours.token}{ours.after}", f"+{theirs.token}{theirs.after}"], "diff")
 
 
 def render_case(made: "LogComparison", case_id: str) -> str:
@@ -83,12 +125,13 @@ def render_case(made: "LogComparison", case_id: str) -> str:
     return "\n\n".join(lines)
 
 
-def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdown: bool) -> str:
-    """Return who answered a log: share and score of each fingerprint, provider and model."""
+def render_parts(run: "SplitRun", *, as_markdown: bool) -> str:
+    """Return who answered a run: share and score of each fingerprint, provider and model."""
+    parts = run.parts
     n = sum(part.n_answers for part in parts)
     prints = {part.fingerprint for part in parts if part.fingerprint}
     who = f"{counted(len(prints), 'fingerprint')} answered" if prints else "the log names no fingerprint"
-    title = f"{log.name}: {counted(n, 'answer')} of {log.logged.tool or 'an unnamed tool'}, {who}."
+    title = f"{run.name}: {counted(n, 'answer')} of {run.tool or 'an unnamed tool'}, {who}."
     head = ("fingerprint", "provider", "model", "answers", "share", "score")
     rows = [
         (
@@ -107,7 +150,7 @@ def render_parts(log: "NamedLog", parts: "Sequence[BackendShare]", *, as_markdow
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
     ]
-    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in log.logged.notes)])
+    return "\n".join([title, *lines, *(f"note: {_safe(note)}" for note in run.notes)])
 
 
 def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
@@ -128,7 +171,7 @@ def _list_ranges(made: "LogComparison") -> list[str]:
             lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
-    notes = [run.logged.notes for run in (made.baseline, made.candidate)]
+    notes = [run.notes for run in (made.baseline, made.candidate)]
     lines += [f"note on {'A and B' if note in notes[1] else 'A'}: {note}" for note in notes[0]]
     return lines + [f"note on B: {note}" for note in notes[1] if note not in notes[0]]
 

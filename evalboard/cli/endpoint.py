@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalboard.cli.arguments import parse_pair
+from evalboard.cli.arguments import parse_body, parse_headers, parse_pair
 from evalboard.cli.errors import FAILED
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
@@ -15,7 +14,6 @@ from evalboard.client.access import connect
 from evalboard.client.program import as_typed
 from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
-from evalboard.core.document import read_strict_json
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.run import clock
 
@@ -77,8 +75,8 @@ def add(
     if problem := variable_problem(key_env) if key_env else None:
         # Here, so that a key which slipped goes over no wire.
         raise typer.BadParameter(problem, param_hint="--key-env")
-    named = _parse_headers(header or [], "--header") | {
-        name: {"env": variable} for name, variable in _parse_headers(header_env or [], "--header-env").items()
+    named = parse_headers(header or [], "--header") | {
+        name: {"env": variable} for name, variable in parse_headers(header_env or [], "--header-env").items()
     }
     body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
     body |= {"api": api, "auth": key_env or key_file, "rescores": rescore}
@@ -86,7 +84,7 @@ def add(
     chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
     body |= {"headers": named} if named else {}
-    body |= {"extra_body": _parse_body(extra_body)} if extra_body else {}
+    body |= {"extra_body": parse_body(extra_body)} if extra_body else {}
     with connect() as client:
         answer = client.create_endpoint(body)
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_added(answer.value))
@@ -203,26 +201,3 @@ def _rest(endpoint: "Endpoint") -> str:
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _parse_headers(texts: list[str], option: str) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for text in texts:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip() or not value.strip():
-            # Not repeated: it may hold a key.
-            raise typer.BadParameter("Write it as 'Name: value'.", param_hint=option)
-        headers[name.strip()] = value.strip()
-    return headers
-
-
-def _parse_body(text: str) -> dict[str, Any]:
-    try:
-        value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
-    except OSError as problem:
-        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
-    except ValueError as problem:
-        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
-    if not isinstance(value, dict):
-        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
-    return value

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_pair
 from evalboard.cli.errors import CommandError
-from evalboard.client.access import connect
+from evalboard.client.access import connect, find_access
 from evalboard.client.errors import WrongUse
 from evalboard.client.progress import render_size
 from evalboard.client.waiting import follow_transfer
@@ -68,7 +69,7 @@ def export(
     """Write a run to a file: with its traces, or its cases as a table. The file is there once it is whole."""
     request = _parse_request(run, cases, compare, where or [], release)
     target = to or Path(request.file_name)
-    with connect() as client, _open_temporary(target) as file:
+    with connect() as client, open_temporary(target) as file:
         received = _receive(client, request, file)
         n_rows = _check_whole(request, file, received)
     facts = {"file": str(target), "form": request.form, "n_bytes": received.n_bytes, "n_rows": n_rows}
@@ -107,7 +108,7 @@ def _parse_request(
 
 
 @contextmanager
-def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
+def open_temporary(target: Path) -> Iterator[IO[bytes]]:
     """Open a new file next to the target; rename it to the target on success, else delete it."""
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")
@@ -128,6 +129,22 @@ def _open_temporary(target: Path) -> Iterator[IO[bytes]]:
     except BaseException:  # Ctrl-C too
         beside.unlink(missing_ok=True)
         raise
+
+
+def download_run(address: str, target: Path) -> None:
+    """Write the archive of the run at an address to a file. Raises WrongUse, or CommandError."""
+    server = find_access().url  # the token goes nowhere else
+    match = re.fullmatch(re.escape(server) + r"/runs/([0-9]{1,18})/?(?:[?#].*)?", address)
+    if match is None:
+        raise WrongUse(
+            f"{address} is no run of {server}, the server in use. Set EVALBOARD_URL, or name {server}/runs/12."
+        )
+    request = _parse_request(match[1], "", None, [], "")
+    with connect() as client, target.open("w+b") as file:
+        run = client.run(match[1]).value
+        if not run.is_terminal:
+            raise CommandError(f"Run {run.id} is {run.status}. Wait for it with `evalboard wait {run.id}`.")
+        _check_whole(request, file, _receive(client, request, file))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +172,10 @@ def _check_whole(request: FileRequest, file: IO[bytes], received: Received) -> i
     file.seek(0)
     if request.form == ZIP:
         # Here, as it brings numpy, which no other command waits for.
-        from evalboard.core.archive import ReleaseBundle, RunArchive
+        from evalboard.core.archive import ReleaseBundle, RunArchive, find_kind
 
         try:
-            (RunArchive if request.path.startswith("/runs/") else ReleaseBundle)(file).check_members()
+            (ReleaseBundle if find_kind(file) == ReleaseBundle.kind else RunArchive)(file).check_members()
         except EvalboardError as problem:
             raise CommandError(f"What came is not whole, so nothing was kept. {problem.detail}") from problem
         return None

@@ -86,11 +86,10 @@ def scheduler(as_json: AsJson = False) -> None:
 
 def _check_product(command: str) -> None:
     """Refuse a command of a server where only the command line is installed. Raises CommandError."""
-    missing = [package for package in ("django", "psycopg") if find_spec(package) is None]
-    if missing:
+    if find_spec("psycopg") is None:
         raise CommandError(
             f"`{command}` runs or reaches into a server on this machine, and only the command line is installed here "
-            f"({' and '.join(missing)} missing). In a checkout of Evalboard, `make install` installs the rest; "
+            f"(psycopg is missing). In a checkout of Evalboard, `make install` installs the rest; "
             f"then type `.venv/bin/evalboard {command}` there."
         )
 

@@ -24,6 +24,7 @@ from evalboard.cli import (
     replay,
     run,
     suite,
+    trace,
     verify,
     verify_release,
     wait,
@@ -76,6 +77,7 @@ app.command()(run.run)
 app.command()(wait.wait)
 app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
+app.command()(trace.trace)
 app.command()(release.release)
 app.command()(replay.replay)
 app.command()(bisect.bisect)

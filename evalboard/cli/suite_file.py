@@ -2,19 +2,31 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from evalboard.client.errors import WrongUse
 from evalboard.client.suite_parts import SuiteLines
+from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite import map_jsonl, parse_mapping, parse_suite, read_suite_json, read_suite_jsonl
+from evalboard.core.suite import (
+    SuiteDocument,
+    map_jsonl,
+    parse_mapping,
+    parse_suite,
+    read_lines,
+    read_suite_json,
+    read_suite_jsonl,
+)
+from evalboard.importers.paths import STDIN
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "runs" / "samples" / "mappings"
 FIELDS_NAMED = 10
+UNSCORED = {"kind": "recorded", "source": "no scorer"}
 LARGE_BYTES = 16 * 2**20
 
 
@@ -54,6 +66,37 @@ def _name(file: Path) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", file.stem.lower()).strip("-_")
 
 
+def load_prompts(file: Path) -> SuiteDocument:
+    """Read the prompts to send: a suite, or lines with a prompt or messages; `-` is standard input.
+
+    Lines that name no scorer are scored by none: their suite has the scorer `recorded`. Raises WrongUse.
+    """
+    is_stdin = str(file) == STDIN
+    name = "stdin" if is_stdin else _name(file)
+    text = sys.stdin.read() if is_stdin else _read(file)
+    try:
+        if not is_stdin and not _is_jsonl(file):
+            return parse_suite({"slug": name, **_read_object(text)})
+        problems = Problems()
+        rows = [row for _, row in read_lines(text, problems)]
+        problems.raise_if_any("The prompts cannot be read")
+        if rows and (rows[0].keys() == {"suite"} or any("scorer" in row for row in rows)):
+            return parse_suite(read_suite_jsonl(text, slug=name))
+        return parse_suite({"slug": name, "scorer": UNSCORED, "cases": list(map(_as_case, rows))})
+    except InvalidInput as problem:
+        raise WrongUse(f"{file}: {_sentence(problem)}") from problem
+
+
+def _as_case(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as a case: without an id of its own, the digest of its prompt names it, as in a log."""
+    from evalboard.importers.calls import prompt, prompt_id  # here, as it brings numpy
+
+    case = {name: row[name] for name in ("id", "prompt", "messages", "tools", "target") if row.get(name) is not None}
+    with suppress(InvalidInput):  # which the suite's own reader names
+        case.setdefault("id", prompt_id(prompt(case), case.get("tools") or ()))
+    return case | ({"id": str(case["id"])} if isinstance(case.get("id"), int) else {})
+
+
 def load_document(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
     """Read a suite document and check its cases like the server. Raises WrongUse, naming all mistakes."""
     try:
@@ -72,11 +115,15 @@ def _parse(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]
     elif _is_jsonl(file):
         document = read_suite_jsonl(text, slug=name)
     else:
-        document = read_suite_json(text)
-        if not isinstance(document, dict):
-            raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
-        document = {"slug": name, **document}
+        document = {"slug": name, **_read_object(text)}
     return document | ({"slug": slug} if slug else {}) | ({"title": title} if title else {})
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    document = read_suite_json(text)
+    if not isinstance(document, dict):
+        raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
+    return document
 
 
 def _load_mapping(name: str) -> Any:

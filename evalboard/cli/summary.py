@@ -184,6 +184,14 @@ def code(text: str) -> str:
     return f"<code>{''.join(map(_reference, draw_line(text)))}</code>"
 
 
+def fence(lines: Sequence[str], language: str) -> str:
+    """Return anybody's lines as a block of code, which none of them can end."""
+    shown = list(map("".join, (map(visible, line) for line in lines)))
+    longest = max((len(run) for line in shown for run in re.findall("`+", line)), default=0)
+    marks = "`" * max(longest + 1, 3)
+    return "\n".join([f"{marks}{language}", *shown, marks])
+
+
 def shorten(text: str, n: int) -> str:
     return text if len(text) <= n else text[: n - 1] + "…"
 

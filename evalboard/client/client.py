@@ -139,7 +139,7 @@ class Client:
     def compare(
         self, baseline: Named, candidate: Named, *, give_up_after: float = GIVE_UP_SECONDS, **terms: str
     ) -> NotebookComparison:
-        """Compare two runs; waits where workers must read their traces first. Terms: treatment, pair_by."""
+        """Compare two runs, and wait while workers read their traces. terms: `treatment`, `pair_by`."""
         runs = read_run_id(baseline), read_run_id(candidate)
         with make_follower() as follower:
             answer = follow(

@@ -20,7 +20,7 @@ SCALARS = (str, int, float, bool, type(None))
 
 
 class Rows(Sequence[Json]):
-    """Rows with the fields of docs/api-reference.md. Nested values stay nested here, and become columns in a frame."""
+    """Rows with the fields of docs/api-reference.md; nested values become columns of a data frame."""
 
     def __init__(self, rows: Iterable[Json | Answer[Contract]]) -> None:
         self._rows = [row.json if isinstance(row, Answer) else row for row in rows]

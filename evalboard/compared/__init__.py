@@ -1,1 +1,1 @@
-"""A comparison as REST and `evalboard diff` answer it: contracts made of a report, whoever keeps it."""
+"""Make the contracts of a comparison for REST and `evalboard diff` from a report, stored or not."""

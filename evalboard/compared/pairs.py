@@ -17,7 +17,7 @@ OWN = {"buckets"}  # in a pair's evidence, for lists alone
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCase:
-    """What a list says of a pair beside the pair itself. replay: the command that decodes it again, "" for none."""
+    """A pair's context in a list. replay: the command that decodes it again, "" without one."""
 
     case: str
     tags: tuple[str, ...]

@@ -300,21 +300,24 @@ class FlipPoint(Contract):
 
 
 class ChangedText(Contract):
-    """A piece of a message: the same on both sides, removed from the baseline's, or added in the candidate's."""
+    """A piece of a message: equal, removed from the baseline's, or added in the candidate's."""
 
     kind: Annotated[str, says(enum=("same", "removed", "added"))]
     text: str
 
 
 class ChangedMessage(Contract):
-    """A message that differs, word by word; of tools the role is `tools`. `{input}` stands for the case's own input."""
+    """A message that differs, word by word.
+
+    The role of tools is `tools`. `{input}` replaces the case's own input.
+    """
 
     role: str
     pieces: tuple[ChangedText, ...]
 
 
 class PromptChange(Contract):
-    """A change that `n_cases` have in common, as the first of them, `case`, has it."""
+    """A change common to `n_cases`, shown on the first of them, `case`."""
 
     n_cases: Count
     case: str

@@ -13,7 +13,7 @@ class AnswerExcerpt(Contract):
     """
 
     before: str
-    is_cut: bool  # whether more stands before
+    is_cut: bool  # whether more text precedes it
     token: str
     after: str
     is_hit: bool

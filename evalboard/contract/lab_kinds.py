@@ -33,7 +33,7 @@ class Source(StrEnum):
 
 CONTROL = Source.CONTROL
 SOURCES = tuple(Source)
-STEP = "step"  # what stands for a source where an arm is a step of a bisect
+STEP = "step"  # the source of a bisect's steps
 # What is chosen and not drawn: another choice moves the score by as much every time, so its range is not sampled.
 CHOICES = frozenset({Source.DTYPE, Source.KV_CACHE, Source.ATTENTION, Source.TENSOR_PARALLEL, Source.PARSER})
 

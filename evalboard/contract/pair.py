@@ -137,7 +137,7 @@ class TracePair(PartedPair):
     shown_points: tuple[MarginPoint, ...] = page_only  # all of those around `at`
     n_within_noise: int = page_only  # positions before the parting whose margin noise explains
     gap_range: tuple[float, float] | None = page_only  # smallest and largest above 0, from the onset on
-    n_settings_equal: int = page_only  # known on both sides, beside those in `moved`
+    n_settings_equal: int = page_only  # known on both sides, besides those in `moved`
 
     @property
     def run_ids(self) -> tuple[int, int]:

@@ -18,5 +18,5 @@ class ProbeKind(StrEnum):
 
 # Look at every bit of an answer, and not at its text alone.
 EXACT = frozenset({ProbeKind.DETERMINISM, ProbeKind.AUDIT})
-# Asked of every worker of the pool, one after the other, unless others run the server.
+# Probes of every worker of the pool, one after the other, unless the server is external.
 OF_EACH_WORKER = frozenset({ProbeKind.ROUTING, ProbeKind.DETERMINISM, ProbeKind.AUDIT})

@@ -92,7 +92,7 @@ class RunHead(Contract):
     draws: Draws = page_only  # also where the temperature is 0, or a log does not say it
     batch_class: str = page_only  # of its bucket, "" where it has none
     fingerprint_digest: str = page_only
-    is_reported: bool = page_only  # who served it is what a log or a server of others says
+    is_reported: bool = page_only  # its stack is known from a log or an external server only
 
     @property
     def profile_name(self) -> str:
@@ -346,7 +346,7 @@ class Run(RunHead):
     asked_model: str = page_only  # by the name that its endpoint asks for
     manifest: dict[str, Any] = page_only  # of the newest engine process, host part included
     request_body: dict[str, Any] = page_only  # of the `POST /runs/` that asks for the same again
-    waiting: str = page_only  # why nobody works at it, "" where nothing needs saying
+    waiting: str = page_only  # why no worker has it, "" if there is nothing to explain
     is_cancel_wanted: bool = page_only
     source: LogOfRun | None = page_only
 

@@ -96,7 +96,7 @@ class HistoryRow(Contract):
     url: PageAddress
     range_so_far: Range | None = page_only  # of a run at work too; none where several buckets served it
     n_repeats: int = page_only  # of the run, whether they have points or not
-    line: str = page_only  # the model line: with the profile, which baselines it may be held against
+    line: str = page_only  # the model line: with the profile, it selects the baselines to compare with
     draws: Draws = page_only
     is_imported: bool = page_only
 

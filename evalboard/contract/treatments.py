@@ -21,7 +21,7 @@ PairBy = Annotated[str, says(enum=PAIRINGS)]
 
 
 class Terms(NamedTuple):
-    """What is judged, and how cases are paired; pair_by says something where the prompt is judged alone."""
+    """What is judged, and how cases are paired. pair_by: used only if the prompt is judged."""
 
     treatment: str = MODEL_TREATMENT
     pair_by: str = BY_INPUT

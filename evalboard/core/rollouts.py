@@ -1,7 +1,7 @@
-"""Read rollouts with the logprobs of who sampled them, as four trainers write them and in one plain form.
+"""Read rollouts with the sampler's logprobs, in four trainers' formats and a plain one.
 
-A line is one rollout, or a batch of them whose fields are lists of equal length. Who wrote it is seen from its fields.
-Padding is cut, tokens that the model did not sample (a tool's answer) are marked, and what stands before the first
+A line is one rollout, or a batch of them whose fields are lists of equal length. Its fields show which trainer wrote
+it. Padding is cut, tokens that the model did not sample (a tool's answer) are marked, and everything before the first
 sampled token is the prompt. docs/forced.md has the fields.
 """
 

@@ -1,1 +1,1 @@
-"""Readers of other tools' logs: plain Python, files in and `records.LoggedRun` out. docs/imports.md has the formats."""
+"""Readers of other tools' logs: files in, `records.LoggedRun` out (docs/imports.md has the formats)."""

@@ -1,8 +1,7 @@
-"""Reads one log in a process of its own: `python -m evalboard.importers`, a task on stdin, lines of records on stdout.
+"""Parse one log in a process of its own: `python -m evalboard.importers`, a task on stdin.
 
-Whatever a log does to its reader, it does here: memory, processor and time have limits that this process sets itself
-before it looks at a file, it writes no files, and it knows neither the database nor any secret. It ends with the
-process that started it.
+Whatever a log does to its reader, it does here: this process limits its own memory, processor and time before it reads
+a file, it writes no files, and it has neither the database nor any secret. It ends with the process that started it.
 """
 
 import gc
@@ -26,9 +25,9 @@ MAX_ERROR_BYTES = 1 << 20  # of its own messages, the only file that it may writ
 
 
 def confine(*, cpu_seconds: int, memory_bytes: int, seconds: int) -> None:
-    """Limit this process as far as the system lets it: beyond processor or time it is killed, beyond memory it fails.
+    """Limit this process as far as the system allows: processor, time, memory.
 
-    The time holds also where nobody is left to wait for it.
+    Beyond processor or time it is killed, beyond memory it fails. The time limit works even if the parent is gone.
     """
     os.nice(NICENESS)
     signal.alarm(seconds)
@@ -47,7 +46,7 @@ def _limit(which: int, most: int) -> None:
 
 
 def main(task: dict[str, Any]) -> int:
-    """Write what the files of a task hold, or why they are refused; return the exit status."""
+    """Write the content of a task's files, or why they are refused; return the exit status."""
     end_with(task["parent"], signal.SIGKILL)  # a killed web process cannot end it
     confine(**task["limits"])
     gc.disable()  # records hold no cycles, and looking for some among millions takes a sixth of the time
@@ -66,6 +65,6 @@ if __name__ == "__main__":
         status = main(json.load(sys.stdin))
     except MemoryError:
         status = wire.OUT_OF_MEMORY
-    except BrokenPipeError:  # nobody waits any more
+    except BrokenPipeError:  # the parent has stopped reading
         status = 0
-    os._exit(status)  # at once: taking millions of records down one by one is for nobody
+    os._exit(status)  # at once: freeing millions of records one by one is useless

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, put into the form of chat completions: a message, a request, and the lines of a batch."""
+"""Convert Anthropic's Messages API to chat completions: messages, requests, and lines of batches."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     parts = [each for each in blocks if each.get("type") in ("text", _THINKING)]
     message = {"role": "assistant", "content": parts, "tool_calls": called}
     completion = {name: body[name] for name in ("id", "model") if name in body}
-    usage = body.get("usage")  # of another kind it is passed on, for whoever reads it to name it
+    usage = body.get("usage")  # another type is passed on, for the reader to report
     if isinstance(usage, Mapping):
         sent = [n for name in _INPUT_TOKENS if (n := count(usage.get(name))) is not None]
         usage = {"prompt_tokens": sum(sent) if sent else None, "completion_tokens": usage.get("output_tokens")}
@@ -47,7 +47,7 @@ def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_result(line: Mapping[str, Any]) -> bool:
-    """Tell whether a line is of a batch's results, as far as its beginning holds it."""
+    """Tell whether a line, or its beginning, is of a batch's results."""
     return "custom_id" in line and isinstance(line.get("result"), Mapping) and "type" in line["result"]
 
 
@@ -57,7 +57,7 @@ def is_request(line: Mapping[str, Any]) -> bool:
 
 
 def as_result(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line of a batch's results as OpenAI's batches have it. Raises InvalidInput, without the file's name."""
+    """Convert a line of a batch's results to OpenAI's form. Raises InvalidInput, without the file's name."""
     result = line["result"]
     kind = text(result.get("type"))
     if kind == "succeeded":

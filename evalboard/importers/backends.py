@@ -1,4 +1,4 @@
-"""Who served a response, as gateways and servers say it in headers and bodies. docs/imports.md has the order."""
+"""Identify who served a response by headers and bodies (docs/imports.md has the order)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -37,6 +37,8 @@ ATTRIBUTION = frozenset(
         "openai-version",
     }
 )
+# By these a server's operator finds a call again. In this order they name it.
+REQUEST_IDS = ("x-request-id", "request-id", "apim-request-id", "x-litellm-call-id")
 _UPSTREAM = "llm_provider-"  # before the name of a header that LiteLLM passes on
 _ADDRESSES = ("x-litellm-model-api-base", "base_url")
 
@@ -78,6 +80,21 @@ _CACHE_HEADERS = (
     "x-cache",
 )
 _CACHE_HITS = ("HIT", "SEMANTIC HIT", "TCP_HIT")
+_FALLBACKS = ("x-litellm-attempted-fallbacks", "x-bifrost-fallback-index")
+_SPILLS = ("x-bifrost-routing-info-is-fallback", "x-ms-is-spilled-over")
+_RETRIES = ("x-litellm-attempted-retries", "x-portkey-retry-attempt-count")
+_CACHE_KEY = "x-litellm-cache-key"
+_OF_A_CALL = frozenset((*REQUEST_IDS, *_CACHE_HEADERS, *_FALLBACKS, *_SPILLS, *_RETRIES, _CACHE_KEY, "date"))
+
+
+def keep_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return those headers of an answer that say who gave it, when, and whether it is a clean sample."""
+    lower = ((name.lower(), value) for name, value in headers.items())
+    return {name: value for name, value in lower if _names_backend(name) or name in _OF_A_CALL}
+
+
+def _names_backend(name: str) -> bool:
+    return name.removeprefix(_UPSTREAM) in ATTRIBUTION
 
 
 def served_by(*, headers: Mapping[str, str], body: Mapping[str, Any], base_url: str = "") -> ServedBy:
@@ -93,7 +110,7 @@ def served_by(*, headers: Mapping[str, str], body: Mapping[str, Any], base_url: 
 
 
 def flags(headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return why this is no clean sample, of "cached", "fallback" and "retried": answered from a cache, or elsewhere.
+    """Return why an answer is no clean sample: "cached", "fallback" or "retried".
 
     The prompt's cached tokens are no cached answer.
     """
@@ -101,27 +118,24 @@ def flags(headers: Mapping[str, str], body: Mapping[str, Any]) -> tuple[str, ...
     extra = _object(body.get("extra_fields"))
     # LiteLLM names the cache's key when the cache answered, and at no other time.
     is_cached = (
-        bool(lower.get("x-litellm-cache-key"))
+        bool(lower.get(_CACHE_KEY))
         or any(lower.get(name, "").upper().startswith(_CACHE_HITS) for name in _CACHE_HEADERS)
         or _object(extra.get("cache_debug")).get("cache_hit") is True
     )
     is_fallback = (
-        _count(lower.get("x-litellm-attempted-fallbacks")) > 0
-        or _count(lower.get("x-bifrost-fallback-index")) > 0
-        or "true" in (lower.get("x-bifrost-routing-info-is-fallback"), lower.get("x-ms-is-spilled-over"))
+        any(_count(lower.get(name)) > 0 for name in _FALLBACKS)
+        or "true" in map(lower.get, _SPILLS)
         or _object(extra.get("routing_info")).get("is_fallback") is True
     )
-    is_retried = (
-        _count(lower.get("x-litellm-attempted-retries")) > 0 or _count(lower.get("x-portkey-retry-attempt-count")) > 0
-    )
+    is_retried = any(_count(lower.get(name)) > 0 for name in _RETRIES)
     named = {"cached": is_cached, "fallback": is_fallback, "retried": is_retried}
     return tuple(name for name, is_so in named.items() if is_so)
 
 
 def read_headers(value: Any) -> dict[str, str]:
-    """Return headers by their names in small letters, from an object or a list of pairs; one given twice is joined.
+    """Return headers by lower-case name, from an object or pairs, joining duplicates; {} for others.
 
-    All of them, secrets too: they are for `served_by` and `flags`, and not to be kept. What is neither is no headers.
+    All of them, secrets too: they are for `served_by` and `flags`, and must not be stored.
     """
     if isinstance(value, Mapping):
         pairs: Sequence[Any] = list(value.items())
@@ -138,7 +152,7 @@ def read_headers(value: Any) -> dict[str, str]:
 
 
 def address(url: Any) -> str:
-    """Return a server's address without account, query and the path of the call; "" for what is no address."""
+    """Return a server's address without account, query and path of the call; "" if invalid."""
     if not isinstance(url, str):
         return ""
     try:
@@ -155,7 +169,7 @@ def address(url: Any) -> str:
 
 def _parts(headers: Mapping[str, str], body: Mapping[str, Any], base_url: str) -> Iterator[tuple[str, str]]:
     lower = ((name.lower(), value) for name, value in headers.items())
-    parts = [(name, value) for name, value in lower if name.removeprefix(_UPSTREAM) in ATTRIBUTION]
+    parts = [(name, value) for name, value in lower if _names_backend(name)]
     for name, value in [*_parts_in_body(body), *parts, ("base_url", base_url)]:
         text = address(value) if name.removeprefix(_UPSTREAM) in _ADDRESSES else _text(value)
         if text:

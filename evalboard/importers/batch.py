@@ -1,7 +1,7 @@
-"""Batches of OpenAI, Anthropic and `vllm run-batch`: a file of requests and one of results, which may be in any order.
+"""Read batches of OpenAI, Anthropic and `vllm run-batch`: a file of requests and one of results.
 
-OpenAI puts failed lines into a third file, vLLM leaves them among the results. The files are told apart by their
-lines, so they may be given in any order and number.
+OpenAI puts failed lines into a third file, vLLM leaves them among the results. The files are recognised by their lines,
+so they may be given in any order and number.
 """
 
 import re
@@ -29,12 +29,12 @@ class _Request:
 
 
 def is_line(line: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of a batch, of its requests or of its results."""
+    """Return whether an object is a line of a batch's requests or results."""
     return _is_request(line) or _is_result(line)
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file holds lines of a batch."""
+    """Return whether every file has lines of a batch."""
     return bool(files) and all(is_line(_first_line(file)) for file in files)
 
 
@@ -131,7 +131,7 @@ def _add_request(requests: dict[str, _Request], row: Mapping[str, Any], place: s
 
 
 def _joined(requests: Mapping[str, _Request], answered: Sequence[LoggedCall]) -> tuple[list[LoggedCall], list[str]]:
-    """Return all calls in the order of the requests, those without a result too, and what is to be said of them."""
+    """Return all calls in the order of the requests, including unanswered ones, and notes."""
     if not answered:
         raise InvalidInput("holds no result of a batch")
     ids = {call.case_id for call in answered}
@@ -195,7 +195,7 @@ def _unanswered(custom_id: str, request: _Request) -> LoggedCall:
 def _requests_alone(
     files: Sequence[LogFile], requests: Mapping[str, _Request], notes: Sequence[str], *, tool: str
 ) -> LoggedRun:
-    """Return requests as cases, by the ids that their results have when they are read alone."""
+    """Return requests without results as cases, by the ids that their results will have."""
     with naming(files[0]):
         if not requests:
             raise InvalidInput("holds no request")
@@ -218,10 +218,10 @@ def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
 
 
 def _with_repeats(answered: list[LoggedCall]) -> list[LoggedCall]:
-    """Return the calls with `case-7#2` read as repeat 2 of case-7, or as they are where the ids do not mean that.
+    """Return the calls, reading `case-7#2` as repeat 2 of case-7 if the ids mean that.
 
-    They do not where one stem has several prompts, as in `math:1` and `math:2`. Where prompts are known, a stem's
-    numbers must follow each other too; where they are not, only `#` is read, because a colon often parts other things.
+    They do not if one stem has several prompts, as in `math:1` and `math:2`. If prompts are known, a stem's numbers
+    must be consecutive too; if they are not, only `#` is read, because a colon is often part of an id.
     """
     matches = [_REPEAT.match(call.case_id) for call in answered]
     if not any(matches):

@@ -16,9 +16,9 @@ from evalboard.core.document import storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import anthropic, backends, responses_api
 from evalboard.importers.completions import answers, content_text, count, read_usage
-from evalboard.importers.field_values import objects, text, whole
+from evalboard.importers.field_values import objects, shortened, text, whole
 from evalboard.importers.records import Detail, LoggedCase, LoggedResponse, LoggedRun, Status
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, listed
 
 # Of a request, what decides how it is decoded. Another name that means the same stands behind it.
 SAMPLING = {
@@ -63,7 +63,8 @@ class LoggedCall:
     `case_id` is "" where the log neither names the case nor holds the prompt, `repeat` None where it does not count;
     `index` is the tool's number of the case, `target` what its answer is compared with, `input` as `LoggedCase` has
     it. `responses` carry no case and repeat yet. `place` is the file and line, for messages. `is_completion` says that
-    the prompt was sent as it is, to `/v1/completions`.
+    the prompt was sent as it is, to `/v1/completions`. `suite` is what the log calls the cases, and `n_cases` how many
+    there were to be. `left_out` are settings that were not sent, because the server refuses them.
     """
 
     place: str
@@ -80,6 +81,9 @@ class LoggedCall:
     finished_at: datetime | None = None
     is_completion: bool = False
     target: Any = None
+    suite: str = ""
+    n_cases: int | None = None
+    left_out: tuple[str, ...] = ()
     input: str = ""
 
     @property
@@ -157,7 +161,9 @@ def read_call(
     )
 
 
-def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = None) -> LoggedCall | None:
+def unreadable(
+    place: str, problem: str, *, case_id: Any = "", request: Any = None, suite: str = ""
+) -> LoggedCall | None:
     """Return the call of a row that cannot be read, which is missing; None where nothing says of which case it is."""
     messages: tuple[Mapping[str, Any], ...] = ()
     with suppress(InvalidInput):
@@ -167,7 +173,9 @@ def unreadable(place: str, problem: str, *, case_id: Any = "", request: Any = No
         missing = LoggedResponse(case_id="", repeat=1, error=f"It cannot be read ({problem}).")
         model = text(request.get("model")) if isinstance(request, Mapping) else ""
         if case_id:
-            return LoggedCall(place=place, responses=(missing,), case_id=case_id, messages=messages, model=model)
+            return LoggedCall(
+                place=place, responses=(missing,), case_id=case_id, messages=messages, model=model, suite=suite
+            )
     return None
 
 
@@ -255,6 +263,17 @@ def title(names: Iterable[str]) -> str:
     return f"{stems[0][:150]}{more}"
 
 
+def suite_runs(calls: Sequence[LoggedCall], *, title: str, **facts: Any) -> list[LoggedRun]:
+    """Return one run for each suite that a log names, and each model; `title` of one without a name."""
+    suites: dict[str, list[LoggedCall]] = {}
+    for call in calls:
+        suites.setdefault(call.suite, []).append(call)
+    runs = []
+    for name, group in suites.items():
+        runs += logged_runs(group, title=shortened(name, 200) or title, slug=slug(name), **facts)
+    return runs
+
+
 def logged_runs(calls: Sequence[LoggedCall], **facts: Any) -> list[LoggedRun]:
     """Return one run for each model that was asked for, in the order of the log; `facts` as of `logged_run`.
 
@@ -294,6 +313,10 @@ def logged_run(
     responses = _responses(calls)
     sampling, differing = _agreed_sampling(calls)
     remarks += [f"{name} differs between requests, and is not among the run's settings." for name in differing]
+    left_out = dict.fromkeys(name for call in calls for name in call.left_out)
+    remarks += (
+        [f"The server does not take these settings, which were not sent: {listed(list(left_out))}."] if left_out else []
+    )
     if any(call.is_completion for call in calls):
         remarks.append("Prompts of /v1/completions, sent without a chat template, are kept as one user message each.")
     urls = {call.base_url for call in calls if call.base_url}
@@ -303,7 +326,8 @@ def logged_run(
     is_failed = len(errors) == len(responses)
     has_numbers = all(call.repeat is not None for call in calls)
     is_partial = bool(errors) or (has_numbers and _n_absent(responses, cases) > 0)
-    is_partial = is_partial or len({response.case_id for response in responses}) < len(cases)
+    n_cases = max((call.n_cases or 0 for call in calls), default=0)
+    is_partial = is_partial or len({response.case_id for response in responses}) < max(len(cases), n_cases)
     status: Status = "failed" if is_failed else "incomplete" if is_partial else "finished"
     return LoggedRun(
         slug=slug or _cases_slug(cases),
@@ -324,6 +348,7 @@ def logged_run(
         finished_at=max(ends, default=None),
         notes=(*notes, *remarks),
         n_repeats=max(response.repeat for response in responses) if has_numbers and responses else None,
+        n_cases=n_cases or None,
     )
 
 
@@ -443,7 +468,7 @@ def _agreed_sampling(calls: Sequence[LoggedCall]) -> tuple[dict[str, Any], list[
     for name in names:
         if all(sampling.get(name) == given[0].get(name) for sampling in given):
             agreed[name] = given[0][name]
-        else:
+        elif name != "seed":  # each answer has its own
             differing.append(name)
     return agreed, differing
 

@@ -1,19 +1,21 @@
-"""Raw answers in lines: chat completions, old ones, the Responses API or Anthropic's messages; event streams.
+"""Read raw answers in lines: chat completions, the Responses API, Anthropic's messages, streams.
 
-A line is a response as it came, or an object with `request`, `response` and what else the caller kept of the call.
+A line is a response as it came, or an object with `request`, `response` and what else the caller stored of the call, as
+`evalboard trace` writes it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from evalboard.core.errors import InvalidInput
-from evalboard.importers import anthropic, batch, calls
+from evalboard.importers import anthropic, batch, calls, scored_lines
 from evalboard.importers.backends import read_headers
 from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import error_words
 from evalboard.importers.event_streams import is_chunk, is_event_stream, joined, read_events
-from evalboard.importers.field_values import mapping, moment, number, whole
+from evalboard.importers.field_values import SideFields, label, mapping, moment, number, rows, text, whole
 from evalboard.importers.files import LogFile
 from evalboard.importers.json_files import OddRows, naming, read_rows
 from evalboard.importers.litellm_payload import is_payload
@@ -28,7 +30,7 @@ _MILLISECONDS = ("latency_ms", "duration_ms")
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file holds raw answers, in lines or as an event stream."""
+    """Return whether every file has raw answers, in lines or as an event stream."""
     return bool(files) and all(_is_chat(file) for file in files)
 
 
@@ -57,7 +59,7 @@ def _is_body(line: Mapping[str, Any]) -> bool:
 
 
 def _is_wrapped(line: Mapping[str, Any]) -> bool:
-    """Whether a caller put the response beside the request and its own facts."""
+    """Return whether the response is stored together with the request and the caller's facts."""
     request, response = line.get("request"), line.get("response")
     has_request = isinstance(request, Mapping) and bool({"messages", "prompt", "input"} & set(request))
     if not isinstance(response, Mapping):
@@ -73,7 +75,7 @@ def _runs(files: Sequence[LogFile]) -> list[LoggedRun]:
         if not logged:
             raise InvalidInput("holds no answer")
         title = calls.title([file.name for file in files])
-        return calls.logged_runs(logged, tool="chat completions", title=title, notes=notes)
+        return calls.suite_runs(logged, tool="chat completions", title=title, notes=notes)
 
 
 def _calls(file: LogFile, odd: OddRows) -> Iterator[LoggedCall]:
@@ -88,7 +90,9 @@ def _calls(file: LogFile, odd: OddRows) -> Iterator[LoggedCall]:
         call = odd.read(place, _wrapped if _is_wrapped(row) else _bare, row, place)
         if call is None:
             own = next((row[name] for name in (*_OWN_IDS, "id") if name in row), "") if _is_wrapped(row) else ""
-            call = calls.unreadable(place, odd.problems[-1], case_id=own, request=row.get("request"))
+            call = calls.unreadable(
+                place, odd.problems[-1], case_id=own, request=row.get("request"), suite=label(row.get("suite"))
+            )
         if call is not None:
             yield call
     yield from _streamed(file, chunks)
@@ -117,7 +121,10 @@ def _wrapped(row: Mapping[str, Any], place: str) -> LoggedCall:
     error = "" if body.get("choices") else _error(row, body, status)
     started_at = next((at for name in _STARTS if (at := moment(row.get(name))) is not None), None)
     seconds, finished_at = _times(row, started_at)
-    return calls.read_call(
+    beside = SideFields()
+    scores = beside.read("scores", scored_lines.read_scores, row) or {}
+    target = beside.read("target", scored_lines.require_storable, row.get("target"), "target")
+    call = calls.read_call(
         place=place,
         request=mapping(row.get("request"), "request"),
         body=body,
@@ -129,16 +136,26 @@ def _wrapped(row: Mapping[str, Any], place: str) -> LoggedCall:
         seconds=seconds,
         started_at=started_at or _created(body),
         finished_at=finished_at,
+        flags=("retried",) if (whole(row.get("n_tries")) or 0) > 1 else (),
+    )
+    responses = tuple(
+        one if one.error else replace(one, scores=scores, dropped=(*one.dropped, *beside.dropped))
+        for one in call.responses
+    )
+    left_out = tuple(filter(None, map(text, rows(row.get("left_out"), "left_out"))))
+    n_cases = whole(row.get("n_cases"))
+    return replace(
+        call, responses=responses, target=target, suite=label(row.get("suite")), n_cases=n_cases, left_out=left_out
     )
 
 
 def _created(body: Mapping[str, Any]) -> datetime | None:
-    """Return when a body was made; one of the Responses API says it as `created_at`."""
+    """Return the time in a body: `created`, or `created_at` in the Responses API."""
     return moment(number(body.get("created", body.get("created_at"))))
 
 
 def _response(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], int | None, dict[str, str]]:
-    """Return body, HTTP status and headers, which stand in the row or inside its response."""
+    """Return body, HTTP status and headers, from the row or its response."""
     response = row.get("response")
     if isinstance(response, str):  # what a server that is no such server said, as a proxy's page of HTML
         response = {"error": response}

@@ -1,4 +1,4 @@
-"""One answer of an OpenAI-compatible server: the body of a chat completion, or of an old `/v1/completions`."""
+"""Read an answer of an OpenAI-compatible server: a chat completion, or an old `/v1/completions` body."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ REASONING_PARTS = ("reasoning", "thinking")  # types of content parts, which hol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedChoice:
-    """One choice. With an `error` there is no answer. dropped: names of fields beside it that could not be read."""
+    """One choice. With an `error` there is no answer. dropped: names of fields that could not be read."""
 
     text: str = ""
     reasoning: str | None = None
@@ -42,10 +42,10 @@ class LoggedChoice:
 
 
 def answers(body: Mapping[str, Any], error: str = "") -> list[LoggedChoice]:
-    """Return the choices of a response in their order, at least one: where it holds none, the one error.
+    """Return the choices of a response in order; at least one, with the error if there is none.
 
-    `error` is what the log says of the call beside the body. Raises InvalidInput, without the file's name, for a body
-    that is no response.
+    `error` is the log's own error of the call. Raises InvalidInput, without the file's name, for a body that is no
+    response.
     """
     choices = objects(body.get("choices"), "choices")
     failure = error or error_words(body)
@@ -63,13 +63,13 @@ def answers(body: Mapping[str, Any], error: str = "") -> list[LoggedChoice]:
 
 
 def read_usage(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a body says of its tokens, {} where it says nothing that can be read: `answers` names that."""
+    """Return a body's token usage, {} if unreadable, which `answers` reports."""
     usage = body.get("usage")
     return usage if isinstance(usage, Mapping) else {}
 
 
 def error_words(body: Mapping[str, Any]) -> str:
-    """Return what an error body says, "" for a body that is none."""
+    """Return the error text of a body, "" if it is no error."""
     error = body.get("error")
     if isinstance(error, Mapping) and isinstance(error.get("error"), Mapping):
         error = error["error"]  # `vllm run-batch` nests it twice
@@ -82,7 +82,7 @@ def error_words(body: Mapping[str, Any]) -> str:
 
 
 def refuses_prompt(error: Any) -> bool:
-    """Tell whether an error, as a body has it, says that the provider's filter refused the prompt."""
+    """Tell whether an error, as in a body, means that the provider's filter refused the prompt."""
     if not isinstance(error, Mapping):
         return False
     inner = error.get("innererror") or error.get("inner_error")
@@ -94,7 +94,7 @@ def refuses_prompt(error: Any) -> bool:
 
 
 def count(value: Any) -> int | None:
-    """Return a number of tokens, None for what can be none."""
+    """Return a number of tokens, None for an invalid one."""
     number = whole(value)
     return number if number is not None and 0 <= number <= MAX_COUNT else None
 
@@ -108,7 +108,7 @@ def content_text(content: Any) -> str:
 
 
 def content_problem(message: Mapping[str, Any]) -> str:
-    """Return why a message's content is no answer, by its type; "" where it can be read, or there is none at all."""
+    """Return why a message's content is no answer, by its type; "" if it is readable or missing."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         kinds = [name for name in MEDIA if message.get(name)] if not content else []
@@ -124,16 +124,16 @@ def content_problem(message: Mapping[str, Any]) -> str:
 
 
 def _kind(part: Any) -> str:
-    """Name what a part of a content is: its own type, else that of JSON."""
+    """Return the type of a content part: its own, else its JSON type."""
     if isinstance(part, Mapping):
         return text(part.get("type"))[:40] or "objects"
     return {str: "texts", bool: "booleans", list: "lists", type(None): "nulls"}.get(type(part), "numbers")
 
 
 def message_text(message: Mapping[str, Any], *, dropped: list[str] | None = None) -> str:
-    """Return what a message holds beside thinking as one text: its content, its refusal and its calls.
+    """Return a message's content, refusal and calls, without thinking, as one text.
 
-    dropped: takes the name of calls that cannot be read.
+    dropped: receives the name of calls that cannot be read.
     """
     listed = message.get("tool_calls")
     if isinstance(listed, Mapping):  # one call that is in no list
@@ -150,9 +150,9 @@ def message_text(message: Mapping[str, Any], *, dropped: list[str] | None = None
 
 
 def output_text(output: Any) -> str:
-    """Return what a tool keeps of an answer as one text: a text, any other JSON, or a message with its calls.
+    """Return a stored answer as one text, from a text, any other JSON, or a message with its calls.
 
-    The calls may stand alone, as a list, or as one old call.
+    The calls may come without a message, as a list, or as one old call.
     """
     if output is None or isinstance(output, str):
         return output or ""
@@ -184,7 +184,7 @@ def broken_off(choice: Mapping[str, Any]) -> str:
 
 
 def read_reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what a model thought before its answer, None where its message keeps nothing apart.
+    """Return a message's thinking, None if it is not stored separately.
 
     Tags in the answer's own text are no keeping apart. Of thinking that is kept in secret there is a summary at most.
     """

@@ -1,4 +1,4 @@
-"""Answers that were streamed: chunks of completions, as server-sent events or one a line, put together again."""
+"""Join streamed answers: chunks of completions, as server-sent events or one per line."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,19 +29,19 @@ _OF_THE_ANSWER = (
 
 
 def is_event_stream(head: str) -> bool:
-    """Whether a file that begins so is one of server-sent events."""
+    """Return whether a file with this beginning has server-sent events."""
     return head.startswith(("data:", "event:", "id:", "retry:", ": "))
 
 
 def is_chunk(line: Mapping[str, Any]) -> bool:
-    """Whether an object is one chunk of a streamed answer."""
+    """Return whether an object is a chunk of a streamed answer."""
     choices = line.get("choices")
     has_delta = isinstance(choices, list) and any(isinstance(one, Mapping) and "delta" in one for one in choices)
     return text(line.get("object")).endswith(".chunk") or has_delta
 
 
 def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield (line number from 1, chunk) for each event with JSON in it, None for the `[DONE]` that ends a stream.
+    """Yield (line number from 1, chunk) for each event with JSON, None for the `[DONE]` at a stream's end.
 
     Raises InvalidInput naming file and line.
     """
@@ -54,7 +54,7 @@ def read_events(file: LogFile) -> Iterator[tuple[int, dict[str, Any] | None]]:
 
 
 def read_stream(content: bytes, read: Callable[[bytes], Any]) -> dict[str, Any] | None:
-    """Return the one answer that a stream of events holds, whatever ids its chunks have; None where it holds none.
+    """Return the one answer of a stream of events, whatever ids its chunks have; None without one.
 
     read: makes a chunk of its JSON. An answer without an end has the error BROKEN_OFF. Raises InvalidInput.
     """
@@ -81,7 +81,7 @@ def _data(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def joined(chunks: Iterable[tuple[int, Mapping[str, Any] | None]]) -> list[tuple[int, dict[str, Any]]]:
-    """Return (line of its first chunk, body) for each answer; chunks belong together by their id, up to `[DONE]`.
+    """Return (line of its first chunk, body) for each answer, joining chunks by id up to `[DONE]`.
 
     An answer without an end, as after a lost connection, has the error that it breaks off. Raises InvalidInput,
     without the file's name, for what is no chunk.
@@ -125,14 +125,14 @@ def _add(choice: dict[str, Any], part: Mapping[str, Any], place: str) -> None:
     if isinstance(ids, list) and isinstance(choice.get("token_ids", []), list):
         choice.setdefault("token_ids", []).extend(ids)
     elif ids is not None and not isinstance(ids, list):
-        choice["token_ids"] = ids  # for whoever reads it to name it
+        choice["token_ids"] = ids  # for the reader to report
     for name in ("finish_reason", "native_finish_reason", "error", "prompt_token_ids"):
         if part.get(name) is not None:
             choice[name] = part[name]
 
 
 def _add_logprobs(choice: dict[str, Any], given: Any) -> None:
-    """Append a chunk's logprobs. Those of another kind take the place of all, for whoever reads them to name it."""
+    """Append a chunk's logprobs. Those of another type replace all, so that readers can report it."""
     if given is None or not isinstance(choice.get("logprobs", {}), dict):
         return
     if not isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""The files of a log as they were given, compressed or not, and their beginnings, by which formats are recognised."""
+"""The files of a log, compressed or not, and their beginnings, by which formats are recognised."""
 
 import hashlib
 import io
@@ -31,9 +31,9 @@ _OPENING = {"{": "}", "[": "]"}
 
 @dataclass(frozen=True)
 class LogFile:
-    """One file: the name that its sender gave, which is never used as a path, and where it lies for now.
+    """One file: the name from its sender, which is never used as a path, and its present path.
 
-    `size` and `sha256` are the file's own; everything else is about its content, which is unpacked where the file is
+    `size` and `sha256` are the file's own; everything else is about its content, which is unpacked if the file is
     compressed. Its beginning is read and parsed once, however many formats look at it.
     """
 
@@ -59,7 +59,7 @@ class LogFile:
 
     @property
     def plain_name(self) -> str:
-        """Return the name of the content: without the ending of what compressed it."""
+        """Return the name of the content, without a compression suffix."""
         return self.name if self._packing is None else self.name.removesuffix(self._packing[0])
 
     @property
@@ -68,7 +68,7 @@ class LogFile:
 
     @cached_property
     def _packing(self) -> tuple[str, Any] | None:
-        """What the name of a compressed file ends in, and what unpacks it."""
+        """Return the compression suffix and its unpacker."""
         with self.path.open("rb") as file:
             head = file.read(4)
         return next(((ending, make) for magic, ending, make in _PACKED if head.startswith(magic)), None)
@@ -80,9 +80,9 @@ class LogFile:
 
     @cached_property
     def first_object(self) -> dict[str, Any]:
-        """Return the first JSON object in it, as far as its beginning holds it; {} where it does not begin with one.
+        """Return the first JSON object, as far as the beginning has it; {} if it starts with none.
 
-        A first line may hold a long prompt before the fields that tell its format: it is read to its end.
+        A first line may have a long prompt before the fields that show its format: it is read to its end.
         """
         head = self.head(HEAD_BYTES)
         if len(head) == HEAD_BYTES and b"\n" not in head:
@@ -92,7 +92,7 @@ class LogFile:
         return first_object_of(self.start)
 
     def head(self, n: int = 4096) -> bytes:
-        """Return the first bytes, by which a format is recognised; of a damaged file what comes before the damage."""
+        """Return the first bytes, to recognise a format; of a damaged file those before the damage."""
         parts: list[bytes] = []
         with suppress(InvalidInput), self.open() as content:
             while n and (part := content.read1(n)):
@@ -167,11 +167,11 @@ def start_of(head: bytes) -> str:
 
 
 def first_object_of(text: str) -> dict[str, Any]:
-    """Return the first JSON object of a file that begins so, or of the list that it holds; {} where none begins it.
+    """Return the first JSON object in the beginning of a file, or of a list; {} if there is none.
 
-    Where the object goes on after the first 64 KiB, or is nested deeper than is read, the fields that are complete
-    until there. Where the first line holds no JSON, the object that the second one is. Never raises, and takes time in
-    proportion to the text.
+    If the object continues after the first 64 KiB, or is nested deeper than is read, the fields that are complete until
+    there. If the first line has no JSON, the object that the second one is. Never raises, and takes time in proportion
+    to the text.
     """
     if text.startswith("["):
         text = text[1:].lstrip()
@@ -183,7 +183,7 @@ def first_object_of(text: str) -> dict[str, Any]:
 
 
 def _second_line(text: str) -> Any:
-    """Parse the line after a damaged one; None where it is no JSON by itself, as in one text of many lines."""
+    """Parse the line after a damaged one; None if it is no JSON, as in a text of many lines."""
     first, _, rest = text.partition("\n")
     try:
         return None if first.strip() in _OPENING else json.loads(rest.lstrip().partition("\n")[0])

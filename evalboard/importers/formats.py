@@ -24,7 +24,7 @@ class Format(Protocol):
         """
 
     def read(self, files: Sequence[LogFile]) -> list[LoggedRun]:
-        """Return the runs of the log. Raises InvalidInput with what is wrong under the name of each file."""
+        """Return the runs of the log. Raises InvalidInput, with problems by file name."""
 
 
 # In the order of detection. Lines of chat completions come after the others, whose lines hold completions too; and
@@ -49,10 +49,10 @@ def read_logs(
     format: str = AUTO,  # noqa: A002  the word of the call and of its form
     scale: str = "",
 ) -> tuple[str, list[LoggedRun]]:
-    """Return the name of the format, and the runs that the files of a log hold.
+    """Return the name of the format, and the runs in a log's files.
 
-    scale: of scores beyond 0 to 1, as in 0..10; "" where nobody names one. Raises InvalidInput: at `scale`; at `format`
-    where it is unknown, or is to be found out and none fits; else as its reader does.
+    scale: of scores beyond 0 to 1, as in 0..10; "" by default. Raises InvalidInput: at `scale`; at `format` if it is
+    unknown, or detection finds none; else as its reader does.
     """
     for file in files:
         with naming(file):

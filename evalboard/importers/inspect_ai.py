@@ -1,4 +1,4 @@
-"""Logs of Inspect AI: `.eval`, a zip with a member for each sample, and `.json`, the same in one object."""
+"""Read logs of Inspect AI: `.eval`, a zip with a member per sample, and `.json`, one object."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def _read_json(file: LogFile) -> LoggedRun:
 def _read_log(
     header: dict[str, Any], samples: Sequence[tuple[str, Callable[[], Mapping[str, Any]]]], odd: OddRows
 ) -> LoggedRun:
-    """Return the run that a log holds, given all but its samples, and for the place of each what opens it."""
+    """Return a log's run. header: all but the samples; samples: (place, function that loads it)."""
     header_notes = drop_odd(header, SIDE_FIELDS)
     about = mapping(header.get("eval"), "eval")
     if not text(about.get("task")):
@@ -147,7 +147,7 @@ def _base_url(about: Mapping[str, Any]) -> str:
 
 
 def _cases(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tuple[LoggedCase, ...], list[str]]:
-    """Return the cases in the dataset's order, because samples end in any, and what is to be said of them."""
+    """Return the cases in the dataset's order, since samples end in any order, and notes."""
     cases: dict[str, LoggedCase] = {}
     differing = set()
     # A sample that failed may have done so before its prompt was whole.
@@ -163,7 +163,7 @@ def _cases(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> tuple[tup
 
 
 def _agreed_sampling(samples: Sequence[ReadSample]) -> tuple[dict[str, Any], list[str]]:
-    """Return the settings that all samples have alike, and what is to be said of the others."""
+    """Return the settings that all samples share, and notes on the others."""
     given = [sample.sampling for sample in samples if not sample.response.error] or [samples[0].sampling]
     names = list(dict.fromkeys(name for sampling in given for name in sampling))
     differing = [name for name in names if any(sampling.get(name) != given[0].get(name) for sampling in given)]
@@ -200,7 +200,7 @@ def _failure(header: Mapping[str, Any], status: Status) -> str:
 
 
 def _labels(about: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a person looks a run up by; facts that the log leaves out are not there."""
+    """Return the run's labels, without facts that are not in the log."""
     revision = mapping(about.get("revision"), "eval.revision")
     commit = label(revision.get("commit"))
     facts = {
@@ -216,7 +216,7 @@ def _labels(about: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _own_ids(about: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the eval's id, and the task's: of an eval that broke off, a retry is another eval of the same task."""
+    """Yield the eval's and the task's ids: a retry after an interruption is another eval of the same task."""
     run_id, task_id = label(about.get("run_id")), label(about.get("task_id"))
     if eval_id := label(about.get("eval_id")):
         yield f"eval {eval_id}"

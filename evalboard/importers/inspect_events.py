@@ -1,4 +1,4 @@
-"""The model calls of an Inspect sample, and what Inspect stores apart from them put back in its place.
+"""Read the model calls of an Inspect sample, with texts that Inspect stores separately.
 
 Texts over 100 characters lie in `attachments`, messages that several calls sent in the pool `events_data.messages`,
 or `message_pool`.
@@ -18,7 +18,7 @@ _PROTOCOL = "attachment://"
 
 
 class Attachments:
-    """The texts of one sample that are stored apart."""
+    """The texts of one sample that are stored separately."""
 
     def __init__(self, sample: Mapping[str, Any]) -> None:
         self._texts = mapping(sample.get("attachments"), "attachments")
@@ -75,7 +75,7 @@ def find_calls(sample: Mapping[str, Any], attachments: Attachments) -> SampleCal
 
 
 def final_output(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the output of the last model call that is no grader's, for a sample without one; empty for none."""
+    """Return the output of the last model call that is no grader's, for a sample without one, else {}."""
     for event in reversed(objects(sample.get("events"), "events")):
         output = event.get("output")
         is_call = event.get("event") == "model" and not (
@@ -87,7 +87,7 @@ def final_output(sample: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sent_messages(call: Mapping[str, Any], sample: Mapping[str, Any], attachments: Attachments) -> list[Any]:
-    """Return the messages that a call sent, in Inspect's form. Raises InvalidInput, without the file's name."""
+    """Return the messages of a call in Inspect's form. Raises InvalidInput, without the file's name."""
     listed = rows(call.get("input"), "input of a model call")
     if not listed:
         pool = rows(mapping(sample.get("events_data"), "events_data").get("messages"), "events_data.messages")
@@ -110,7 +110,7 @@ def first_choice(output: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content, which is a text or a list of parts; reasoning is no text of it."""
+    """Return the text of a message's content, a text or a list of parts, without reasoning."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
         return "\n".join(text(part.get("text")) for part in parts)
@@ -118,7 +118,7 @@ def text_of(content: Any) -> str:
 
 
 def _gave(given: Mapping[str, Any], wanted: Mapping[str, Any], attachments: Attachments) -> bool:
-    """Tell whether one output is the other, by what names it best: the message's id, the response's, or its text."""
+    """Tell whether two outputs are the same, by message id, else response id, else text."""
     ours, theirs = (mapping(first_choice(output).get("message"), "message") for output in (given, wanted))
     for one, other in ((ours.get("id"), theirs.get("id")), (given.get("response_id"), wanted.get("response_id"))):
         if text(one) and text(other):

@@ -39,7 +39,7 @@ class OddRows:
         self.problems: list[str] = []
 
     def read(self, place: str, reader: Callable[..., Row], *given: Any) -> Row | None:
-        """Return what a reader makes of a row; None where it raises InvalidInput, which is noted with the place."""
+        """Return the reader's result for a row; None if it raises InvalidInput, noted with the place."""
         try:
             return reader(*given)
         except InvalidInput as problem:
@@ -47,7 +47,7 @@ class OddRows:
             return None
 
     def settle(self, *, n_rows: int | None = None) -> list[str]:
-        """Return what is to be said of them once all were read. Raises InvalidInput, which names the file.
+        """Return notes on the rows once all were read. Raises InvalidInput, which names the file.
 
         n_rows: how many there are, where `read_rows` has not counted them.
         """
@@ -66,7 +66,7 @@ class OddRows:
 
 
 def read_object(file: LogFile, shape: Shape | None = None) -> dict[str, Any]:
-    """Return the one JSON object that a file holds; `shape` as of `parse`. Raises InvalidInput naming the file."""
+    """Return the JSON object in a file; `shape` as in `parse`. Raises InvalidInput naming the file."""
     with naming(file):
         if file.content_size > MAX_DOCUMENT_BYTES:
             raise InvalidInput(_too_large("is one JSON text", MAX_DOCUMENT_BYTES))
@@ -74,9 +74,9 @@ def read_object(file: LogFile, shape: Shape | None = None) -> dict[str, Any]:
 
 
 def read_lines(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number from 1, object) for each line that is not blank. Raises InvalidInput naming file and line.
+    """Yield (line number from 1, object) for each non-blank line. Raises InvalidInput with file and line.
 
-    odd: counts the lines, and takes those that hold no object.
+    odd: counts the lines, and takes those without an object.
     """
     if file.content_size > MAX_BYTES:
         with naming(file):
@@ -99,7 +99,10 @@ def read_lines(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[int,
 
 
 def read_rows(file: LogFile, odd: OddRows | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place such as "line 3", object). Raises InvalidInput naming file and place; `odd` as of `read_lines`."""
+    """Yield (place such as "line 3", object). Raises InvalidInput with file and place.
+
+    odd: as in `read_lines`.
+    """
     head = file.start
     if head.startswith("["):
         yield from _list_items(file, odd or OddRows(file))
@@ -141,7 +144,7 @@ def parse(text: bytes | str, *, where: str, shape: Shape | None = None) -> dict[
 
 
 def parse_value(text: bytes | str, *, where: str, shape: Shape | None = None) -> Any:
-    """Return the JSON value in a text, whatever it is; `shape` and what is raised as of `parse`."""
+    """Return any JSON value in a text; `shape` and errors as in `parse`."""
     with suppress(quick_json.NeedsJudging, UnicodeEncodeError):
         encoded = text.encode() if isinstance(text, str) else text
         return quick_json.decode(encoded, shape) if shape else quick_json.decode(encoded)
@@ -149,7 +152,7 @@ def parse_value(text: bytes | str, *, where: str, shape: Shape | None = None) ->
 
 
 def parse_slowly(text: bytes | str, *, where: str) -> Any:
-    """Return what `parse_value` does, by the parser that knows why a text is refused; for odd texts, and for tests."""
+    """Return the same as `parse_value`, by a parser that explains errors; for odd texts, and tests."""
     place = f"{where}: " if where else ""
     try:
         # A byte order mark may stand first, as some Windows tools write one.

@@ -1,4 +1,4 @@
-"""What a LiteLLM gateway says of its calls: its own logs, or answers that were saved with its response headers."""
+"""Read calls of a LiteLLM gateway: its own logs, or answers saved with its response headers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ _COMPLETIONS = ("completion", "acompletion", "text_completion", "atext_completio
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file holds LiteLLM's logs of calls, or answers with its headers."""
+    """Return whether every file has LiteLLM's logs of calls, or answers with its headers."""
     return bool(files) and all(_is_litellm(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
-    """Return one run for each model group of the gateway's logs, and for each file and model of saved answers.
+    """Return a run per model group of the gateway's logs, and per file and model of saved answers.
 
     Raises InvalidInput naming file and place.
     """
@@ -74,11 +74,10 @@ def _tool(run: LoggedRun) -> str:
 
 
 def _without_superseded(logged: Sequence[tuple[str, LoggedCall]]) -> tuple[list[LoggedCall], int]:
-    """Leave out failed attempts that a later call of the same request answered, and flag that one as "retried".
+    """Drop failed attempts that a later call of the same request answered, marking it "retried".
 
-    The gateway logs each attempt by itself. Attempts share their `trace_id`, which a caller may also give to several
-    requests, so the prompt must be the same, and one answer takes no more failures than stand between it and the
-    answer before.
+    The gateway logs each attempt separately. Attempts share their `trace_id`, which a caller may also give to several
+    requests, so the prompt must be the same, and one answer replaces only failures between it and the answer before.
     """
     newest: list[LoggedCall] = []
     pending: dict[tuple[str, str], list[int]] = {}

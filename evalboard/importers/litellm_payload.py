@@ -9,7 +9,7 @@ from evalboard.importers.calls import LoggedCall
 from evalboard.importers.completions import MAX_ERROR_CHARS
 from evalboard.importers.field_values import mapping, moment, text
 
-_EVENT = "standard_logging_object"  # where the payload stands in a callback's whole event
+_EVENT = "standard_logging_object"  # the payload's place in a callback's whole event
 _MARKS = (
     "litellm_call_id",
     "trace_id",
@@ -28,12 +28,12 @@ _OWN_IDS = ("custom_id", "case_id", "sample_id")
 
 
 def is_payload(line: Mapping[str, Any]) -> bool:
-    """Whether an object is such a log, or an event that holds one."""
+    """Return whether an object is such a log, or an event that contains one."""
     return isinstance(line.get(_EVENT), Mapping) or sum(mark in line for mark in _MARKS) >= _ENOUGH_MARKS
 
 
 def payload_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the payload in a line of the log. Raises InvalidInput, without the file's name, where it holds none."""
+    """Return the payload in a log's line. Raises InvalidInput, without the file's name, if there is none."""
     if not is_payload(row):
         raise InvalidInput("is no log of a LiteLLM call")
     return mapping(row.get(_EVENT), _EVENT) or row
@@ -75,7 +75,7 @@ def _error(payload: Mapping[str, Any]) -> str:
 
 
 def _headers(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the log says of the backend under the names that the gateway's own response headers have.
+    """Return the log's facts about the backend under the names of the gateway's response headers.
 
     So a log and saved responses of one gateway name its backends alike.
     """

@@ -1,4 +1,4 @@
-"""Logs of lm-evaluation-harness: `results_<time>.json`, and `samples_<task>_<time>.jsonl` for each task."""
+"""Read logs of lm-evaluation-harness: `results_<time>.json`, `samples_<task>_<time>.jsonl`."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What the results say of the model. `source` is its kind, as `local-chat-completions`; unknown is ""."""
+    """The results' facts about the model. `source`: its kind, as `local-chat-completions`; unknown is ""."""
 
     source: str
     name: str
@@ -70,7 +70,7 @@ def recognises(files: Sequence[LogFile]) -> bool:
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
-    """Return one run for each samples file, with what the results file of the same time says of it.
+    """Return a run per samples file, with the results file of the same time.
 
     Raises InvalidInput naming the file.
     """
@@ -118,7 +118,7 @@ def _named(file: LogFile) -> _Samples:
 
 
 def _by_time(files: Sequence[LogFile]) -> dict[str, dict[str, Any]]:
-    """Return what the results files hold, by the time that their names tell, "" where one tells none."""
+    """Return the results files' content by the time in their names, "" for a name without one."""
     newest: dict[str, dict[str, Any]] = {}
     for file in files:
         named = _RESULTS_NAME.fullmatch(_base(file))
@@ -133,7 +133,7 @@ def _by_time(files: Sequence[LogFile]) -> dict[str, dict[str, Any]]:
 
 
 def _time_of(samples: _Samples, by_time: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return the time of a samples file's results: its own, or the only one where a name was changed and tells none."""
+    """Return the time of a samples file's results: its own, or the only one if its name has none."""
     if samples.time in by_time:
         return samples.time
     only = next(iter(by_time)) if len(by_time) == 1 else None
@@ -193,13 +193,13 @@ def _model(results: Mapping[str, Any]) -> _Model:
 
 
 def _case_ids(documents: Sequence[Document]) -> list[str]:
-    """Return the dataset's own ids where every document has one of its own, else the places in the dataset."""
+    """Return the dataset's own ids if every document has a unique one, else indexes in the dataset."""
     own = [document.own_id for document in documents]
     return own if all(own) and len(set(own)) == len(own) else [document.index for document in documents]
 
 
 def _sampling(document: Document, model: _Model) -> dict[str, Any]:
-    """Return what was sent with a document's requests, by the OpenAI API's names."""
+    """Return the sampling sent with a document's requests, by the OpenAI API's names."""
     if document.is_ranking:
         return {}
     given = document.settings
@@ -265,13 +265,13 @@ def _end(started_at: datetime | None, seconds: Any) -> datetime | None:
 
 
 def _named_time(time: str) -> datetime | None:
-    """Return the time in a file's name, at which the harness wrote it; its zone is not said, and taken for UTC."""
+    """Return the time in a file's name, when it was written, assuming UTC."""
     day, _, clock = time.partition("T")
     return moment(f"{day}T{clock.replace('-', ':')}") if clock else None
 
 
 def _labels(results: Mapping[str, Any], task: str, model: _Model) -> dict[str, str]:
-    """Return what a person looks a run up by; facts that the log leaves out are not there."""
+    """Return the run's labels, without facts that are not in the log."""
     facts = {
         "commit": label(results.get("git_hash")),
         "task_version": label(mapping(results.get("versions"), "versions").get(task)),

@@ -1,4 +1,4 @@
-"""What a file that no known format fits looks like, which format comes closest, and the way out."""
+"""Describe a file of no known format: what it looks like, the closest format, and what to do."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ _EXAMPLE = (
 
 
 def explain(files: Sequence[LogFile], formats: Mapping[str, str]) -> str:
-    """Return why no known format fits these files; `formats` has those that fit single ones, by the files' names."""
+    """Return why no known format fits these files. formats: those that fit single ones, by file name."""
     known = dict.fromkeys(formats.values())
     if len(known) > 1 and len(formats) == len(files):
         each = ", ".join(f"{name} is {fitting}" for name, fitting in formats.items())
@@ -115,7 +115,7 @@ def _describe(file: LogFile, *, is_alone: bool) -> str:
 
 
 def _look(file: LogFile) -> tuple[str, bool, str]:
-    """Return what a file looks like, whether the docs have a recipe for it, and the place that says so."""
+    """Return what a file looks like, whether the docs have a recipe for it, and the link."""
     head, start = file.head(), file.start
     if not start:
         return "an empty file", False, ""
@@ -168,7 +168,7 @@ def _look_at_text(start: str) -> tuple[str, bool, str]:
 
 
 def _closest(first: Mapping[str, Any]) -> str:
-    """Return which format a first object comes closest to, and what it lacks."""
+    """Return the format closest to a first object, and what it lacks."""
     forms = [(name, fields) for name, needs in NEEDS.items() for fields in needs if fields[0] in first]
     if not forms:
         return "Closest is scores, but answer is missing."

@@ -52,7 +52,7 @@ def _parts(files: list[LogFile], *, is_one: bool) -> list[list[LogFile]]:
 
 @contextmanager
 def open_logs(paths: Sequence[Path]) -> Iterator[OpenedLogs]:
-    """Yield the files that paths name; what came by standard input is gone afterwards.
+    """Yield the files at these paths; content of standard input is deleted afterwards.
 
     Of a folder these are the files in it, and in folders in it, that a known format fits; hidden ones are left out
     without a word. Raises InvalidInput for a folder without such a file.

@@ -1,4 +1,4 @@
-"""An answer of OpenAI's Responses API, put into the form of a chat completion, which `completions` reads."""
+"""Convert an answer of OpenAI's Responses API to a chat completion, which `completions` reads."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,14 +18,14 @@ def is_response(body: Mapping[str, Any]) -> bool:
 
 
 def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body as a chat completion: of one choice, or of none where it holds an error.
+    """Return the body as a chat completion: with one choice, or none for an error.
 
-    Raises InvalidInput, without the file's name, for what is no such body.
+    Raises InvalidInput, without the file's name, for an invalid body.
     """
     usage = body.get("usage")
     completion = {name: body[name] for name in _AS_THEY_ARE if name in body}
     completion["created"] = body.get("created_at")
-    completion["usage"] = usage  # of another kind it is passed on, for whoever reads it to name it
+    completion["usage"] = usage  # another type is passed on, for the reader to report
     if isinstance(usage, Mapping):
         counts = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
         completion["usage"] = {name: usage.get(theirs) for name, theirs in counts.items()}
@@ -37,7 +37,7 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def messages(given: Any) -> list[dict[str, Any]]:
-    """Return what a request was asked by, its `input`, as messages. Raises InvalidInput for what is neither."""
+    """Convert the request's `input` to chat messages. Raises InvalidInput if it is neither form."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     items = objects(given, "input")
@@ -89,13 +89,13 @@ def _choice(output: list[Mapping[str, Any]], finish_reason: str | None) -> dict[
         message["reasoning"] = "\n".join(thought)
     given = [part["logprobs"] for part in parts if part.get("logprobs") is not None]
     entries = [_entry(entry) for each in given if isinstance(each, list) for entry in each]
-    odd = next((each for each in given if not isinstance(each, list)), None)  # for whoever reads it to name it
+    odd = next((each for each in given if not isinstance(each, list)), None)  # for the reader to report
     logprobs = odd if odd is not None else {"content": entries} if entries else None
     return {"index": 0, "finish_reason": finish_reason, "message": message, "logprobs": logprobs}
 
 
 def _thoughts(item: Mapping[str, Any]) -> Iterator[str]:
-    """What a model thought: its own words where they are given, else their summary."""
+    """Return the model's thinking: the text if given, else its summary."""
     for name in ("content", "summary"):
         words = [text(part.get("text")) for part in objects(item.get(name), f"output.{name}")]
         if any(words):
@@ -104,7 +104,7 @@ def _thoughts(item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _entry(entry: Any) -> Any:
-    """A token whose bytes are left out here as an empty list is told by its text, as its alternatives are."""
+    """Return a token, by its text if its bytes are an empty list, like its alternatives."""
     if not isinstance(entry, Mapping):
         return entry
     others = entry.get("top_logprobs")

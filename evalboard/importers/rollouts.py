@@ -1,4 +1,4 @@
-"""Rollouts of reinforcement learning: token ids with the sampler's logprobs and, beside them, the trainer's.
+"""Read rollouts of reinforcement learning: token ids with the sampler's and the trainer's logprobs.
 
 evalboard.core.rollouts knows the fields of each writer. Each rollout is a case of its own, called by its id or
 its place in the file: what a trainer gave equal answers may differ.
@@ -31,13 +31,14 @@ ROUNDED = (
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file begins with token ids or logprobs as rollouts have them."""
+    """Return whether every file begins with token ids or logprobs as rollouts have them."""
     return bool(files) and all(is_like_rollout(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
-    """Return one run for each file; rows that cannot be read are left out and noted, as `OddRows` has them. Raises
-    InvalidInput naming file and line.
+    """Return one run for each file; unreadable rows are left out and noted, as in `OddRows`.
+
+    Raises InvalidInput naming file and line.
     """
     return [_run(file) for file in files]
 
@@ -118,7 +119,7 @@ def _trainer(rollout: Rollout) -> LoggedTrainer | None:
 
 
 def _own(rollout: Rollout, logprobs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The logprobs of what the model sampled, NaN elsewhere: what writers put there is no logprob."""
+    """Return the logprobs of sampled tokens, NaN elsewhere: other values of writers are no logprobs."""
     return np.where(rollout.is_sampled, logprobs, np.nan)
 
 
@@ -132,5 +133,5 @@ def _notes(rollouts: Sequence[Rollout]) -> Iterator[str]:
 
 
 def _count_rounded(sampler: NDArray[np.float64], trainer: NDArray[np.float64]) -> int:
-    """How many logprobs differ between the two sides, and would not in float32."""
+    """Return how many logprobs differ between the two sides, but not in float32."""
     return int(((sampler != trainer) & (sampler.astype(np.float32) == trainer.astype(np.float32))).sum())

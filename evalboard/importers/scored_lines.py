@@ -1,7 +1,7 @@
-"""Lines with scores: an answer a line, with what its writer knows of it. Any tool's results can be written so.
+"""Read lines with scores: one answer per line, a format that any tool's results can be written in.
 
-docs/imports.md has the fields, of which only `answer` must be there, and how to write them from tools that have no
-reader here.
+docs/imports.md has the fields, of which only `answer` is required, and how to write them from tools that have no reader
+here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,33 +43,29 @@ def _is_line(line: Mapping[str, Any]) -> bool:
 
 def _runs(file: LogFile) -> list[LoggedRun]:
     odd = OddRows(file)
-    suites: dict[str, list[LoggedCall]] = {}
+    logged: list[LoggedCall] = []
     extras: dict[str, None] = {}
     for place, row in read_rows(file, odd):
         call = odd.read(place, _call, row, place)
         if call is None:
             own = next((row[name] for name in ("case", "id") if row.get(name) is not None), "")
-            call = calls.unreadable(place, odd.problems[-1], case_id=own, request=row)
+            call = calls.unreadable(place, odd.problems[-1], case_id=own, request=row, suite=label(row.get("suite")))
         if call is not None:
-            suites.setdefault(label(row.get("suite")), []).append(call)
+            logged.append(call)
         extras |= dict.fromkeys(name for name in row if name not in FIELDS)
     notes = [*odd.settle(), *_notes(list(extras))]
     with naming(file):
-        if not suites:
+        if not logged:
             raise InvalidInput("holds no answer")
-        runs = []
-        for suite, logged in suites.items():
-            title = shortened(suite, 200) or calls.title([file.name])
-            runs += calls.logged_runs(logged, tool=TOOL, title=title, slug=calls.slug(suite), notes=notes)
-        return runs
+        return calls.suite_runs(logged, tool=TOOL, title=calls.title([file.name]), notes=notes)
 
 
 def _call(row: Mapping[str, Any], place: str) -> LoggedCall:
     if "answer" not in row:
         raise InvalidInput("answer is missing")
     beside = SideFields()
-    scores = beside.read("scores", _scores, row) or {}
-    target = beside.read("target", _storable, row.get("target"), "target")
+    scores = beside.read("scores", read_scores, row) or {}
+    target = beside.read("target", require_storable, row.get("target"), "target")
     model, backend = (beside.read(name, _label, row, name) or "" for name in ("model", "backend"))
     fingerprint = beside.read("system_fingerprint", _label, row, "system_fingerprint")
     at = beside.read("time", _time, row)
@@ -93,11 +89,11 @@ def _call(row: Mapping[str, Any], place: str) -> LoggedCall:
     [response] = call.responses
     if not response.error:
         response = replace(response, scores=scores, dropped=(*response.dropped, *beside.dropped))
-    return replace(call, responses=(response,), target=target)
+    return replace(call, responses=(response,), target=target, suite=label(row.get("suite")))
 
 
 def _messages(row: Mapping[str, Any]) -> list[Any] | None:
-    """Return the prompt as messages: it is a list of them, a text, or any other JSON, which a text is made of."""
+    """Return the prompt as messages, from a list of them, a text, or any other JSON as text."""
     given = row.get("prompt") if row.get("messages") is None else row["messages"]
     if given is None:
         return None
@@ -106,7 +102,7 @@ def _messages(row: Mapping[str, Any]) -> list[Any] | None:
     return [{"role": "user", "content": output_text(given)}]
 
 
-def _scores(row: Mapping[str, Any]) -> dict[str, LoggedScore]:
+def read_scores(row: Mapping[str, Any]) -> dict[str, LoggedScore]:
     """Return the scores of a line by name; an object has one for each key."""
     values: dict[str, Any] = {}
     for name in ("score", "scores"):
@@ -130,7 +126,8 @@ def _score(value: Any, reason: str) -> LoggedScore:
     return LoggedScore(known, reason or (output_text(value) if known is None else ""))
 
 
-def _storable(value: Any, name: str) -> Any:
+def require_storable(value: Any, name: str) -> Any:
+    """Return a value if it can be stored. Raises InvalidInput, which names it."""
     if problem := next(storage_problems(value, name), None):
         raise InvalidInput(f"{problem[0]} {problem[1]}")
     return value

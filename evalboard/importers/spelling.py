@@ -1,4 +1,4 @@
-"""Check once, at reading, whether tokens spell the text that came with them. Others are shown and never measured."""
+"""Check once, when reading, whether tokens spell their text. Others are shown but never measured."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -30,9 +30,9 @@ def is_measured(response: LoggedResponse) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SpelledTokens:
-    """Tokens by the bytes that they stand for. reason: why they are not measured, "" where they are.
+    """Tokens by their bytes. reason: why they are not measured, "" if they are.
 
-    n_reasoning_tokens: of the first tokens, which are the thinking before the answer; None where nothing is apart.
+    n_reasoning_tokens: of the first tokens, which are the thinking before the answer; None if it is not separate.
     """
 
     positions: LoggedPositions | None
@@ -43,10 +43,10 @@ class SpelledTokens:
 def spell_tokens(
     positions: LoggedPositions | None, *, text: str, reasoning: str | None = None, n_counted: int | None = None
 ) -> SpelledTokens:
-    """Hold tokens against the answer that came with them.
+    """Check tokens against the answer that came with them.
 
-    text: as `core.answer.join_parts` wrote it. n_counted: the server's own number of these tokens.
-    Known spellings are translated to bytes where only that gives the text. Placeholders among the alternatives go.
+    text: as `core.answer.join_parts` wrote it. n_counted: the server's own number of these tokens. Known spellings are
+    translated to bytes if only that gives the text. Placeholders among the alternatives are dropped.
     """
     if not positions:
         return SpelledTokens(positions)
@@ -146,7 +146,7 @@ def _judge_zeros(positions: LoggedPositions) -> TraceReason:
 
 
 def _judge_count(spelled: SpelledTokens, n_counted: int | None) -> TraceReason:
-    """Find several tokens under one logprob, by the server's count. The end token may be left out of the list."""
+    """Recognise several tokens merged into one logprob, by the server's count (with or without end token)."""
     n = 0 if spelled.positions is None else len(spelled.positions)
     return "merged" if n_counted is not None and n_counted > n + MAX_MARKS and n_counted > 1.5 * n else ""
 
@@ -175,7 +175,7 @@ def _sentencepiece(token: bytes) -> bytes:
 
 
 def _byte_level(token: bytes) -> bytes:
-    """Return the bytes of a token in which GPT-2's characters stand for them; any other token as it is."""
+    """Return a token's bytes if it is written in GPT-2's byte characters; others unchanged."""
     try:
         return bytes(_BYTE_OF[char] for char in token.decode())
     except (KeyError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Records as lines of JSON, which pass them from the process that reads a log to the one that stores it.
+"""Pass records as lines of JSON from the process that parses a log to the one that stores it.
 
-Numbers survive to the bit and NaN stays NaN. A line can say nothing but values: whatever a log holds, and whatever
-became of the process that read it, reading lines makes records and runs no code.
+Numbers survive to the bit and NaN stays NaN. A line contains only values: whatever a log has, and whatever became of
+the process that read it, reading lines makes records and runs no code.
 """
 
 import json
@@ -23,7 +23,7 @@ OUT_OF_MEMORY = 3  # the exit status of a writer that has no memory left to say 
 
 
 class BrokenOff(Exception):
-    """The lines end before they are complete: their writer did not come to its end."""
+    """The lines are incomplete: their writer did not finish."""
 
 
 def lines(format_name: str, runs: Iterable[LoggedRun]) -> Iterator[bytes]:
@@ -43,14 +43,14 @@ def lines(format_name: str, runs: Iterable[LoggedRun]) -> Iterator[bytes]:
 
 
 def refusal(error: InvalidInput) -> bytes:
-    """Return the line that says why there are no runs."""
+    """Return the line that reports why there are no runs."""
     return _line(REFUSED, error.detail, error.fields)
 
 
 def read_lines(given: Iterable[bytes]) -> tuple[str, list[LoggedRun]]:
-    """Return the name of the format and the runs that lines hold.
+    """Return the name of the format and the runs in some lines.
 
-    Raises InvalidInput where the lines say that the log was refused, BrokenOff where they do not come to an end.
+    Raises InvalidInput if the lines report that the log was refused, BrokenOff if they are incomplete.
     """
     each = iter(given)
     known: dict[bytes, bytes] = {}
@@ -118,7 +118,7 @@ def _packed(positions: LoggedPositions) -> bytes:
 
 
 def _unpacked(line: bytes, known: dict[bytes, bytes]) -> LoggedPositions:
-    """Return the positions of a line, none for an empty one. Of equal tokens one is held, which `known` has."""
+    """Return the positions of a line, none for an empty one. Equal tokens share an object in `known`."""
     columns = _COLUMNS.decode(line) if line else _Columns()
     return LoggedPositions(
         tokens=tuple(known.setdefault(token, token) for token in columns.tokens),
@@ -151,7 +151,7 @@ _AS_IT_IS = _Form(_same, _same)
 
 
 def _form(kind: Any) -> _Form:
-    """Return the form of a field's type. What a log may hold anything in was JSON there, and is written as it is."""
+    """Return the form of a field's type. Fields of any JSON value are written unchanged."""
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         return _dataclass_form(kind)

@@ -68,7 +68,7 @@ class Child:
     def exit_status(self) -> int | None:
         """Return None while it runs, negative for a signal. Kill what an ended child left running."""
         if self._process.returncode is None and os.waitid(os.P_PID, self.pid, PEEK) is not None:
-            # Before poll() below: until then nobody else can get the group's number.
+            # Before poll() below: until then no other group can get this number.
             self._signal_group(signal.SIGKILL)
         return self._process.poll()
 

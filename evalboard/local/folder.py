@@ -108,11 +108,11 @@ class DataFolder:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(note).encode(), 0)
         self._lock = descriptor  # closing it would let go of the folder
-        self._turn_logs()  # only now: nobody else writes them
+        self._turn_logs()  # only now: no other process writes them
 
     def release(self) -> None:
         if self._lock is not None:
-            os.ftruncate(self._lock, 0)  # nobody runs here any more; the command line reads this file
+            os.ftruncate(self._lock, 0)  # nothing runs here any more; the command line reads this file
             os.close(self._lock)
             self._lock = None
 

@@ -123,7 +123,7 @@ class Server:
         if account:
             _give_away(new)
         initdb: list[str | Path] = [*account, _programs() / "initdb", "-D", new, "-U", SUPERUSER]
-        how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder lets nobody else reach the socket
+        how = ["--auth=trust", "--encoding=UTF8", "--no-locale"]  # trust: the folder's mode protects the socket
         if not self._is_durable:
             how.append("--no-sync")
         made = subprocess.run([*initdb, *how], env=_environment(), capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""A response's row out of an answer that others served: the same for one in a log and for one that was called."""
+"""Convert an external server's answer to a response's row, from a log or from a call."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +14,17 @@ from evalboard.importers.spelling import is_measured
 
 
 def answer_fields(response: LoggedResponse, trace: TokenTrace | None) -> dict[str, Any]:
-    """Return the fields of a response that an answer fills, by the names of `ResponseRecord`; not where its trace is.
+    """Return the fields of `ResponseRecord` that an answer fills, without its trace's place.
 
-    Where there are no tokens, the text's digest stands in the trace's place: such responses are the same where their
-    texts are. So they are where tokens do not spell the answer.
+    Without tokens, the text's digest replaces the trace's: such responses are equal if their texts are. The same
+    applies if tokens do not spell the answer.
     """
     n_tokens = response.n_tokens if trace is None else len(trace)
     if not is_measured(response):
         trace = None
     text_digest = digest.text_digest(response.text)
     reasoning = None if response.reasoning is None else storable(response.reasoning)
-    # An answer that is known by token ids alone is not empty, though nobody knows its text.
+    # An answer known only by token ids is not empty, although its text is unknown.
     has_ids_alone = not response.finish_reason and response.positions is not None and response.positions.has_ids_alone
     ending = (
         None
@@ -51,7 +51,7 @@ def answer_fields(response: LoggedResponse, trace: TokenTrace | None) -> dict[st
 
 
 def pack_unmeasured(response: LoggedResponse, trace: TokenTrace | None) -> bytes | None:
-    """Return a block of a trace whose tokens do not spell the answer, for its page alone; None for any other."""
+    """Return a block of a trace whose tokens do not spell the answer, for its page; None for others."""
     return None if trace is None or is_measured(response) else encode_block([trace])
 
 

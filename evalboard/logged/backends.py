@@ -1,4 +1,4 @@
-"""Who answered, as far as a log or a server of others says: the model by its name, and what names each backend."""
+"""Identify who answered, from a log or an external server: the model by name, and each backend."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Known = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model that is known by its name and the revision that is declared. line: the series that it belongs to."""
+    """A model known by name and declared revision. line: its model line."""
 
     name: str
     line: str
@@ -31,7 +31,7 @@ def name_model(name: str, revision: str = "", *, line: str = "") -> NamedModel:
 
 
 def known_parts(served: ServedBy) -> Known:
-    """Return what of a backend is part of its fingerprint, by name; what nobody says is not there."""
+    """Return a backend's identifying parts by name, without unknown ones."""
     has_backend = bool(served.key) and served.key_from not in NO_BACKEND
     parts = {
         "system_fingerprint": served.system_fingerprint,
@@ -44,13 +44,13 @@ def known_parts(served: ServedBy) -> Known:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What is said of all answers of a backend alike. known: what identifies it. parts: by the names of headers."""
+    """The common facts of all answers of a backend. known: identifies it. parts: by names of headers."""
 
     known: Known
     parts: Mapping[str, str]
 
     def manifest(self, **about: str) -> dict[str, dict[str, str]]:
-        """Return the manifest of its engine process; `about` is what stands there beside, where it is not empty."""
+        """Return the manifest of its engine process, with the non-empty values of `about`."""
         named = {name: value for name, value in about.items() if value}
         parts = {**named, **self.parts}
         cut = {storable(name): storable(str(value))[:MAX_PART_CHARS] for name, value in parts.items()}

@@ -1,6 +1,6 @@
 """Two runs of logs compared in memory: what the server answers of them, made by the same functions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -11,8 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.compared.pairs import ListedCase, place_of, write_pair
-from evalboard.compared.report import Named, NamedSide, letters, shown_cases, write_blocks, write_comparison
-from evalboard.contract.compare import SIDES, ComparedCase, Comparison, ComparisonProgress, Flip
+from evalboard.compared.report import (
+    Named,
+    NamedSide,
+    letters,
+    shown_cases,
+    write_blocks,
+    write_change,
+    write_comparison,
+)
+from evalboard.contract.compare import SIDES, ChangedMessage, ComparedCase, Comparison, ComparisonProgress, Flip
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import AUTO, BY_ID, BY_INPUT, PROMPT_TREATMENT, Terms
 from evalboard.core.compare import (
@@ -33,6 +41,7 @@ from evalboard.core.compare import (
     are_independent,
     choose_gravest,
     choose_treatment,
+    compare_prompts,
     draws_of,
     find_terms,
     judge_prompts,
@@ -50,7 +59,6 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
-from evalboard.logged.runs import PROFILE
 from evalboard.logged.suites import unknown_prompt
 from evalboard.wording.comparability import explain_unpaired
 from evalboard.wording.numbers import counted
@@ -103,6 +111,14 @@ class WorstCase:
 def _mean(scores: Sequence[float | None]) -> float | None:
     known = [score for score in scores if score is not None]
     return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogSide(Side):
+    run: LogRun
+
+    def find_company(self) -> Sequence[Hashable]:
+        return [repeat.company for repeat in self.run.whole]
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +182,13 @@ class LogComparison:
         for at in places:
             one, other = ours[self._paired.baseline[at]], theirs[self._paired.candidate[at]]
             yield one.id, *(PromptOfCase(each.messages, each.tools, each.own_input) for each in (one, other))
+
+    def list_prompt_changes(self, case_index: int) -> tuple[ChangedMessage, ...]:
+        """Return what changed in the prompt of a pair, by the baseline's case index; () unless the prompt is judged."""
+        if not self.terms.is_prompt:
+            return ()
+        [(_, ours, theirs)] = self._read_prompts([int(np.searchsorted(self._paired.baseline, case_index))])
+        return tuple(map(write_change, compare_prompts(ours, theirs)))
 
     def find_case(self, case_id: str) -> tuple[int | None, str]:
         """Return the baseline's index of a pair by either side's id; else None, and the only side that has the case."""
@@ -259,6 +282,11 @@ class LogComparison:
         return [None if pk is None else self.store.words.read(pk) for pk in ids]
 
     @property
+    def case_parts(self) -> NDArray[np.uint8]:
+        """The place in CASE_PARTS of each case, NO_PART where it has no pair of answers."""
+        return self._comparing.matched.case_parts
+
+    @property
     def has_tokens(self) -> bool:
         """Whether answers of both sides have tokens, which are compared."""
         return not self.terms.is_prompt and all(
@@ -308,7 +336,7 @@ class LogComparison:
         columns = [repeat.columns.take(cases) for repeat in repeats]
         ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}
-        lacks_prompts = any(list(case.messages) == unknown_prompt() for case in version.cases)
+        lacks_prompts = run.is_log and any(list(case.messages) == unknown_prompt() for case in version.cases)
         fields = lay_columns(
             columns,
             run,
@@ -320,7 +348,7 @@ class LogComparison:
             served=served_beside(run, other, buckets.values(), NAMES),
             names=NAMES,
             unknown_prompts=run.source_id if lacks_prompts else "",
-            is_logged=True,
+            is_logged=run.is_log,
         )
         places = {case: at for at, case in enumerate(cases.tolist())}
         strays = [(places[case], at) for case, at in run.strays if case in places]
@@ -328,8 +356,9 @@ class LogComparison:
         is_rescored = run is self.candidate and scorer != version.scorer.digest
         shares = fields["shares"]
         rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
-        return Side(
+        return LogSide(
             **fields,
+            run=run,
             case_indexes=cases,
             scores=_scores(repeats, version.scorer.digest, cases),
             alike=_scores(repeats, scorer, cases) if is_rescored else None,
@@ -362,9 +391,9 @@ class LogComparison:
             run=str(run.pk),
             suite=SuiteNamed(slug=version.suite.slug, version=version.number),
             endpoint=run.endpoint,
-            profile=PROFILE,
+            profile=run.profile.slug,
             profile_version=run.profile.version,
-            model=run.logged.model,
+            model=run.model_name,
             scorer_digest=version.scorer.digest,
             points={repeat.index: repeat.points(version.scorer.digest) for repeat in run.whole},
             left_out={repeat.index: repeat.columns.n_left_out for repeat in run.whole},
@@ -426,5 +455,5 @@ def _measure(run: LogRun, buckets: Iterable[LogBucket]) -> Mapping[int | None, M
         buckets,
         find_places=find_places,
         reader=TRACES,
-        is_reported=True,
+        is_reported=run.is_reported,
     )

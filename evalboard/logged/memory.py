@@ -1,7 +1,7 @@
 """Logs as runs in memory: what an empty installation would store of them, one after the other."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -29,12 +29,12 @@ from evalboard.core.digest import digest_json
 from evalboard.core.profile import OBSERVED, identify_log, is_one_draw
 from evalboard.core.stats import is_left_out, run_points
 from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite
-from evalboard.core.trace import BY_WORD, TokenTrace, TraceColumns, Vocabulary, join_traces, judge_words
+from evalboard.core.trace import BY_WORD, Ending, TokenTrace, TraceColumns, Vocabulary, join_traces, judge_words
 from evalboard.importers.records import LoggedResponse, LoggedRun
 from evalboard.importers.spelling import is_measured
 from evalboard.logged import runs, suites
 from evalboard.logged.answers import answer_fields
-from evalboard.logged.backends import Known, NamedModel, known_parts, name_model
+from evalboard.logged.backends import Known, known_parts, name_model
 from evalboard.logged.times import times_of
 from evalboard.logged.words import LoggedWords, trace_by_ids
 
@@ -89,7 +89,8 @@ class MemoryShelf:
         return [version for version in self.versions if version.digest == digest]
 
     def newest_with(self, case_id: str, n_cases: int) -> Iterable[LogVersion]:
-        return ()  # nobody has pushed any
+        newest = {each.suite.slug: each for each in self.versions}.values()
+        return [each for each in newest if len(each.cases) == n_cases and case_id in self.indexes(each)]
 
     def scored_by(self, slug: str, plan: Mapping[str, Any]) -> Iterable[LogVersion]:
         digest = scoring.plan_digest(plan)
@@ -97,17 +98,21 @@ class MemoryShelf:
 
     def push(self, document: Mapping[str, Any]) -> LogVersion:
         parsed = parse_suite(document)
-        known = next((each for each in self.with_digest(parsed.digest) if each.suite.slug == parsed.slug), None)
-        return known or self._store(parsed)
-
-    def _store(self, parsed: SuiteDocument) -> LogVersion:
         before, plan = self.newest(parsed.slug), scoring.plan(parsed.scorer, {})
+        number = 1 if before is None else before.number + 1
+        return self.put(parsed, LogScorer(plan, scoring.plan_digest(plan)), number=number)
+
+    def put(self, parsed: SuiteDocument, scorer: LogScorer, *, number: int) -> LogVersion:
+        """Return the version of this suite with this content, kept under a number where there is none yet."""
+        known = next((each for each in self.with_digest(parsed.digest) if each.suite.slug == parsed.slug), None)
+        if known is not None:
+            return known
         version = LogVersion(
             pk=len(self.versions) + 1,
             suite=LogSuite(parsed.slug),
-            number=1 if before is None else before.number + 1,
+            number=number,
             digest=parsed.digest,
-            scorer=LogScorer(plan, scoring.plan_digest(plan)),
+            scorer=scorer,
             max_tokens=parsed.max_tokens,
             stop=parsed.stop,
             cases=parsed.cases,
@@ -160,6 +165,7 @@ class LogBucket:
 @dataclass(frozen=True, slots=True)
 class LogProfile:
     pk: int
+    slug: str
     version: int
     settings: Mapping[str, Any]
 
@@ -168,7 +174,8 @@ class LogProfile:
 class LogRepeat:
     """One repeat. chosen: bool[n_cases], the cases that were to have it. scores: by the digest of their scorer.
 
-    answers: by case, None where nothing was to come; a trace's place is the trace.
+    answers: by case, None where nothing was to come; a trace's place is the trace. company: stands for the batches that
+    it was decoded in.
     """
 
     index: int
@@ -178,6 +185,7 @@ class LogRepeat:
     is_filtered: Bools
     answers: list[ResponseFacts | None]
     scores: dict[str, Scores] = field(default_factory=dict)
+    company: Hashable = None
 
     @property
     def is_whole(self) -> bool:
@@ -194,10 +202,11 @@ class LogRepeat:
 
 @dataclass(slots=True, kw_only=True)
 class LogRun:
-    """A run of a log, with the attributes of a stored one."""
+    """A run of a log or an archive, with the attributes of a stored one. vocabularies: by bucket."""
 
     pk: int
-    logged: LoggedRun
+    model_name: str
+    notes: Sequence[str]
     suite_version: LogVersion
     endpoint: str
     profile: LogProfile
@@ -206,7 +215,7 @@ class LogRun:
     started_at: datetime | None
     finished_at: datetime | None
     ran_at: datetime
-    vocabulary_id: int | None
+    vocabularies: Mapping[int, int]
     repeats: list[LogRepeat] = field(default_factory=list)
     status: str = ""
     bucket: LogBucket | None = None
@@ -279,14 +288,16 @@ class LogStore:
         runs.refuse_unfit(logged)
         placed = suites.place(logged, None, self.shelf, source=source)
         times, named = times_of(logged, imported_at=self._now), name_model(logged.model, logged.revision)
-        model = self._model_of(named)
+        model = self.put_model(name=named.name, revision=named.revision, digest=named.digest)
         answers = {(each.repeat, placed.indexes[each.case_id]): each for each in logged.responses}
         words = self._words.setdefault(model.digest, LoggedWords()) if logged.has_texts else None
         trace_of = trace_by_ids if words is None else words.trace
         traces = {key: trace for key, each in answers.items() if not each.error and (trace := trace_of(each))}
+        vocabulary_id = self.put_vocabulary(words.digest, words.pack()["data"]) if words else None
         run = LogRun(
             pk=len(self.runs) + 1,
-            logged=logged,
+            model_name=logged.model,
+            notes=logged.notes,
             suite_version=placed.version,
             endpoint=self._endpoint_of(model),
             profile=self._profile_of(logged),
@@ -295,53 +306,71 @@ class LogStore:
             started_at=times.started_at,
             finished_at=times.ended_at,
             ran_at=times.ran_at,
-            vocabulary_id=self._vocabulary_of(words),
+            vocabularies={},
         )
         fields = {key: answer_fields(each, traces.get(key)) for key, each in answers.items() if not each.error}
         _settle_endings(fields.values())
         chosen = runs.choose_cases(logged, placed.indexes, len(placed.version.cases))
         for index, cases in enumerate(chosen, start=1):
-            run.repeats.append(self._repeat_of(run, model, index, cases, answers, fields, traces))
-        run.logged = replace(logged, cases=(), responses=())  # the repeats have them
+            made = self._repeat_of(logged, run, model, index, cases, answers, fields, traces, vocabulary_id)
+            run.repeats.append(made)
         run.status = runs.end_run(logged, [repeat.status for repeat in run.repeats])
-        run.bucket = self._largest_bucket(run)
         run.settings_seen = _see_settings(run).to_json()
+        self.keep(run)
+        if vocabulary_id is not None:
+            run.vocabularies = {
+                int(pk): vocabulary_id for each in run.repeats for pk in np.unique(each.columns.buckets)
+            }
+        return run
+
+    def keep(self, run: LogRun) -> None:
+        """Keep a run with its repeats, and note what they show: its main bucket, and answers of another computation."""
+        run.bucket = self._largest_bucket(run)
         run.strays = self._find_strays(run)
         self.runs.append(run)
-        return run
 
     def _read_vocabulary(self, pk: int) -> Vocabulary:
         return Vocabulary.unpack(next(data for known, data in self._vocabularies.values() if known == pk))
 
-    def _model_of(self, named: NamedModel) -> LogModel:
-        made = LogModel(len(self._models) + 1, named.name, named.revision, named.digest)
-        return self._models.setdefault(named.digest, made)
+    def put_model(self, *, digest: str, **fields: Any) -> LogModel:
+        """Return the model of this digest, kept with these fields where there is none yet."""
+        return self._models.setdefault(digest, LogModel(len(self._models) + 1, digest=digest, **fields))
+
+    def put_fingerprint(self, digest: str, label: str, manifest: Mapping[str, Any]) -> LogFingerprint:
+        return self._prints.setdefault(digest, LogFingerprint(len(self._prints) + 1, digest, label, manifest))
+
+    def put_bucket(self, model: LogModel, fingerprint: LogFingerprint, batch_class: str) -> LogBucket:
+        for bucket in self.buckets.values():
+            if (bucket.model, bucket.fingerprint, bucket.batch_class) == (model, fingerprint, batch_class):
+                return bucket
+        pk = len(self.buckets) + 1
+        return self.buckets.setdefault(pk, LogBucket(pk, model, fingerprint, batch_class))
+
+    def put_profile(self, slug: str, version: int, settings: Mapping[str, Any]) -> LogProfile:
+        key, pk = digest_json([slug, settings]), len(self._profiles) + 1
+        return self._profiles.setdefault(key, LogProfile(pk, slug, version, settings))
+
+    def put_vocabulary(self, digest: str, data: bytes) -> int:
+        """Return the id of a vocabulary. data: it, packed."""
+        return self._vocabularies.setdefault(digest, (len(self._vocabularies) + 1, data))[0]
 
     def _endpoint_of(self, model: LogModel) -> str:
         first, second = runs.name_endpoints(model.name, model.digest)
         return first if self._endpoints.setdefault(first, model.name) == model.name else second
 
     def _profile_of(self, logged: LoggedRun) -> LogProfile:
-        settings, n = runs.make_profile(logged), len(self._profiles) + 1
-        return self._profiles.setdefault(digest_json(settings), LogProfile(n, n, settings))
-
-    def _vocabulary_of(self, words: LoggedWords | None) -> int | None:
-        if not words:
-            return None
-        made = len(self._vocabularies) + 1, words.pack()["data"]
-        return self._vocabularies.setdefault(words.digest, made)[0]
+        version = 1 + sum(each.slug == runs.PROFILE for each in self._profiles.values())
+        return self.put_profile(runs.PROFILE, version, runs.make_profile(logged))
 
     def _bucket_of(self, model: LogModel, known: Known, source: str) -> LogBucket:
         identity = identify_log(dict(known), log=source)
-        made = LogFingerprint(len(self._prints) + 1, identity.digest, identity.label, identity.manifest)
-        fingerprint = self._prints.setdefault(identity.digest, made)
-        for bucket in self.buckets.values():
-            if bucket.model is model and bucket.fingerprint is fingerprint:
-                return bucket
-        return self.buckets.setdefault(len(self.buckets) + 1, LogBucket(len(self.buckets) + 1, model, fingerprint))
+        return self.put_bucket(
+            model, self.put_fingerprint(identity.digest, identity.label, identity.manifest), OBSERVED
+        )
 
     def _repeat_of(
         self,
+        logged: LoggedRun,
         run: LogRun,
         model: LogModel,
         index: int,
@@ -349,6 +378,7 @@ class LogStore:
         answers: Mapping[tuple[int, int], LoggedResponse],
         fields: Mapping[tuple[int, int], Mapping[str, Any]],
         traces: Mapping[tuple[int, int], TokenTrace],
+        vocabulary_id: int | None,
     ) -> LogRepeat:
         n = len(chosen)
         texts, digests = np.zeros((n, 16), np.uint8), np.zeros((n, 16), np.uint8)
@@ -371,19 +401,22 @@ class LogStore:
             rows[case] = ResponseFacts(
                 place=traces.get((index, case)) if is_measured(response) else None,
                 error_code="",
-                vocabulary_id=run.vocabulary_id,
+                vocabulary_id=vocabulary_id,
                 **{name: given[name] for name in _FACTS},
             )
         n_missing = int(np.count_nonzero(chosen & (buckets == NO_BUCKET) & ~is_filtered))
         repeat = LogRepeat(
             index=index,
             chosen=chosen,
-            status=runs.end_repeat(run.logged, n_missing if (buckets != NO_BUCKET).any() else int(chosen.sum())),
+            status=runs.end_repeat(logged, n_missing if (buckets != NO_BUCKET).any() else int(chosen.sum())),
             columns=Columns(index, texts.view("<u8"), digests.view("<u8"), buckets, marks),
             is_filtered=is_filtered,
             answers=rows,
         )
-        for name in run.logged.scorers:
+        own = run.suite_version.scorer
+        if not scoring.is_recorded(own.spec):  # the suite of an archive has a scorer of its own
+            repeat.scores[own.digest] = _score(run.suite_version, index, fields)
+        for name in logged.scorers:
             given_by = {
                 case: score
                 for (number, case), each in answers.items()
@@ -393,7 +426,7 @@ class LogStore:
                 scores = np.full(n, np.nan)
                 for case, score in given_by.items():
                     scores[case] = np.nan if score.value is None else score.value
-                repeat.scores[scoring.plan_digest(suites.recorded_plan(run.logged, name))] = scores
+                repeat.scores[scoring.plan_digest(suites.recorded_plan(logged, name))] = scores
         return repeat
 
     def _largest_bucket(self, run: LogRun) -> LogBucket | None:
@@ -420,7 +453,9 @@ class LogStore:
         strays: list[tuple[int, int]] = []
         for bucket in parts.ids:
             own = parts.of(self.buckets[bucket])
-            strays += ServedRepeats(**own, is_decimal=True, find_places=find_places, reader=TRACES).list_all()
+            strays += ServedRepeats(
+                **own, is_decimal=run.is_reported, find_places=find_places, reader=TRACES
+            ).list_all()
         return strays
 
 
@@ -456,8 +491,27 @@ class LogResponses:
         return has_trace
 
     def find_vocabulary(self) -> int | None:
-        is_there = any((repeat.columns.buckets == self.bucket_id).any() for repeat in self.repeats)
-        return self.run.vocabulary_id if self.bucket_id is not None and is_there else None
+        return None if self.bucket_id is None else self.run.vocabularies.get(self.bucket_id)
+
+
+def _score(version: LogVersion, repeat: int, fields: Mapping[tuple[int, int], Mapping[str, Any]]) -> Scores:
+    """Return the scores of a repeat's answers under the scorer of their suite, NaN where there is none."""
+    scores = np.full(len(version.cases), np.nan)
+    for (index, at), given in fields.items():
+        if index != repeat or given["ending"] is Ending.UNKNOWN:
+            continue
+        case = version.cases[at]
+        spec = scoring.scorer_for(version.scorer.spec, case.id)
+        value = scoring.score(
+            spec,
+            text=given["text"],
+            thinking=given["reasoning"],
+            is_truncated=given["is_truncated"],
+            target=case.target,
+            tools=case.tools,
+        ).value
+        scores[at] = np.nan if value is None else value
+    return scores
 
 
 def _settle_endings(fields: Iterable[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""What of a log's run is stored beside its answers: how it was asked for, which cases each repeat has, how it ended."""
+"""A logged run without its answers: its settings, the cases of each repeat, and how it ended."""
 
 import math
 from collections import Counter
@@ -37,7 +37,7 @@ def name_endpoints(model_name: str, model_digest: str) -> tuple[str, str]:
 
 
 def make_profile(logged: LoggedRun) -> dict[str, Any]:
-    """Return the settings of the profile that stands for a log's sampling."""
+    """Return the settings of the profile that represents a log's sampling."""
     return {"batch_class": OBSERVED, "sampling": _sampling(logged.sampling)}
 
 
@@ -47,7 +47,7 @@ def list_sent(logged: LoggedRun) -> Iterator[tuple[str, int | None, str]]:
 
 
 def refuse_unfit(logged: LoggedRun, suite: str | None = None) -> None:
-    """Raise InvalidInput for a log whose responses and cases do not belong together. suite: one that is named."""
+    """Raise InvalidInput if a log's responses and cases do not belong together. suite: the named one."""
     fields: dict[str, str] = {}
     if suite is not None and not logged.has_texts:
         fields["suite"] = "The log has token ids and no text, which no suite’s scorer can read. Leave the suite out."
@@ -69,7 +69,7 @@ def refuse_unfit(logged: LoggedRun, suite: str | None = None) -> None:
 
 
 def choose_cases(logged: LoggedRun, indexes: Mapping[str, int], n_cases: int) -> list[NDArray[np.bool_]]:
-    """Return bool[n_cases] for each repeat: the cases that were to have it. indexes: of the cases, by their ids."""
+    """Return bool[n_cases] for each repeat: its cases. indexes: of the cases, by id."""
     answers = logged.count_answers()
     n_wanted = np.ones(n_cases, np.int64)
     n_wanted[[indexes[case_id] for case_id in answers]] = list(answers.values())
@@ -79,7 +79,7 @@ def choose_cases(logged: LoggedRun, indexes: Mapping[str, int], n_cases: int) ->
 
 
 def end_repeat(logged: LoggedRun, n_missing: int) -> str:
-    """Return how a repeat ended of which so many responses are missing."""
+    """Return how a repeat ended, by its number of missing responses."""
     if logged.status in ("failed", "cancelled"):
         return logged.status
     return "incomplete" if n_missing else "finished"
@@ -99,7 +99,7 @@ def why_missing(response: LoggedResponse | None) -> tuple[str, str]:
 
 
 def _sampling(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """What a profile can hold of it: plain values, a real number always written as one."""
+    """Return the settings that a profile can store: plain values, real numbers as floats."""
     plain: dict[str, Any] = {}
     for name, value in sorted(sent.items())[:MAX_SETTINGS]:
         if isinstance(value, dict | list) and name != "stop":  # as of a schema

@@ -1,21 +1,26 @@
 """Read what people name as one side of a comparison: a log, a folder, or several logs that are its repeats."""
 
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalboard.core.archive import ArchiveDamaged, ReleaseBundle, RunArchive, find_kind, reading
 from evalboard.core.compare import without_garbage_search
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
 from evalboard.importers.paths import STDIN, open_logs
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
+from evalboard.logged.archived import add_archive
+from evalboard.logged.memory import LogRun, LogStore
 from evalboard.logged.runs import digest_of_files
 from evalboard.wording.numbers import counted, listed
 
-SHOWN = 8  # runs that a refusal lists
+SHOWN = 8  # runs that a refusal lists, and files that a note does
 MIN_AT_ONCE_BYTES, MAX_AT_ONCE_BYTES = 4 << 20, 64 << 20  # of a side that is read at the same time as the other
 
 
@@ -27,6 +32,43 @@ class NamedLog:
     source: str
     logged: LoggedRun
 
+    def add_to(self, store: LogStore) -> LogRun:
+        return store.add(self.logged, source=self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArchive:
+    """An archive of a run of Evalboard. name: as people call it."""
+
+    name: str
+    path: Path
+
+    def add_to(self, store: LogStore) -> LogRun:
+        with self._open() as (archive, source):
+            return add_archive(store, archive, source=source)
+
+    def split(self) -> "SplitRun":
+        """Return who answered the run."""
+        with self._open() as (archive, _):
+            manifest = archive.manifest
+            prints = {each["digest"]: each["label"] for each in manifest["fingerprints"]}
+            models = {each["digest"]: each["name"] for each in manifest["models"]}
+            buckets = {
+                each["id"]: (prints[each["fingerprint"]], "", models[each["model"]]) for each in manifest["buckets"]
+            }
+            rows = (row for row in archive.responses() if not row.row["error"])
+            parts = _count_shares((buckets[row.row["provenance"]["bucket"]], row.score) for row in rows)
+            return SplitRun(self.name, manifest["suite"]["slug"], manifest["run"].get("tool") or "Evalboard", (), parts)
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[RunArchive, str]]:
+        """Open the archive; yield it with its digest. What is wrong with it is said with its name."""
+        try:
+            with self.path.open("rb") as file, reading("it is not what it should be"):
+                yield RunArchive(file), hashlib.file_digest(file, "sha256").hexdigest()
+        except ArchiveDamaged as problem:
+            raise ArchiveDamaged(f"{self.name}: {problem.detail}") from problem
+
 
 def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
     """Return the runs of one log: a file, `-`, or a folder whose files belong together. Raises InvalidInput."""
@@ -35,12 +77,15 @@ def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> 
     with open_logs([path]) as opened, without_garbage_search():
         name, runs = formats.read_logs(opened.files, format=log_format, scale=scale)
         source = digest_of_files(opened.files, name, scale=scale)
-    return [NamedLog(str(path), source, logged) for logged in runs]
+    n = len(opened.left_out) - SHOWN
+    more = f" and {counted(n, 'more file')}" if n > 0 else ""
+    notes = [f"No known format fits {', '.join(opened.left_out[:SHOWN])}{more}: left out."] if opened.left_out else []
+    return [NamedLog(str(path), source, replace(logged, notes=(*logged.notes, *notes))) for logged in runs]
 
 
 def read_sides(
     sides: Sequence[Sequence[Path]], *, log_format: str = formats.AUTO, scale: str = ""
-) -> Iterator[NamedLog]:
+) -> Iterator[NamedLog | NamedArchive]:
     """Yield the run of each side. Two small sides are read at the same time, large ones one after the other, so that
     memory holds one of them. Raises InvalidInput.
     """
@@ -54,8 +99,25 @@ def read_sides(
         yield from (side.result() for side in later)
 
 
-def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: str = "") -> NamedLog:
+def find_archive(path: Path) -> NamedArchive | None:
+    """Return the archive that a path names; None where it is none. Raises InvalidInput for one that is of no run."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        kind = find_kind(file)
+    if kind == ReleaseBundle.kind:
+        what = "is a bundle of a release, which holds no whole run: see it with `evalboard verify-release`"
+        raise InvalidInput(f"{path} {what}, and compare the archives of its runs, `evalboard export RUN`.")
+    return NamedArchive(str(path), path) if kind == RunArchive.kind else None
+
+
+def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: str = "") -> NamedLog | NamedArchive:
     """Return the one run of a side. Several logs are repeats of one another. Raises InvalidInput."""
+    archives = [archive for path in paths if (archive := find_archive(path)) is not None]
+    if archives and len(paths) > 1:
+        raise InvalidInput(f"{archives[0].name} is a run with all of its repeats, so it is a side by itself.")
+    if archives:
+        return archives[0]
     logs = []
     for path in paths:
         file, number = _split_number(path)
@@ -136,10 +198,30 @@ class BackendShare:
     n_scored: int
 
 
-def split_by_backend(logged: LoggedRun) -> list[BackendShare]:
-    """Return who answered a log, the largest share first."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    scores: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+@dataclass(frozen=True, slots=True)
+class SplitRun:
+    """Who answered a run. suite: its slug."""
+
+    name: str
+    suite: str
+    tool: str
+    notes: Sequence[str]
+    parts: Sequence[BackendShare]
+
+
+def split_by_backend(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[SplitRun]:
+    """Return who answered each run of a log or an archive, the largest share first. Raises InvalidInput."""
+    if (archive := find_archive(path)) is not None:
+        return [archive.split()]
+    named = ((log.name, log.logged) for log in read_log(path, log_format=log_format, scale=scale))
+    return [
+        SplitRun(name, logged.slug, logged.tool, logged.notes, _count_shares(_list_answers(logged)))
+        for name, logged in named
+    ]
+
+
+def _list_answers(logged: LoggedRun) -> Iterator[tuple[tuple[str, str, str], float | None]]:
+    """Yield who gave each answer, as fingerprint, provider and model, and its score."""
     main = logged.scorers[0] if logged.scorers else ""
     for each in logged.responses:
         if each.error:
@@ -148,9 +230,16 @@ def split_by_backend(logged: LoggedRun) -> list[BackendShare]:
         provider = served.parts.get("provider", "") or (
             "" if served.key_from in ("system_fingerprint", "base_url") else served.key
         )
-        key = served.system_fingerprint, provider, served.model or logged.model
+        score = each.scores[main].value if main in each.scores else None
+        yield (served.system_fingerprint, provider, served.model or logged.model), score
+
+
+def _count_shares(answers: Iterable[tuple[tuple[str, str, str], float | None]]) -> list[BackendShare]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    scores: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for key, value in answers:
         counts[key] += 1
-        if main in each.scores and (value := each.scores[main].value) is not None:
+        if value is not None:
             scores[key].append(value)
     return [
         BackendShare(

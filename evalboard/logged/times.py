@@ -1,4 +1,4 @@
-"""When the run of a log ran, as far as the log's own clock can be believed."""
+"""Determine when a logged run ran, as far as the log's clock is plausible."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ LEEWAY = timedelta(days=1)  # by how much another machine's clock may be ahead
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Start and end are None where the log does not say them."""
+    """The times of a logged run. Start and end are None if not in the log."""
 
     imported_at: datetime
     started_at: datetime | None
@@ -19,7 +19,7 @@ class Times:
 
     @property
     def ran_at(self) -> datetime:
-        """Return where the run stands in lists and charts."""
+        """Return the run's time in lists and charts."""
         return self.started_at or self.finished_at or self.imported_at
 
     @property
@@ -36,7 +36,7 @@ def times_of(logged: LoggedRun, *, imported_at: datetime) -> Times:
 
 
 def believed(moment: datetime | None, *, now: datetime) -> datetime | None:
-    """Return a moment of a log, in UTC where it names no zone; None where no clock that was set can have said it."""
+    """Return a moment of a log, assuming UTC without a zone; None if it is implausible."""
     if moment is None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Tokens of others: ids by their bytes, traces, and the vocabulary that draws them."""
+"""Tokens of external servers: ids by their bytes, traces, and their vocabulary."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from evalboard.importers.records import LoggedPositions, LoggedResponse
 
 
 class LoggedWords:
-    """Ids for tokens by their bytes, in the order in which logs and servers of one model were seen to hold them.
+    """Ids for tokens by their bytes, in order of first appearance in a model's logs and answers.
 
-    Neither a log nor a server of others has the tokenizer's own ids for certain, and never those of its alternatives.
-    The ids that a model has are kept and new ones come after them, so that all its runs are compared token by token.
+    Neither a log nor an external server has the tokenizer's own ids for certain, and never those of its alternatives.
+    The ids of a model never change and new ones come after them, so that all its runs are compared token by token.
     """
 
     def __init__(self, tokens: Sequence[bytes] = (), end_ids: frozenset[int] = frozenset()) -> None:
@@ -51,11 +51,11 @@ class LoggedWords:
 
     @property
     def digest(self) -> str:
-        """Return the digest of all tokens so far, in their order."""
+        """Return the digest of all tokens so far, in order."""
         return digest_json({"imported": [token.hex() for token in self._tokens], "ends": sorted(self._end_ids)})
 
     def pack(self) -> dict[str, Any]:
-        """Return {"n_tokens", "data"}: the vocabulary of all tokens so far, packed."""
+        """Return {"n_tokens", "data"}: the packed vocabulary of all tokens so far."""
         return {"n_tokens": len(self._tokens), "data": pack_vocabulary(self._tokens, self._end_ids)}
 
     def _id(self, token: bytes) -> int:
@@ -70,7 +70,7 @@ class LoggedWords:
 
 
 def trace_by_ids(response: LoggedResponse) -> TokenTrace | None:
-    """Return the trace of a response whose tokenizer's own ids are all that a log has; None where it has no tokens."""
+    """Return the trace of a response with only the tokenizer's ids; None without tokens."""
     positions = response.positions
     if not positions:
         return None
@@ -85,7 +85,7 @@ def trace_by_ids(response: LoggedResponse) -> TokenTrace | None:
 
 
 def _ends_answer(text: str, positions: LoggedPositions) -> bool:
-    """A last token that is no part of the words ends answers, if it is written as a mark: a stop text is not."""
+    """Return whether the last token marks an answer's end: not part of the text, and written as a mark."""
     last = positions.last_token
     is_mark = last.startswith(b"<") and last.endswith(b">")
     return is_mark and positions.text_before_last == split_parts(text).text.encode("utf-8", "surrogatepass")

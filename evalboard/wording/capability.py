@@ -34,7 +34,7 @@ STATE_WORDS = {
     "not_asked": "not asked",
     "unclear": "could not tell",
 }
-# In the order of the sentence. What comes beside an answer is not ignored but not given.
+# In the order of the sentence. An addition to an answer is "not given" instead of ignored.
 NOT_HONOURED = {
     "ignored": "Silently ignored",
     "not_given": "Not given",

@@ -215,7 +215,7 @@ def _cases_left_out(facts: Facts) -> str:
 
 
 def _paired_by_id(facts: Facts) -> str:
-    """the release judges the prompt: cases were paired by id, as a person chose, and whether their inputs are equal"""
+    """the release judges the prompt: cases were paired by id on request; whether their inputs are equal"""
     n, n_other = facts["n_pairs"], facts["n_other_input"]
     if not n_other:
         return f"Cases are paired by id, as chosen. Their inputs are equal in {_all_cases(n)}."

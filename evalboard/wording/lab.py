@@ -50,7 +50,7 @@ SOURCE_WORDS: Mapping[Source, SourceWords] = {
     Source.BUILD: SourceWords("provider build", "the provider's build", "over its buckets", "expire and rebaseline"),
     Source.JUDGE: SourceWords("judge", "the judge", "the same texts judged again", "pin the judge"),
 }
-# Of a server of others, which nothing here restarts.
+# For an external server, which nothing here restarts.
 REMOTE_CONTROL = "one call at a time"
 
 REASONS: Mapping[str, str] = {

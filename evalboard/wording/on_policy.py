@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 UNKNOWN = "not known"
 DIGITS = 3
 MUCH = 0.5  # of the KL; where one token makes more, no interval of it can be trusted
-# By state: whether somebody must act; of the others nothing is known.
+# By state: whether a person must act; other states are unknown.
 KINDS = {"off_policy": "warning", "bit_identical": "fine", "on_policy": "fine"}
 MAX_EXPONENT = 700.0  # e to a larger one is no float64
 

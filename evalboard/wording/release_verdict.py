@@ -85,7 +85,7 @@ def _claimed(code: str, facts: Facts) -> str:
 
 
 def _elsewhere(code: str, facts: Facts) -> str:
-    """Add the interval for new cases if few cases changed clearly and that interval includes 0."""
+    """Add the interval for new cases if a clear change on few cases may not extend to them."""
     other = facts["change"]["reach"]
     is_clear = code in ("better", "small_real_drop", "regression")
     if other is None or not is_clear or facts["n_judged"] >= FEW_CASES or not other["low"] <= 0 <= other["high"]:

@@ -1,4 +1,4 @@
-"""Signing in, by password or by the one-time link that `evalboard up` prints, and out, here or everywhere."""
+"""Sign in by password or by the one-time link of `evalboard up`, and sign out, here or everywhere."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ REFUSED = {
 
 
 class PasswordLogin(views.LoginView):
-    """A page that polls meets this one when its session has ended: it is then told to load itself anew."""
+    """The sign-in page. If a polling page is redirected here after its session ended, it reloads itself."""
 
     template_name = "access/login.html"
     redirect_authenticated_user = True
@@ -50,7 +50,7 @@ class PasswordLogin(views.LoginView):
 
 
 def locked(request: HttpRequest, response: HttpResponseBase, credentials: Mapping[str, Any] | None) -> HttpResponse:
-    """Return what is answered to a password that is not looked at; django-axes calls it."""
+    """Return the answer to a refused password; called by django-axes."""
     refusal = login_guard.find_refusal(request, str((credentials or {}).get("username", "")))
     code, until = (refusal.code, refusal.until) if refusal else ("name_here", timezone.now())
     login_guard.log_refusal(request, code)

@@ -20,9 +20,9 @@ DAYS = {7: "a week", 30: "30 days", 90: "90 days", 180: "180 days", 365: "a year
 
 
 class TokenForm(PlainForm):
-    name = forms.CharField(max_length=LONGEST_NAME, label="What is it for?", help_text="Such as nightly-ci.")
-    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="What may it do?")
-    days = forms.TypedChoiceField(coerce=int, choices=tuple(DAYS.items()), initial=90, label="How long does it hold?")
+    name = forms.CharField(max_length=LONGEST_NAME, label="Purpose", help_text="Such as nightly-ci.")
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="Rights")
+    days = forms.TypedChoiceField(coerce=int, choices=tuple(DAYS.items()), initial=90, label="Expires after")
 
     def __init__(self, *args: Any, scopes: frozenset[str], **kwargs: Any) -> None:
         """`scopes` are the person's own: others would do nothing."""
@@ -42,6 +42,6 @@ class WebhookForm(PlainForm):
     )
     events = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple,
-        label="What is it told of?",
+        label="Events",
         choices=[(name, f"{name}: {about}") for name, about in EVENTS.items()],
     )

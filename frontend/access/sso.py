@@ -1,9 +1,9 @@
-"""Signing in through the organisation's provider: what django-allauth asks of us, and the way there and back.
+"""Sign in through the organisation's provider with django-allauth.
 
-Loaded and routed only where one is configured.
+Loaded and routed only if one is configured.
 
-Nobody is matched by name or address with a person who is there already: that would hand over their account to
-whoever may choose a name at the provider. Who comes for the first time is a new person.
+Nobody is matched by name or address with an existing person: that would hand over the account to anyone who can choose
+a name at the provider. A new identity is a new person.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ PROVIDER = _configured()
 
 
 class ProviderAway(EvalboardError):
-    """The provider does not answer, or answers what is none."""
+    """The provider does not answer, or its answer is invalid."""
 
     code = "sign_in_away"
     title = "The sign-in service does not answer"
@@ -50,7 +50,7 @@ class ProviderAway(EvalboardError):
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
-    """Says nothing of its own on our pages, and has no sign-up of its own."""
+    """Disables allauth's messages and its own sign-up."""
 
     def add_message(self, *arguments: Any, **more: Any) -> None:
         return
@@ -66,12 +66,12 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return True
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Raises Refused for whoever may not come in; gives those who are known the role of their claims."""
+        """Set the role that the claims give. Raises Refused for people without one."""
         claims = _claims(sociallogin)
         role = PROVIDER.role_of(claims)
         if role is None:
             raise Refused("Your account has no role here. Whoever looks after this installation can give you one.")
-        sociallogin.email_addresses = []  # names and addresses match nobody
+        sociallogin.email_addresses = []  # never match by name or address
         if not sociallogin.is_existing:
             return
         if not sociallogin.user.is_active:
@@ -88,7 +88,7 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Exception | None = None, **more: Any
     ) -> None:
-        """Raise always; what it says stands on our own error page."""
+        """Raise an error for our error page, always."""
         if isinstance(exception, RequestException):
             raise ProviderAway(f"{PROVIDER.name} does not answer; try again in a moment.") from exception
         words = "did not sign you in, or the sign-in was begun elsewhere or too long ago. Start again."
@@ -96,7 +96,7 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 class SignedTokens(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """Checks the signature of every id token, also of one that came straight from the provider."""
+    """Checks the signature of every id token, even of one that came straight from the provider."""
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
         try:
@@ -115,7 +115,7 @@ class SignedTokens(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
 
 
 def _claims(sociallogin: SocialLogin) -> Mapping[str, Any]:
-    """Return what the provider says of somebody. Raises Refused where its two sources speak of different people."""
+    """Return the provider's claims. Raises Refused if its two sources are about different people."""
     extra = sociallogin.account.extra_data
     signed, userinfo = extra.get("id_token") or {}, extra.get("userinfo") or {}
     if not signed or (userinfo and userinfo.get("sub") != signed.get("sub")):
@@ -127,7 +127,10 @@ def _claims(sociallogin: SocialLogin) -> Mapping[str, Any]:
 @never_cache
 @require_safe
 def begin(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """Send somebody to the provider. By GET: a form that is answered by a way out is stopped by the content policy."""
+    """Redirect to the provider.
+
+    By GET, because the content security policy blocks forms that redirect to another site.
+    """
     return _go(OAuth2LoginView, request, provider_id)
 
 

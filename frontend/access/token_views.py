@@ -48,7 +48,10 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, form: TokenForm, *, made: ApiToken | None = None, secret: str = "") -> HttpResponse:
-    """The list with the form; `secret` is on this one answer and nowhere else, so a reload does not bring it back."""
+    """Return the list with the form.
+
+    `secret` is shown only in this answer, so reloading does not show it again.
+    """
     sees_all = may(request.user, ADMIN)
     rows = token_rows(None if sees_all else request.user)
     page = {

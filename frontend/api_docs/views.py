@@ -1,4 +1,4 @@
-"""The API's documentation, drawn by Redoc from /api/schema/; nothing is fetched from another host."""
+"""The API's documentation, rendered by Redoc from /api/schema/ without external resources."""
 
 from csp.constants import SELF
 from csp.decorators import csp_replace

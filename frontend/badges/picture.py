@@ -50,7 +50,7 @@ class BadgePart:
 
 @dataclass(frozen=True, slots=True)
 class BadgePicture:
-    """`glyph` is markup of the sprite, "" for what is no verdict."""
+    """The parts of a badge. `glyph`: markup of the sprite, "" if there is no verdict."""
 
     left: BadgePart
     right: BadgePart
@@ -76,7 +76,7 @@ def picture(badge: SuiteBadge) -> BadgePicture:
 
 
 def _word(badge: SuiteBadge) -> tuple[str, str]:
-    """Return the word, and the ground it stands on."""
+    """Return the word and its background."""
     if badge.verdict:
         return verdict_name(badge.verdict), VERDICT_INKS[badge.verdict]
     if badge.run is None:

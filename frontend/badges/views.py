@@ -1,4 +1,4 @@
-"""A suite's badge, for readmes and dashboards: a picture that a session, a token, or by a setting anybody may see."""
+"""A suite's badge for readmes and dashboards, visible to sessions and tokens, or to all if configured."""
 
 import hashlib
 from collections.abc import Callable
@@ -20,7 +20,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def or_by_token(view: View) -> View:
-    """Let in who sends a token with the scope read as the API takes it, and anybody where badges are public."""
+    """Allow tokens with scope read, as in the API, and everyone if badges are public."""
 
     @wraps(view)
     def guarded(request: HttpRequest, slug: str) -> HttpResponseBase:
@@ -41,7 +41,7 @@ def or_by_token(view: View) -> View:
 
 @require_safe
 def badge_of(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """Return the picture, for a minute; sent again only where it says something else by then."""
+    """Return the badge, cached for a minute, with an ETag."""
     text = render_to_string("badges/badge.svg", {"badge": picture(suite_badge(slug))})
     answer = HttpResponse(text, content_type="image/svg+xml; charset=utf-8")
     answer.headers["ETag"] = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'

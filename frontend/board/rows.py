@@ -1,4 +1,4 @@
-"""The rows of the board: releases with their ruler and one act, and what needs somebody with one link each."""
+"""The rows of the board: releases with ruler and action, and what needs attention with a link."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ REASONS_OF_RUN = {
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A button; `cost` stands beside its words."""
+    """A button. `cost` is shown next to its label."""
 
     label: str
     url: str
@@ -41,7 +41,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseLine:
-    """A release that waits; the ruler is None where nothing may be compared."""
+    """A waiting release. ruler: None if it is not comparable."""
 
     of: WaitingRelease
     ruler: ruler.RowRuler | None
@@ -51,7 +51,7 @@ class ReleaseLine:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that somebody must look after. kind: in a word or two; since: None where that is not one moment."""
+    """An item that needs attention. kind: in a word or two; since: None without a single date."""
 
     glyph: str
     kind: str
@@ -64,7 +64,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class WorkLine:
-    """A run under way. waits_for: why nothing of it has come yet, "" where something has."""
+    """A running run. waits_for: why it has no response yet, "" if it has."""
 
     run: RunRow
     waits_for: str
@@ -100,7 +100,7 @@ def release_lines(board: Board, scopes: frozenset[str]) -> tuple[ReleaseLine, ..
 
 
 def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
-    """Return the one thing that helps and that this person may do; to open the release where there is none."""
+    """Return the one useful action that this person may take; by default to open the release."""
     row = each.row
     if row.verdict == "no_ship" and each.n_broken:
         runs = int(row.baseline.run), int(row.candidate.run)
@@ -119,7 +119,7 @@ def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
 
 
 def needs(board: Board) -> tuple[Need, ...]:
-    """Return what needs somebody, in the order in which it stands in the way of releases."""
+    """Return what needs attention, what blocks releases most first."""
     return tuple(_needs(board))
 
 
@@ -187,7 +187,7 @@ def _run(run: RunRow) -> Need:
 
 
 def work_lines(board: Board) -> tuple[WorkLine, ...]:
-    """Return the runs under way, and of those without a response yet what they wait for."""
+    """Return the running runs; those without a response say what they wait for."""
     deserted = {run_id: pool.name for pool in board.deserted_pools for run_id in pool.waiting_run_ids}
     return tuple(WorkLine(run, _waits_for(run, deserted.get(int(run.id)))) for run in board.in_progress)
 

@@ -1,4 +1,4 @@
-"""The tour's four stops in their order, run, comparison, token and release, and what there is to see at each."""
+"""The tour's four stops in order (run, comparison, token, release), and what to see at each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A page of the tour. label: what a link to it says. look: what to look at there, in a sentence or two."""
+    """A page of the tour. label: of its link. look: what to look at, in a sentence or two."""
 
     number: int
     label: str
@@ -30,7 +30,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class OtherRelease:
-    """One of the sample's other releases: of which model, and what its verdict says in words."""
+    """One of the sample's other releases, with its verdict in words."""
 
     row: ReleaseRow
     words: str
@@ -77,7 +77,7 @@ def others(tour: Tour) -> tuple[OtherRelease, ...]:
 
 
 def find_stop(address: Mapping[str, str], every: tuple[Stop, ...]) -> Stop | None:
-    """Return the stop that the address of a page says it is; None for a page outside the tour."""
+    """Return the tour stop that a page's address names; None outside the tour."""
     return next((stop for stop in every if address.get(PARAMETER) == str(stop.number)), None)
 
 

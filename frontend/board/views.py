@@ -1,4 +1,4 @@
-"""The board: what waits for a decision, what needs somebody, what is under way."""
+"""The board: decisions that wait, what needs attention, and running work."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def leave_tour(request: HttpRequest) -> HttpResponse:
 
 
 def _tour(request: HttpRequest) -> dict[str, Any]:
-    """Return what the board says of the tour; nothing for who has ended it."""
+    """Return the board's part about the tour; empty for a person who has ended it."""
     offered = tour_of(request.user)
     return {"tour": offered, "stops": tour.stops(offered), "others": tour.others(offered)} if offered else {}
 

@@ -1,4 +1,4 @@
-"""What the board says: a sentence that counts what waits, and of each release why, in a clause of a dozen words."""
+"""The board's texts: a sentence that counts what waits, and a short reason for each release."""
 
 from evalboard.wording.numbers import counted, points
 from frontend.shell.findings import Headline
@@ -38,7 +38,7 @@ VOIDED = {"void": "Its sign-off is void.", "expired": "Its waiver has expired."}
 
 
 def describe_board(board: Board) -> Headline:
-    """Count in words what waits and what needs somebody, and name the worst."""
+    """Count what waits and what needs attention, and name the worst."""
     if not board.waiting and not list(_needs(board)) and not board.in_progress:
         signed = f" Last release signed {board.last_signed:%Y-%m-%d}." if board.last_signed else ""
         return Headline(f"Nothing waits for you.{signed}")
@@ -89,7 +89,7 @@ def _number(n: int) -> str:
 
 
 def describe_release(release: WaitingRelease) -> Headline:
-    """Say why a release stands as it does: the reason, and not the sentence of its own page."""
+    """Give the reason for a release's state, shorter than on its own page."""
     voided = VOIDED.get(release.row.outcome, "")
     claim, rest = _reason(release)
     return Headline(claim, " ".join(filter(None, (rest, voided))))

@@ -1,7 +1,7 @@
 """The compare page's charts as numbers: x in percent of the plot, y in pixels, colours left to the stylesheet."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
@@ -16,10 +16,10 @@ from evalboard.contract.compare import (
 from evalboard.wording.noise_share import write_noise_limit
 from evalboard.wording.numbers import percent
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
-from frontend.compare.pair_address import comparison_url
 from frontend.shell.charts import Tick, count_levels
 
 Line = TypeVar("Line", bound=LedgerPart)
+ListUrl = Callable[[Mapping[str, str]], str]  # the list of cases that pass filters, "" for none
 
 MIN_SHOWN = 0.6  # percent; a part that holds anything can be seen
 GAP = 0.25  # percent between parts
@@ -39,7 +39,7 @@ class CountPart:
     url: str
 
 
-def count_parts(report: Comparison) -> tuple[CountPart, ...]:
+def count_parts(report: Comparison, list_url: ListUrl) -> tuple[CountPart, ...]:
     """Return all cases that were paired, from same to score changed; what holds nothing has no part."""
     counts = report.counts
     every = "" if counts.n_pairs == counts.n_cases_paired else " in every repeat"
@@ -56,7 +56,9 @@ def count_parts(report: Comparison) -> tuple[CountPart, ...]:
     for (key, label, n), width in zip(named, wanted, strict=True):
         look = key.replace("_", "-")
         parts.append(
-            CountPart(look, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3), _cases_url(report, key))
+            CountPart(
+                look, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3), _cases_url(report, list_url, key)
+            )
         )
         x += width * fit
     return tuple(parts)
@@ -104,7 +106,7 @@ class Waterfall:
     noise: NoiseBar | None
 
 
-def waterfall(report: Comparison) -> Waterfall | None:
+def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
     """Return the largest change first, each from the sum of those before it; None where nothing is to be explained."""
     if not report.ledger or report.score.difference is None:
         return None
@@ -133,7 +135,7 @@ def waterfall(report: Comparison) -> Waterfall | None:
         return tuple(bar(part, at) for part, at in zip(ordered, _sums(start, ordered), strict=False))
 
     bars = tuple(
-        bar(line, start, parts(line, start), _list_url(report, cause=line.cause))
+        bar(line, start, parts(line, start), _cause_url(report, list_url, line.cause))
         for line, start in zip(lines, starts, strict=False)
     )
     total = sorted((x(0.0), x(report.score.difference)))
@@ -142,24 +144,23 @@ def waterfall(report: Comparison) -> Waterfall | None:
         zero=x(0.0),
         total_x=total[0],
         total_width=round(total[1] - total[0], 3),
-        total_url=_cases_url(report, "changed"),
+        total_url=_cases_url(report, list_url, "changed"),
         noise=_noise_bar(share, x(-noise), x(noise)),
     )
 
 
-def _list_url(report: Comparison, cause: str) -> str:
+def _cause_url(report: Comparison, list_url: ListUrl, cause: str) -> str:
     """Return the list of the cases that a line counts; "" where another scorer moved pairs of other causes."""
     if report.sides.baseline.scorer != report.sides.candidate.scorer:
         return ""
-    filters = {"cause": cause, "changed": "yes"}
-    return comparison_url(*report.run_ids, repeats=report.repeats, filters=filters, terms=report.terms)
+    return list_url({"cause": cause, "changed": "yes"})
 
 
-def _cases_url(report: Comparison, outcome: str) -> str:
+def _cases_url(report: Comparison, list_url: ListUrl, outcome: str) -> str:
     """Return a list of cases; "" where several buckets served a side, as no case is judged as a whole then."""
     if report.outcomes is None:
         return ""
-    return comparison_url(*report.run_ids, repeats=report.repeats, filters={"outcome": outcome}, terms=report.terms)
+    return list_url({"outcome": outcome})
 
 
 def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:

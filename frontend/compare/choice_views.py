@@ -1,4 +1,4 @@
-"""Which two runs to hold against each other: ticked in a list, or chosen here."""
+"""Choose two runs to compare: ticked in a list, or chosen here."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -18,9 +18,9 @@ RUNS_OFFERED = 200
 @requires(READ)
 @require_safe
 def choose(request: HttpRequest) -> HttpResponse:
-    """Two ticked runs lead to their comparison, the older one as the baseline; two chosen ones as they were chosen.
+    """Redirect to the comparison of two runs: ticked ones with the older as baseline, or as chosen.
 
-    Where nothing is chosen, the comparison that was last looked at opens again.
+    Without a choice, the last viewed comparison opens again.
     """
     if not request.GET and (last := looked_at.last(request)) is not None:
         return redirect("compare", *last)
@@ -39,7 +39,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 
 def _page(wanted: str) -> dict[str, object]:
-    """Return the runs of one suite: the wanted one, else the newest with two to compare, else the one that ran last."""
+    """Return a suite's runs: the wanted suite, else the newest with two runs to compare, else the newest."""
     suites = tuple(row for row in suite_rows() if row.newest_run is not None)
     newest = max(suites, key=lambda row: place_of(row.newest_run) if row.newest_run else 0, default=None)
     known = {row.slug for row in suites}

@@ -1,4 +1,4 @@
-"""What a run may be held against: other runs of its suite, and its own repeats."""
+"""The runs that a run can be compared with: others of its suite, and its own repeats."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ def with_answers(rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
 
 
 def first_choice(rows: tuple[RunRow, ...], baselines: tuple[Baseline, ...]) -> tuple[str | None, str | None]:
-    """Baseline and candidate until somebody chooses: the newest run, against its baseline where it has one."""
+    """Return the default baseline and candidate: the newest run and its baseline, if it has one."""
     if not rows:
         return None, None
     newest, *older = rows

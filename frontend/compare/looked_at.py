@@ -1,4 +1,4 @@
-"""Which comparison was last looked at in this browser, so that Compare opens on it again."""
+"""The comparison last viewed in this browser, which Compare opens again."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse

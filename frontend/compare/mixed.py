@@ -1,4 +1,4 @@
-"""A comparison of which several buckets served a side: each bucket's score in a line, and no equation."""
+"""A comparison with a side of several buckets: each bucket's score in a line, without an equation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def mixed_lines(report: Comparison) -> tuple[MixedLine, ...]:
 
 
 def describe_odd_ones(lines: Sequence[MixedLine]) -> tuple[str, ...]:
-    """Say of each side that several buckets served what it scores without those that answered less."""
+    """Say for each side of several buckets what it scores without the smaller ones."""
     sides = {side: [line for line in lines if line.side == side] for side in SIDES}
     return tuple(f"The {side} scored {words}" for side, theirs in sides.items() if (words := _without_odd_ones(theirs)))
 

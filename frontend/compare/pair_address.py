@@ -1,12 +1,13 @@
 """The addresses of two responses held against each other, with what the reader came from kept in them."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from evalboard.contract.compare import Comparison
 from evalboard.contract.treatments import BY_ID, BY_INPUT, PROMPT_TREATMENT, TREATMENTS, Terms
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.shell.addresses import BEFORE_DOTS
@@ -81,6 +82,12 @@ def comparison_url(
 ) -> str:
     query = ({} if repeats is None else {"repeat": f"{repeats[0]},{repeats[1]}"}) | terms.query | dict(filters)
     return f"{reverse('compare', args=[baseline, candidate])}{f'?{_encoded(query)}' if query else ''}"
+
+
+def lists_of(report: Comparison) -> Callable[[Filters], str]:
+    """Return what gives the address of a list of a comparison's cases, by its filters."""
+    address = partial(comparison_url, *report.run_ids, repeats=report.repeats, terms=report.terms)
+    return lambda filters: address(filters=filters)
 
 
 def pair_url(

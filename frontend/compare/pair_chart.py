@@ -10,7 +10,7 @@ from frontend.templatetags.numbers import nats
 
 HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
 CLOSE = 0.18  # of the chart's width: the room that the words of a mark take
-ROOM = 0.13  # of the chart's width: what the words beside the flip take
+ROOM = 0.13  # of the chart's width: the label next to the flip
 CLOSE_DECADES = 0.8  # of the margin's scale: the height that the words of a mark take
 MANY = 300  # points; more are drawn smaller
 
@@ -38,7 +38,7 @@ def figure(pair: TracePair) -> dict[str, Any] | None:
 
 
 def near_of(pair: TracePair) -> float | None:
-    """Return the largest movement that noise explains, in nats, where the cause rests on it."""
+    """Return the largest movement that noise explains, in nats, if the cause uses it."""
     return pair.evidence.get("near")
 
 
@@ -96,7 +96,7 @@ def _past(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, 
 def _hatching(
     x: tuple[float, float], y: tuple[float, float], *, reach: float, step: float
 ) -> dict[str, list[float | None]]:
-    """Slanted lines that fill a rectangle, cut at its sides; each runs over `reach` from its foot to its head."""
+    """Return slanted lines that fill a rectangle, cut at its sides; each spans `reach` horizontally."""
     lines: dict[str, list[float | None]] = {"x": [], "y": []}
     rise = (y[1] - y[0]) / reach
     foot = x[0] - reach + step
@@ -173,7 +173,7 @@ def _noise_words(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dic
 
 
 def _flip_words(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
-    """Write both margins at the flip beside their marks; one above the other where they are close."""
+    """Return labels of both margins at the flip, one above the other if they are close."""
     flip = next((point for point in pair.points if point.at == pair.parts_at), None) if pair.has_flip else None
     if flip is None:
         return []
@@ -198,7 +198,7 @@ def _flip_words(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
 
 
 def _mark_words(pair: TracePair) -> list[dict[str, Any]]:
-    """Onset and parting named under the axis, one below the other where they are close."""
+    """Return labels of drift start and flip under the axis, one below the other if they are close."""
     at, onset, end = pair.parts_at, pair.drift_onset, max(pair.last_at, 1)
     is_close = at is not None and onset is not None and at - onset < CLOSE * end
     words = []

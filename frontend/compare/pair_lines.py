@@ -15,10 +15,10 @@ NONE_ODD: Mapping[str, Collection[int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PairCell:
-    """One token of one side. `mark` is "onset" or "flip" where the two responses drift or part here.
+    """One token of one side. `mark`: where drift starts, or where the responses diverge.
 
-    hangs_left: its words must run to the left, for want of room. is_raised: they stand above those of the next mark,
-    which is too close for both to stand side by side. is_odd: the other stack would not have chosen it.
+    hangs_left: its label extends to the left, for lack of space. is_raised: it is above that of the next mark, which is
+    too close for both in one line. is_odd: the other stack would not have chosen it.
     """
 
     key: int
@@ -31,7 +31,7 @@ class PairCell:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """`first` is the key that the gutter names. is_same: both sides read the same; is_past: no longer comparable."""
+    """A line of tokens. first: key in the gutter. is_same: sides agree; is_past: no longer comparable."""
 
     first: int
     baseline: tuple[PairCell, ...]

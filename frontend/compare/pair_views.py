@@ -16,6 +16,7 @@ from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
 from frontend.forced import sides
 from frontend.shell import addresses
+from frontend.templatetags.drawing import drawn
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, choose_terms, neighbours, trace_pair
 
@@ -87,6 +88,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "repeat_choices": (range(1, pair.baseline.n_repeats + 1), range(1, pair.candidate.n_repeats + 1)),
         "active_filters": active,
         "sides": _name_sides(pair),
+        "answers": (drawn(pair.baseline.text), drawn(pair.candidate.text)),
         "flip_tokens": _flip_tokens(pair),
         "evidence": pair_words.list_evidence(pair.evidence),
         "fingerprints_url": _fingerprints_url(pair),

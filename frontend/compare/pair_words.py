@@ -1,4 +1,4 @@
-"""What the trace diff page found, in words."""
+"""The texts of the trace diff page."""
 
 from evalboard.contract.pair import MarginPoint, TracePair
 from evalboard.core.compare import CauseFacts
@@ -57,7 +57,7 @@ def _narrowest(points: tuple[MarginPoint, ...]) -> MarginPoint | None:
 
 
 def list_evidence(facts: CauseFacts) -> tuple[tuple[str, str], ...]:
-    """Return what a cause rests on, name and words, those numbers first that decided it."""
+    """Return a cause's evidence as (name, text), the deciding numbers first."""
     lines = [(name, say(facts)) for name, say in NUMBERS.items()]
     lines += [
         (name.removeprefix("n_").replace("_", " "), _value(facts[name])) for name in facts if name not in SAID_ABOVE
@@ -109,7 +109,7 @@ def _noise(facts: CauseFacts) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a fact in words, "" for what is not known or says nothing."""
+    """Return a fact as text, "" if it is unknown or means nothing."""
     if value is None or value is False:
         return ""
     if value is True:

@@ -20,7 +20,7 @@ USUAL_SIZES = "1, 2, 4, 8, 16"
 
 
 class ReplayForm(PlainForm):
-    """A case decoded again. Under another profile than the run's it is one of production's, and kept apart."""
+    """The form to decode a case again. Another profile than the run's makes it one of production's."""
 
     case = forms.CharField(widget=forms.HiddenInput)
     run = forms.IntegerField(widget=forms.HiddenInput)
@@ -28,10 +28,10 @@ class ReplayForm(PlainForm):
         required=False,
         initial=USUAL_SIZES,
         label="Batch sizes",
-        help_text="The case alone and among others of its suite. Empty: as the profile has it.",
+        help_text="Batch sizes to try. Blank: the profile's.",
     )
     profile = forms.ChoiceField(
-        required=False, help_text="Another one is for the settings of production; it enters no score."
+        required=False, help_text="Another profile replays production's settings; it enters no score."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -47,9 +47,9 @@ class ReplayForm(PlainForm):
 
 
 def describe_last(pair: TracePair, run: str | None) -> dict[str, Any]:
-    """Return what the page says of the newest replay of the side that can be decoded again; nothing of two logs.
+    """Return the page's part about the newest replay of a side; empty for two logs.
 
-    A running one is told by how many of its variants are done, so that loading the page again shows how far it is.
+    A running one shows its number of finished variants, so that reloading shows progress.
     """
     if run is None:
         return {}

@@ -1,18 +1,20 @@
-"""Rows of the list of cases that changed, put together here: a template would take several times as long."""
+"""Rows of long tables, put together here: a template would take several times as long."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 
 from django import template
+from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.compare import CaseOutcome
 from evalboard.contract.excerpt import PairExcerpt, ShownCase
 from evalboard.wording.cause import name_changes
+from frontend.compare.flip_chart import ChartedFlip
 from frontend.compare.outcomes import OutcomeLine
 from frontend.templatetags.drawing import drawn, drawn_plain, shortened
-from frontend.templatetags.numbers import p_value
+from frontend.templatetags.numbers import nats, p_value
 from frontend.templatetags.pairs import answer_excerpt, boxed, cause_name, passes, side_mark
 
 register = template.Library()
@@ -105,3 +107,18 @@ def _chance(case: CaseOutcome) -> str:
         return '<span class="under">moved in every repeat</span>'
     word = "<b>beyond chance</b>" if case.is_beyond_chance else "may be chance"
     return f'<span class="under">{word} {escape(p_value(case.chance))}</span>'
+
+
+@register.simple_tag
+def flip_rows(flips: tuple[ChartedFlip, ...]) -> SafeString:
+    """Draw the scatter's numbers as rows of a table, each with a link to its flip."""
+    return mark_safe("".join(map(_flip_row, flips)))  # noqa: S308 (escaped below)
+
+
+def _flip_row(flip: ChartedFlip) -> str:
+    point = flip.point
+    numbers = "".join(f'<td class="number">{nats(value)}</td>' for value in (point.margin, point.movement, point.gap))
+    return (
+        f'<tr><th scope="row" class="mono"><a href="{conditional_escape(flip.url)}">{drawn(flip.case)}</a></th>'
+        f'<td>{cause_name(point.cause)}</td><td class="number">{point.flip}</td>{numbers}</tr>'
+    )

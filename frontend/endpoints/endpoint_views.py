@@ -1,4 +1,4 @@
-"""Endpoints, and one by itself: who answers it lately, what it honours, and what rests on it."""
+"""The list of endpoints, and each one's page: who answers, what it honours, and what depends on it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ REFERENCE = "reference"  # what a POST starts; anything else is a check
 
 @dataclass(frozen=True, slots=True)
 class EndpointScheduleLine:
-    """A schedule of the endpoint: what it starts, when, and what came of the last time."""
+    """A schedule of the endpoint: what it starts, when, and its last result."""
 
     row: Schedule
     times: str
@@ -69,7 +69,7 @@ def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, 
 @requires(READ, post=RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
-    """Show an endpoint; a POST starts a check of what it honours, or the reference sets of its baselines."""
+    """Show an endpoint. POST starts a capability check, or its baselines' reference sets."""
     if request.method == "POST":
         try:
             if request.POST.get("what") == REFERENCE:
@@ -149,13 +149,13 @@ def _run_reference_sets(request: HttpRequest, endpoint: str) -> HttpResponse:
 
 
 def _sentence(hops: Mapping[str, ProbeHop], row: ProbeRow | None) -> str:
-    """Return which hop drops what, by one of the two probes that say so together; "" where it stands alone."""
+    """Return what the gateway drops, by one of the pair's probes; "" without a pair."""
     hop = hops.get(row.id) if row else None
     return (hop.sentence or "") if hop else ""
 
 
 def _schedule_line(row: Schedule) -> EndpointScheduleLine:
-    """Say what came of a schedule's last start, in a word with its glyph; before the first there is none."""
+    """Return a schedule's line, with a word and glyph for its last start, if any."""
     last = row.starts[0] if row.starts else None
     times = describe_times(row.cron)
     return EndpointScheduleLine(row, times[:1].lower() + times[1:], last, *_outcome(row, last))

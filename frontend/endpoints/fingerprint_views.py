@@ -56,7 +56,7 @@ class ManifestPart:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSection:
-    """An endpoint's newest fingerprints, drawn; `n_more` are left out."""
+    """An endpoint's newest fingerprints as a chart; `n_more` are left out."""
 
     line: EndpointTimeline
     lanes: Lanes
@@ -152,7 +152,7 @@ def _side(row: FingerprintRow, served: Sequence[ServedBucket]) -> SideOfDifferen
 
 
 def _chosen(lines: Sequence[EndpointTimeline], offered: Sequence[FingerprintRow]) -> tuple[str, str] | None:
-    """Return which two are asked for until somebody chooses: those of the newest rotation, else the two newest."""
+    """Return the default pair to compare: that of the newest rotation, else the two newest."""
     turns = [turn for line in lines for turn in line.turns]
     if turns:
         last = max(turns, key=lambda turn: (turn.at, turn.id))

@@ -31,72 +31,78 @@ class HeaderLines(forms.CharField):
 
 class EndpointForm(PlainForm):
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
-    model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker; or else:")
+    model_path = forms.CharField(required=False, max_length=500, help_text="A folder on the worker, or:")
     model_repo = forms.CharField(required=False, max_length=200, label="Model repository", help_text="owner/name")
     model_revision = forms.CharField(required=False, max_length=100, help_text="A full commit of the repository.")
     dtype = forms.ChoiceField(choices=[(name, name) for name in ("float32", "bfloat16", "float16")])
     quantization = forms.CharField(required=False, max_length=40)
-    line = forms.CharField(max_length=80, label="Model line", help_text="The series that the model belongs to.")
-    max_model_len = forms.IntegerField(min_value=16, initial=2048, label="Longest prompt and answer, tokens")
-    pool = forms.CharField(max_length=40, initial="default", help_text="The workers that serve it.")
+    line = forms.CharField(
+        max_length=80,
+        label="Model line",
+        help_text="The series of the model, such as a fine-tune's name without its date.",
+    )
+    max_model_len = forms.IntegerField(
+        min_value=16, initial=2048, label="Maximum length of prompt and answer, in tokens"
+    )
+    pool = forms.CharField(max_length=40, initial="default", help_text="The pool of workers that serve it.")
 
 
 class RemoteEndpointForm(PlainForm):
-    """A server that others run."""
+    """An external server."""
 
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
     base_url = forms.CharField(
         max_length=500,
         label="Address",
         widget=forms.TextInput(attrs={"placeholder": "https://api.example.com/v1", "inputmode": "url"}),
-        help_text="What calls go below. Its host must be one that whoever runs this installation allows.",
+        help_text="The base address of calls. Its host must be on this installation's list.",
     )
     model_name = forms.CharField(max_length=200, label="Model", help_text="As the server names it.")
     auth = forms.CharField(
         required=False,
         max_length=200,
-        label="Where a worker reads the key",
+        label="Source of the key",
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
     )
-    api = forms.ChoiceField(label="How it is called", choices=EndpointRecord.Api.choices)
+    api = forms.ChoiceField(label="Display name", choices=EndpointRecord.Api.choices)
     line = forms.CharField(
-        required=False, max_length=80, label="Model line", help_text="The series of the model; its name unless set."
+        required=False, max_length=80, label="Model line", help_text="The model line. Default: the model's name."
     )
     concurrency = forms.IntegerField(min_value=1, max_value=64, initial=8, label="Calls in flight")
     calls_per_minute = forms.IntegerField(
-        min_value=1, required=False, label="Calls a minute", help_text="Of all workers together; empty: no limit."
+        min_value=1, required=False, label="Calls per minute", help_text="Over all workers. Blank: no limit."
     )
-    pool = forms.CharField(max_length=40, initial="default", help_text="The workers that make the calls.")
+    pool = forms.CharField(max_length=40, initial="default", help_text="The pool of workers that make the calls.")
     headers = HeaderLines(
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
         label="Headers",
-        help_text="One a line, as Name: value. A value that is secret is named: Name: $VARIABLE of the worker.",
+        help_text="One per line: Name: value. For a secret, name a worker's variable: Name: $VARIABLE.",
     )
     extra_body = JSONText(
         required=False,
         empty_value="{}",
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
-        label="In every body, as JSON",
+        label="Extra body fields (JSON)",
         help_text='Such as {"provider": {"allow_fallbacks": false}}.',
     )
     reference = forms.ChoiceField(
-        required=False, label="Reference", help_text="An endpoint of your own that serves the same weights."
+        required=False, label="Reference", help_text="Your own endpoint with the same weights."
     )
     bypass = forms.ChoiceField(
         required=False,
         label="Without the gateway",
-        help_text="Of a gateway: the endpoint that reaches the model directly.",
+        help_text="For a gateway: the endpoint that reaches the model directly.",
     )
     rescores = forms.BooleanField(
         required=False,
-        label="After a rotation, run the reference set of its baselines by itself",
-        help_text="It makes calls that nobody asks for; the pages of the endpoint link what they say.",
+        label="Run its baselines' reference sets after a rotation",
+        help_text="This makes calls automatically. The endpoint's page links their results.",
     )
 
     def __init__(self, *args: Any, endpoints: Sequence[Endpoint], **kwargs: Any) -> None:
-        """`endpoints`: all there are, of which reference and bypass are chosen."""
+        """Build the form. endpoints: all, from which reference and bypass are chosen."""
         super().__init__(*args, **kwargs)
         for field, engine in (("reference", EndpointRecord.Engine.VLLM), ("bypass", EndpointRecord.Engine.OPENAI)):
             rows = [(row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == engine]
@@ -111,7 +117,7 @@ class PolicyForm(PlainForm):
     settings = JSONText(
         widget=forms.Textarea(attrs={"rows": 9, "spellcheck": "false"}),
         label="Settings as JSON",
-        help_text="rule is strict or paired; tolerance and guard are in points; looks are 5, 10, 20 or 3, 10, 20.",
+        help_text="rule: strict or paired. tolerance, guard: in points. looks: 5, 10, 20 or 3, 10, 20.",
     )
 
 
@@ -120,8 +126,8 @@ class SameModelForm(PlainForm):
     other_name = forms.ChoiceField(label="and this name")
     reason = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 2}),
-        label="Why are they one model?",
-        help_text="It is kept with your name and the time, also once it is taken back.",
+        label="Reason",
+        help_text="Stored with your name and the time, even if withdrawn later.",
     )
 
     def __init__(self, *args: Any, names: Sequence[str], **kwargs: Any) -> None:

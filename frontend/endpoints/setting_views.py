@@ -1,4 +1,4 @@
-"""Endpoints, profiles, policies and names of models, which are data: everybody reads them, admins add their own."""
+"""Endpoints, profiles, policies and model names: all people read them, admins add to them."""
 
 from collections.abc import Sequence
 

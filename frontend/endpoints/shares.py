@@ -1,4 +1,4 @@
-"""An endpoint's answers by day, a column each, stacked by who gave them; and in words who came beside whom."""
+"""Chart of an endpoint's answers by day, stacked by who answered, and changes in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ TONES = (0, 1, 5, 3, 4, 2)  # of the stylesheet, in an order in which neighbours
 STACKS_SHOWN = len(TONES)  # the others are one
 MARKS_SHOWN = 4
 WIDEST_COLUMN = 4.0  # percent; two days do not fill the plot
-MIN_PIXELS = 3.0  # of whoever answered anything on a day
+MIN_PIXELS = 3.0  # of a stack with any answer on a day
 LABELS = 6
 
 
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalMark:
-    """Where a stack came. x: percent; y: pixels, of its label's line; anchor: of the label."""
+    """The arrival of a stack. x: percent; y: pixels, of its label's line; anchor: of the label."""
 
     x: float
     y: float
@@ -86,7 +86,7 @@ class SharesChart:
 
 
 def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChart | None:
-    """Draw an endpoint's answers by day; None where there are none. turns: its rotations, which are marked as well."""
+    """Draw an endpoint's answers by day, with rotations (`turns`); None without answers."""
     if not daily.days:
         return None
     daily = _folded(daily)
@@ -118,7 +118,7 @@ def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChar
 
 
 def _folded(daily: DailyShares) -> DailyShares:
-    """Put the stacks that gave least together, where there are more than can be told apart."""
+    """Merge the smallest stacks if there are too many to distinguish."""
     n_stacks = len(daily.stacks)
     if n_stacks <= STACKS_SHOWN:
         return daily
@@ -140,7 +140,7 @@ def stack_name(stack: Stack) -> str:
 
 
 def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arrival]:
-    """Return the stacks that came without a rotation: beside others, or as a probe saw before probes dated any."""
+    """Return stacks that arrived without a rotation: next to others, or before probes recorded any."""
     dated = {turn.probe for turn in turns if turn.probe}
     return [
         each for each in daily.arrivals if each.is_beside or (each.probe is not None and str(each.probe) not in dated)
@@ -148,7 +148,7 @@ def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arriva
 
 
 def _pieces(counts: Sequence[int], base: float) -> tuple[DayPiece, ...]:
-    """Stack a day's parts from `base` up, the first seen lowest; whoever answered anything can be seen."""
+    """Stack a day's parts from `base` up, first seen lowest; every part is tall enough to see."""
     total = sum(counts)
     wanted = [max(HEIGHT * n / total, MIN_PIXELS) if n else 0.0 for n in counts]
     scale = HEIGHT / sum(wanted)

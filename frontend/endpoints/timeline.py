@@ -37,7 +37,7 @@ Stretch = tuple[datetime, datetime]
 
 
 def stretch_of(lines: Sequence[EndpointTimeline]) -> Stretch:
-    """Return the time from the first to the last response of all endpoints: one scale for lanes that stand together."""
+    """Return the time from the first to the last response of all endpoints: a common scale."""
     served = [each for line in lines for each in line.fingerprints]
     return min(each.first_at for each in served), max(each.last_at for each in served)
 

@@ -22,7 +22,7 @@ from runs.work import PoolRow
 
 
 def describe_team(pools: Sequence[PoolRow]) -> Headline:
-    """Say how many workers there are and what they do; those that have stopped are no longer counted."""
+    """Say how many workers there are and what they do, without stopped ones."""
     states = Counter(worker.state for pool in pools for worker in pool.workers)
     if not states:
         return Headline("No worker is there.", "Runs wait in the queue until one joins.")
@@ -49,7 +49,7 @@ def describe_desertion(pool: PoolRow) -> Headline:
 
 
 def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
-    """Return the newest rotation of all endpoints, and what moved with it."""
+    """Return the newest rotation of all endpoints, and what changed in it."""
     turns = [turn for line in lines for turn in line.turns]
     if not turns:
         have = "It has" if len(lines) == 1 else "Each has"
@@ -62,7 +62,7 @@ def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
 
 
 def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Headline:
-    """Say what moved between two fingerprints, and how much did not."""
+    """Say what differs between two fingerprints, and how much does not."""
     if is_same:
         return Headline("This is one fingerprint.", "Nothing can differ.")
     equal = f"{counted(len(fields.equal), 'field')} {'is' if len(fields.equal) == 1 else 'are'} equal"
@@ -92,7 +92,7 @@ INKS = {"honoured": "pass", "ignored": "partly"}
 
 @dataclass(frozen=True, slots=True)
 class ParameterState:
-    """What came of one parameter, in a word; the glyph says it without its colour."""
+    """A parameter's state in a word; the glyph shows it without colour."""
 
     word: str
     glyph: str
@@ -101,7 +101,7 @@ class ParameterState:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One parameter of a capability check: through the endpoint, directly where a gateway is gone around, and why."""
+    """A parameter of a capability check: through the endpoint, directly if it is a gateway, and why."""
 
     label: str
     state: ParameterState
@@ -123,7 +123,7 @@ def describe_endpoint(
     is_named: bool = False,
     n_expired: int = 0,
 ) -> Headline:
-    """Say what is wrong with an endpoint, who answers it lately, and what a change of that made expire.
+    """Say what is wrong with an endpoint, who answers, and which baselines expired by a change.
 
     check: its newest one, with its numbers. hops: of its probes and of those around it, the newest first. is_named:
     its answers say who gave them. n_expired: current baselines of its that a rotation made expire.
@@ -142,7 +142,7 @@ def describe_endpoint(
 
 
 def _describe_loss(report: EndpointReport, hops: Sequence[ProbeHop]) -> str:
-    """Say what the gateway does to what is well without it, each thing once; "" where nothing shows any."""
+    """Say what the gateway breaks, each thing once; "" if nothing."""
     words = describe_losses(loss for hop in hops if hop.gateway == report.slug for loss in hop.losses)
     return f"The gateway {words}" if words else ""
 
@@ -195,7 +195,7 @@ def _shown_by(turn: RotationSeen) -> str:
 
 
 def render_check_rows(check: Probe | None, direct: Probe | None) -> tuple[CheckRow, ...]:
-    """Return a row for each parameter of a check. `direct`: the newest check of what the endpoint is a gateway to."""
+    """Return a row per parameter. direct: the newest check of a gateway's direct endpoint."""
     others = {row["parameter"]: row for row in _rows_of(direct)}
     newest = check.finding.numbers.get("seed_probe") if check and check.finding else None
     seed_probe = newest["id"] if newest else None
@@ -218,6 +218,9 @@ def _check_row(row: Mapping[str, Any], other: Mapping[str, Any] | None, seed_pro
 
 
 def mark_parameter(row: Mapping[str, Any]) -> ParameterState:
-    """Return what a row of a capability check shows. What is refused is told, so it is no fault; ignored is."""
+    """Return the mark of a parameter's state.
+
+    A refused parameter is no fault, since the caller is told; an ignored one is.
+    """
     state = row["state"]
     return ParameterState(describe_state_of_parameter(row), GLYPHS[state], INKS.get(state, "quiet-ink"))

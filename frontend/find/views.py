@@ -27,7 +27,7 @@ class KindLink:
 
 @dataclass(frozen=True, slots=True)
 class HitLine:
-    """A hit as it is drawn: its kind in words, its glyph, its name around the part that was typed."""
+    """A hit: its kind, its glyph, and its name split around the typed part."""
 
     hit: Hit
     kind_name: str
@@ -40,7 +40,7 @@ class HitLine:
 @requires(READ)
 @require_safe
 def find(request: HttpRequest) -> HttpResponse:
-    """Show what fits; `part=list` is the dialog's, nine lines of it. What has one place opens it at once."""
+    """Show the results. `part=list` is the dialog's list of nine lines. A unique address opens at once."""
     is_part = request.GET.get("part") == "list"
     kind = request.GET.get("kind", "")
     text = request.GET.get("q", "")

@@ -9,7 +9,7 @@ from frontend.templatetags.numbers import nats
 
 
 def figure(stretches: Sequence[GapsOfStretch]) -> dict[str, Any] | None:
-    """Return `data` and `layout`, plain JSON: the largest and the median by position; None where none differs."""
+    """Return `data` and `layout`: largest and median |log r| by position; None if no token differs."""
     if not any(each.highest for each in stretches):
         return None
     scale = scale_of((value for each in stretches for value in (each.highest, each.median)), least=-3, most=0)

@@ -1,4 +1,4 @@
-"""Answers on other stacks, for the pages of others: both sides of a comparison, their pairs, and single responses."""
+"""Forced scorings on other pages: of a comparison's sides, their pairs, and single responses."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ STRIP_WIDTH = 600  # of a strip's drawing; a page stretches it
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One side's scoring. side: whose tokens; stack: "its own" or the other side's. sentence: how far that one is, ""
-    until it is known.
+    """One side's scoring. side: whose tokens; stack: "its own" or the other side's.
+
+    sentence: the distance, "" until known.
     """
 
     side: str
@@ -34,7 +35,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a comparison's page says of forced scorings; nothing where none is there and none can be asked for."""
+    """A comparison's forced scorings, and whether more can be requested."""
 
     scored: tuple[Scored, ...]
     is_askable: bool
@@ -67,7 +68,7 @@ class TokenStrip:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """One response by another stack, or by its trainer, whose ticks are ratios beyond the clip range. name: whose."""
+    """One response scored by another stack, or by its trainer (ticks: ratios beyond the clip range)."""
 
     name: str
     is_trainer: bool
@@ -80,7 +81,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class TokenElsewhere:
-    """One token there, in nats; None where that is not known. first_choice: "" where it is the token, or not known."""
+    """One token there, in nats, None if unknown. first_choice: "" if equal or unknown."""
 
     name: str
     logprob: float | None
@@ -129,9 +130,7 @@ def _tick(mark: ForcedMark, n_tokens: int, url_at: Callable[[int], str]) -> Toke
 
 
 def offer(comparison: ComparisonRecord) -> Offer | None:
-    """Return what the record of a comparison, as `compare` returned it, says and offers; None for a run against
-    itself.
-    """
+    """Return the forced scorings of a comparison's record; None for a run with itself."""
     if comparison.baseline_id == comparison.candidate_id:
         return None
     sides = forced_sides(comparison.baseline, comparison.candidate)
@@ -150,7 +149,7 @@ def offer(comparison: ComparisonRecord) -> Offer | None:
 
 
 def strips(pair: TracePair, url_at: Callable[[int], str]) -> tuple[TokenStrip, ...]:
-    """Return each side's response on the other side's stack, as far as it was scored there and steps are tokens.
+    """Return each side's response on the other side's stack, as far as scored and aligned by tokens.
 
     url_at: the pair's page at a position.
     """

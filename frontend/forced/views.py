@@ -1,4 +1,4 @@
-"""Forced scorings: asked for of a run or of both sides of a comparison, and each by itself."""
+"""Forced scorings: request them for a run or a comparison's sides, and show each."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse

@@ -59,7 +59,7 @@ DRAWN_SHARES: Table = (
 
 
 def list_parts(scoring: ForcedScoring) -> tuple[NumberPart, ...]:
-    """List the numbers of a scoring: those of all its answers, or of each of several buckets by itself."""
+    """List the figures of a scoring: of all its answers, or of each bucket."""
     if scoring.figures is not None:
         return (_part(scoring, scoring.figures),)
     return tuple(_part(scoring, each.figures, each.bucket, each.fingerprint) for each in scoring.by_bucket)
@@ -75,7 +75,7 @@ def _part(
 
 
 def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[ForcedNumber, ...]:
-    """List what is known of figures, each with its interval; are_draws: as `ForcedScoring` has it."""
+    """List the known figures, each with its interval. are_draws: as in `ForcedScoring`."""
     rows: list[ForcedNumber] = []
     tables: list[tuple[Table, Callable[[float], str]]] = [(NATS, nats), (SHARES, percent)]
     if are_draws:

@@ -40,18 +40,16 @@ class FilesField(forms.FileField):
 
 class ImportForm(PlainForm):
     log = FilesField(
-        label="Files of the log",
+        label="Log files",
         allow_empty_file=True,
         help_text=f"Up to {MAX_FILES} that belong together, .gz and .zst too; or several logs of one tool.",
     )
     format = forms.ChoiceField(
         choices=[(AUTO, "detected from the files"), *((name, WHOSE[name]) for name in FORMATS)],
         initial=AUTO,
-        help_text="By names and contents; name it where that fails.",
+        help_text="Detected from names and contents. Choose one if that fails.",
     )
-    suite = forms.ChoiceField(
-        required=False, help_text="One whose cases the log answers, matched by id; or a suite is made of the log."
-    )
+    suite = forms.ChoiceField(required=False, help_text="Match to an existing suite by case id, or create one.")
     scale = forms.CharField(
         required=False, max_length=40, label="Scale of scores", help_text="Of scores outside 0 to 1, such as 0..10."
     )

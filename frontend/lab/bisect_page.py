@@ -1,4 +1,4 @@
-"""What the page of a bisect shows: bars of what each field makes and undoes, a mark a case of each step."""
+"""A bisect's page: bars of what each field makes and undoes, and a mark per case and step."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from evalboard.wording.numbers import counted
 
 
 def bisect_page(experiment: Experiment, bisect: Bisect) -> dict[str, Any]:
-    """Return what the template needs beside the experiment itself."""
+    """Return the template's context, besides the experiment."""
     n_fields = max((len(step.turned) for step in bisect.steps), default=0)
     return {
         "bisect": bisect,

@@ -24,7 +24,7 @@ class RunDot:
 
 @dataclass(frozen=True, slots=True)
 class LabStrip:
-    """One row: its dots, or where all runs came out the same one ring with the words beside it."""
+    """One row: its dots, or if all runs are equal one ring with a text next to it."""
 
     dots: tuple[RunDot, ...]
     ring: RunDot | None
@@ -35,7 +35,7 @@ class LabStrip:
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """The rows of an experiment that have points, by their place; ticks and the control's band are the same in all."""
+    """An experiment's rows with points, by place; ticks and the control's band are shared."""
 
     rows: dict[int, LabStrip]
     ticks: tuple[Tick, ...]

@@ -12,22 +12,23 @@ from runs.models import EndpointRecord
 
 class ExperimentForm(PlainForm):
     suite = forms.ChoiceField()
-    endpoint = forms.ChoiceField(help_text="Of a gateway, its bypass is what all else is held against.")
-    profile = forms.ChoiceField(initial="pinned", help_text="What all else is pinned by.")
+    endpoint = forms.ChoiceField(help_text="For a gateway, the direct endpoint is the control.")
+    profile = forms.ChoiceField(initial="pinned", help_text="Settings that stay fixed.")
     runs = forms.IntegerField(
         min_value=5, max_value=100, initial=DEFAULT_RUNS, help_text="Passes over the suite in each condition."
     )
-    temperature = forms.FloatField(
-        required=False, help_text="At which the sampler is let go. Empty: as the suite was last drawn."
-    )
+    temperature = forms.FloatField(required=False, help_text="Temperature to test. Blank: as last sampled.")
     budget_minutes = forms.FloatField(
         required=False,
         label="Budget in minutes",
-        help_text="Of engines. Empty: half as much again as the estimate, which the plan shows.",
+        help_text="Engine minutes. Blank: 1.5 times the estimate, which the plan shows.",
     )
 
     def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`suites`, `endpoints`, `profiles`: rows of the catalogue; a profile that decodes together pins nothing."""
+        """Build the form. suites, endpoints, profiles: rows of the catalogue.
+
+        Profiles with batches are left out.
+        """
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["suite"].choices = [
@@ -44,15 +45,13 @@ class ExperimentForm(PlainForm):
 
 
 class BisectForm(PlainForm):
-    """Two runs. Its fields have ids of their own, as it stands below another form."""
+    """Two runs. Its fields have their own ids, since it is on one page with another form."""
 
-    baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The number of the run held against.")
-    candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The number of the run that differs.")
-    cases = forms.IntegerField(
-        min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Chosen cases to decode in each step, at most."
-    )
+    baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The run to compare with.")
+    candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The run with other answers.")
+    cases = forms.IntegerField(min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Cases per step (max).")
     budget_minutes = forms.FloatField(
-        required=False, label="Budget in minutes", help_text="Of engines. Empty: half as much again as the estimate."
+        required=False, label="Budget in minutes", help_text="Engine minutes. Blank: 1.5 times the estimate."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -170,7 +170,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
 
 
 def _cut(sentence: str) -> tuple[str, str]:
-    """Return what is set in bold, up to the first stop or semicolon, and the rest."""
+    """Split a sentence after its first full stop or semicolon; the first part is set in bold."""
     stops = [at for at in (sentence.find("; "), sentence.find(". ")) if at >= 0]
     end = min(stops) + 1 if stops else len(sentence)
     return sentence[:end], sentence[end:].strip()

@@ -1,4 +1,4 @@
-"""A verification as a chart: how far each set of answers lies from the reference, on a logarithmic scale of nats."""
+"""Chart of a verification: how far each set of answers is from the reference, in nats (log scale)."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from frontend.shell.charts import Tick
 from frontend.shell.findings import Headline
 
 LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
-DECADES = 4  # below the largest; what lies lower stands at the left edge
+DECADES = 4  # below the largest; lower values are drawn at the left edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class BandRow:
 
 @dataclass(frozen=True, slots=True)
 class BandsChart:
-    """The sets of answers, the endpoint's last; boundary_x: where what is called another model begins."""
+    """The sets of answers, the endpoint's last. boundary_x: where another model begins."""
 
     rows: tuple[BandRow, ...]
     ticks: tuple[Tick, ...]

@@ -34,7 +34,7 @@ class PlacesBar:
 
 @dataclass(frozen=True, slots=True)
 class CopyPlace:
-    """Where copies leave their prompt's commonest text, and the two tokens; "" where they are not known."""
+    """Where copies diverge from their prompt's most common text, and both tokens; "" if unknown."""
 
     prompt: str
     position: int
@@ -118,7 +118,7 @@ class PairsRow:
 
 @dataclass(frozen=True, slots=True)
 class PairsChart:
-    """By prompt, how many tokens the pairs of one seed share, above those of other seeds."""
+    """By prompt, the tokens shared by pairs with one seed, above those with other seeds."""
 
     rows: tuple[PairsRow, ...]
     ticks: tuple[Tick, ...]
@@ -164,7 +164,7 @@ class CanaryMark:
 
 @dataclass(frozen=True, slots=True)
 class CanaryChart:
-    """How far logprobs had moved at each canary, oldest first; noise_y: the newest noise between runs."""
+    """How far logprobs moved at each canary, oldest first. noise_y: the newest noise between runs."""
 
     marks: tuple[CanaryMark, ...]
     levels: tuple[tuple[float, str], ...]
@@ -176,7 +176,7 @@ class CanaryChart:
 
 
 def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
-    """Draw canaries in a row, None with fewer than two that have something to show."""
+    """Draw canaries in a row; None with fewer than two values."""
     known = [(line, line.moved) for line in lines if line.moved is not None]
     if len(known) < 2:
         return None

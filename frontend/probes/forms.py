@@ -20,16 +20,18 @@ class OptionalJSON(JSONText):
 class ProbeForm(PlainForm):
     endpoint = forms.ChoiceField()
     kind = forms.ChoiceField(choices=[(kind, f"{kind}: {words.question}") for kind, words in KINDS.items()])
-    profile = forms.ChoiceField(required=False, help_text="Whose engine answers. What is asked, the probe decides.")
+    profile = forms.ChoiceField(
+        required=False, help_text="The profile of the engine. The probe chooses its own prompts and sampling."
+    )
     parameters = OptionalJSON(
         required=False,
         label="Parameters as JSON",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": '{"copies": 200}'}),
-        help_text="Those to differ from the defaults.",
+        help_text="Only those that differ from the defaults.",
     )
 
     def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`endpoints`, `profiles`: rows of the catalogue; an endpoint that only stands for a log answers nothing."""
+        """Build the form. endpoints, profiles: rows of the catalogue, without those of logs."""
         super().__init__(*args, **kwargs)
         choices = self.fields
         choices["endpoint"].choices = [  # type: ignore[attr-defined]

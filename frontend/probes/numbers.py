@@ -35,12 +35,12 @@ class Table:
 
     @property
     def named_rows(self) -> tuple[tuple[tuple[str, str], ...], ...]:
-        """Return the rows with the head of its column beside each cell, for where a row is a block of lines."""
+        """Return the rows with column heads next to the cells, for narrow layouts."""
         return tuple(tuple(zip(self.heads, cells, strict=True)) for cells in self.rows)
 
 
 def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
-    """List the numbers of a probe that found something; none where it found nothing, or too little."""
+    """List the figures of a probe; empty if it found nothing, or too little."""
     if not numbers:
         return ()
     n_marked, n_refused = numbers.get("n_marked", 0), numbers.get("n_refused", 0)
@@ -382,7 +382,7 @@ def plain(value: float | None, decimals: int) -> str:
 
 
 def significant(value: float | None) -> str:
-    """Return two digits that say something, whatever the size."""
+    """Format with two significant digits."""
     return MISSING if value is None else f"{value:#.2g}".rstrip(".")
 
 

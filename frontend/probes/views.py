@@ -1,4 +1,4 @@
-"""Probes: asked for and listed, and each by itself with the calls it rests on."""
+"""Probes: request and list them, and show each with its calls."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def _live(answer: Probe) -> dict[str, object]:
 
 
 def _chart(answer: Probe, numbers: dict[str, Any]) -> dict[str, object]:
-    """Return what the kind has to draw, with the template that draws it; nothing where there is nothing to see."""
+    """Return the chart of the probe's kind with its template; empty if there is nothing to draw."""
     chart: object = None
     if answer.kind == ProbeRecord.Kind.CANARY and numbers:
         chart = charts.canaries(canaries(int(answer.id)))
@@ -123,7 +123,7 @@ def _chart(answer: Probe, numbers: dict[str, Any]) -> dict[str, object]:
 
 
 def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
-    """Return the batch probes that this one can be held against, and what came of it where one was chosen."""
+    """Return the batch probes to compare this one with, and the comparison with the chosen one."""
     others, chosen = comparable_batches(probe_id), parse_number(request.GET.get("against", ""))
     if chosen not in {line.id for line in others} or chosen is None:
         return {"others": others}

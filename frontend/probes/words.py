@@ -24,7 +24,7 @@ INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """What a probe of this kind asks, and what it tells by."""
+    """The question that a kind of probe answers, and how."""
 
     question: str
     how: str
@@ -64,7 +64,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ProbeCost:
-    """What a kind takes with its defaults; a verification takes what its suite has."""
+    """The cost of a kind with its defaults; that of a verification depends on its suite."""
 
     kind: str
     words: ProbeQuestion
@@ -76,7 +76,7 @@ class ProbeCost:
 
 @dataclass(frozen=True, slots=True)
 class StateMark:
-    """A state as pages show it; `ink` is a class, and the glyph says it without its colour."""
+    """A state on a page. ink: a class; the glyph shows the state without colour."""
 
     word: str
     glyph: str
@@ -106,18 +106,18 @@ def _cost(kind: str, words: ProbeQuestion) -> ProbeCost:
 
 
 def mark(row: ProbeRow | Probe) -> StateMark | None:
-    """Return the mark of what a probe found, None while it has found nothing."""
+    """Return the mark of a probe's finding, None without one."""
     return None if row.finding is None else mark_of(row.kind, row.finding.state)
 
 
 def mark_of(kind: str, state: str) -> StateMark:
-    """Return the mark of a state of a kind."""
+    """Return the mark of a kind's state."""
     words = probe_states.describe_state(kind, state)
     return StateMark(words.word, GLYPHS[words.standing], INKS[words.standing], words.advice)
 
 
 def describe_probe(answer: Probe) -> Headline:
-    """Return the sentence of the page: what it found, or how far it is."""
+    """Return the page's sentence: the finding, or the progress."""
     if answer.status == ProbeRecord.Status.FAILED:
         return Headline("The probe failed.", answer.error or "")
     if answer.finding:
@@ -142,7 +142,7 @@ def describe_probe(answer: Probe) -> Headline:
 
 
 def _describe_sets(answer: Probe) -> Headline:
-    """Say what a verification waits for: runs first, then that their answers are scored."""
+    """Say what a verification waits for: first runs, then their scoring."""
     runs = [f"run {each.run} ({each.role})" for each in answer.sets if each.run_status in ("queued", "running")]
     scorings = [
         f"forced scoring {each.forced} ({each.role})"
@@ -163,7 +163,7 @@ def split_claim(sentence: str) -> Headline:
 
 
 def describe_list(rows: Iterable[ProbeRow]) -> Headline:
-    """Say what the newest probe of each endpoint and kind says, among these rows; they come newest first."""
+    """Summarise the newest probe per endpoint and kind. rows: newest first."""
     newest: dict[tuple[str, str], ProbeRow] = {}
     for row in rows:
         if row.is_terminal:
@@ -190,7 +190,7 @@ def _outcome(row: ProbeRow) -> str:
 
 
 def command(endpoint: str, kind: str, profile: str, parameters: Mapping[str, Any]) -> str:
-    """Return `evalboard probe` with the same parameters; those that are the kind's defaults go without saying."""
+    """Return the `evalboard probe` command with the same parameters, without defaults."""
     defaults = complete_parameters(kind, {})
     words = ["evalboard", "probe", endpoint, "--kind", kind, "--profile", profile]
     for name, value in parameters.items():

@@ -68,7 +68,7 @@ def sign(request: HttpRequest, release_id: int) -> HttpResponse:
 
 
 def _stale(request: HttpRequest, report: Release, fields: dict[str, Any], problem: Conflict) -> HttpResponse:
-    """Return the page as it is now, with what changed since it was read; what was written stays in the form."""
+    """Return the page as it is now, with what changed since it was read, and the form's input."""
     form = forms.sign_form(report, note=fields["note"], expires_at=fields.get("expires_at"))
     events = event_lines(named_runs(report), words.CHANGES)
     changes = words.inputs_changed(report, events, forms.read_at(fields["read_at"]))
@@ -106,7 +106,7 @@ def _settled(request: HttpRequest, release_id: int, form: SettleForm) -> HttpRes
 
 
 def _plan_lines(report: Release, plan: SettlePlan) -> tuple[dict[str, Any], ...]:
-    """Return each run of the plan once: which side of which suite it is, and how many repeats it has and gets."""
+    """Return each run of the plan once: its side and suite, its repeats now and later."""
     more = {each.run_id: (each.n_more, each.n_chosen) for each in plan.runs}
     lines: dict[int, dict[str, Any]] = {}
     for gate in report.gates:
@@ -122,7 +122,7 @@ def _plan_lines(report: Release, plan: SettlePlan) -> tuple[dict[str, Any], ...]
 @requires(RUN)
 @require_http_methods(["GET", "HEAD", "POST"])
 def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
-    """Run one side of a gate again as it was asked for, or both in turn: the whole suite, or its reference set."""
+    """Run one side of a gate again, or both interleaved: the whole suite, or its reference set."""
     report = release_report(release_id)
     gate, side = _named_side(request, report)
     if side.is_log:
@@ -189,7 +189,7 @@ def _run_again(gate: Gate, name: str, chosen: dict[str, Any], *, user: Any) -> t
 
 
 def _order(request_body: dict[str, Any], gate: Gate, what: str, *, endpoint: str) -> dict[str, Any]:
-    """Return the order of a run that was asked for before. Its model stays, whichever endpoint is to serve it."""
+    """Return the order of an earlier run with the same model, for any endpoint."""
     model = request_body.get("model")
     if model is None and endpoint != request_body["endpoint"]:
         model = _own_model(request_body["endpoint"])

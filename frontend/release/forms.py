@@ -1,4 +1,4 @@
-"""What people fill in about releases: which gates to judge, and a sign-off. The services check meaning."""
+"""Forms of releases: the gates to judge, and a sign-off. Services validate the content."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ GATE_FIELD = re.compile(r"gates[.\[](\d+)\]?\.(\w+)")
 class GateForm(PlainForm):
     """One suite of a release. The suite is the candidate's own."""
 
-    candidate = forms.ChoiceField(help_text="The run that is to be judged.")
+    candidate = forms.ChoiceField(help_text="The run to judge.")
     baseline = forms.ChoiceField(
         initial=CURRENT,
         help_text="What it is compared with: the suite’s current baseline for its model line and profile, or a run.",
@@ -74,7 +74,7 @@ def by_suite(runs: Iterable[RunRow]) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def run_words(row: RunRow) -> str:
-    """Return a run as one line: `run 62 · acme-7b-ft on local, pinned · 5 repeats, 79.8–80.6 · 2026-04-14`."""
+    """Describe a run in one line: `run 62 · acme-7b-ft on local, pinned · 5 repeats, 79.8–80.6 · …`."""
     whole = f"{row.n_buckets} buckets, no score as a whole" if row.n_buckets > 1 else "not scored"
     score = span(row.range_so_far) if row.range_so_far else whole
     repeats = f"{row.n_repeats} repeat{'' if row.n_repeats == 1 else 's'}"
@@ -95,12 +95,12 @@ TREATMENTS = {
 
 
 class ReleaseForm(PlainForm):
-    """What all gates of a release share."""
+    """The fields shared by all gates of a release."""
 
     policy = forms.ChoiceField(
         required=False,
         widget=forms.RadioSelect,
-        help_text="How large a drop is tolerated, and what counts as settled.",
+        help_text="The tolerated drop, and the rules of the decision.",
     )
     treatment = forms.ChoiceField(
         choices=[
@@ -126,7 +126,7 @@ class ReleaseForm(PlainForm):
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value a line.",
+        help_text="One name=value per line.",
     )
 
     def __init__(self, *args: Any, policies: Iterable[Any] = (), **kwargs: Any) -> None:
@@ -140,7 +140,7 @@ class ReleaseForm(PlainForm):
         self._means = {"policy": policy_means, "treatment": TREATMENTS}
 
     def explained(self) -> Iterator[tuple[BoundField, list[tuple[Any, str, str]]]]:
-        """Return each field of choices, and each choice with its name and what it means."""
+        """Yield each field of choices with its choices, their names and meanings."""
         for name, means in self._means.items():
             field = self[name]
             yield field, [(choice, str(choice.choice_label), means[str(choice.data["value"])]) for choice in field]
@@ -170,7 +170,7 @@ def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardErr
 
 
 class SignForm(PlainForm):
-    """A person's decision. `input_digest` and `read_at` are of the verdict that was on the page that was read."""
+    """A person's decision. `input_digest` and `read_at` are those of the verdict on their page."""
 
     decision = forms.ChoiceField(widget=forms.RadioSelect)
     note = forms.CharField(
@@ -178,13 +178,13 @@ class SignForm(PlainForm):
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),
         label="Note",
-        help_text="The reason, for whoever reads this next year. A rejection and a waiver need one.",
+        help_text="The reason, for later readers. Required for a rejection or a waiver.",
     )
     expires_at = forms.DateField(
         required=False,
         label="Waived until",
         widget=forms.DateInput(attrs={"type": "date"}),
-        help_text="The waiver ends with this day, UTC; at most 366 days from now.",
+        help_text="The last day of the waiver, UTC; at most 366 days from now.",
     )
     input_digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
     read_at = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
@@ -201,7 +201,7 @@ class SignForm(PlainForm):
         self.fields["expires_at"].widget.attrs |= limits
 
     def until(self) -> datetime | None:
-        """Return the last moment of the day that was chosen, for a waiver; else None."""
+        """Return the end of the chosen day for a waiver; else None."""
         day = self.cleaned_data.get("expires_at")
         if day is None or self.cleaned_data["decision"] != "waive":
             return None
@@ -209,13 +209,13 @@ class SignForm(PlainForm):
 
 
 def sign_form(report: Release, **initial: Any) -> SignForm:
-    """Return an empty form on the verdict that is shown, with what was already written where there is something."""
+    """Return the form for the shown verdict. initial: earlier input."""
     read = {"input_digest": report.input_digest, "read_at": report.decided_at and report.decided_at.isoformat()}
     return SignForm(verdict=report.verdict, initial=initial | read)
 
 
 def read_at(text: str) -> datetime | None:
-    """Return when the verdict was decided that somebody read; None for nonsense."""
+    """Return when the verdict on the person's page was decided; None if the text is invalid."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

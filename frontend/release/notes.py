@@ -31,7 +31,7 @@ RUN_LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to read before deciding. size: what it could do or would take, in points; "" where it has none."""
+    """A remark to read before deciding. size: its possible effect or cost in points, "" without one."""
 
     claim: str
     rest: str = ""
@@ -49,7 +49,7 @@ class Notes:
 
 
 def notes(report: Release) -> Notes:
-    """Return every warning and what is known of spread and reach."""
+    """Return every warning, and what is known of spread and reach."""
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
     codes = {line.code for line in warnings}
@@ -77,7 +77,7 @@ def notes(report: Release) -> Notes:
 
 
 def set_lead(text: str) -> Headline:
-    """Return a sentence in two parts, its opening for bold type. Typography alone: nothing is known from it."""
+    """Split a sentence into an opening for bold type and the remainder, for typography only."""
     match = LEAD.match(text)
     return Headline(*match.groups()) if match else Headline(text)
 
@@ -91,7 +91,7 @@ def group_alike(warnings: Sequence[ReleaseWarning]) -> tuple[tuple[ReleaseWarnin
 
 
 def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
-    """Say of which other runs or suites a warning holds too; "" of none."""
+    """Say which other runs or suites a warning applies to; "" without any."""
     if not rest:
         return ""
     runs = [warning.run for warning in rest if warning.run is not None]
@@ -109,7 +109,7 @@ def _remark(lines: Sequence[ReleaseWarning], report: Release, *, has_size: bool)
 
 
 def _size(line: ReleaseWarning, gate: Gate) -> str:
-    """Say what it would take to change the word, and what noise does."""
+    """Say how much would change the verdict, and how much noise there is."""
     spare, noise = gate.points_to_spare, gate.points_of_noise
     if spare is None or gate.verdict == "inconclusive":
         return ""

@@ -35,7 +35,7 @@ Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 @dataclass(frozen=True, slots=True)
 class GateLine:
-    """A row of the gates' table. is_apart: load may move its scores, and its sides are known to have taken no turns."""
+    """A row of the gates' table. is_apart: load may affect scores, and the sides were not interleaved."""
 
     gate: Gate
     strip: release_ruler.ReleaseStrip | None
@@ -54,7 +54,7 @@ class GateLine:
 
 @dataclass(frozen=True, slots=True)
 class BucketLine:
-    """One bucket of one side. `score` is the mean over its own repeats, never another bucket's."""
+    """One bucket of one side. `score` is the mean of its own repeats."""
 
     suite: str
     side: str
@@ -65,7 +65,7 @@ class BucketLine:
 
 @dataclass(frozen=True, slots=True)
 class ProbeLine:
-    """What a probe says of an endpoint, in a word; hop: of a gateway, in a sentence, what it does that it need not."""
+    """A probe's state for an endpoint. hop: for a gateway, a sentence on what it breaks."""
 
     probe: ProbeRow
     word: str
@@ -75,7 +75,7 @@ class ProbeLine:
 
 @dataclass(frozen=True, slots=True)
 class MetricLine:
-    """What several draws come to on both sides of a gate; None where a side does not have it."""
+    """A metric over samples on both sides of a gate; None if a side lacks it."""
 
     suite: str
     name: str
@@ -104,7 +104,7 @@ class ServedSide:
 
 @dataclass(frozen=True, slots=True)
 class ServingTable:
-    """Who served what, in place of the ruler: nothing was measured.
+    """Who answered, shown instead of the ruler if nothing was measured.
 
     without: what a side that several served scores without the odd ones, else "". `columns` head the two sides of
     `moved`.
@@ -181,7 +181,7 @@ def _is_apart(gate: Gate, buckets: Buckets) -> bool:
 
 
 def _support(report: Release) -> list[str]:
-    """Return what to do next in words; not that the broken cases be looked at, which the first button says."""
+    """Return the next steps in words, except opening the broken cases, which is the first button."""
     lines = [line for line in possible_next(report) if line.gate in (None, report.headline_gate)]
     is_shown = report.verdict == "no_ship" and report.headline.changed.n_broken
     sample = [SAMPLE_ENDS] if len(lines) < len(report.next) and is_sample(report) else []
@@ -189,13 +189,13 @@ def _support(report: Release) -> list[str]:
 
 
 def _other_reasons(report: Release) -> list[str]:
-    """Return why the gates beside the headline did not ship; the headline's reason is the sentence itself."""
+    """Return why gates other than the headline's did not ship."""
     lines = [line for line in report.reasons if line.gate is not None and line.gate != report.headline_gate]
     return [line.text for line in lines if report.gates[line.gate or 0].verdict != "ship"]
 
 
 def stacks_of(gate: Gate, buckets: Buckets) -> tuple[int, int] | None:
-    """Return the fingerprints to hold against each other: of one mixed side, else of both; None if they are one."""
+    """Return the two fingerprints to compare: of one mixed side, else of both sides; None if equal."""
     mixed = _mixed(gate, buckets)
     stacks = mixed or [rows[0] for side in SIDES if (rows := list(buckets.get(_side(gate, side).run_id, ())))]
     if len(stacks) < 2 or stacks[0].fingerprint.id == stacks[1].fingerprint.id:
@@ -287,7 +287,7 @@ def bucket_lines(report: Release, buckets: Buckets) -> list[BucketLine]:
 
 
 def metric_lines(gate: Gate, buckets: Buckets) -> list[MetricLine]:
-    """Return a line for each metric that a side has; none where several buckets served one."""
+    """Return a line for each metric of either side; empty if several buckets answered one."""
     served = [buckets.get(_side(gate, name).run_id, ()) for name in SIDES]
     if any(len(rows) != 1 for rows in served):
         return []
@@ -301,7 +301,7 @@ def _mean(bucket: Bucket) -> float | None:
 
 
 def probe_lines(rows: Sequence[ProbeRow], hops: Mapping[str, ProbeHop]) -> tuple[ProbeLine, ...]:
-    """Return a line for each probe; one that failed says so. hops: by a probe's id the pair that it is one of."""
+    """Return a line per probe, failed ones included. hops: probe id → its gateway pair."""
     return tuple(_probe_line(row, hops.get(row.id)) for row in rows)
 
 

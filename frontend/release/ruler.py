@@ -1,7 +1,7 @@
-"""The ruler of changes as numbers: x in percent of the plot, y in pixels, colours left to the stylesheet.
+"""The ruler of score changes: x in percent of the plot, y in pixels, colours by the stylesheet.
 
 Every change in score is drawn on it: zero, the tolerance with the side beyond it tinted, the interval and the
-estimate. The large one of a release and the small ones of its rows differ in size and in nothing else.
+estimate. A release's large one and its rows' small ones differ only in size.
 """
 
 import math
@@ -39,7 +39,7 @@ class RulerBar:
 
 @dataclass(frozen=True, slots=True)
 class PlateRow:
-    """One row of the plate. `kind`: here (what decides), expected or reach; an end that is cut has an arrow."""
+    """A row of the plate. `kind`: here (decides), expected or reach; a cut end has an arrow."""
 
     kind: str
     name: str
@@ -73,7 +73,7 @@ class LinePart:
 
 @dataclass(frozen=True, slots=True)
 class Plate:
-    """`worse` is the part of the deciding bar beyond the tolerance; `are_close`: the lines' names would touch.
+    """The large ruler. worse: the deciding bar's part beyond the tolerance; are_close: labels would touch.
 
     lines: the parts of both lines; they leave out where the words of a row stand, so that neither strikes a text.
     """
@@ -92,7 +92,7 @@ class Plate:
 
 
 def plate(gate: Gate) -> Plate | None:
-    """Return the large ruler of one gate; None where no change was measured."""
+    """Return the large ruler of one gate; None if no change was measured."""
     if gate.interval is None or gate.difference is None:
         return None
     scale = _plate_scale(gate)
@@ -126,7 +126,7 @@ def plate(gate: Gate) -> Plate | None:
 
 
 def _line_parts(rows: Sequence[PlateRow], axis_y: float) -> tuple[LinePart, ...]:
-    """Return what is drawn of a line from the top to the axis between the words of the rows."""
+    """Return a vertical line in parts, interrupted where rows have texts."""
     tops = [TOP - 2, *(row.words_y + WORDS_BELOW for row in rows)]
     ends = [*(row.words_y - WORDS_ABOVE for row in rows), axis_y]
     return tuple(LinePart(top, end) for top, end in zip(tops, ends, strict=True) if end > top)
@@ -181,7 +181,7 @@ def _ticks(scale: Scale) -> tuple[Tick, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowRuler:
-    """The same ruler in a row, on a scale that all rows of a table share; without marks where nothing is known."""
+    """The small ruler of a row, on the table's common scale; without marks if unknown."""
 
     bar: RulerBar | None
     middle: float
@@ -193,7 +193,7 @@ class RowRuler:
 
 
 def rows_scale(changes: Iterable[tuple[float | None, Span | None, float | None]]) -> Scale:
-    """Return one scale for rows of (difference, interval, tolerance): whoever stands apart shows by the place alone.
+    """Return one scale for rows of (difference, interval, tolerance), so that positions are comparable.
 
     A wide interval is cut, so that it makes no other row small; a difference never is.
     """
@@ -212,7 +212,7 @@ def rows_scale(changes: Iterable[tuple[float | None, Span | None, float | None]]
 def row_ruler(
     difference: float | None, interval: Span | None, tolerance: float | None, scale: Scale
 ) -> RowRuler | None:
-    """Draw a row's change, None where it has no tolerance to be held against."""
+    """Draw a row's change; None if it has no tolerance."""
     if tolerance is None:
         return None
     tolerance_x, zero_x = max(scale.x(-tolerance), 0.0), scale.x(0)
@@ -232,7 +232,7 @@ def row_ruler(
 
 @dataclass(frozen=True, slots=True)
 class StripMark:
-    """Repeats with the same points, each beside the other by a few pixels so that all show; `xs` are those."""
+    """Repeats with equal points, offset by a few pixels so that all are visible; `xs`: their places."""
 
     x: float
     xs: tuple[float, ...]

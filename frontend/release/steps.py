@@ -1,4 +1,4 @@
-"""What to do next on a release, as buttons: the first that helps is the primary one, and there is only one."""
+"""A release's next steps as buttons: the first useful one is primary, and the only primary one."""
 
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A button; `cost` stands beside its words. is_for_all: whoever may read may follow it."""
+    """A button. `cost` is shown next to its label. is_for_all: readers may follow it."""
 
     label: str
     url: str
@@ -28,7 +28,7 @@ class Step:
 
 
 def possible_next(report: Release) -> tuple[Finding, ...]:
-    """Return what to do next, but for new logs of the tour's sample: nobody can make any."""
+    """Return the next steps; the tour's sample has no step that needs new logs."""
     if not is_sample(report):
         return report.next
     return tuple(line for line in report.next if line.code != "import_again")
@@ -71,7 +71,7 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
 
 
 def split_steps(lines: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Return the buttons that stand on the page, signing among them, and those that a menu holds."""
+    """Return the buttons shown on the page, including signing, and those in the menu."""
     first = tuple(step for place, step in enumerate(lines) if place < N_SHOWN or step.url == TO_SIGN)
     return first, tuple(step for step in lines if step not in first)
 
@@ -138,7 +138,7 @@ def _certify_step(gate: Gate) -> Step:
 
 
 def _settling_step(release_id: str, plan: SettlePlan) -> Step:
-    """Return the button that leads to the settling that somebody has to confirm."""
+    """Return the button to the confirmation of further repeats."""
     repeats = counted(max(each.n_more for each in plan.runs), "more repeat")
     label = f"Run {repeats}" if plan.chosen == ALL_CASES else f"Run {repeats} of the noisiest cases"
     cost = "" if plan.minutes is None else f"≈ {roughly(60 * plan.minutes)}"
@@ -152,7 +152,7 @@ def settle_address(release_id: str | int, cases: str) -> str:
 
 
 def _may_be_the_stack(report: Release) -> bool:
-    """Tell whether one model stands on two stacks: an engine upgrade or a quantisation may be what is asked about."""
+    """Tell whether one model ran on two stacks, which suggests judging the stack."""
     gate = report.headline
     is_moved = bool({line.code for line in (*gate.reasons, *report.next)} & {"rebaseline", "judge_stack"})
     is_same = gate.baseline.model == gate.candidate.model
@@ -160,7 +160,7 @@ def _may_be_the_stack(report: Release) -> bool:
 
 
 def _may_be_the_service(report: Release) -> bool:
-    """Tell whether model and stack both differ: which of two services is better may be what is asked about."""
+    """Tell whether model and stack both differ, which suggests judging the service."""
     codes = {line.code for line in (*report.headline.reasons, *report.next)}
     return report.treatment != "service" and bool(codes & {"stack_changed", "model_changed", "judge_service"})
 

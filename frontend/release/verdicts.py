@@ -1,4 +1,4 @@
-"""Verdicts and decisions as pages show them: a word and a glyph each, so that none is told by its colour alone."""
+"""Verdicts and decisions on pages: a word and a glyph each, so that colour is never needed."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ VERDICTS = {code: VerdictMark(code, verdict_name(code).capitalize(), code.replac
 
 @dataclass(frozen=True, slots=True)
 class OutcomeMark:
-    """What people made of a verdict; `glyph` and the class of its ink are "" where nobody has said anything."""
+    """A decision on a verdict. glyph, ink: "" if there is none."""
 
     label: str
     glyph: str = ""
@@ -38,7 +38,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person may decide, and what that says to those who read it later."""
+    """A possible decision, and what it tells later readers."""
 
     label: str
     happened: str
@@ -53,5 +53,5 @@ DECISIONS = {
 
 
 def decisions_on(verdict: str | None) -> tuple[str, ...]:
-    """Return what may be decided: only a ship may be approved, and only what is none needs to be waived."""
+    """Return the possible decisions: only ship can be approved, and only other verdicts waived."""
     return ("approve", "reject") if verdict == "ship" else ("reject", "waive")

@@ -16,6 +16,7 @@ from evalboard.contract.run import RunRow
 from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.errors import EvalboardError, NotFound
 from frontend.compare import charts
+from frontend.compare.pair_address import lists_of
 from frontend.release import forms, ruler, words
 from frontend.release import page as release_page
 from frontend.release import steps as release_steps
@@ -85,7 +86,7 @@ def release(request: HttpRequest, release_id: int) -> HttpResponse:
 
 
 def _is_still_so(request: HttpRequest, decided: Decided) -> HttpResponse:
-    """Return what an open page is told: nothing, or that all of it is new."""
+    """Answer an open page that polls: unchanged, or reload."""
     stage = release_stage(decided)
     progress = ""
     with suppress(EvalboardError):  # two runs that have no comparison
@@ -133,7 +134,7 @@ def shown(
         "stale": stale,
         "comparison": comparison,
         "comparison_problem": problem,
-        "waterfall": charts.waterfall(comparison) if comparison else None,
+        "waterfall": charts.waterfall(comparison, lists_of(comparison)) if comparison else None,
         "policy_words": words.describe_settings(report.policy),
         "probe_lines": _probe_lines(report),
         "link": request.build_absolute_uri(request.path.removesuffix("signoffs/")),
@@ -145,14 +146,14 @@ def shown(
 
 
 def _probe_lines(report: Release) -> tuple[release_page.ProbeLine, ...]:
-    """Return what was known of the endpoints of all sides when the verdict was reached; until then what is known."""
+    """Return what was known of all sides' endpoints when the verdict was reached, or now if none was."""
     endpoints = {side.endpoint for gate in report.gates for side in (gate.baseline, gate.candidate)}
     probes = probes_before(endpoints, until=report.decided_at or timezone.now())
     return release_page.probe_lines(probes, hops_of([int(probe.id) for probe in probes]))
 
 
 def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, str]:
-    """Return the report with the cost of settling it, if repeats would help; and why that cannot be done, else ""."""
+    """Return the report with the cost of deciding it, if repeats help; and why it is refused, else ""."""
     if report.verdict != "inconclusive":
         return report, ""
     plans = settle_plans(release_id=int(report.id), gates=None if decided is None else decided.gates)
@@ -164,7 +165,7 @@ def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release,
 
 
 def newer_baseline(gate: Gate) -> int | None:
-    """Return a run that was made the suite's baseline after the one of this gate, and holds; None if there is none."""
+    """Return a valid baseline run set after this gate's, None without one."""
     runs = baseline_runs(gate.suite, gate.candidate.profile)
     later = (run for run in runs if run > gate.baseline.run_id and run != gate.candidate.run_id)
     return max(later, default=None)
@@ -283,7 +284,7 @@ def _prefilled(request: HttpRequest, runs: tuple[RunRow, ...]) -> list[GateForm]
 
 
 def _unjudged(row: GateForm, runs: tuple[RunRow, ...], place: int) -> GateForm:
-    """Return what was typed so far, without a word about it yet."""
+    """Return the form's input so far, without validation errors."""
     initial = {name: row[name].value() for name in row.fields}
     return GateForm(initial=initial, prefix=f"gate-{place}", runs=runs, is_optional=place > 0)
 
@@ -302,7 +303,7 @@ def _offered(*named: list[int]) -> tuple[tuple[RunRow, ...], list[int]]:
 
 
 def _labels(runs: tuple[RunRow, ...], candidates: list[int]) -> str:
-    """Return the first candidate's own labels, which say what is being released."""
+    """Return the first candidate's labels, which name what is released."""
     row = next((row for row in runs if candidates and int(row.id) == candidates[0]), None)
     return "\n".join(f"{name}={value}" for name, value in row.labels.items()) if row else ""
 

@@ -1,4 +1,4 @@
-"""What a release says in words: its plate, its gates, what nobody may overlook. For a reader with two minutes."""
+"""A release's texts: its plate, its gates, and critical warnings. For a reader with two minutes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class OutcomeLink:
 
 
 def outcome_links(gate: Gate) -> tuple[OutcomeLink, ...]:
-    """Return the cases that the verdict counts, each list with as many rows as its label says."""
+    """Return links to the cases that the verdict counts, each list as long as its label says."""
     counts = {"broken": gate.changed.n_broken, "fixed": gate.changed.n_fixed, "unstable": gate.changed.n_unstable}
     return tuple(OutcomeLink(f"{n:,} {outcome}", describe_outcome(gate, outcome)) for outcome, n in counts.items() if n)
 
@@ -81,7 +81,7 @@ def describe_outcome(gate: Gate, outcome: str) -> str:
 
 
 def describe_policy(settings: PolicySettings) -> str:
-    """Say what a policy asks for, in a sentence."""
+    """Describe a policy in a sentence."""
     tolerance, guard = points(settings.tolerance_points), points(settings.guard_points)
     looks = f"{', '.join(map(str, settings.looks[:-1]))} or {settings.looks[-1]}"
     of = "" if settings.metric.is_mean else f" of {settings.metric.name}"
@@ -92,13 +92,13 @@ def describe_policy(settings: PolicySettings) -> str:
 
 
 def describe_settings(policy: PolicyOfRelease) -> str:
-    """Return a policy's settings as facts: `strict, tolerance 1.0, guard 1.0`."""
+    """Return a policy's settings as text: rule, tolerance and range limit."""
     guard = "no guard" if policy.guard is None else f"guard {points(policy.guard)}"
     return f"{policy.rule}, tolerance {points(policy.tolerance_points)}, {guard}"
 
 
 def story(report: Release, changes: Changes) -> tuple[StoryLine, ...]:
-    """Return every look and decision, with what was done to the runs themselves in between; newest last."""
+    """Return the release's events with its runs' changes in between; newest last."""
     since = [(run_id, event) for run_id, event in changes if event.at > report.created_at]
     settled = _settling_events(report, since)
     lines = _run_lines([change for change in since if change not in settled])
@@ -106,7 +106,7 @@ def story(report: Release, changes: Changes) -> tuple[StoryLine, ...]:
 
 
 def _settling_events(report: Release, changes: Changes) -> list[tuple[int, EventOfRun]]:
-    """Return the repeats that settling this release added, which the settling itself tells: each run's next ones."""
+    """Return the added repeats that a line about further repeats covers already."""
     added = [(run_id, event) for run_id, event in changes if event.code == "repeats_added"]
     firsts = (
         next((change for change in added if change[0] == run_id and change[1].at >= line.at), None)
@@ -117,21 +117,21 @@ def _settling_events(report: Release, changes: Changes) -> list[tuple[int, Event
 
 
 def _whole(line: StoryLine, report: Release) -> StoryLine:
-    """Return the line with its verdict's summary; the one that the page opens with is not told in full again."""
+    """Return the line with its verdict's summary, abbreviated for the present verdict."""
     is_present = line.at == report.decided_at and bool(report.summary)
     summary = "The sentence above." if is_present and line.code == "decided" else line.summary
     return line.model_copy(update={"text": f"{line.text} {summary}".strip()})
 
 
 def inputs_changed(report: Release, changes: Changes, since: datetime | None) -> tuple[str, ...]:
-    """Return what was done after a moment to the runs that the verdict rests on."""
+    """Return what changed in the verdict's runs since a moment."""
     lines = [line.text for line in _run_lines(changes) if since is not None and line.at > since]
     expired = [gate.suite for gate in report.gates if gate.baseline.is_baseline_expired]
     return (*lines, *(f"The baseline of {suite} has expired." for suite in expired))
 
 
 def describe_void(line: SignOff, report: Release, changes: Changes) -> str:
-    """Say why a sign-off no longer holds; what changed since is named where it is known."""
+    """Say why a sign-off is void, naming what changed if known."""
     changed = inputs_changed(report, changes, line.created_at)
     if line.input_digest == report.input_digest or not changed:
         return line.void or ""

@@ -16,7 +16,7 @@ Answers = tuple[tuple[str, Scores, AnswerExcerpt | None, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class WorstLine:
-    """A case; `url` is the place where its two answers part. cause: what the numbers say, "" where no pair differs.
+    """A case. url: where its answers diverge. cause: by the numbers, "" if no pair differs.
 
     here: "4 of 5 here" where its repeats part differently.
     """
@@ -40,7 +40,7 @@ class WorstLine:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """`url` lists all of the cases, as many as `n`."""
+    """The worst cases of a gate. `url` lists all `n` of them."""
 
     title: str
     lines: tuple[WorstLine, ...]
@@ -54,7 +54,7 @@ class Worst:
 
 
 def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
-    """Return the cases that broke, or where none did those that were fixed; None of neither, or while it is at work."""
+    """Return the broken cases, or else the fixed ones; None without either, or while comparing."""
     if comparison is None or not comparison.progress.is_finished or gate.verdict == "not_comparable":
         return None
     n, outcome = gate.changed.n_broken, "broken"

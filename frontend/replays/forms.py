@@ -12,16 +12,16 @@ EXAMPLE = '{"messages": [{"role": "user", "content": "…"}], "temperature": 0.7
 
 
 class BodyForm(PlainForm):
-    endpoint = forms.ChoiceField(label="On", help_text="An endpoint of ours that has production’s weights.")
-    profile = forms.ChoiceField(help_text="The settings of production. The request’s own sampling comes before it.")
+    endpoint = forms.ChoiceField(label="On", help_text="Your own endpoint with production’s weights.")
+    profile = forms.ChoiceField(help_text="Production’s settings. The request’s own sampling overrides them.")
     body = JSONText(
         label="Request",
         widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "placeholder": EXAMPLE, "class": "mono"}),
-        help_text="The body of a chat completion as it was sent, without headers. It is stored as it is.",
+        help_text="The body of a chat completion request, without headers. It is stored unchanged.",
     )
 
     def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
-        """`endpoints`, `profiles`: rows of the catalogue; those of others and of logs are left out."""
+        """Build the form. endpoints, profiles: rows of the catalogue, without external ones and logs."""
         super().__init__(*args, **kwargs)
         choices: dict[str, Any] = self.fields
         choices["endpoint"].choices = [

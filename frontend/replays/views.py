@@ -1,4 +1,4 @@
-"""Replays under the settings of production: asked for and listed, and each by itself with its answer."""
+"""Replays of production requests: request and list them, and show each with its answer."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
 
 
 def _nobody(row: Replay) -> str:
-    """Say why nobody can take a request of production that waits; "" where somebody can."""
+    """Say why no worker can take a waiting production request; "" if one can."""
     return why_nobody(row.production.endpoint) if row.production and row.status == "queued" else ""
 
 
@@ -81,7 +81,7 @@ def _tokens(window: TraceWindow) -> dict[str, Any]:
     following = window.tokens[-1].position + 1
     return {
         "trace": window,
-        "marked": frozenset(),  # nobody scores these tokens elsewhere
+        "marked": frozenset(),  # these tokens are not scored on another stack
         "lines": tokens.lines(window.tokens),
         "before": window.tokens[0].position - 1,
         "last_shown": window.tokens[-1].position,
@@ -90,7 +90,7 @@ def _tokens(window: TraceWindow) -> dict[str, Any]:
 
 
 def _list_settings(row: Replay) -> list[tuple[str, list[tuple[str, Any]]]]:
-    """Return what was in effect, by where it acts: as the engine was sent it, and as it was read back from inside."""
+    """Return the settings in effect, by place: as sent to the engine, and as read back from it."""
     answer = row.production.answer if row.production else None
     if answer is None:
         return []

@@ -1,4 +1,4 @@
-"""The list of a run's cases: what its filters choose, and what stands beside it."""
+"""The list of a run's cases: its filters, and the columns next to them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ SAMPLED = {**FILTERS, "unstable": "differ between draws"}
 
 @dataclass(frozen=True, slots=True)
 class RunCaseFilter:
-    """One choice; `n` is how many cases it lists under the search, `is_apart` whether a hairline goes before it."""
+    """One filter. n: cases that it lists under the search; is_apart: preceded by a hairline."""
 
     label: str
     n: int
@@ -70,9 +70,9 @@ def _active(pick: Pick) -> dict[str, str]:
 
 
 def _filters(pick: Pick, lists: CaseLists, labels: Mapping[str, str]) -> Iterator[RunCaseFilter]:
-    """Yield what a case is, one of them, then what it may be beside that; what no case is is left out.
+    """Yield the exclusive filters, then the additional ones, without empty ones.
 
-    Of a run that several buckets served nothing is counted over all of them but whose scores differ.
+    For a run of several buckets, only cases with differing scores are counted over all of them.
     """
     if lists.letters:
         yield from _filters_by_backend(pick, lists)

@@ -1,4 +1,4 @@
-"""Shards as cells, margins as stems: x in percent of the plot, y in pixels, colours left to the stylesheet."""
+"""Charts of shards (cells) and margins (stems): x in percent, y in pixels, colours by stylesheet."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MARGIN_TOP, MARGIN_DECADE, MARGIN_DECADES = 8.0, 30.0, 4
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One shard, or several in a row: filled as far as it is done, with its attempt from the second on."""
+    """One shard or several: filled by progress, with its attempt from the second on."""
 
     x: float
     y: int
@@ -90,7 +90,7 @@ class Stem:
 
 @dataclass(frozen=True, slots=True)
 class MarginChart:
-    """Margin by position on a log scale from 10 down to 0.001 nats; a true zero has a line of its own."""
+    """Margin by position, log scale from 10 to 0.001 nats; an exact zero has its own line."""
 
     stems: tuple[Stem, ...]
     ticks: tuple[Tick, ...]

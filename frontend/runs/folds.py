@@ -12,7 +12,7 @@ from frontend.templatetags.numbers import points, seconds, share
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """text: its result; note: what stands at the end of its line."""
+    """A folded section. text: its result; note: at the end of its line."""
 
     text: str
     note: str = ""

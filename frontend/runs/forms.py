@@ -1,4 +1,4 @@
-"""What people fill in to have something decoded, and to have it scored anew."""
+"""Forms to start a run, and to score it again."""
 
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ MAX_REPEATS_ASKED = 100
 
 
 class StartRunForm(PlainForm):
-    """`key` is drawn with the form, so that sending one form twice as it is starts one run."""
+    """The form of a new run. `key` is made with the form, so that sending it twice starts one run."""
 
     key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=80)
     suite = forms.ChoiceField()
@@ -24,7 +24,7 @@ class StartRunForm(PlainForm):
         min_value=1,
         max_value=MAX_REPEATS_ASKED,
         initial=5,
-        help_text="Five show how far the score moves by itself. Repeats can be added later.",
+        help_text="Five show how much the score varies. You can add repeats later.",
     )
     seed = forms.IntegerField(
         min_value=0,
@@ -36,18 +36,18 @@ class StartRunForm(PlainForm):
     priority = forms.ChoiceField(
         required=False,
         choices=[("normal", "normal"), ("bulk", "bulk")],
-        help_text="Bulk waits for all that is normal, and still moves. Runs of a release go before both.",
+        help_text="Bulk runs after normal ones. Runs of a release go before both.",
     )
     checkpoint = forms.CharField(
         required=False,
         max_length=500,
         label="Another checkpoint",
-        help_text="A folder on the worker, of the endpoint's model line. Empty: the endpoint's own model.",
+        help_text="A folder on the worker, of the endpoint's model line. Blank: the endpoint's own model.",
     )
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "placeholder": "commit=8f21c0e\nbranch=main", "spellcheck": "false"}),
-        help_text="One name=value a line.",
+        help_text="One name=value per line.",
     )
 
     def __init__(self, *args: Any, suites: Any = (), endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
@@ -65,7 +65,7 @@ class StartRunForm(PlainForm):
         ]
 
     def idempotency_key(self) -> str:
-        """The same for the same form with the same content: going back and changing something asks for another run."""
+        """Return a key that is equal only for the same form with the same content."""
         content = {name: value for name, value in self.cleaned_data.items() if name != "key"}
         return f"form-{self.cleaned_data['key'] or uuid4()}-{digest_json(content)}"
 

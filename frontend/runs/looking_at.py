@@ -1,4 +1,4 @@
-"""What of a run needs looking at, worst first: its warnings, and the lists of cases that its own numbers point to."""
+"""What to look at in a run, worst first: warnings, and lists of cases that its numbers suggest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """kind: "warning", "info" or "fine". code: the warning's, "" of what is no warning. link: (label, address)."""
+    """An item. kind: "warning", "info" or "fine"; code: the warning's or ""; link: (label, address)."""
 
     kind: str
     claim: str
@@ -113,7 +113,7 @@ def _list_cases(run: Run) -> Iterator[Item]:
 
 
 def _list_what_holds(run: Run) -> Iterator[Item]:
-    """Yield what holds: pins, one bucket, every response."""
+    """Yield what is in order: pins, one bucket, every response."""
     parts = []
     if run.pins.held and run.pins.every:
         n = len(run.processes)
@@ -130,7 +130,7 @@ def _list_what_holds(run: Run) -> Iterator[Item]:
 
 
 def describe_banner(backends: tuple[BackendPart, ...]) -> str:
-    """Say what stands beside a run that several served."""
+    """Return the banner of a run that several backends answered."""
     first, others = backends[0], backends[1:]
     odd = [(share(part.bucket.share), f"backend {part.letter}") for part in others]
     return f"{without_odd_ones(first.bucket.score, odd)} Nothing on this page mixes them.".strip()

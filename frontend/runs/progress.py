@@ -1,4 +1,4 @@
-"""A run under way, in words: who works on it now, which shards are tried again, and what happened so far."""
+"""A running run in words: who works on it, which shards are retried, and its history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ShardLine:
 
 @dataclass(frozen=True, slots=True)
 class RunStoryLine:
-    """One line of a run's history; `events` are those it stands for, where they are three or more that say the same."""
+    """A line of a run's history. events: those it represents, if three or more are equal."""
 
     at: datetime
     until: datetime
@@ -39,7 +39,7 @@ def at_work(repeats: Sequence[Repeat | TargetedRepeat]) -> tuple[ShardLine, ...]
 
 
 def tried_again(repeats: Sequence[Repeat | TargetedRepeat]) -> tuple[ShardLine, ...]:
-    """Return the shards in the queue that somebody has tried before in vain."""
+    """Return the queued shards that failed before."""
     return tuple(line for line in _lines(repeats) if line.cell.status == "queued" and line.cell.n_failures)
 
 
@@ -49,7 +49,7 @@ def n_workers(lines: Sequence[ShardLine]) -> int:
 
 
 def story(events: Sequence[EventOfRun]) -> tuple[RunStoryLine, ...]:
-    """Return the history with equal lines in a row told once.
+    """Return the history with consecutive equal lines merged.
 
     Lines are equal that differ only in their shard or case.
     """

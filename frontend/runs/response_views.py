@@ -1,4 +1,4 @@
-"""One response: its text beside its tokens, and what stood next to each choice."""
+"""The page of one response: its text with its tokens, and each choice's alternatives."""
 
 from dataclasses import dataclass
 
@@ -98,7 +98,7 @@ def _repeat_link(page: ResponsePage, index: int) -> RepeatLink:
 
 
 def _diff_url(page: ResponsePage, index: int) -> str:
-    """Where this repeat and another, whose trace differs, are held against each other; "" where there is nothing."""
+    """Return the page comparing this repeat with another one whose trace differs; "" if there is none."""
     if index == page.response.repeat or index in page.same_trace_repeats or page.response.error:
         return ""
     repeats = min(index, page.response.repeat), max(index, page.response.repeat)

@@ -1,4 +1,4 @@
-"""What a run came to, drawn: its repeats on the suite's scale; of several buckets each by itself, never one for all."""
+"""Charts of a run's result: its repeats on the suite's scale, per bucket if there are several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class BaselineBand:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One bucket's repeats. score: their mean, "" where one is missing. sentence: what they can tell."""
+    """One bucket's repeats. score: their mean, "" if one is missing. sentence: what they show."""
 
     score: str
     ruler: charts.Ruler
@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class BackendPart:
-    """One bucket of a run that several served. x, width: percent of the bar of all responses; tone: its ink."""
+    """One bucket of several in a run. x, width: percent of all responses; tone: its ink."""
 
     letter: str
     bucket: Bucket
@@ -52,7 +52,7 @@ class BackendPart:
 
 
 def draw_result(run: Run, baseline: Baseline | None) -> Result | None:
-    """Draw a run that one bucket served; None where no repeat is scored, or several served it."""
+    """Draw a run of one bucket; None if no repeat is scored, or for several buckets."""
     scored = [value for value in run.drawn_points if value is not None]
     if not scored or run.n_buckets > 1:
         return None
@@ -78,7 +78,7 @@ def _band(baseline: Baseline, against: tuple[float, float], scale: charts.Scale)
 
 
 def describe_repeats(run: Run) -> str:
-    """Say where the score lies and what the repeats can tell: "On these cases [70.8, 73.5] at 90 %. …"."""
+    """Give the score's interval and what the repeats can detect."""
     noise = run.noise
     parts = ["Each dot is a repeat."]
     if noise.interval is not None and noise.level is not None:
@@ -91,7 +91,7 @@ def describe_repeats(run: Run) -> str:
 
 
 def draw_backends(run: Run, letters: Mapping[int, str]) -> tuple[BackendPart, ...]:
-    """Draw each bucket of a run that several served, the one that answered most first; all rulers have one scale."""
+    """Draw each bucket of a run of several, largest first; all rulers share a scale."""
     if run.n_buckets < 2:
         return ()
     ordered = sorted(run.buckets, key=lambda bucket: (-bucket.share, int(bucket.id)))

@@ -54,7 +54,7 @@ def stage(run: Run) -> str:
 
 
 def last_event_at(run: Run) -> str:
-    """Return how far the history goes that a page shows; it is sent again when it goes further."""
+    """Return the time of the last shown history event, to poll for later ones."""
     return run.events[-1].at.isoformat() if run.events else ""
 
 
@@ -112,12 +112,12 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
 
 
 def _trainer(run: Run) -> ForcedScoring | None:
-    """Return what a trainer gave the answers of rollouts, None of other runs."""
+    """Return the trainer's logprobs of rollouts as a scoring, None for other runs."""
     return reported_scoring(int(run.id)) if run.source and run.is_reported else None
 
 
 def _standing(run: Run) -> dict[str, object]:
-    """Return what the run is to others: a baseline, a side of releases; and what it may become."""
+    """Return the run's roles: baseline, side of releases, or what it may become."""
     baselines = baselines_with(run.row)
     is_fit = run.status == "finished" and run.n_buckets == 1
     has_ended = run.status in ("finished", "incomplete")
@@ -135,7 +135,7 @@ def _standing(run: Run) -> dict[str, object]:
 
 
 def curl(request: HttpRequest, run: Run) -> str:
-    """Return the same run asked for again, as a command for a shell."""
+    """Return a shell command that requests the same run again."""
     quoted = json.dumps(run.request_body, ensure_ascii=False).replace("'", "'\\''")
     lines = (
         f"curl -X POST {request.build_absolute_uri('/api/v1/runs/')}",

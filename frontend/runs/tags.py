@@ -15,9 +15,10 @@ register = template.Library()
 
 @register.simple_tag
 def token_links(cells: tuple[TokenAtPosition, ...], selected: int, marked: frozenset[int]) -> SafeString:
-    """Draw a line's tokens, each a link to its position, put together here: a template would take ten times as long.
+    """Render a line's tokens as links to their positions.
 
-    marked: positions of tokens that another stack would not have chosen, which the keys stop at as well.
+    Done in Python, since a template would take ten times as long. marked: positions of tokens that another stack would
+    not have chosen, at which keys stop too.
     """
     drawn = (_token_link(cell, selected, is_marked=cell.position in marked) for cell in cells)
     return mark_safe("".join(drawn))  # noqa: S308 (escaped below)

@@ -9,11 +9,11 @@ from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
 
 ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves by chance is not known."
-DESERTED = "no_matching_worker"  # the code of the warning that nobody is there for a run
+DESERTED = "no_matching_worker"  # the code of the warning that no worker can take the run
 
 
 def describe_run(run: Run) -> Headline:
-    """Say what a run came to, and what one case of it is worth; what its cases did is in the lists of them."""
+    """Summarise a run's result, and the points of one case."""
     worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
@@ -76,7 +76,7 @@ def describe_few_draws(run: Run) -> str:
 
 
 def describe_noise(run: Run) -> Headline:
-    """Say what the repeats can tell apart; of the one bucket, for several have a column each."""
+    """Say what the repeats of the one bucket can detect; several buckets have a column each."""
     noise, n = run.noise, f"{run.suite.n_cases:,}"
     if len(run.buckets) > 1:
         return Headline("Each bucket is measured by itself.", "Nothing is said of them together.")
@@ -92,7 +92,7 @@ def describe_noise(run: Run) -> Headline:
 
 
 def describe_draws(run: Run) -> Headline | None:
-    """Say what several draws come to; None where nothing is drawn, or nothing but a mean is known."""
+    """Summarise metrics over samples; None if not sampled, or if only a mean is known."""
     if not any(bucket.metrics for bucket in run.buckets):
         return None
     if len(run.buckets) > 1:
@@ -109,7 +109,7 @@ def describe_draws(run: Run) -> Headline | None:
 
 
 def describe_likely_flips(run: Run) -> str:
-    """Say how many cases the first repeat's margins let flip, and how that came out where others have ended."""
+    """Say how many cases the first repeat's margins predict to flip, and how many did."""
     n = run.noise.n_likely_to_flip or 0
     claim = f"{n:,} case{' is' if n == 1 else 's are'} likely to flip."
     if run.noise.texts_alike == 1:
@@ -118,7 +118,7 @@ def describe_likely_flips(run: Run) -> str:
 
 
 def describe_processes(run: Run) -> tuple[str, ...]:
-    """Say which repeats shared an engine process, a sentence for each that decoded any; then who got too few seats."""
+    """Say which repeats shared an engine process, then which got too few seats."""
     repeats = [
         f"{_list_repeats(line.repeats)} {'shared' if len(line.repeats) > 1 else 'came from'} engine process {line.id}."
         for line in run.processes
@@ -129,7 +129,7 @@ def describe_processes(run: Run) -> tuple[str, ...]:
 
 
 def describe_shortage(seats: EngineSeats) -> str:
-    """Say why an engine process got fewer seats than its profile asked for."""
+    """Say why an engine process got fewer seats than its profile requests."""
     room = f"memory has room for {seats.got} of {seats.length:,} tokens at a time"
     return f"{counted(seats.wanted, 'seat')} asked, {seats.got} got: after the weights, {room}."
 
@@ -149,7 +149,7 @@ def describe_margins(window: TraceWindow, narrowest: TokenAtPosition) -> Headlin
 
 
 def describe_targeted(run: Run) -> str:
-    """Say what a run's targeted repeats are for; "" where it has none."""
+    """Explain a run's targeted repeats; "" without any."""
     if not run.targeted:
         return ""
     repeats, cases = counted(len(run.targeted), "repeat"), counted(run.targeted[-1].n_cases, "case")

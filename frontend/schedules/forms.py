@@ -15,7 +15,7 @@ PROBE_FIELDS = {f"probe.{name}": name for name in ("endpoint", "profile")} | {"p
 
 
 class ScheduleForm(PlainForm):
-    """What both kinds have."""
+    """The fields shared by both kinds of schedules."""
 
     slug = forms.CharField(max_length=80, label="Name", help_text="Small letters, digits, dots and dashes.")
     endpoint = forms.ChoiceField()
@@ -25,10 +25,10 @@ class ScheduleForm(PlainForm):
         widget=forms.TextInput(attrs={"placeholder": "0 3 * * 1-5", "spellcheck": "false"}),
         help_text="Minute, hour, day of the month, month, day of the week: 0 3 * * 1-5 is 03:00 from Monday to Friday.",
     )
-    time_zone = forms.CharField(max_length=60, initial="UTC", help_text="Whose clock counts, such as Europe/Berlin.")
+    time_zone = forms.CharField(max_length=60, initial="UTC", help_text="The time zone, such as Europe/Berlin.")
 
     def __init__(self, *args: Any, endpoints: Any = (), **kwargs: Any) -> None:
-        """`endpoints`: rows of the catalogue; one that only stands for a log is left out."""
+        """Build the form. endpoints: rows of the catalogue, without those of logs."""
         super().__init__(*args, **kwargs)
         self.fields["endpoint"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED

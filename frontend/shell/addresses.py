@@ -1,4 +1,4 @@
-"""Addresses that `reverse` alone would get wrong, and those of a page's content as a file."""
+"""Page addresses that `reverse` would get wrong, and those of page content as files."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ BEFORE_DOTS = re.compile(r"/(?=\.{1,2}(?:/|$))")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A page's content as REST has it, with the filters that the page has on."""
+    """A page's content from REST, with the page's filters."""
 
     label: str
     url: str
 
 
 def response_url(run_id: int, repeat: int, case_id: str) -> str:
-    """Return the address of the page of one response.
+    """Return the address of a response's page.
 
     A browser resolves `/../` before it asks, and `%2E%2E` as well; with the slash before the dots
     written `%2F` they are no segment of their own, and the server reads the same path.

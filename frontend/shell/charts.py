@@ -25,7 +25,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A stretch of points drawn from 0 to 100 percent of the plot."""
+    """A range of points, mapped to 0 to 100 percent of the plot."""
 
     low: float
     high: float
@@ -56,7 +56,7 @@ def scale_for(values: Iterable[float], *, least: float) -> Scale:
 
 @dataclass(frozen=True, slots=True)
 class RepeatsMark:
-    """Repeats with the same points, drawn one above the other."""
+    """Repeats with equal points, shown as a stack."""
 
     x: float
     ys: tuple[float, ...]
@@ -84,7 +84,7 @@ class Ruler:
 
 
 def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = False) -> Ruler:
-    """Draw `points` by repeat from 1, None where there is none; a small one has no ticks and does not stack."""
+    """Draw points by repeat from 1, None if missing; a small ruler has no ticks and no stacks."""
     at: dict[float, list[int]] = {}
     for index, value in enumerate(points, start=1):
         if value is not None:
@@ -120,7 +120,7 @@ def ruler(points: Sequence[float | None], scale: Scale, *, is_small: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class RulerBand:
-    """What a ruler's repeats are held against, shaded behind them; hatched once it has expired."""
+    """The band that repeats are compared with, shaded; hatched if expired."""
 
     x: float
     width: float
@@ -128,14 +128,14 @@ class RulerBand:
 
 
 def ruler_band(low: float, high: float, scale: Scale, *, is_expired: bool) -> RulerBand:
-    """Return a band that is at least as wide as can be seen: a measured noise floor may be zero."""
+    """Return a band of at least a visible width, since a noise floor may be zero."""
     left, right = max(scale.x(low), 0.0), min(scale.x(high), 100.0)
     width = max(right - left, MIN_BAND)
     return RulerBand(round(min(left, 100 - width), 3), round(width, 3), is_expired)
 
 
 def _small_stack(n: int, middle: float, *, is_alone: bool) -> tuple[float, ...]:
-    """Place equal repeats so that they overlap a little and each shows; a single pile is one mark and a count."""
+    """Place equal repeats with a slight overlap; a single pile is one mark with a count."""
     if is_alone:
         return (middle,)
     pitch = min(4.0, 14 / max(n - 1, 1))
@@ -149,6 +149,6 @@ def _named(repeats: Sequence[int]) -> str:
 
 
 def count_levels(tallest: int, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
-    """Return up to four lines across bars of counts: y in pixels, `scale` of them a count, and the count in words."""
+    """Return up to four gridlines for bars of counts: y in pixels, and the count as text."""
     step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if tallest / (step * 10**power) <= 4)
     return tuple((round(axis_y - n * scale, 2), f"{n:,}") for n in range(step, tallest + 1, step))

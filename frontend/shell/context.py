@@ -1,19 +1,14 @@
-"""What every page needs beside its own report: who looks, what they may do, where they are."""
+"""The context of every page: who views it, their rights, and the current section."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
 
+from frontend.shell.version import VERSION
 from runs.access import roles
-
-try:
-    VERSION = version("evalboard")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    VERSION = ""
 
 SECTIONS = (
     ("board", "Board"),
@@ -45,7 +40,7 @@ class NavItem:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks at the page; what they may not do is not offered."""
+    """The person viewing the page; actions they may not take are hidden."""
 
     name: str
     may_run: bool
@@ -68,7 +63,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _section_of(path: str, urls: Iterable[str]) -> str:
-    """Return the url whose pages the path is one of, by its longest beginning; the board's is its own path alone."""
+    """Return the section of a path by its longest prefix; the board is only its own path."""
     begins = {each: url for url in urls for each in (url, *ALSO_UNDER.get(url, ()))}
     under = [each for each in begins if (path == each if each == "/" else path.startswith(each))]
     return begins[max(under, key=len)] if under else ""

@@ -41,7 +41,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer without context processors and queries: the database may be what failed.
+    """Answer an exception without context processors and queries, as the database may have failed.
 
     Django calls it while it handles the exception, whichever view or middleware raised that.
     """

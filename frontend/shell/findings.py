@@ -1,4 +1,4 @@
-"""What a page found, in words: a claim for the first line and the rest of the sentence after it."""
+"""A page's main finding: a claim for the first line, and a sentence after it."""
 
 from dataclasses import dataclass
 

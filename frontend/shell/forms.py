@@ -1,4 +1,4 @@
-"""What people fill in. The forms check shape; the services check meaning, and `blame` puts their words at the field."""
+"""Form helpers. Forms check shape, services check meaning; `blame` shows a service's errors."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,10 @@ from frontend.templatetags.drawing import shortened
 def blame(
     form: forms.Form, problem: EvalboardError, *, names: Mapping[str, str] | None = None, under: str | None = None
 ) -> None:
-    """Show a service's error at the fields it names; the rest at the field `under` or at the top, as its sentence."""
+    """Show a service's error at the fields it names.
+
+    Errors of other fields are shown at the field `under`, or at the top.
+    """
     for path, words in problem.fields.items():
         field = (names or {}).get(path) or path.split(".")[0].split("[")[0]
         if field not in form.fields:
@@ -32,7 +35,7 @@ def blame(
 
 @contextmanager
 def blaming(form: forms.Form, **options: Any) -> Iterator[None]:
-    """Show a service's error inside as `blame` does, with its options; the view goes on behind it, with the form."""
+    """Apply `blame` to a service's error inside; the view continues with the form."""
     try:
         yield
     except EvalboardError as problem:
@@ -81,10 +84,10 @@ class JSONText(forms.CharField):
 
 
 class PlainForm(forms.Form):
-    """Marks fields in error for assistive technology; the template draws the rest."""
+    """A form that marks invalid fields for assistive technology; templates render it."""
 
     def forget(self, names: Iterable[str]) -> None:
-        """Leave out of the form as it is shown again what was typed into some fields."""
+        """Clear the input of some fields when the form is shown again."""
         self.data = {**self.data.dict(), **{self.add_prefix(name): "" for name in names}}  # type: ignore[attr-defined]
 
     def mark_problems(self) -> None:

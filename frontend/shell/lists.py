@@ -12,7 +12,7 @@ MAX_OFFSET = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter that knows its values; `options` are (value, what the page calls it), `value` the chosen one or ""."""
+    """A filter with known values. options: (value, label); value: the chosen one or ""."""
 
     name: str
     label: str
@@ -22,7 +22,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a list is filtered by: for each name a value, "" where the filter is off.
+    """The filters of a list: a value for each name, "" if off.
 
     `unknown` are the names and values of the address that no filter knows; they filter nothing.
     """
@@ -38,7 +38,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class NewestFirst:
-    """Up to a page of rows, newest first; addresses of the newest page and of the next older one, "" at the end."""
+    """A page of rows, newest first, with addresses of the newest and the next older page."""
 
     rows: tuple[Any, ...]
     is_filtered: bool

@@ -1,4 +1,4 @@
-"""Parts of a page that follow what changes: an open page asks for one again, and is sent it where it looks other."""
+"""Live parts of a page: an open page polls for one, and gets it if it has changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOVING_SECONDS, RESTING_SECONDS = 3, 10
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """A list as it is drawn, the address that an open page asks for it again, and every how many seconds."""
+    """A rendered list, its polling address and interval in seconds."""
 
     html: SafeString
     url: str
@@ -25,12 +25,12 @@ class LiveRows:
 
 
 def digest_of(shown: str) -> str:
-    """Return what an open page names for what it shows, in 12 letters or so."""
+    """Return a short digest by which an open page names what it shows."""
     return short_digest(shown.encode()).hex()
 
 
 def answer_part(request: HttpRequest, template: str, page: Mapping[str, Any], *, seen: str) -> HttpResponse:
-    """Return a part drawn anew, or 204 where the page that asks shows just that; seen: the digest of what it is now."""
+    """Return a rendered part, or 204 if the page shows it already. seen: its present digest."""
     answer = HttpResponse(status=204) if request.GET.get("seen") == seen else render(request, template, page)
     answer.headers["Cache-Control"] = "no-store"
     return answer
@@ -39,10 +39,10 @@ def answer_part(request: HttpRequest, template: str, page: Mapping[str, Any], *,
 def answer_list(
     request: HttpRequest, template: str, rows: str, page: Mapping[str, Any], *, is_moving: bool, status: int = 200
 ) -> HttpResponse:
-    """Return the page of a list whose rows follow what changes, or those rows alone where an open page asks for them.
+    """Return the page of a live list, or only its rows if an open page polls for them.
 
-    rows: the template of the rows, drawn from `page` and nothing else; `page` has them as `live` beside it.
-    is_moving: whether one of them is at work, which makes the page ask more often.
+    rows: the template of the rows, rendered only from `page`, which also gets them as `live`. is_moving: whether a row
+    is in progress, which makes the page poll more often.
     """
     html = render_to_string(rows, dict(page))
     seen = digest_of(html)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-ZERO = 0.7  # decades below the axis where a true zero stands, on a line of its own
+ZERO = 0.7  # decades below the axis, the line of an exact zero
 SMALLEST = -6  # power of ten; what is smaller is drawn there
 
 

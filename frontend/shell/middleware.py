@@ -1,4 +1,4 @@
-"""What holds of every page: how long a session lasts, what a browser may keep, how it is sent, how errors look."""
+"""Middleware for all pages: session limits, caching, compression, and error pages."""
 
 import time
 from collections.abc import Callable
@@ -28,12 +28,12 @@ Answer = Callable[[HttpRequest], HttpResponse]
 
 
 def begin_session(session: Any) -> None:
-    """Note when somebody signed in, from which both limits of the session count."""
+    """Note the time of sign-in, from which both limits of the session count."""
     session[BEGAN] = session[SEEN] = time.time()
 
 
 class SessionLimits:
-    """Ends a session that was not used for EVALBOARD_SESSION_IDLE_HOURS, or that began EVALBOARD_SESSION_DAYS ago.
+    """Ends sessions unused for EVALBOARD_SESSION_IDLE_HOURS, or older than EVALBOARD_SESSION_DAYS.
 
     The idle limit is the cookie's and the stored session's own age, which each use moves on, at most every five
     minutes. A page that polls by itself uses nothing.
@@ -58,9 +58,9 @@ class SessionLimits:
 
 
 class NoNul:
-    """A query or form that holds a NUL is answered with 400: PostgreSQL stores none, so it names nothing of ours.
+    """Answers a query or form with a NUL by 400: PostgreSQL cannot store it, so it names nothing.
 
-    REST names the field that holds one. A view that CSRF's middleware leaves alone reads its form itself.
+    REST names the field that has one. A view that CSRF's middleware ignores reads its form itself.
     """
 
     def __init__(self, get_response: Answer) -> None:
@@ -78,9 +78,9 @@ class NoNul:
 
 
 class PrivatePages:
-    """What is made for whoever asks is kept by nobody, and asks for nothing of their machine.
+    """Forbids caching of personal pages, and access to device features.
 
-    A view that says how long its answer may be kept is believed; static files are answered before.
+    A view's own caching headers are not changed; static files are answered before.
     """
 
     def __init__(self, get_response: Answer) -> None:
@@ -94,9 +94,9 @@ class PrivatePages:
 
 
 class CompressedPages(GZipMiddleware):
-    """Sends HTML compressed, with padding of random length, so that its size tells nothing of the secrets in it.
+    """Compresses HTML with random padding, so that its size reveals nothing of the secrets in it.
 
-    What REST answers is left alone: its ETags are strong, and an archive is compressed already.
+    REST answers are not compressed: their ETags are strong, and an archive is compressed already.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -105,7 +105,7 @@ class CompressedPages(GZipMiddleware):
 
 
 class ErrorPages:
-    """Domain errors that a page did not turn into words of its own, and outages, become an error page, in one place."""
+    """Turns domain errors and outages that no view handled into error pages."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response

@@ -1,7 +1,7 @@
-"""Static files: which scripts come out of packages, which Plotly serves, and names that have their content's digest.
+"""Static files: scripts from packages, the Plotly bundle, and names with content digests.
 
-Of Plotly the pages need the kinds of its basic bundle only, a quarter of the whole. It is on npm alone, so installing
-takes it where it can (tools/plotly_basic.py), and the whole bundle of the Python package serves elsewhere.
+Of Plotly the pages need only the kinds of its basic bundle, a quarter of the whole. It is only on npm, so installing
+takes it where it can (tools/plotly_basic.py), and the whole bundle of the Python package is the fallback.
 """
 
 import re
@@ -42,7 +42,7 @@ def plotly_version(folder: Path) -> str | None:
 
 @cache
 def plotly_folder() -> Path:
-    """Return where the bundle lies that pages load: the basic one where it is of the package's version."""
+    """Return the folder of the Plotly bundle: the basic one if it has the package's version."""
     whole = _package_folder("plotly", "package_data")
     return BASIC_PLOTLY if plotly_version(BASIC_PLOTLY) == plotly_version(whole) else whole
 
@@ -55,7 +55,7 @@ def plotly_style_ids() -> tuple[str, ...]:
 
 
 def _scripts() -> Iterable[tuple[str, Path, tuple[str, ...]]]:
-    """The first part of an address under /static/, the folder that it stands for, and what is taken from there."""
+    """Yield (prefix under /static/, source folder, names of the files to serve)."""
     redoc = _package_folder("drf_spectacular_sidecar", "static/drf_spectacular_sidecar/redoc/bundles")
     yield "plotly", plotly_folder(), ("plotly.min.js",)
     yield "redoc", redoc, ("redoc.standalone.js",)
@@ -65,7 +65,7 @@ def _scripts() -> Iterable[tuple[str, Path, tuple[str, ...]]]:
 
 
 class ScriptFinder(BaseFinder):
-    """Yields the few scripts named above; the rest of those folders is megabytes that no page asks for."""
+    """Finds only the scripts named above; other files of those folders are large and unused."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._storages: dict[str, tuple[str, FileSystemStorage]] = {}

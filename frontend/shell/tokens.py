@@ -1,4 +1,4 @@
-"""Tokens as the response page lays them out: lines that break where the server says, margins in four steps."""
+"""Tokens as the response page shows them: line breaks by the server, margins in four steps."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from evalboard.contract.trace import TokenAtPosition
 
-LINE_WIDTH = 62  # columns; what fits beside the text at 1200 px
+LINE_WIDTH = 62  # columns that fit next to the text at 1200 px
 MARGIN_STEPS = (0.02, 0.25, 1.0)  # nats; narrower than the first is the strongest mark
 
 
@@ -29,7 +29,7 @@ def margin_step(margin: float | None) -> int:
 def lines(
     tokens: Sequence[TokenAtPosition], *, width: int = LINE_WIDTH, before: int | None = None
 ) -> tuple[TokenLine, ...]:
-    """Break after a token that ends a line, before one that would not fit, and before the position `before`."""
+    """Break lines after line-end tokens, before those that do not fit, and before position `before`."""
     done: list[TokenLine] = []
     row: list[TokenAtPosition] = []
     used = 0

@@ -1,4 +1,4 @@
-"""A suite's baselines: where each begins and ends in the history, which runs it judges, and what may replace it."""
+"""A suite's baselines: their periods in the history, the runs they judge, and replacements."""
 
 import itertools
 import math
@@ -43,9 +43,9 @@ class BaselinePeriod:
 
 @dataclass(frozen=True, slots=True)
 class BaselineLine:
-    """The current baseline of a model line under a profile, those before it, newest first, and what ran since.
+    """A model line's current baseline under a profile, earlier ones, newest first, and newer runs.
 
-    `fresh`: the newest run of the same line and profile that today's stack served, where the current one has expired.
+    `fresh`: the newest run of the same line and profile on the present stack, if the current one has expired.
     """
 
     current: Baseline
@@ -54,7 +54,7 @@ class BaselineLine:
 
 
 def rotations(buckets: Sequence[BucketHistory], standing: SuiteStanding | None = None) -> tuple[RotationSeen, ...]:
-    """List by date those that were noticed, and those that only this suite's runs show, from before any was noted."""
+    """List rotations by date: recorded ones, and older ones that only this suite's runs show."""
     noted = standing.rotations if standing else ()
     turns = list(noted)
     for turn, previous, point in _seen(buckets):
@@ -69,12 +69,12 @@ def rotations(buckets: Sequence[BucketHistory], standing: SuiteStanding | None =
 
 
 def has_come(turn: RotationSeen, *, by: HistoryRow) -> bool:
-    """Tell whether a rotation was there by a run, which may be the one that shows it."""
+    """Tell whether a rotation had happened by a run, or is shown by it."""
     return turn.at <= by.date if turn.run_id is None else turn.run_id <= by.run_id
 
 
 def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryRow, HistoryRow]]:
-    """Where the charted runs of one place change their fingerprint, with both runs. Logs note no rotations."""
+    """Return changes of fingerprint between charted runs of one place, with both runs. Logs have none."""
     by_place: dict[tuple[str, str], list[HistoryRow]] = {}
     for bucket in buckets:
         for point in bucket.runs:
@@ -95,7 +95,7 @@ def _seen(buckets: Sequence[BucketHistory]) -> list[tuple[RotationSeen, HistoryR
 
 
 def bands(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> tuple[BaselinePeriod, ...]:
-    """Return the current baselines and, of those that expired, the last before each rotation; oldest first.
+    """Return the current baselines, and the last expired one before each rotation; oldest first.
 
     One whose run is not charted, being of another suite version or without a score, has no band.
     """
@@ -132,7 +132,7 @@ def _band(
 
 
 def find_band(zones: Sequence[BaselinePeriod], point: HistoryRow, bucket: BucketHistory) -> BaselinePeriod | None:
-    """Return the baseline that a run may be held against: of its line and profile, and served alike."""
+    """Return the baseline that a run may be compared with: equal line, profile and stack."""
     alike = [
         band
         for band in zones
@@ -151,7 +151,7 @@ def is_served_alike(one: BucketHistory, other: BucketHistory) -> bool:
 
 
 def choose_shapes(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> dict[int, int]:
-    """Return bucket id → mark: a ring for a current baseline, a cross for an expired one, dot and square for others."""
+    """Return bucket id → mark: ring for a current baseline, cross for expired, dot or square else."""
     current = {row.bucket_id for row in standing.baselines if row.is_current and not row.is_expired}
     expired = {row.bucket_id for row in standing.baselines if row.is_expired} - current
     newest_first = sorted(buckets, key=lambda bucket: bucket.runs[-1].run_id, reverse=True)
@@ -172,7 +172,7 @@ def _kin(bucket_id: int, current: set[int | None], expired: set[int | None]) -> 
 
 
 def list_eligible(report: SuiteReport, standing: SuiteStanding) -> tuple[HistoryRow, ...]:
-    """Return runs of this version that may become a baseline, newest first: whole, of one bucket, served as today."""
+    """Return runs that may become a baseline, newest first: whole, one bucket, present stack."""
     newest_first = rotations(report.buckets, standing)[::-1]
     points = []
     for bucket in report.buckets:
@@ -187,7 +187,7 @@ def list_eligible(report: SuiteReport, standing: SuiteStanding) -> tuple[History
 
 
 def group_baselines(standing: SuiteStanding, may_be_set: tuple[HistoryRow, ...]) -> tuple[BaselineLine, ...]:
-    """Group by model line and profile; those that expired first, since somebody has to act on them."""
+    """Group baselines by model line and profile, expired ones first, since they need action."""
     rows = sorted(standing.baselines, key=lambda row: (row.line, row.profile, -int(row.id)))
     blocks = []
     for _, group in itertools.groupby(rows, key=lambda row: (row.line, row.profile)):

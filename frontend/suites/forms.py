@@ -9,13 +9,13 @@ from frontend.templatetags.numbers import points
 
 
 class BaselineForm(PlainForm):
-    """`runs` are offered; of another one that is asked for, the service says why it will not do."""
+    """The form of a baseline. `runs` are offered; for others the service explains a refusal."""
 
     run = forms.IntegerField(min_value=1, widget=forms.Select)
     reason = forms.CharField(
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Why this run: what was released, or why the one before no longer counts.",
+        help_text="The reason: what was released, or why the previous baseline is outdated.",
     )
 
     def __init__(self, *args: Any, runs: Any = (), **kwargs: Any) -> None:

@@ -28,7 +28,7 @@ LETTER, LETTER_NARROW = 0.0053, 0.0185
 BAND_WORDS = 0.34  # what a baseline's name takes of the plot at the most
 TICK_STEPS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 MAX_TICKS = 7
-TICK_ROOM = 0.07  # of the axis: the number stands above its line, the topmost too
+TICK_ROOM = 0.07  # of the axis: the number is above its line, even at the top
 CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
 SHORT_SPAN = timedelta(days=4)
 PLOT_HEIGHT = 256  # pixels between the ends of the axis
@@ -93,9 +93,9 @@ def figure(
 
 
 def _current(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> list[HistoryRow]:
-    """Return the runs that set the range of the points: of one bucket each, and of none whose baseline has expired.
+    """Return the runs that set the range of the points, by bucket, without expired baselines.
 
-    All of them, where that leaves none.
+    All runs if that leaves none.
     """
     expired = {row.bucket_id for row in standing.baselines if row.is_expired}
     holding = {row.bucket_id for row in standing.baselines if row.is_current and not row.is_expired}
@@ -106,7 +106,7 @@ def _current(buckets: Sequence[BucketHistory], standing: SuiteStanding) -> list[
 
 
 def _beyond(drawn: Sequence[HistoryRow], stretch: Stretch, ends: Sequence[float]) -> list[dict[str, Any]]:
-    """Name the runs of which repeats lie outside the plot, at the edge where they left it, the newest first.
+    """Return labels at the edge for runs with repeats outside the plot, newest first.
 
     One whose name would touch another's is counted with that one.
     """
@@ -182,7 +182,7 @@ def _mixed(point: HistoryRow) -> str:
 
 
 def _zone(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
-    """Return a baseline's noise floor as a filled stretch: a trace, since a shape of Plotly cannot be hatched."""
+    """Return a baseline's noise floor as a filled trace, since shapes of Plotly cannot be hatched."""
     begin, end = (_date(at) for at in _ends(band, places, stretch))
     role, ink = ("expired", "hatch") if band.is_expired else ("band", "accent-soft")
     return {
@@ -197,7 +197,7 @@ def _zone(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: S
 
 
 def _mean_line(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
-    """Its score: a trace as well, since the lines of a layout lie either below the fill or above every mark."""
+    """Return the baseline's score as a trace, since layout lines cannot be between fill and marks."""
     x = [_date(at) for at in _ends(band, places, stretch)]
     role, ink = ("expired-mean", "absent") if band.is_expired else ("mean", "baseline")
     meta = {"role": role, "ink": ink}
@@ -238,7 +238,7 @@ def _band_words(
 
 
 def _turn_at(turn: RotationSeen, drawn: Sequence[HistoryRow], stretch: Stretch) -> datetime:
-    """Where its line stands: before the run that it brought, since it came some time after the one before that."""
+    """Return the position of a rotation's line: just before the run that shows it."""
     own = next((point.date for point in drawn if point.run_id == turn.run_id), None)
     if own is None:
         return turn.at
@@ -253,7 +253,7 @@ def _turn_line(at: datetime) -> dict[str, Any]:
 
 
 def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[dict[str, Any]]:
-    """Above each line what rotated, the newest first to have room; `narrow` is what a telephone has room for."""
+    """Return labels above each rotation line, newest first; `narrow` is for small screens."""
     labels = []
     wide, small = 1.0, 1.0
     has_places = len({(turn.endpoint, turn.profile) for turn in places}) > 1
@@ -272,7 +272,7 @@ def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[
 
 
 def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter: float) -> tuple[str, str, float]:
-    """The first words that have room from `low` to `limit`, their anchor, and where they begin; "" if none have."""
+    """Return the first text that fits from `low` to `limit`, its anchor and start; "" if none fits."""
     for words in choices:
         width = letter * (len(words) + 1)
         for anchor, part in (("center", 0.5), ("right", 1.0), ("left", 0.0)):
@@ -285,7 +285,7 @@ def _fitting(x: float, low: float, limit: float, choices: Sequence[str], letter:
 def _named_runs(
     buckets: tuple[BucketHistory, ...], zones: Sequence[BaselinePeriod], stretch: Stretch, ends: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """The newest run and the current baselines are named in the plot, one under the other where they would touch."""
+    """Return labels of the newest run and current baselines, one below the other if they would touch."""
     drawn = [point for bucket in buckets for point in bucket.runs if point.points]
     newest = max(drawn, key=lambda point: (point.date, point.run_id))
     current = {band.baseline.run_id for band in zones if not band.is_expired}

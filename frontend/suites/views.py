@@ -44,7 +44,7 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class BucketRows:
-    """A bucket's runs, newest first. `current`: the runs of it that are current baselines; `expired`: one that was."""
+    """A bucket's runs, newest first. current: runs that are baselines; expired: one that was."""
 
     bucket: BucketHistory
     shape: int
@@ -109,7 +109,7 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
 
 
 def _focused(request: HttpRequest, report: SuiteReport) -> BucketHistory | None:
-    """Return the bucket of `?bucket=`, by its id; None of all, and where the suite has none of that id."""
+    """Return the bucket named by `?bucket=`, None for all or an unknown id."""
     wanted = request.GET.get("bucket", "")
     return next((bucket for bucket in report.buckets if str(bucket.bucket_id) == wanted), None)
 
@@ -122,7 +122,7 @@ def _shown(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> list[float]:
 def _bucket_rows(
     report: SuiteReport, standing: SuiteStanding, zones: Sequence[BaselinePeriod], scale: charts.Scale
 ) -> tuple[BucketRows, ...]:
-    """Return those at work last first, and what has expired after them."""
+    """Return the most recently active buckets first, expired ones last."""
     shapes = baselines.choose_shapes(report.buckets, standing)
     holding = [row for row in standing.baselines if row.is_current and not row.is_expired]
     expired = {row.bucket_id for row in standing.baselines if row.is_expired}

@@ -1,4 +1,4 @@
-"""What a suite's page says: where its newest run stands against its baseline, and what its repeats can tell apart."""
+"""A suite's texts: the newest run against its baseline, and what its repeats can detect."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Scored = tuple[HistoryRow, BucketHistory]
 
 
 def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:
-    """Say how the newest score stands to the baseline of its line and profile; never to another bucket's."""
+    """Compare the newest score with the baseline of its line and profile, within a bucket."""
     standing = standing or SuiteStanding()
     scored = [(point, bucket) for bucket in report.buckets for point in bucket.runs if point.mean is not None]
     resolved = _resolved(report, standing)
@@ -49,7 +49,7 @@ def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -
 
 
 def _steady(band: BaselinePeriod, scored: Sequence[Scored], standing: SuiteStanding) -> str:
-    """Return whether the runs of the baseline's own bucket moved by more than their repeats can tell from noise."""
+    """Say whether runs of the baseline's bucket varied more than their repeats explain."""
     own = [point for point, bucket in scored if bucket.bucket_id == band.bucket.bucket_id]
     first = min(point.date for point in own)
     since = f"the rotation of {band.begin.at:%m-%d}" if band.begin else f"{first:%m-%d}"
@@ -78,7 +78,7 @@ def _stands(newest: Scored, band: BaselinePeriod) -> str:
 
 
 def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
-    """Return what so many repeats a side tell from noise, for each batch class that is measured, the newest first."""
+    """Return what repeats per side can detect, for each measured batch class, newest first."""
     resolutions = {}
     for bucket in sorted(report.buckets, key=lambda bucket: bucket.runs[-1].run_id, reverse=True):
         measured = standing.noise.get(bucket.bucket_id)
@@ -97,7 +97,7 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
 
 
 def _one(batch_class: str) -> str:
-    """Write a batch class with its article: "a mixed", "an alone"."""
+    """Return a batch class with its article: "a mixed", "an invariant"."""
     return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
 
 
@@ -144,7 +144,7 @@ def _which(outside: Sequence[int], n_judged: int) -> str:
 
 
 def _outside(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> tuple[list[int], int]:
-    """Return the runs whose mean lies outside the noise floor they are held against, and how many are held so."""
+    """Return the runs with a mean outside their baseline's noise floor, and how many were compared."""
     outside: list[tuple[int, bool]] = []
     for bucket in report.buckets:
         for point in bucket.runs:

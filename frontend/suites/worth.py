@@ -1,4 +1,4 @@
-"""What a suite's cases are worth, in words: which can tell nothing new, which repeat another, what each tag weighs."""
+"""Texts on a suite's cases: which add nothing, which are duplicates, and the weight of tags."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class TagWorth:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """read: of what the first lines speak, "" of no repeat. tags: the most frequent first."""
+    """What the cases are worth. read: what was read, "" without repeats. tags: most frequent first."""
 
     read: str
     lines: tuple[WorthLine, ...]
@@ -34,7 +34,7 @@ class Worth:
 
 
 def describe_worth(suite: SuiteVersion, known: CasesWorth) -> Worth:
-    """Say what cases are worth; what is true of none is left out, but that no two ask the same."""
+    """Describe the cases' worth, leaving out empty findings, except that there are no duplicates."""
     lines = []
     for name, some, why in (
         ("always right", known.always_right, "only a loss can show here"),

@@ -1,7 +1,7 @@
-"""Text that a model, a suite or an engine wrote, drawn so that nothing in it can hide.
+"""Render untrusted text (of models, suites, engines) so that nothing in it is hidden.
 
-Control characters would vanish, and bidirectional ones would turn the order of what follows,
-so both are drawn as their code. Everything else is escaped as any text is.
+Control characters would vanish, and bidirectional ones would reorder what follows, so both are shown as their code.
+Everything else is escaped as usual.
 """
 
 import json
@@ -11,16 +11,16 @@ from html import escape
 from typing import Any
 
 from django import template
+from django.apps import apps
 from django.templatetags.static import static
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.core.answer import split_parts
 from evalboard.wording.numbers import fixed
-from frontend.shell import addresses, static_files
+from frontend.shell import addresses
 
 register = template.Library()
-register.simple_tag(static_files.plotly_style_ids)
 
 # C0 but tab and newline, DEL and C1, soft hyphen, Arabic letter mark, zero-width and bidi marks,
 # line and paragraph separators, embeddings, overrides and isolates, byte order mark, tag characters.
@@ -34,7 +34,7 @@ ADVICE_LENGTH = 120
 
 @register.filter
 def drawn(value: Any) -> SafeString:
-    """Escape a text in a direction of its own, hidden characters as `⟨U+202E⟩`."""
+    """Escape a text with its own direction; hidden characters are shown as `⟨U+202E⟩`."""
     text = str(value)
     safe = HIDDEN.sub(lambda hit: f'<span class="mark">⟨U+{ord(hit.group()):04X}⟩</span>', escape(text))
     return mark_safe(f"<bdi>{safe}</bdi>")  # noqa: S308 (escaped above)
@@ -42,7 +42,7 @@ def drawn(value: Any) -> SafeString:
 
 @register.filter
 def drawn_plain(value: Any) -> str:
-    """Draw the same for attributes and titles, where no element may stand."""
+    """Render the same for attributes and titles, without elements."""
     return HIDDEN.sub(lambda hit: f"⟨U+{ord(hit.group()):04X}⟩", str(value))
 
 
@@ -56,7 +56,7 @@ def shortened(value: Any, length: int = ADVICE_LENGTH) -> str:
 @register.filter
 @lru_cache(maxsize=8192)  # a text repeats most of its tokens
 def token(value: str) -> SafeString:
-    """Draw a token drawn by `core.trace.vocabulary`: the drawn marks are faint and are not copied."""
+    """Render a readable token of `core.trace.vocabulary`; added marks are faint and are not copied."""
     safe = conditional_escape(drawn_plain(value))
     marked = DRAWN_IN_TOKENS.sub(lambda hit: f'<span class="drawn">{hit.group()}</span>', str(safe))
     return mark_safe(marked)  # noqa: S308 (escaped above)
@@ -64,7 +64,7 @@ def token(value: str) -> SafeString:
 
 @register.filter
 def as_json(value: Any) -> str:
-    """Write JSON with sorted keys for reading; a string stays as it is."""
+    """Return JSON with sorted keys for reading; a string is returned unchanged."""
     if isinstance(value, str):
         return value
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
@@ -89,7 +89,7 @@ def content(message: dict[str, Any]) -> str:
 
 @register.filter
 def words_of(answer: str) -> str:
-    """Return what an answer says in words, apart from its tool calls."""
+    """Return an answer's text without its tool calls."""
     return split_parts(answer).text
 
 
@@ -101,7 +101,7 @@ def calls_of(answer: str) -> list[str]:
 
 @register.filter
 def first_line(value: Any) -> str:
-    """Return what an engine said first; a traceback may follow it."""
+    """Return the first line of an engine's message, without a traceback."""
     return next(iter(str(value).strip().splitlines()), "")
 
 
@@ -110,11 +110,19 @@ def response_url(run_id: int, repeat: int, case_id: str) -> str:
     return addresses.response_url(run_id, repeat, case_id)
 
 
+def sprite_address() -> str:
+    """Return the address of the glyphs; "" if they are in the page itself, because no server serves files."""
+    return static("shell/sprite.svg") if apps.ready else ""
+
+
 @register.simple_tag
 @lru_cache(maxsize=1024)  # a page draws hundreds, of a few kinds
 def glyph(name: str, label: str = "") -> SafeString:
-    """Draw a glyph of the sprite; with a label it says so aloud, else it is decoration beside a word."""
-    href = f"{static('shell/sprite.svg')}#{name}"
+    """Render a glyph of the sprite.
+
+    With a label it is read aloud by screen readers, else it is decoration next to a word.
+    """
+    href = f"{sprite_address()}#{name}"
     if label:
         return format_html('<svg class="glyph" role="img" aria-label="{}"><use href="{}"/></svg>', label, href)
     return format_html('<svg class="glyph" aria-hidden="true"><use href="{}"/></svg>', href)

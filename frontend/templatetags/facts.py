@@ -1,4 +1,4 @@
-"""How facts are drawn: those of a token, of a response's provenance, and of a manifest."""
+"""Render facts of tokens, provenance and manifests."""
 
 import re
 from datetime import datetime
@@ -28,13 +28,13 @@ def spoken(cell: TokenAtPosition) -> str:
 
 @register.filter
 def named(field: str) -> str:
-    """Draw a field's name for people: `n_cached_tokens` is cached tokens."""
+    """Return a field's readable name: `n_cached_tokens` is cached tokens."""
     return field.removeprefix("n_").removesuffix("_seconds").replace("_", " ")
 
 
 @register.filter
 def provenance_value(value: Any, name: str) -> str:
-    """Draw a fact of provenance, each kind in its own form; unknown is said, never left blank."""
+    """Render a provenance fact by its type; unknown ones say so."""
     if value is None or value == "":
         return "unknown"
     if isinstance(value, datetime):

@@ -39,7 +39,7 @@ def signed_points(value: float | None) -> str:
 
 @register.simple_tag
 def scores_beside(baseline: float | None, candidate: float | None, change: float | None) -> wording.ShownScores:
-    """Format both scores for next to their change of one decimal; `note` says where rounding parts them from it."""
+    """Format two scores next to their change; `note` says if rounding makes them differ from it."""
     return wording.scores_beside(baseline, candidate, change)
 
 
@@ -73,7 +73,7 @@ def span(value: tuple[float, float] | None) -> str:
 
 @register.filter
 def metric_meaning(name: str) -> str:
-    """Format what a metric of draws is, for the table that it stands in."""
+    """Explain a metric over samples."""
     return describe_metric(name)
 
 
@@ -102,7 +102,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 @register.filter
 def share(value: float | None) -> str:
-    """Format a part of one as a whole percent; never 100 % or 0 % for what is not quite."""
+    """Format a share as a whole percent; 100 % and 0 % only if exact."""
     if value is None:
         return MISSING
     percent = value * 100
@@ -149,7 +149,7 @@ def seconds(value: float | None) -> str:
 
 @register.filter
 def ago(value: float | None) -> str:
-    """Format seconds since something in the largest unit that fits: `4 s ago`."""
+    """Format a number of seconds ago in the largest fitting unit: `4 s ago`."""
     if value is None:
         return MISSING
     if value < 1:
@@ -162,7 +162,7 @@ def ago(value: float | None) -> str:
 
 @register.filter
 def age(value: datetime, now: datetime) -> str:
-    """Format how long ago something was: `4 h ago`, `yesterday`, `3 days ago`."""
+    """Format how long ago a time was: `4 h ago`, `yesterday`, `3 days ago`."""
     days = (now.astimezone(UTC).date() - value.astimezone(UTC).date()).days
     seconds_ago = max((now - value).total_seconds(), 0.0)
     if days == 1 and seconds_ago >= 43200:
@@ -207,7 +207,7 @@ def rate(value: float | None) -> str:
 
 @register.filter
 def nats(value: float | None) -> str:
-    """Format a logprob or margin: three decimals, infinities drawn as such."""
+    """Format a logprob or margin with three decimals, or as ∞."""
     if value is None:
         return MISSING
     if math.isnan(value):
@@ -219,7 +219,7 @@ def nats(value: float | None) -> str:
 
 @register.filter
 def probability(value: float | None) -> str:
-    """Format a logprob as a percent, with as many decimals as say something."""
+    """Format a logprob as a percentage with as many decimals as needed."""
     if value is None or math.isnan(value):
         return MISSING
     percent = math.exp(min(value, 0.0)) * 100
@@ -250,7 +250,7 @@ def second(value: datetime | None) -> SafeString | str:
 
 @register.filter
 def clock(value: datetime | None) -> SafeString | str:
-    """Format the time of day in UTC, for what is of today."""
+    """Format a time of today in UTC."""
     return _time(value, "%H:%M:%S")
 
 

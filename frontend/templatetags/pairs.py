@@ -1,5 +1,6 @@
-"""What the pages of two sides ask of their cells. Long rows are put together here: a template would take ten times
-as long for the hundreds of tokens that a page holds.
+"""Render cells of two-sided pages.
+
+Long rows are built in Python: a template would take ten times as long for the hundreds of tokens on a page.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from html import escape
 from typing import Any
 
 from django import template
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.compare import Moved
@@ -18,10 +19,9 @@ from evalboard.core.compare import CauseFacts
 from evalboard.wording.cause import name_changes
 from evalboard.wording.numbers import fixed
 from frontend.compare.causes import LOOKS, MARKS, PART_MARKS, CauseMark
-from frontend.compare.flip_chart import ChartedFlip
 from frontend.compare.pair_lines import PairCell
 from frontend.shell import tokens
-from frontend.templatetags.drawing import drawn, drawn_plain, glyph, score_mark, token
+from frontend.templatetags.drawing import drawn_plain, glyph, score_mark, token
 from frontend.templatetags.facts import provenance_value, spoken
 from frontend.templatetags.numbers import nats
 from frontend.templatetags.numbers import points as points_of
@@ -35,27 +35,45 @@ SAID = {"flip": ", flip", "onset": ", drift onset", "": ""}
 
 @register.simple_tag(takes_context=True)
 def pair_tokens(context: Any, cells: tuple[PairCell, ...]) -> SafeString:
-    """Draw one side's tokens of a line, each a link to its position."""
+    """Draw one side's tokens of a line, each a link to its position where positions have addresses."""
+    url = context.get("token_url")
+    if url is None:
+        return mark_safe("".join(map(_unlinked, cells)))  # noqa: S308 (escaped below)
     selected = context["selected"].at
-    url = context["token_url"]
     return mark_safe("".join(_token(cell, selected, url(cell.key)) for cell in cells))  # noqa: S308 (escaped below)
 
 
 def _token(pair_cell: PairCell, selected: int, url: str) -> str:
     cell = pair_cell.cell
-    step = tokens.margin_step(cell.margin)
-    shade = f" margin-{step}" if step else ""
-    mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
-    left = (" hangs-left" if pair_cell.hangs_left else "") + (" raised" if pair_cell.is_raised else "")
-    over = (
-        f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>' if pair_cell.mark else ""
-    )
+    looks, over = _look(pair_cell)
     here = ' aria-current="true"' if pair_cell.key == selected else ""
     label = escape(spoken(cell) + SAID[pair_cell.mark])
     return (
-        f'<a class="token{shade}{mark}{left}" href="{escape(url)}" data-position="{pair_cell.key}"'
+        f'<a class="token{looks}" href="{escape(url)}" data-position="{pair_cell.key}"'
         f' aria-label="{label}"{here}>{over}{token(cell.drawn)}</a><wbr>'
     )
+
+
+def _unlinked(pair_cell: PairCell) -> str:
+    """Draw a token without a link. Its HTML is short, because a report may have thousands."""
+    looks, over = _look(pair_cell)
+    text = token(pair_cell.cell.drawn).replace('<span class="drawn">', "<i>").replace("</span>", "</i>")
+    if not looks:
+        return text
+    hidden = f'<span class="visually-hidden">{SAID[pair_cell.mark]}</span>' if pair_cell.mark else ""
+    return f'<span class="token{looks}">{over}{text}{hidden}</span>'
+
+
+def _look(pair_cell: PairCell) -> tuple[str, str]:
+    """Return the classes of a token, and the words over it."""
+    step = tokens.margin_step(pair_cell.cell.margin)
+    shade = f" margin-{step}" if step else ""
+    mark = (f" {pair_cell.mark}" if pair_cell.mark else "") + (" elsewhere" if pair_cell.is_odd else "")
+    left = (" hangs-left" if pair_cell.hangs_left else "") + (" raised" if pair_cell.is_raised else "")
+    if not pair_cell.mark:
+        return shade + mark + left, ""
+    over = f'<span class="over" aria-hidden="true">{OVER[pair_cell.mark]} {pair_cell.key}</span>'
+    return shade + mark + left, over
 
 
 @register.simple_tag(takes_context=True)
@@ -90,7 +108,7 @@ def cause_name(code: str) -> SafeString:
 
 @register.filter
 def also_moved(evidence: CauseFacts) -> str:
-    """Name what the sides of a confounded pair differ in beside its cause; "" of any other pair."""
+    """Name the other differences of a confounded pair; "" for other pairs."""
     return name_changes(evidence)
 
 
@@ -106,11 +124,10 @@ def boxed(text: str, side: str) -> SafeString:
 
 @register.simple_tag
 def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
-    """Draw an answer's window on one line: the text before, which is the same on both sides, so that the outlined
-    tokens of two lines stand under each other; the token, or what was looked for; what follows, which the stylesheet
-    fades out.
+    """Render an answer's window on one line, aligned with the other answer's.
 
-    `far` is what a narrow screen leaves out of the text before.
+    First the text before, which is equal on both sides (narrow screens leave out its start, `far`); then the token, or
+    the searched text; then what follows, which the stylesheet fades out.
     """
     if of is None:
         return format_html('<span class="excerpt faint">{}</span>', "no answer came")
@@ -127,8 +144,9 @@ def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
 
 @register.simple_tag
 def passes(points: Sequence[float | None]) -> SafeString:
-    """Draw how many of a case's repeats were right: a tick only where all were, a cross only where none was, a wave
-    between; the mean in points where scores are graded.
+    """Render how many of a case's repeats were right: tick for all, cross for none, else a wave.
+
+    For graded scores, the mean in points.
     """
     known = [value for value in points if value is not None]
     if not known:
@@ -145,7 +163,7 @@ def passes(points: Sequence[float | None]) -> SafeString:
 @register.simple_tag
 @cache
 def side_mark(side: str) -> SafeString:
-    """Draw ring or dot; the word stands beside it."""
+    """Render a side's mark, ring or dot, without the word."""
     return format_html('<span class="side-mark {}">{}</span>', side, glyph("ring" if side == "baseline" else "dot"))
 
 
@@ -174,24 +192,9 @@ def score_move(baseline: float | None, candidate: float | None) -> SafeString:
     return format_html(arrow, score_words(baseline), score_words(candidate))
 
 
-@register.simple_tag
-def flip_rows(flips: tuple[ChartedFlip, ...]) -> SafeString:
-    """Draw the scatter's numbers as rows of a table, each with a link to its flip."""
-    return mark_safe("".join(map(_flip_row, flips)))  # noqa: S308 (escaped below)
-
-
-def _flip_row(flip: ChartedFlip) -> str:
-    point = flip.point
-    numbers = "".join(f'<td class="number">{nats(value)}</td>' for value in (point.margin, point.movement, point.gap))
-    return (
-        f'<tr><th scope="row" class="mono"><a href="{conditional_escape(flip.url)}">{drawn(flip.case)}</a></th>'
-        f'<td>{cause_name(point.cause)}</td><td class="number">{point.flip}</td>{numbers}</tr>'
-    )
-
-
 @register.filter
 def look(code: str) -> str:
-    """Draw how a pair looks beside another model or backend."""
+    """Return a short text for a pair's numeric cause, for pairs of other models or backends."""
     return LOOKS[code]
 
 
@@ -204,5 +207,5 @@ def backend_words(pair: str) -> str:
 
 @register.filter
 def with_part(url: str, part: str) -> str:
-    """Draw the address of one part of a page."""
+    """Return a page's address with a part parameter."""
     return f"{url}{'&' if '?' in url else '?'}part={part}"

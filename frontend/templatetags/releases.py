@@ -95,5 +95,5 @@ def day(value: datetime) -> SafeString:
 
 @register.filter
 def in_fours(digest: str) -> str:
-    """Draw the first sixteen digits of a digest, to be read aloud or held against paper."""
+    """Return a digest's first sixteen digits in groups of four, for reading aloud or comparing."""
     return " ".join(digest[place : place + 4] for place in range(0, 16, 4))

@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.inclusion_tag("board/_tour_stop.html", takes_context=True)
 def tour_stop(context: dict[str, Any]) -> dict[str, Any]:
-    """Draw the line where the address says that the page is a stop of the tour; nothing elsewhere."""
+    """Render the tour's line if the address is a stop of the tour."""
     request = context.get("request")
     if request is None or not context.get("viewer") or tour.PARAMETER not in request.GET:
         return {}

@@ -15,7 +15,7 @@ from evalboard.core.profile import find_moved_fields
 from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, FingerprintRecord, Rotation, RunRecord
 from runs.run import rows_of
 
-WITHIN = timedelta(days=1)  # of an older one, somebody has seen to it or does not want it
+WITHIN = timedelta(days=1)  # an older one is done, or not wanted
 
 
 def rotation_rows(

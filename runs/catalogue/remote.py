@@ -1,30 +1,20 @@
 """Check the settings of an external endpoint: its address, its key's source, and its calls' constants."""
 
-import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from evalboard.calling.endpoint_fields import SECRET_NAME, clean_base_url, header_problems
-from evalboard.core.fields import SAMPLING_FIELDS, THINKING_FIELDS
+from evalboard.calling.endpoint_fields import clean_base_url, extra_body_problems, header_problems
 from evalboard.core.secret_names import looks_like_key, variable_problem
 from runs.models import EndpointRecord
 
 MAX_NAME_CHARS = 200
 MAX_LINE_CHARS = 80
-MAX_BODY_BYTES = 8 * 1024
 MAX_CONCURRENCY = 64
 MAX_CALLS_PER_MINUTE = 100_000
 DEFAULT_CONCURRENCY = 8
-
-# What a call is made of, beside what the profile says: the case's own fields, and the suite's.
-BODY_OWN = re.compile(
-    r"messages|model|prompt|input|instructions|n|best_of|stream|stream_options|max_(?:completion_|output_)?tokens|stop|"
-    r"top_logprobs|echo|return_token_ids|return_tokens_as_token_ids"
-)
 
 
 def auth_problem(auth: str) -> str | None:
@@ -37,25 +27,6 @@ def auth_problem(auth: str) -> str | None:
     if auth.startswith("/"):
         return _file_problem(auth)
     return variable_problem(auth)
-
-
-def extra_body_problems(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return the problems, by field, of the constant fields of every call's body."""
-    try:
-        size = len(json.dumps(body, allow_nan=False, ensure_ascii=False).encode())
-    except (ValueError, RecursionError):
-        return {"extra_body": "Must be JSON, with finite numbers."}
-    if size > MAX_BODY_BYTES:
-        return {"extra_body": f"Must be at most {MAX_BODY_BYTES // 1024} KiB as JSON."}
-    problems = {
-        f"extra_body.{name}": "The case, the suite or the profile says this; it cannot be a constant of the endpoint."
-        for name in body
-        if BODY_OWN.fullmatch(name) or name in SAMPLING_FIELDS or name in THINKING_FIELDS
-    }
-    for path, value in _walk(body, "extra_body"):
-        if isinstance(value, str) and (looks_like_key(value) or SECRET_NAME.fullmatch(path.rpartition(".")[2])):
-            problems[path] = "A key must not be stored; give it as a header that names a variable."
-    return problems
 
 
 def read_remote(
@@ -145,19 +116,7 @@ def _find(slug: str | None, engine: str, problem: str) -> tuple[EndpointRecord |
 
 def _file_problem(path: str) -> str | None:
     folder = settings.SECRETS_DIR
-    # Parts are judged as written: the file lies on the worker, and links are followed there.
+    # Parts are judged as written: the file is on the worker, and links are followed there.
     if ".." in Path(path).parts or not Path(path).is_relative_to(folder) or Path(path) == folder:
         return f"Must be a file below {folder} (EVALBOARD_SECRETS_DIR)."
     return None
-
-
-def _walk(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield every scalar within a JSON value, with its path."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _walk(inner, f"{path}.{name}")
-    elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _walk(inner, f"{path}[{place}]")
-    else:
-        yield path, value

@@ -1,7 +1,7 @@
-"""The cases of a comparison by what became of them between the sides, those that no verdict counts among them.
+"""The cases of a comparison by outcome, including those that no verdict counts.
 
-They are packed in their order when one of the lists is first read, FRAME at a time, and kept with the comparison:
-a page reads what it shows, however many there are.
+They are packed in order when one of the lists is first read, FRAME at a time, and stored with the comparison: a page
+reads only what it shows.
 """
 
 import struct
@@ -34,10 +34,10 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CaseList(Sequence[JudgedCase]):
-    """Cases in the order of a list, as columns: an object is made of those alone that are taken out.
+    """Cases in the order of a list, as columns; objects are made only for those accessed.
 
-    indexes: int64[n], in the baseline's suite version. scores: float64[n, a] and float64[n, b], of the draws of either
-    side, NaN where there is none.
+    indexes: int64[n], in the baseline's suite version. scores: float64[n, a] and float64[n, b], of the samples of
+    either side, NaN if missing.
     """
 
     indexes: NDArray[np.int64]
@@ -84,7 +84,7 @@ def read_list(comparison_id: int, name: str, first: int = 0, up_to: int | None =
 
 
 def _places(sizes: Sequence[int], name: str) -> range:
-    """Return where a list stands in that of all cases. sizes: of each of CASE_PARTS."""
+    """Return a list's range in the list of all cases. sizes: of each of CASE_PARTS."""
     if name == ALL_CASES:
         return range(sum(sizes))
     at = CASE_PARTS.index(name)
@@ -92,7 +92,7 @@ def _places(sizes: Sequence[int], name: str) -> range:
 
 
 def _read_frames(comparison_id: int, places: range) -> CaseList | None:
-    """Return some places of the list of all cases as they are kept; None where they are not."""
+    """Return a range of the list of all cases from stored frames; None if they are missing."""
     firsts = range(places.start - places.start % FRAME, places.stop, FRAME)
     rows = ListedFrame.objects.filter(comparison=comparison_id, first__in=firsts).order_by("first")
     frames = [_unpack(bytes(data)) for data in rows.values_list("data", flat=True)]
@@ -104,8 +104,9 @@ def _read_frames(comparison_id: int, places: range) -> CaseList | None:
 
 
 def _make(comparison_id: int) -> tuple[CaseList, list[int]]:
-    """Read the list of all cases from the columns of both sides, and how many are of each of CASE_PARTS. It is kept
-    where the comparison is of these columns.
+    """Build the list of all cases from both sides' columns, and the size of each of CASE_PARTS.
+
+    It is stored if the comparison is of these columns.
     """
     ours, theirs, is_current = find_sides(comparison_id)
     inputs = comparison_inputs.load(ours, theirs)

@@ -1,4 +1,4 @@
-"""Which cases broke, were fixed or are unstable between two runs: the ones that a verdict counts, by the same rule."""
+"""Find the cases that broke, were fixed or are unstable between two runs, by the verdict's rule."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,8 +33,9 @@ class JudgedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcomes:
-    """Cases with one outcome, those that moved furthest first: a part of all n. counts: the fields of
-    contract.OutcomeCounts.
+    """Cases with one outcome, largest change first: some of all n.
+
+    counts: the fields of contract.OutcomeCounts.
     """
 
     cases: Sequence[JudgedCase]
@@ -45,7 +46,7 @@ class CaseOutcomes:
 def case_outcomes(
     comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
 ) -> CaseOutcomes:
-    """Return the cases of a comparison with an outcome; `look`: judged by the first so many repeats of each side.
+    """Return the cases of a comparison with an outcome. look: judge only so many first repeats.
 
     outcome: one of CASE_OUTCOMES. first, up_to: the places that are read, up to the end where it is None. There are no
     cases where several buckets served a side. What is not kept yet is judged now. Raises NotFound.
@@ -65,14 +66,14 @@ def case_outcomes(
 
 
 def kept_cases(outcome: str, look: int | None, first: int, up_to: int | None) -> tuple[Expression, Expression]:
-    """Return where `ComparisonRecord.outcomes` keeps the counts and the cases of a list, NULL where it does not."""
+    """Return where `ComparisonRecord.outcomes` has a list's counts and cases, NULL if not stored."""
     known = kept_at(look)
     cases = KeyTransform(outcome, KeyTransform("cases", known))
     return KeyTransform("counts", known), JsonPart(cases, first, up_to)
 
 
 def unpack_cases(outcome: str, counts: dict[str, Any] | None, rows: Iterable[Sequence[Any]]) -> CaseOutcomes:
-    """Return what was read there."""
+    """Return the stored cases of an outcome."""
     cases = tuple(JudgedCase(index, tuple(ours), tuple(theirs), *chance) for index, ours, theirs, *chance in rows)
     return CaseOutcomes(cases, counts[outcome] if counts else 0, counts or {})
 
@@ -90,7 +91,7 @@ def find_sides(comparison_id: int) -> tuple[SideKey, SideKey, bool]:
 
 
 class JsonPart(Func):
-    """Some places of a JSON list; NULL where there is no list. first, up_to: as a slice has them, first at least 0."""
+    """A slice of a JSON list; NULL without a list. first, up_to: like a slice, first at least 0."""
 
     function = "jsonb_path_query_array"
     output_field = JSONField()
@@ -100,7 +101,7 @@ class JsonPart(Func):
 
 
 def kept_at(look: int | None) -> KeyTransform:
-    """Return where `ComparisonRecord.outcomes` keeps what was judged at a look."""
+    """Return where `ComparisonRecord.outcomes` has what was judged at a checkpoint."""
     return KeyTransform(_name(look), "outcomes")
 
 
@@ -110,8 +111,9 @@ def keep_all(judged: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
-    """Keep what is known of a look, beside what `telling` found; not while a worker is at the comparison: then the
-    next page does.
+    """Store what is known of a checkpoint, next to what `telling` stored.
+
+    Skipped while a worker is at the comparison: then the next page does it.
     """
     with transaction.atomic():
         free = ComparisonRecord.objects.select_for_update(skip_locked=True).filter(pk=comparison_id)

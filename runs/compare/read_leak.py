@@ -1,4 +1,4 @@
-"""Whose text an answer goes on with, where a pair looks like a leak: what was decoded beside it is looked through."""
+"""Find the source of a suspected leak among the responses decoded in the same batch."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 from django.urls import reverse
 
+from evalboard.compared.pair_layout import trace_of
 from evalboard.contract import pair as contract
 from evalboard.contract.call import CallFacts
 from evalboard.contract.compare import SIDES
@@ -14,15 +15,15 @@ from evalboard.core.compare import Beside, Continuation, Divergence, Ids, find_c
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import TokenTrace
 from evalboard.wording.cause import explain_leak
-from runs.compare.read_pair_records import Half, response_traces, trace_of
+from runs.compare.read_pair_records import Half, response_traces
 from runs.models import Case, ResponseRecord, Shard
 
-MAX_BESIDE = 500  # responses; beside one long call to a server of others there may have been more
+MAX_BESIDE = 500  # responses; during one long call to an external server there may have been more
 DELAY = timedelta(seconds=1)  # from the end of an answer until the worker has it
 
 
 class _LeakOrigin(NamedTuple):
-    """What a side's answer goes on with: `holder`'s prompt or answer."""
+    """The source of a side's continuation: `holder`'s prompt or answer."""
 
     holder: ResponseRecord
     is_prompt: bool
@@ -30,7 +31,7 @@ class _LeakOrigin(NamedTuple):
 
 
 def find_leak(halves: tuple[Half, Half], parting: Divergence) -> contract.Leak:
-    """Look for the continuation of either side in what was decoded beside it, and say whose it is."""
+    """Search each side's continuation in what was decoded with it, and return its source."""
     starts = parting.parts_at or 0, parting.parts_at_candidate or 0
     beside = [_decoded_beside(half) for half in halves]
     sources = []
@@ -82,10 +83,10 @@ def _source(side: str, half: Half, text: _LeakOrigin) -> contract.LeakSource:
 
 
 def _decoded_beside(half: Half) -> list[ResponseRecord] | None:
-    """Return the responses that may have been decoded at the same time, None where nobody knows them.
+    """Return the responses that may have been decoded at the same time, None if unknown.
 
-    An engine of ours decodes one shard at a time, and under `fixed-N` one group. Of a server of others only the calls
-    of the same repeat are known.
+    Our engine decodes one shard at a time, and under `fixed-N` one group. For an external server only the calls of the
+    same repeat are known.
     """
     response = half.response
     others = ResponseRecord.objects.filter(repeat=response.repeat_id).exclude(pk=response.pk)

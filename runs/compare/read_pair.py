@@ -5,10 +5,11 @@ from typing import Any
 
 from django.db.models import Q
 
+from evalboard.compared.pair_layout import find_prompt_parts, show_pair
 from evalboard.compared.report import to_points, write_change
+from evalboard.compared.tokens import draw
 from evalboard.contract import pair as contract
 from evalboard.contract.compare import ChangedMessage, Moved
-from evalboard.contract.trace import TokenAtPosition
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
@@ -29,14 +30,11 @@ from evalboard.wording.replay import replay_command
 from runs.compare.inputs import MODEL_TERMS
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
-from runs.compare.read_pair_layout import NO_STEPS, Span, StepNumbers, Steps, find_prompt_parts, lay_out
-from runs.compare.read_pair_records import Half, load_halves, trace_of
+from runs.compare.read_pair_records import Half, load_halves
 from runs.forced import forced_choice, has_forced
 from runs.models import DivergenceRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
-from runs.run import draw, response_content, token_at, tokens_at
-
-WINDOW = 150  # positions shown before and after the selected one
+from runs.run import response_content
 
 
 def trace_pair(
@@ -56,22 +54,16 @@ def trace_pair(
     one, other = load_halves((baseline, candidate), case_id, repeats, terms)
     is_missing = bool(one.response.error_code or other.response.error_code)
     parting = None if is_missing else find_parting(one.traced_text, other.traced_text, WORDS)
-    steps = NO_STEPS
-    if one.trace is not None or other.trace is not None:
-        steps = lay_out(trace_of(one), trace_of(other), vocabularies=WORDS.of(one.traced_text, other.traced_text))
     cause = _find_cause(one, other, parting, terms)
-    numbers = StepNumbers.of((one, other), steps)
     parted = parting or Divergence()
-    parts_at = None if steps.parts is None else int(steps.keys[steps.parts])
-    selected = _select(steps, at, parted.drift_onset, parts_at, numbers)
-    window = _window(steps, selected)
-    shown = None if selected is None else int(steps.keys[selected])
-    marks = {*numbers.narrow_keys, *(mark for mark in (parted.drift_onset, parts_at) if mark is not None)}
+    vocabularies = WORDS.of(one.traced_text, other.traced_text)
+    shown = show_pair((one, other), parting, vocabularies=vocabularies, near=cause.evidence.get("near"), at=at)
     settings = compare_manifests(_manifest(one), _manifest(other))
     is_scored = has_forced(one.run.pk, other.run.pk)
     at_flip = _find_at_flip(one, other, parted) if is_scored else ()
     return contract.TracePair.from_record(
         parted,
+        **shown,
         case=case_id,
         baseline=_side(one),
         candidate=_side(other),
@@ -79,14 +71,11 @@ def trace_pair(
         numeric=cause.numeric,
         text=explain_cause(cause, replay=_replay(one, other)),
         evidence=cause.evidence,
-        n_positions=len(steps),
-        at=shown,
-        positions=_positions(one, other, steps, window, selected),
         provenance=_provenance(one, other),
         moved=tuple(
             Moved(field=each.field, baseline=each.baseline, candidate=each.candidate) for each in settings.moved
         ),
-        url=pair_path((baseline, candidate), case_id, repeats, shown, terms),
+        url=pair_path((baseline, candidate), case_id, repeats, shown["at"], terms),
         leak=find_leak((one, other), parted) if cause.code == "leak" else None,
         at_flip=at_flip,
         at_flip_text=explain_at_flip(at_flip, near=cause.evidence.get("near")),
@@ -98,15 +87,6 @@ def trace_pair(
         messages=tuple(one.case.content["messages"]),
         target=one.case.content["target"],
         prompts=_prompts(one, other),
-        parts_at=parts_at,
-        last_at=int(steps.keys[-1]) if len(steps) else 0,
-        earlier=max((mark for mark in marks if shown is None or mark < shown), default=None),
-        later=min((mark for mark in marks if shown is not None and mark > shown), default=None),
-        points=numbers.points(numbers.standing_for_all()),
-        n_points=len(numbers),
-        shown_points=numbers.points(window),
-        n_within_noise=numbers.n_within(cause.evidence.get("near")),
-        gap_range=numbers.gap_range(parted.drift_onset),
         n_settings_equal=len(settings.equal),
     )
 
@@ -204,58 +184,6 @@ def _side(half: Half) -> contract.PairSide:
         scorer_digest=half.scorer_digest,
         is_logged=half.run.is_of_elsewhere,
     )
-
-
-def _select(steps: Steps, at: int | None, onset: int | None, parts_at: int | None, numbers: StepNumbers) -> int | None:
-    """Return the step at `at`, or where a reader looks first: the parting, the onset, the narrowest margin."""
-    if not len(steps):
-        return None
-    if at is not None and at <= steps.keys[-1]:
-        return steps.find(at)
-    if parts_at is not None or onset is not None:
-        return steps.find(parts_at if parts_at is not None else onset or 0)
-    return numbers.narrowest() or 0
-
-
-def _window(steps: Steps, selected: int | None) -> range:
-    """Return the steps around the selected one."""
-    if selected is None:
-        return range(0)
-    return range(max(selected - WINDOW, 0), min(selected + WINDOW + 1, len(steps)))
-
-
-def _positions(
-    one: Half, other: Half, steps: Steps, window: range, selected: int | None
-) -> tuple[contract.PairPosition, ...]:
-    """Return the positions of the window; the selected one alone has its alternatives."""
-    if selected is None:
-        return ()
-    shown = [steps.span(place) for place in window]
-    tokens, tokens_too = _tokens(one, [span.baseline for span in shown]), _tokens(other, [s.candidate for s in shown])
-    positions = [
-        contract.PairPosition(at=span.key, baseline=here, candidate=there)
-        for span, here, there in zip(shown, tokens, tokens_too, strict=True)
-    ]
-    positions[selected - window.start] = _whole_position(one, other, steps.span(selected))
-    return tuple(positions)
-
-
-def _tokens(half: Half, shown: list[range]) -> list[tuple[TokenAtPosition, ...]]:
-    """Return the tokens of each step without their alternatives."""
-    cells = iter(tokens_at(trace_of(half), [position for places in shown for position in places], half.words))
-    return [tuple(next(cells) for _ in places) for places in shown]
-
-
-def _whole_position(one: Half, other: Half, span: Span) -> contract.PairPosition:
-    return contract.PairPosition(
-        at=span.key, baseline=_whole_tokens(one, span.baseline), candidate=_whole_tokens(other, span.candidate)
-    )
-
-
-def _whole_tokens(half: Half, positions: range) -> tuple[TokenAtPosition, ...]:
-    trace = trace_of(half)
-    margins = trace.margins()
-    return tuple(token_at(trace, position, float(margins[position]), half.words) for position in positions)
 
 
 def _prompts(one: Half, other: Half) -> contract.PairPrompts:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 from django.db.models import Q
 
 from evalboard.contract.treatments import Terms
@@ -101,14 +100,6 @@ def load_halves(
             )
         )
     return halves[0], halves[1]
-
-
-def trace_of(half: Half) -> TokenTrace:
-    """Return the trace, or one of no positions to lay beside the other side's."""
-    if half.trace is not None:
-        return half.trace
-    ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    return TokenTrace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
 
 
 def response_traces(responses: list[ResponseRecord]) -> dict[int, TokenTrace]:

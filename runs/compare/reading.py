@@ -1,4 +1,4 @@
-"""Reads what a comparison asks for beside the columns: responses, and answers that both stacks have scored."""
+"""Read what a comparison needs besides columns: responses, and answers scored on both stacks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SELECT case_index, trace_block_id, trace_slot, finish_reason, ending, error_code
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswers:
-    """The answers of a side that both stacks have scored. scorings: the ids of the baseline's and the candidate's."""
+    """The answers of a side that both stacks scored. scorings: ids, the baseline's stack first."""
 
     scorings: tuple[int, int]
 
@@ -38,8 +38,9 @@ class StoredAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredResponses:
-    """The responses of one side. repeat_ids, case_indexes: by their places in its columns; bucket_id: that served most
-    of it, None where nothing did.
+    """The responses of one side.
+
+    repeat_ids, case_indexes: by their places in its columns; bucket_id: of most of them, None if unknown.
     """
 
     repeat_ids: Sequence[int]

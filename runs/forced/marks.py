@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalboard.compared.tokens import draw
 from evalboard.core.trace import TokenTrace, Vocabulary
 from runs.forced.figures import deficits
-from runs.run import draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalboard.compared.tokens import draw
 from evalboard.contract import forced as contract
 from evalboard.contract.pair import ForcedFlip
 from runs.forced.answers import answers_of, cost_of
@@ -13,9 +14,8 @@ from runs.forced.read import forced_row
 from runs.forced.scored_answers import answers_of_response, in_same_tokens, read_scored, responses_at
 from runs.forced.scorings import can_score, newest_on, readings_of, stack_of
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord, RepeatRecord, RunRecord
-from runs.run import draw
 
-COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted while somebody waits for a page
+COUNTED_UP_TO = 20_000  # responses of a side whose tokens are counted within a page request
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ def finish_forced(*, lease: Lease) -> None:
 
     Answers of several buckets have figures by bucket, and none together.
     """
-    # While nobody's row is locked: only this attempt could have changed the answers.
+    # Without a lock: only this attempt could have changed the answers.
     answers = responses_scored(lease.id)
     figures, by_bucket = None, []
     if is_of_several_buckets(answers):

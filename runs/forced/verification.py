@@ -14,7 +14,7 @@ from runs.forced.figures import read_positions
 from runs.models import ForcedAnswerRecord, ForcedScoringRecord
 from runs.pairs import draws_of
 
-# Of each scoring. Somebody waits for it, and a few thousand tokens tell as much (docs/forced.md).
+# Per scoring. It is read within a request, and a few thousand tokens are enough (docs/forced.md).
 MAX_ANSWERS = 2_000
 MAX_POSITIONS = 200_000
 

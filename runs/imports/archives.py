@@ -38,7 +38,7 @@ from runs.work import look_through, rollup
 from runs.work.settings_seen import see_settings
 
 Json = Mapping[str, Any]
-# What stands in the archive under the name that it has in a response.
+# Fields of the archive with the same name in a response.
 PLAIN = (
     *("attempt", "seed_sent", "n_tokens", "n_prompt_tokens", "n_cached_tokens", "n_preemptions"),
     *("batch_min", "batch_max", "queued_seconds", "prefill_seconds", "decode_seconds", "call"),

@@ -23,7 +23,7 @@ from evalboard.importers.records import LoggedRun
 
 MAX_RECORD_BYTES = MAX_BYTES  # of all records that a log is read as; texts that a file holds once may stand in many
 MAX_READERS, MAX_IMPORTS = 2, 4  # in one web process: so many are read at a time, and so many are taken in
-LOOK_SECONDS = 0.5  # how often to see whether whoever sent the log still waits
+LOOK_SECONDS = 0.5  # how often to check whether the sender still waits
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # of the environment; none of it is a secret
 
 logger = logging.getLogger(__name__)

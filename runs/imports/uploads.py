@@ -137,7 +137,7 @@ def is_waiting(meta: Mapping[str, Any]) -> bool:
         return True
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
-    except BlockingIOError:  # nothing more has come, and nobody has hung up
+    except BlockingIOError:  # no more data, but still connected
         return True
     except OSError:
         return False

@@ -25,7 +25,7 @@ Arms = Sequence[ExperimentArm]
 
 
 class ExperimentKind(Protocol):
-    """The behaviour of one kind of experiment. arms: its conditions, in order."""
+    """The behaviour of one kind of experiment."""
 
     def passes(self, run: RunRecord) -> Sequence[RepeatRecord]:
         """Return the repeats of a condition's run that count."""
@@ -149,7 +149,7 @@ def _end_arm(experiment: ExperimentRecord, arm: ExperimentArm, arms: Arms) -> No
         arm.status, arm.problem = Status.FAILED, "Its run was deleted."
     else:
         passes = kind.passes(run)
-        arm.spent_minutes += measure_engine_time(run).minutes  # beside what it took before it was resumed
+        arm.spent_minutes += measure_engine_time(run).minutes  # in addition to the time before it was resumed
         if run.status == RunRecord.Status.FINISHED:
             arm.status = Status.FINISHED
         elif passes:

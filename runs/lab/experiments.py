@@ -30,7 +30,7 @@ from runs.work import refuse_if_nobody_can
 
 MAX_PLANNED = 100
 DEFAULT_RUNS = 20
-ROOM = 1.5  # of a budget that nobody sets: estimates are right within this factor
+ROOM = 1.5  # of the default budget: estimates are right within this factor
 UNKNOWN_BUDGET = 60.0  # minutes, where no run says how long a pass takes
 MIN_BUDGET = 5.0
 MAX_BUDGET = 10_080.0  # a week

@@ -13,7 +13,7 @@ class Priority(models.TextChoices):
 
 
 class Lane(models.Model):
-    """What one person has queued in one pool at one priority. Lanes of one priority take turns, shard by shard.
+    """One person's queue in one pool at one priority. Lanes of equal priority take turns by shard.
 
     `turn` is the number of its last claim among all claims of the pool: the lane with the lowest waits longest.
     """

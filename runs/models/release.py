@@ -43,7 +43,7 @@ class ReleaseRecord(models.Model):
 
     @property
     def terms(self) -> Terms:
-        """The terms on which its runs are compared: those of a prompt, else the usual ones, whatever it judges."""
+        """Return the terms for comparing its runs: those of a prompt, else the defaults."""
         return Terms(self.treatment, self.pair_by) if self.treatment == PROMPT_TREATMENT else Terms()
 
 

@@ -243,7 +243,7 @@ class Shard(Claimed):
         CANCELLED = "cancelled"
 
     repeat = models.ForeignKey(RepeatRecord, on_delete=models.CASCADE, related_name="shards")
-    # Without an index of its own: nobody looks for a lane's shards but for those in the queue.
+    # Without an index of its own: only a lane's queued shards are searched.
     lane = models.ForeignKey(
         Lane,
         on_delete=models.PROTECT,

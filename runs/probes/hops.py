@@ -49,7 +49,7 @@ def _pair(gateway: ProbeRecord, direct: ProbeRecord) -> ProbeHop:
 def describe_control(probe: ProbeRecord) -> str | None:
     """Name the known-good endpoint that a probe is compared with, if any; None for our own engine."""
     if probe.kind == ProbeRecord.Kind.VERIFY:
-        return None  # it has answers of known origin beside it
+        return None  # it has its own answers of known origin
     other, endpoint = _other(probe), probe.endpoint
     if other is not None and not probe.bypass_of_id:
         return f"{other.endpoint.slug}, reached without the gateway: probe {other.pk}, {_outcome(other)}."

@@ -66,9 +66,9 @@ from runs.work import (
 # A batch probe looks at what batching does, so requests must share steps.
 DEFAULT_PROFILES = {ProbeRecord.Kind.BATCH: "fast"}
 DEFAULT_PROFILE = "pinned"
-EARLIER_CANARIES = 60  # more than a canary is held against
+EARLIER_CANARIES = 60  # more than a canary is compared with
 INCIDENTS = ("differs", "stacks_differ")  # states of an audit that webhooks are told of
-REMOTE_ROUTING_CALLS = 60  # where something stands between the worker and who answers
+REMOTE_ROUTING_CALLS = 60  # if there is something between the worker and the backend
 
 
 def create_probe(
@@ -133,7 +133,7 @@ def record_calls(*, lease: Lease, calls: Sequence[ProbeExchange]) -> None:
     COMMIT sends its answers once more.
     """
     with PROBES.locked(lease=lease) as probe:
-        # Calls that nobody sent stand for workers that are gone (`_strike_off`).
+        # Unsent calls represent workers that are gone (`_strike_off`).
         rounds = {(call.round, call.worker) for call in map(parse_call, probe.answers) if call.was_sent}
         new = [call for call in calls if (call.round, call.worker) not in rounds]
         answered = {} if all(call.error for call in new) else {"n_rests": 0}
@@ -153,7 +153,7 @@ def finish_probe(*, lease: Lease) -> None:
             PROBES.write(lease=lease, waits_for=others)
             PROBES.let_go(PROBES.held_row(lease), "", may_fail=False)
         return
-    # While nobody's row is locked: only this attempt could have changed the answers.
+    # Without a lock: only this attempt could have changed the answers.
     ending = _end(probe)
     with transaction.atomic():
         PROBES.finish(lease=lease, **ending, waits_for=[])

@@ -1,4 +1,4 @@
-"""Releases: gates, verdicts, what settles them, signatures."""
+"""Releases: gates, verdicts, further repeats, signatures."""
 
 from runs.release import verdicts
 from runs.release.read import ReleaseStage, release_report, release_stage, shown_stage

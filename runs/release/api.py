@@ -1,4 +1,4 @@
-"""Releases: a candidate judged, settled by further repeats, and signed."""
+"""REST of releases: judge a candidate, add repeats to decide, and sign."""
 
 from functools import partial
 from typing import Any
@@ -89,7 +89,7 @@ class SettleIn(Strict):
     refuses=[404, 409],
 )
 def release_list(request: Request) -> Response:
-    """The list shows each verdict as it was decided last; reading one release decides it again where it must be."""
+    """List releases with their last verdict; reading one release judges it again if needed."""
     if request.method == "POST":
         return _create(request)
     sent = query.read(request, FILTERS)
@@ -118,7 +118,7 @@ def release_detail(request: Request, release_id: int) -> Response:
 @resource(POST=SIGN)
 @describe("POST", "Sign a verdict", name="sign_release", body=SignOffIn, status=201, answer=SignOff, refuses=[409])
 def sign(request: Request, release_id: int) -> Response:
-    """409 where what the person saw, by its digest, is no longer what the release rests on."""
+    """Answer 409 if the release's inputs no longer have the digest that the person saw."""
     body = read_body(SignOffIn, request)
     row = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
     [line] = [each for each in release_report(release_id).signoffs if each.id == str(row.pk)]
@@ -129,7 +129,7 @@ def sign(request: Request, release_id: int) -> Response:
 @describe("GET", "What settling would cost", name="settle_plan", answer=Settle, refuses=[409])
 @describe("POST", "Add the repeats that settle it", name="settle", body=SettleIn, answer=Release, refuses=[409])
 def settle(request: Request, release_id: int) -> Response:
-    """GET: what settling would cost, null where repeats would not help. POST: the same numbers agree to it."""
+    """GET: the cost of deciding, null if repeats would not help. POST: the same numbers confirm it."""
     query.read(request, is_paged=False)
     if request.method == "POST":
         settle_release(release_id=release_id, **read_body(SettleIn, request), user=request.user)

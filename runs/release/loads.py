@@ -1,6 +1,6 @@
-"""Under which load the repeats of a gate were decoded: an engine's batches, or our own calls to a server of others.
+"""Read the load under which a gate's repeats were decoded: batches, or our calls in flight.
 
-What others asked of their server meanwhile nobody here knows, and nothing of it is claimed.
+Calls of other clients to an external server are unknown.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ class Loads:
 
 
 def read_loads(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Sequence[int]) -> Loads:
-    """Return the loads of these repeats; a repeat of which nothing is known has an empty one, as those of logs have."""
+    """Return the load of each repeat, empty if unknown, as for repeats of logs."""
     runs = (gate.baseline_run, gate.candidate_run)
     are_called = {run.endpoint.is_remote or (run.is_reported and not run.is_log) for run in runs}
     if len(are_called) > 1:
@@ -41,7 +41,7 @@ def read_loads(gate: GateRecord, baseline_ids: Sequence[int], candidate_ids: Seq
 
 
 def _read_calls(run: RunRecord, repeat_ids: Sequence[int]) -> list[SizeCounts]:
-    """Return the calls in flight of each repeat, counted and stored where nobody has counted them."""
+    """Return the calls in flight of each repeat, counting and storing them if needed."""
     rows = {row.repeat_id: row for row in CaseColumns.objects.filter(repeat__in=repeat_ids).only("calls_in_flight")}
     uncounted = [row for row in rows.values() if row.calls_in_flight is None]
     counts = _count_calls(run) if uncounted else {}
@@ -66,7 +66,7 @@ WHERE run.endpoint_id = %(endpoint)s AND response.call IS NOT NULL
 
 
 def _count_calls(run: RunRecord) -> Mapping[int, SizeCounts]:
-    """Return by repeat how many answers had how many of our calls in flight, those of all runs on its endpoint."""
+    """Return by repeat how many answers had how many calls in flight, over all runs on its endpoint."""
     known = {"run": run.pk, "endpoint": run.endpoint_id, "began": run.started_at, "ended": run.finished_at}
     with connection.cursor() as cursor:
         cursor.execute(_CALLS, known)

@@ -42,9 +42,9 @@ DECIDED = {
 def release_report(
     release_id: int, *, plans: SettlePlans = NO_PLANS, decided: Decided | None = None
 ) -> contract.Release:
-    """Return the release on the verdict that is stored; `plans` are what settle_plans returns. Raises NotFound.
+    """Return the release with its stored verdict. Raises NotFound. plans: from settle_plans.
 
-    decided: what `verdicts.decide` returned, where it was just called; its gates are then not read again.
+    decided: the result of a preceding `verdicts.decide`; its gates are then not read again.
     """
     releases = with_outcome(ReleaseRecord.objects.filter(pk=release_id))
     release = require_row(
@@ -112,7 +112,7 @@ def _findings(lines: Sequence[Mapping[str, Any]]) -> tuple[contract.Finding, ...
 def _warnings(
     document: Mapping[str, Any], gates: Sequence[contract.Gate], word: str | None
 ) -> Iterator[contract.ReleaseWarning]:
-    """Yield the warnings; those are alike that have the same facts but for the run, or the same sentence of a gate."""
+    """Yield the warnings, merging those with equal facts except the run, or equal texts within a gate."""
     sentences = defaultdict(list)  # of each gate by code: its own lines do not name its suite
     if document and document.get("rules", FIRST_VERDICT_RULES) != VERDICT_RULES:
         code = "earlier_rules"  # any verdict that is not kept as it was signed is by today's
@@ -145,7 +145,7 @@ def _policy(policy: PolicyRecord) -> contract.PolicyOfRelease:
 
 
 def _candidates_tried(release_id: int, gate: contract.Gate) -> int:
-    """Count the runs that were judged against the headline gate's baseline, up to this release and with it."""
+    """Count the runs judged against the headline gate's baseline, up to this release."""
     same = GateRecord.objects.filter(suite__slug=gate.suite, baseline_run=gate.baseline.run_id, release__lte=release_id)
     return int(same.aggregate(n=Count("candidate_run", distinct=True))["n"])
 
@@ -174,7 +174,7 @@ def _run_statuses(gates: Sequence[GateRecord]) -> dict[int, str]:
 
 
 def _settling_words(settlings: Sequence[Settling], status: Mapping[int, str]) -> str | None:
-    """Say which repeats that a person asked for are at work; None where none are. `status`: by run."""
+    """Say which requested repeats are running; None without any. status: by run."""
     if not settlings:
         return None
     at_work = [each["run"] for each in settlings[-1].plan if status.get(each["run"]) in OPEN]
@@ -223,7 +223,7 @@ def _name(person: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStage:
-    """`statuses`: by run; the rest as in the contract."""
+    """The state that decides whether an open page must reload. statuses: by run."""
 
     headline_gate: int
     input_digest: str | None
@@ -232,14 +232,14 @@ class ReleaseStage:
     statuses: Mapping[int, str]
 
     def digest(self, progress: str) -> str:
-        """Return what a page was drawn on; `progress`: the status of its comparison, "" where there is none."""
+        """Return the digest of what a page shows. progress: its comparison's status, "" without one."""
         return digest_json(
             [self.input_digest, self.settling, self.outcome, progress, *self.statuses.values()],
         )[:16]
 
 
 def shown_stage(report: contract.Release) -> ReleaseStage:
-    """Return the stage that a page shows which is drawn from a report."""
+    """Return the stage of a page that shows this report."""
     return ReleaseStage(
         headline_gate=report.headline_gate,
         input_digest=report.input_digest,

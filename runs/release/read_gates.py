@@ -1,4 +1,4 @@
-"""The gates of a release: what its verdict's document has of each, beside the two runs that it was read from."""
+"""Read a release's gates from its verdict's document and the runs of both sides."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ UNKNOWN: Document = {
 
 @dataclass(slots=True)
 class _GateRepeats:
-    """How many repeats a run has, what served them, and when those that can be judged ended."""
+    """A run's number of repeats, their buckets, and when the judgeable ones ended."""
 
     n: int = 0
     bucket_ids: set[int] = field(default_factory=set)
@@ -85,7 +85,7 @@ def _count_repeats(gates: Sequence[GateRecord]) -> Mapping[int, _GateRepeats]:
 
 
 def _find_order(gate: GateRecord, repeats: Mapping[int, _GateRepeats]) -> tuple[str, ...]:
-    """Return whose repeats ended when; none where a log says only when it was read."""
+    """Return the sides in order of their repeats' ends; empty for logs, which have only import times."""
     if gate.baseline_run.is_log or gate.candidate_run.is_log:
         return ()
     sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}

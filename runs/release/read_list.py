@@ -1,4 +1,4 @@
-"""Releases as rows of a list, a fixed number of queries for any number of them; and as a suite's badge."""
+"""Read releases as list rows, in a fixed number of queries, and a suite's badge."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ HEAVY = tuple(f"{side}__bucket__model__files" for side in SIDES)
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFilter:
-    """Which releases a list holds: with a gate of `suite`, by the verdict on their present inputs, by outcome."""
+    """The filter of a list of releases: by a gate's suite, the present verdict, and the outcome."""
 
     suite: str = ""
     verdict: str = ""
@@ -77,7 +77,7 @@ def with_outcome(releases: "QuerySet[ReleaseRecord]") -> Any:
 
 
 def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
-    """Return a row for each release of a queryset that came `with_outcome`, in its order; no document is read whole."""
+    """Return the rows of a queryset that came `with_outcome`, in order, without loading documents."""
     light = releases.annotate(
         summary=KeyTextTransform("summary", "verdict__document"),
         headline=HeadlineGate("verdict__document"),
@@ -92,7 +92,7 @@ def rows_of(releases: Any) -> tuple[ReleaseRow, ...]:
 
 
 class HeadlineGate(Func):
-    """The gate that a verdict's document names as its headline, without its lists of cases, which may be long."""
+    """The headline gate of a verdict's document, without its lists of cases, which may be long."""
 
     template = "(jsonb_path_query_first(%(expressions)s, '$.gates[$.headline_gate]') - 'changed')"
     output_field = JSONField()
@@ -126,7 +126,7 @@ def _row(release: Any, gates: Sequence[GateRecord]) -> ReleaseRow:
 
 @dataclass(frozen=True, slots=True)
 class SuiteBadge:
-    """`verdict` is that of the suite's own gate, "" where no release judged it; then `run` is the newest or None."""
+    """A suite's badge. verdict: of its gate, "" if never judged; then run is the newest or None."""
 
     suite: str
     verdict: str
@@ -134,7 +134,7 @@ class SuiteBadge:
 
 
 def suite_badge(slug: str) -> SuiteBadge:
-    """Return what a suite's badge says. Raises NotFound."""
+    """Return a suite's badge. Raises NotFound."""
     suite = require_row(Suite.objects.filter(slug=slug), f"There is no suite {slug}.")
     judged = GateRecord.objects.filter(suite=suite, release__verdict__isnull=False).select_related("release__verdict")
     gate = judged.order_by("-release_id", "position").first()

@@ -1,4 +1,4 @@
-"""Sign-offs, everyone's, oldest first: whether each still follows from the one before and covers its verdict."""
+"""Read all sign-offs, oldest first, and check the chain and each signed verdict."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,7 +13,7 @@ PARTED = "It does not follow the sign-off before it: that one was changed, or on
 
 
 def sign_off_lines(change: Callable[[int], str]) -> Iterator[SignOffLine]:
-    """Yield every sign-off, oldest first, read in pieces. change: says how a verdict, by its id, was changed since."""
+    """Yield every sign-off, oldest first. change: says how a verdict, by id, was changed since."""
     before = ""
     rows = SignOffRecord.objects.select_related("verdict__policy").order_by("id")
     for row in rows.iterator(chunk_size=CHUNK):

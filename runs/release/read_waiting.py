@@ -1,4 +1,4 @@
-"""The releases that wait for a decision, the worst first: what a list needs to say why, and what to do next."""
+"""Read the releases that wait for a decision, worst first, with reason and next step."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,10 +30,10 @@ FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class WaitingRelease:
-    """A release without a sign-off that stands. earlier: those that it supersedes, newest first.
+    """A release without a valid sign-off. earlier: those it replaces, newest first.
 
-    gates: the verdicts of those that decide. reason, step: codes of the headline gate's first reason and of what to do
-    first, "" where there is none. n_more: repeats a side that would settle it, with that chance.
+    gates: the verdicts of those that decide. reason, step: codes of the headline gate's first reason and first step, ""
+    without one. n_more: repeats per side that would decide it, with that chance.
     """
 
     row: ReleaseRow
@@ -51,7 +51,7 @@ class WaitingRelease:
 
 
 def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
-    """Return releases of a queryset that came `with_outcome`, the worst first, of one word the oldest first.
+    """Return the waiting releases of a queryset that came `with_outcome`: worst first, then oldest.
 
     A newer one of the same candidate, suites and policy, or of the same two runs, supersedes an older one, which then
     stands with it. Two statements more than the rows take.
@@ -67,7 +67,7 @@ def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
 
 
 def _names(row: ReleaseRow) -> tuple[tuple[Any, ...], ...]:
-    """Return what a row is the same by as another one; what was not judged supersedes nothing that was."""
+    """Return the keys by which a newer row replaces this one; unjudged rows replace no judged ones."""
     policy, is_judged = row.policy.partition(" ")[0], row.verdict != "not_comparable"
     return (row.candidate.model, row.suites, policy, row.treatment, is_judged), (row.candidate.run, row.baseline.run)
 
@@ -103,7 +103,7 @@ class _Values(Func):
 
 
 def _read_facts(release_ids: list[int]) -> dict[int, dict[str, list[Any]]]:
-    """Return by release the values at each of FACTS; one that nobody has decided yet is not there."""
+    """Return by release the values at each of FACTS, for releases with a verdict."""
     paths = {name: _Values(path) for name, path in FACTS.items()}
     rows = ReleaseRecord.objects.filter(pk__in=release_ids, verdict__isnull=False).order_by()
     names = list(paths)

@@ -24,7 +24,7 @@ CURRENT = "current"
 
 @dataclass(frozen=True, slots=True)
 class NewGate:
-    """A gate to be made: the runs and the baseline that its names stand for."""
+    """A validated gate to create: its runs and its baseline."""
 
     candidate: RunRecord
     baseline: RunRecord

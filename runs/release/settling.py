@@ -1,6 +1,6 @@
-"""Settling: further repeats on both sides of an inconclusive release, within what a person has confirmed.
+"""Add repeats to both sides of an inconclusive release, within a budget that a person confirms.
 
-They are of all cases, up to the next look that helps, or of the noisiest cases alone.
+They cover all cases, up to the next useful checkpoint, or only the noisiest cases.
 """
 
 import math
@@ -28,7 +28,7 @@ from runs.work import queue, refuse_if_nobody_can
 
 @dataclass(frozen=True, slots=True)
 class SettlePlans:
-    """What would settle a release: repeats of all cases, or of the noisiest alone; None where they would not."""
+    """The plans that would decide a release: by repeats of all cases or the noisiest; None if useless."""
 
     whole: SettlePlan | None = None
     targeted: SettlePlan | None = None
@@ -41,11 +41,10 @@ NO_PLANS = SettlePlans()
 
 
 def settle_plans(*, release_id: int, gates: Sequence[GateRecord] | None = None) -> SettlePlans:
-    """Return what settling would take, of the gates that keep the verdict open.
+    """Return the cost of deciding a release, for the gates that leave it open.
 
-    `minutes`: by the speed that these runs had, None where it is not known. `refused` says why it cannot be done as
-    things are. There is no plan while a run is at work: its end decides anew. `gates`: of the release, where they were
-    just read. Raises NotFound.
+    `minutes`: at the speed of these runs, None if unknown. `refused` says why it cannot be done now. There is no plan
+    while a run is in progress: its end decides again. `gates`: of the release, if just read. Raises NotFound.
     """
     release = require_row(
         ReleaseRecord.objects.select_related("verdict", "policy").filter(pk=release_id),
@@ -88,7 +87,7 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """What a run lacks: n_more repeats, of n_cases where these are not all, for its gate to be decided at the look."""
+    """The repeats that a run needs for its checkpoint: n_more, of n_cases if not all."""
 
     look: int
     n_more: int
@@ -131,7 +130,7 @@ def _plan(
     *,
     chances: Sequence[float | None],
 ) -> SettlePlan | None:
-    """Return a plan of what runs lack, by their ids; chances: that it settles each gate."""
+    """Return a plan of the repeats that runs need, by run id. chances: of deciding each gate."""
     planned = tuple(
         RepeatsToAdd(
             run=str(run),
@@ -163,7 +162,7 @@ def _n_cases(each: RepeatsToAdd, run: RunRecord) -> int:
 def _count_lacking(
     judged: Sequence[tuple[GateRecord, Mapping[str, Any]]], repeats: Sequence[RepeatRecord]
 ) -> dict[int, _Lacking]:
-    """Return by run the repeats of all cases that it lacks for its gate's look. judged: open gates, as they were."""
+    """Return by run the repeats of all cases needed for its gate's checkpoint. judged: open gates."""
     counts = Counter(
         each.run_id for each in repeats if each.cases is None and each.status not in RepeatRecord.WITHOUT_SCORE
     )
@@ -181,7 +180,7 @@ def _count_lacking(
 def _count_targeted_lacking(
     judged: Sequence[tuple[GateRecord, Mapping[str, Any]]], repeats: Sequence[RepeatRecord]
 ) -> dict[int, _Lacking]:
-    """Return the same of the noisiest cases. The first look that counts them is the one that was taken last."""
+    """Return the same for the noisiest cases, whose first checkpoint is the last one taken."""
     chosen = _choose([gate for gate, _ in judged])
     counts = Counter(
         each.run_id
@@ -230,7 +229,7 @@ def _refusal(runs: Sequence[RunRecord], planned: Sequence[RepeatsToAdd]) -> str 
 def _minutes(
     planned: Sequence[RepeatsToAdd], runs: Mapping[int, RunRecord], repeats: Sequence[RepeatRecord]
 ) -> float | None:
-    """Return the time it takes: pools work side by side, a pool's runs in turn; None where a speed is not known."""
+    """Return the estimated time, with pools in parallel; None if a speed is unknown."""
     seconds: dict[str, float] = {}
     for each in planned:
         run = runs[each.run_id]
@@ -244,7 +243,7 @@ def _minutes(
 
 
 def _seconds_a_repeat(run: RunRecord, ended: Sequence[datetime]) -> float | None:
-    """Return the median time between the ends of two repeats, so that one long pause says nothing."""
+    """Return the median time between the ends of two repeats, which ignores single long pauses."""
     if run.started_at is None or not ended:
         return None
     steps = zip([run.started_at, *ended], ended, strict=False)

@@ -1,4 +1,4 @@
-"""Sign-offs: what a person decides on a verdict, bound to what it rests on, in a history that only grows."""
+"""Sign-offs: a person's decision on a verdict, bound to its inputs, in an append-only history."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,7 +33,7 @@ def sign_release(
     user: Any,
     made_with: str = "",
 ) -> SignOffRecord:
-    """Approve a `ship`, reject anything, or waive what is no `ship` for a reason and until a day.
+    """Approve a `ship`, reject anything, or waive another verdict with a reason and an end date.
 
     `input_digest` is that of the verdict that the person saw, `made_with` what access.credential says of the request.
     Raises Refused for who may not sign, NotFound, InvalidInput with fields, or Conflict where the verdict is another
@@ -54,7 +54,7 @@ def sign_release(
         _refuse_wrong_input(decision, note, expires_at, now)
         verdict = _present_verdict(release, input_digest)
         verdict_digest = sign_off_chain.verdict_digest(verdict)
-        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was taken anew
+        if verdict_digest != sign_off_chain.verdict_digest(seen):  # changed since it was judged again
             raise Conflict(REPLACED)
         _refuse_wrong_kind(decision, verdict)
         _refuse_own_release(decision, release, user)
@@ -103,7 +103,7 @@ def _is_within_a_year(expires_at: datetime | None, now: datetime) -> bool:
 
 
 def _present_verdict(release: ReleaseRecord, input_digest: str) -> Verdict:
-    """Return the verdict that is signed on: the one that was seen, while nothing that it rests on moves."""
+    """Return the verdict to sign: the one the person saw, if its inputs are unchanged and complete."""
     sides = GateRecord.objects.filter(release=release).values_list("baseline_run", "candidate_run")
     ids = {run for pair in sides for run in pair}
     at_work = RunRecord.objects.filter(pk__in=ids).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()

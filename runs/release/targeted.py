@@ -1,7 +1,7 @@
-"""What is foretold before it is seen: the noisiest cases, with the repeats of them alone, and the noise of a new run.
+"""Predict noise before it is measured: choose the noisiest cases, and estimate a new run's noise.
 
-The cases are chosen by the flip chances that the margins of the baseline's first repeat foretell; never by what a
-comparison showed. The noise of a run with few repeats is foretold by these chances and by earlier runs of its bucket.
+The cases are chosen by the flip chances from the margins of the baseline's first repeat, never by the result of a
+comparison. A run with few repeats is given the noise of these chances and of earlier runs in its bucket.
 """
 
 from collections import defaultdict
@@ -23,9 +23,9 @@ EARLIER_READ = 20  # repeats of earlier runs, the newest
 
 @dataclass(frozen=True, slots=True)
 class TargetedInputs:
-    """Targeted repeats of one selection that both runs of a gate have: their scores, by their place in the run.
+    """Targeted repeats with the same cases on both runs of a gate: their scores, by repeat.
 
-    n_before: as core.release.TargetedScores has it.
+    n_before: as in core.release.TargetedScores.
     """
 
     cases: bytes
@@ -70,8 +70,9 @@ def find_targeted(gates: Sequence[GateRecord]) -> Mapping[int, TargetedInputs]:
 
 
 def choose_cases(baseline: RunRecord, candidate: RunRecord) -> NDArray[np.bool_] | None:
-    """Return bool[n_cases], the cases that further repeats of both runs may be confined to; None where nothing
-    foretells them, or the runs have no cases in common by their places, or one was read from a log.
+    """Return bool[n_cases], the cases for further repeats of both runs; None if they cannot be chosen.
+
+    That is without known flip chances, for different suite versions, or if a run is from a log.
     """
     if baseline.suite_version_id != candidate.suite_version_id or baseline.source_id or candidate.source_id:
         return None
@@ -80,7 +81,7 @@ def choose_cases(baseline: RunRecord, candidate: RunRecord) -> NDArray[np.bool_]
 
 
 def find_earlier(run: RunRecord) -> dict[int, str]:
-    """Return the newest repeats of earlier runs that show the noise of a run's bucket: id of their scores → digest.
+    """Return earlier runs' repeats that show the noise of a run's bucket: score id → digest.
 
     These runs were asked as this one was, by one profile, and had ended when it started. Where the batch moves bits, a
     repeat that is the same to the bit as an earlier one of its run may be a copy, and is left out.
@@ -101,7 +102,7 @@ def find_earlier(run: RunRecord) -> dict[int, str]:
 
 
 def measure_early_noise(run: RunRecord, earlier: Collection[int], cases: NDArray[np.int64]) -> EarlierNoise:
-    """Return what is known of a run's noise beside its repeats. earlier: of `find_earlier`; cases: their places."""
+    """Return what is known of a run's noise from outside it. cases: indexes."""
     packed = RepeatScore.objects.filter(pk__in=earlier).order_by("pk").values_list("scores", flat=True)
     columns = [unpack_scores(bytes(each))[cases] for each in packed]
     scores = np.column_stack(columns) if columns else np.zeros((len(cases), 0))
@@ -128,7 +129,7 @@ def _read_whole(runs: Mapping[int, object]) -> Mapping[int, list[int]]:
 def _shared(
     gate: GateRecord, by_run: Mapping[int, Mapping[bytes, list[RepeatScore]]], whole: Mapping[int, list[int]]
 ) -> TargetedInputs | None:
-    """Return what both runs have of one selection, the baseline's first where there are several."""
+    """Return the targeted repeats of one selection that both runs have, the baseline's first one."""
     if gate.baseline_run.suite_version_id != gate.candidate_run.suite_version_id:
         return None
     ours, theirs = (by_run.get(run, {}) for run in (gate.baseline_run_id, gate.candidate_run_id))

@@ -1,7 +1,7 @@
-"""Whether a stored verdict is what its inputs give: it is taken anew, and the two are held against each other.
+"""Check a stored verdict by judging again and comparing the two.
 
-A verdict is a row like any other, and whoever holds the database's account can write `ship` into it. So nobody signs,
-and no export calls whole, what its inputs do not give.
+A verdict is a row like any other, and the database's account can write `ship` into it. So a verdict that its inputs do
+not give can neither be signed nor exported as valid.
 """
 
 import logging
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 
 
 def verdict_change(verdict: Verdict) -> str:
-    """Say in a sentence how a stored verdict differs from what its inputs give now, and log it; "" where it does not.
+    """Say how a stored verdict differs from judging again, and log it; "" if equal.
 
-    Raises Conflict where a run of the release has nothing left to judge.
+    Raises Conflict if a run of the release has nothing left to judge.
     """
     return judge_again(verdict)[0]
 

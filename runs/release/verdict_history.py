@@ -1,4 +1,4 @@
-"""Read what was judged before on the runs of a release, for the warnings of `evalboard.wording.release_warnings`."""
+"""Read earlier verdicts on a release's runs, for `evalboard.wording.release_warnings`."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Facts = dict[str, Any]
 
 
 def list_history_warnings(release: ReleaseInputs) -> list[tuple[VerdictLine, ...]]:
-    """Return by gate what was judged before on the same runs, as things are now. Takes a fixed number of queries."""
+    """Return earlier verdicts on the same runs by gate, in a fixed number of queries."""
     baselines = {each.gate.baseline_run_id for each in release.gates}
     earlier = GateRecord.objects.filter(baseline_run__in=baselines, release__lt=release.release.pk)
     rows = list(earlier.order_by("release_id").values_list("baseline_run", "candidate_run", "release"))
@@ -47,14 +47,17 @@ def _tried(candidates: Sequence[int], gate: GateRecord) -> Facts | None:
 
 
 def _judged_otherwise(release: ReleaseInputs, releases: set[int]) -> dict[int, Verdict]:
-    """Return the first verdict of each of these releases, where it was taken under other settings than this one."""
+    """Return the first verdict of each of these releases that used other settings."""
     taken = Verdict.objects.filter(release__in=releases).exclude(policy__digest=release.release.policy.digest)
     rows = taken.select_related("policy").defer("document").order_by("-id")
     return {row.release_id: row for row in rows}
 
 
 def _policies(release: ReleaseRecord, before: Sequence[Verdict]) -> Facts | None:
-    """Tell whoever reads that the thresholds were chosen after it was known what others had said of these two runs."""
+    """Return the facts of earlier verdicts with other thresholds on the same runs.
+
+    They warn that these thresholds were chosen after a verdict was known.
+    """
     if not before:
         return None
     ordered = sorted(before, key=lambda row: row.pk)[-POLICIES_NAMED:]
@@ -69,7 +72,7 @@ def _tolerance(policy: PolicyRecord) -> float:
 
 
 def _waivers(run_ids: set[int]) -> dict[int, Facts]:
-    """Return the runs that were let through by a waiver when they were candidates, and until when."""
+    """Return the runs that shipped under a waiver as candidates, and until when."""
     signed = SignOffRecord.objects.filter(release__gates__candidate_run__in=run_ids)
     rows = signed.order_by("id").values_list(
         "release__gates__candidate_run", "decision", "release", "person_name", "expires_at"

@@ -1,7 +1,7 @@
-"""What a release's verdict rests on: its gates' columns and scores, what served them, and whether a baseline expired.
+"""The inputs of a release's verdict: columns, scores, serving facts, and expired baselines.
 
-`find` costs the same few queries for any size of run, so that a verdict that still holds is known in milliseconds;
-`load` reads one gate's columns.
+`find` takes the same few queries for any size of run, so that a valid verdict is recognised in milliseconds; `load`
+reads one gate's columns.
 """
 
 from collections import Counter, defaultdict
@@ -56,11 +56,11 @@ class SideInputs:
 
 @dataclass(frozen=True, slots=True)
 class GateInputs:
-    """One gate, `expired` by a rotation or None. comparison_digest: of what the comparison of its runs rests on.
+    """One gate with its inputs. expired: the rotation that ended its baseline, or None.
 
-    targeted: the repeats of chosen cases that both runs have, which the comparison leaves out. canaries: what canary
-    probes saw of servers of others while both sides ran. earlier: before the first look, by side, what `find_earlier`
-    has.
+    comparison_digest: of the inputs of its comparison. targeted: the repeats of chosen cases that both runs have, which
+    the comparison leaves out. canaries: findings of canary probes of external servers while both sides ran. earlier:
+    before the first checkpoint, `find_earlier` by side.
     """
 
     gate: GateRecord
@@ -82,7 +82,7 @@ class ReleaseInputs:
 
     @property
     def input_digest(self) -> str:
-        """Return the digest of everything that a verdict by today's rules rests on."""
+        """Return the digest of all inputs of a verdict by today's rules."""
         return self.digest_by(VERDICT_RULES)
 
     def digest_by(self, rules: str) -> str:
@@ -112,7 +112,7 @@ class ReleaseInputs:
 
 
 def read_release_gates(release: ReleaseRecord) -> list[GateRecord]:
-    """Return its gates in the order asked for, with all that is read of their runs, each of which is there once.
+    """Return the gates in order, with all that is read of their runs, which are shared.
 
     The runs come by a query of their own: PostgreSQL plans a query that joins everything of both sides for longer
     than it executes it.
@@ -126,9 +126,9 @@ def read_release_gates(release: ReleaseRecord) -> list[GateRecord]:
 
 
 def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
-    """Return what a verdict on these gates rests on now.
+    """Return the present inputs of a verdict on these gates.
 
-    Raises Conflict where a run has no repeat that has ended, InvalidInput where two runs are of two suites.
+    Raises Conflict if a run has no ended repeat, InvalidInput if two runs are of two suites.
     """
     keys = comparison_inputs.find_pairs(
         [(gate.baseline_run, gate.candidate_run) for gate in gates], terms=release.terms
@@ -155,7 +155,7 @@ def find(release: ReleaseRecord, gates: Sequence[GateRecord]) -> ReleaseInputs:
 
 
 def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, ...]) -> GateEvidence:
-    """Return what a gate is judged by, its columns read. Raises InvalidInput if no case is shared."""
+    """Return a gate's evidence, reading its columns. Raises InvalidInput if no case is shared."""
     inputs = comparison_inputs.load(gate.baseline.key, gate.candidate.key, release.terms)
     sides = (("baseline", inputs.baseline), ("candidate", inputs.candidate))
     version = gate.baseline.run.suite_version_id
@@ -215,7 +215,7 @@ def load(gate: GateInputs, release: ReleaseRecord, history: tuple[VerdictLine, .
 
 
 def _judge_computation(inputs: ComparisonInputs, treatment: str) -> dict[str, Any] | None:
-    """Return what tells the sides apart where one bucket answered both; None where nothing does."""
+    """Return how the sides' logprobs differ if one bucket answered both; None if they agree."""
     buckets = {*inputs.baseline.bucket_ids, *inputs.candidate.bucket_ids}
     if treatment != MODEL_TREATMENT or len(buckets) != 1:
         return None
@@ -224,9 +224,7 @@ def _judge_computation(inputs: ComparisonInputs, treatment: str) -> dict[str, An
 
 
 def _marks(side: StoredSide, release: ReleaseRecord) -> NDArray[np.uint8]:
-    """Return the marks of a side's answers. Where all repeats are equal, a person's word may stand for an independent
-    run.
-    """
+    """Return the marks of a side's answers, ignoring inferred copies if nothing caches by declaration."""
     is_assumed = release.nothing_caches and side.effective.is_one_answer
     return side.marks if is_assumed else side.effective.marks
 
@@ -238,7 +236,7 @@ def _served(
     filtered: NDArray[np.bool_],
     others: NDArray[np.bool_],
 ) -> DecodedSide:
-    """Return how a side was decoded. filtered, others: bool[n_cases], its refused prompts and the other side's."""
+    """Return how a side was decoded. filtered, others: bool[n_cases], refused prompts of either side."""
     return replace(
         side.served,
         buckets=_buckets(columns, inputs),
@@ -249,7 +247,7 @@ def _served(
 
 
 def _buckets(side: StoredSide, inputs: ComparisonInputs) -> list[list[Any]]:
-    """Return the buckets that served a side as DecodedSide has them."""
+    """Return the buckets of a side for DecodedSide."""
     rows = []
     for bucket_id, _, share in side.shares:
         bucket = inputs.buckets[bucket_id]
@@ -267,7 +265,7 @@ def _find_filtered(side: SideInputs, columns: StoredSide) -> NDArray[np.bool_]:
 
 
 class _Facts:
-    """What is known of many repeats beside their columns, read at once."""
+    """Facts of many repeats from outside their columns, read at once."""
 
     def __init__(self, repeat_ids: set[int]) -> None:
         self._n_unvouched, self._n_truncated = Counter[int](), Counter[int]()
@@ -348,7 +346,7 @@ def _draws(side: SideInputs) -> Draws:
 
 
 def _side_digests(side: SideInputs) -> dict[str, Any]:
-    """Return what enters of one side: a repeat that is left out changes nothing by ending."""
+    """Return the digests of one side's judged repeats."""
     known = side.key.digests
     judged = {side.key.repeats[at] for at in side.places}
     columns = {index: value for index, value in known["columns"].items() if int(index) in judged}

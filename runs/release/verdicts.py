@@ -1,7 +1,7 @@
-"""The verdict of a release: kept with the digest of what it rests on, and taken anew when that moves.
+"""The verdict of a release: stored with the digest of its inputs, and judged again when that changes.
 
-Pages and the API decide on reading, and a run's end decides the releases that rest on it, so nobody sees a verdict on
-what was. Deciding where nothing has changed costs a few small queries and writes nothing.
+Pages and the API judge on reading, and a run's end judges the releases that use it, so an outdated verdict is never
+shown. If nothing has changed, that costs a few small queries and writes nothing.
 """
 
 import logging
@@ -35,7 +35,7 @@ LOOKED_BACK = timedelta(hours=1)  # how long the sweep looks for runs whose end 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A release's present verdict and its gates. `inputs`: what it rests on; None while a run is at work."""
+    """A release's present verdict and its gates. inputs: None while a run is in progress."""
 
     verdict: Verdict
     gates: Sequence[GateRecord]
@@ -43,7 +43,7 @@ class Decided:
 
 
 def compare_gate(decided: Decided, position: int) -> ComparisonRecord:
-    """Return the comparison of a gate's two runs, stored or made. Raises InvalidInput or Conflict if it cannot be."""
+    """Return a gate's comparison, making it if needed. Raises InvalidInput or Conflict."""
     if decided.inputs is None:
         gate = decided.gates[position]
         treatment, pair_by = gate.release.terms
@@ -69,7 +69,7 @@ def decide_release(*, release_id: int) -> Verdict:
 
 
 def decide(*, release_id: int) -> Decided:
-    """Do as `decide_release`, and return what was read for it too."""
+    """Judge like `decide_release`, and also return what was read for it."""
     for _ in range(TRIES):
         release = _release(release_id)
         gates = verdict_inputs.read_release_gates(release)
@@ -107,7 +107,7 @@ def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = N
 
 
 def undecided() -> list[int]:
-    """Return the releases with a run that ended lately, after their verdict: whoever was to decide them has died."""
+    """Return releases whose run ended recently after their verdict, because of a crash in between."""
     lately = Q(finished_at__gt=Now() - LOOKED_BACK)
     ended = RunRecord.objects.filter(lately, status__in=RunRecord.TERMINAL).values("pk")
     decided_at = F("release__verdict__decided_at")
@@ -117,14 +117,14 @@ def undecided() -> list[int]:
 
 
 def present_digest(release: ReleaseRecord) -> str:
-    """Return the digest of what the release's verdict rests on as things are now."""
+    """Return the digest of a release's verdict inputs as they are now."""
     inputs = verdict_inputs.find(release, verdict_inputs.read_release_gates(release))
     verdict = release.verdict
     return verdict.input_digest if verdict is not None and _holds(verdict, inputs) else inputs.input_digest
 
 
 def _holds(verdict: Verdict, inputs: ReleaseInputs) -> bool:
-    """Tell whether a verdict is that of these inputs. One that was signed stays as signed when only rules changed."""
+    """Tell whether a verdict is that of these inputs. A signed one is valid under older rules too."""
     if verdict.input_digest == inputs.input_digest:
         return True
     rules = verdict.document.get("rules", FIRST_VERDICT_RULES)
@@ -152,9 +152,9 @@ def _locked(release_id: int) -> ReleaseRecord:
 
 
 def _store(release: ReleaseRecord, inputs: ReleaseInputs, document: dict[str, Any]) -> Verdict:
-    """Store the verdict as the locked release's present one; return the one of these very inputs where there is one."""
+    """Store the verdict as the locked release's present one, or return the existing one of these inputs."""
     if release.verdict is not None and release.verdict.input_digest == inputs.input_digest:
-        return release.verdict  # somebody else was faster
+        return release.verdict  # another process was faster
     taken, _ = Verdict.objects.get_or_create(
         release=release,
         input_digest=inputs.input_digest,
@@ -166,7 +166,7 @@ def _store(release: ReleaseRecord, inputs: ReleaseInputs, document: dict[str, An
 
 
 def decide_resting_on(run_id: int) -> None:
-    """Decide the releases that rest on a run, each by itself."""
+    """Judge the releases that use a run, each independently."""
     gates = GateRecord.objects.filter(Q(baseline_run=run_id) | Q(candidate_run=run_id))
     for release_id in gates.order_by("release_id").values_list("release", flat=True).distinct():
         try:
@@ -176,7 +176,7 @@ def decide_resting_on(run_id: int) -> None:
 
 
 def _ask_for_ledgers(inputs: ReleaseInputs) -> None:
-    """Let the page find the ledger of each gate made, or being made; a verdict does not wait for it."""
+    """Start the comparison of each gate for the page; the verdict does not wait for it."""
     for each in inputs.gates:
         gate = each.gate
         try:

@@ -1,6 +1,6 @@
-"""When both sides of a gate ran: whether in turn, within how many hours, and what canary probes saw meanwhile.
+"""When both sides of a gate ran: interleaved or not, within how many hours, and canaries meanwhile.
 
-Where nothing names what served, that is all that speaks for its having stayed the same.
+If the stack is unknown, this is the only evidence that it did not change.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,10 @@ Canaries = tuple[dict[str, str], ...]  # {"endpoint", "state"}, by endpoint
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """is_in_turn: the repeats of both sides ended in turn. are_apart: it is known that the sides took no turns. hours:
-    from first start to last end; None where unknown.
+    """The time of both sides' runs.
+
+    is_in_turn: the repeats of both sides ended interleaved. are_apart: they were certainly not interleaved. hours: from
+    first start to last end; None if unknown.
     """
 
     is_in_turn: bool
@@ -51,9 +53,9 @@ def ran_apart(runs: Sequence[RunRecord]) -> bool:
 
 
 def find_canaries(gates: Sequence[GateRecord]) -> dict[int, Canaries]:
-    """Return gate id → the newest finding of a canary on each endpoint while both sides ran, where others run these.
+    """Return gate id → newest canary finding per external endpoint while both sides ran.
 
-    One query, and none where no gate has a run on a server of others.
+    One query, and none if no gate has a run on an external server.
     """
     spans = {gate.pk: (gate, span) for gate in gates if _is_remote(gate) and (span := _span(_runs(gate))) is not None}
     if not spans:

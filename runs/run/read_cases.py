@@ -253,7 +253,7 @@ def _flip_chances(run: RunRecord) -> NDArray[np.float32]:
 
 
 def search_case_indexes(run: RunRecord, query: str, *, n_repeats: int | None = None) -> frozenset[int]:
-    """Return the indexes of cases that match `Pick.query`. n_repeats: if all are complete."""
+    """Return the indexes of cases that match `Pick.query`. n_repeats: of all cases, if known."""
     cases = Case.objects.filter(suite_version=run.suite_version_id)
     indexes = frozenset(search_cases(cases, query).values_list("index", flat=True))
     if n_repeats is None:

@@ -223,7 +223,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
     waiting = run.repeats.filter(finished_at=None)
     stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
-    if stored > SCORED_AT_ONCE:  # too many to score while somebody waits: the next sweep does it
+    if stored > SCORED_AT_ONCE:  # too many to score in a request: the next sweep does it
         waiting = waiting.exclude(shards__n_done__gt=0)
     for repeat_id in waiting.values_list("id", flat=True):
         rollup.finish_repeat(repeat_id=repeat_id)

@@ -40,7 +40,7 @@ def schedule_check(endpoint_id: int) -> bool:
         same = ScheduleRecord.objects.filter(order__endpoint=endpoint.slug, order__kind=order["kind"])
         slug = f"check-{endpoint.slug}"[:MAX_SLUG_CHARS]
         if same.exists() or ScheduleRecord.objects.filter(slug=slug).exists():
-            return False  # somebody has seen to it
+            return False  # another process has done it
         now = database_now()
         cron = f"{now.minute} {now.hour} * * *"
         ScheduleRecord.objects.create(

@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 DISK_FULL = "53100"
-STOPPED = "57014"  # by statement_timeout, or by whoever looks after the database
+STOPPED = "57014"  # by statement_timeout, or by an administrator
 READ_ONLY = "25006"  # a standby that has not taken over yet answers, but stores nothing
 DISK_FULL_HOLDS_SECONDS = 60.0
 

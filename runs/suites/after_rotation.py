@@ -15,7 +15,7 @@ from runs.run import create_run
 from runs.store import history
 from runs.suites.suites import reference_suite
 
-FIRST_CASES = 200  # stand in for a reference set that nobody has marked
+FIRST_CASES = 200  # used if no reference set is marked
 MAX_REPEATS_RUN = 5
 
 

@@ -15,7 +15,7 @@ from runs.suites.read import SuiteReport
 NAMED = 5  # cases of each kind
 TAGS_SHOWN = 12
 CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
-CASES_READ = 50_000  # prompts that are held against each other for one page
+CASES_READ = 50_000  # prompts compared for one page
 SUITES_REMEMBERED = 64
 
 # What is asked, but for spaces and capitals; in JSON a line break is two characters.

@@ -21,7 +21,7 @@ from runs.store import require_row
 MAX_PART_BYTES = 16 * 2**20  # of lines; a case has at most 4 MB
 MAX_BYTES = 2**31
 MAX_OPEN = 5  # of one person
-KEPT = timedelta(days=1)  # what nobody has touched for so long is forgotten
+KEPT = timedelta(days=1)  # untouched ones are deleted after this
 
 
 def open_upload(*, slug: str, title: str = "", user: Any = None) -> UploadRecord:

@@ -17,7 +17,7 @@ from runs.store import storable
 # How long after each failed attempt the next one comes; after the last pause, and after a day, it is given up.
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800, 3600, 7200, 14400, 21600, 28800))
 GIVEN_UP_AFTER = timedelta(hours=24)
-# Longer than any attempt takes: until then nobody else sends the message.
+# Longer than any attempt takes: until then no other process sends the message.
 CLAIMED_FOR = timedelta(seconds=60)
 # What else waits for a webhook that has just failed waits this long: a dead receiver must not hold up the others.
 OTHERS_WAIT = timedelta(seconds=60)

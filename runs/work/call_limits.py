@@ -139,5 +139,5 @@ class CallLimits:
                         self.clock.hear(float(rows[0][-1]), sent=sent, answered=time.monotonic())
                     return rows
             except DatabaseError:
-                self._connection.close()  # the next one begins anew
+                self._connection.close()  # the next one reconnects
                 raise

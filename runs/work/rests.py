@@ -25,7 +25,7 @@ def rest_endpoint(*, lease: Lease, reason: str, seconds: float, n_failures: int)
     endpoint = _endpoint(lease)
     if endpoint is None:
         return True
-    # First: whoever claims the shard before the pause sees it, and waits as well.
+    # First: a worker that claims the shard before the pause sees it, and waits as well.
     note_rest(endpoint_id=endpoint.pk, reason=reason, seconds=seconds, n_failures=n_failures)
     mine = SHARDS.held_row(lease)
     mine.update(n_rests=F("n_rests") + 1)

@@ -27,7 +27,7 @@ from runs.store import TracePlace, changes, stored_columns, stored_traces
 logger = logging.getLogger(__name__)
 
 CASES_NAMED = 3  # in which steady repeats differ
-NO_SEED = -1  # none was sent, or nobody knows which
+NO_SEED = -1  # none was sent, or unknown
 AWAY = (OperationalError, InterfaceError)
 TURN = 0x57A7  # the first half of the lock of a run whose strays are read
 
@@ -50,14 +50,14 @@ class StoredRepeats(ServedRepeats):
 
 
 def look_through(run: RunRecord) -> None:
-    """Set `strays`, `strays_so_far` and `unsteady` of an ended run (unsaved), and store its strays.
+    """Search an ended run for outliers, set its columns (unsaved), and store its outliers' rows.
 
-    `RunRecord.strays` has one entry for each bucket that has strays: {"bucket", "is_steady", "n_cases", "n_unread",
-    "distance", "noise", "far", "n_strays", "n_stray_cases", "n_responses", "n_agreeing", "n_identical"}; the nats as in
-    `core.stats.BucketStrays`. n_cases: that were read; n_unread: that differ and were not. n_stray_cases: that have a
-    stray. n_responses: of the cases that were read, and of as large a part of those in which nothing differs;
-    n_agreeing: of them those that agree with most of their case; n_identical: those that are no stray and the same to
-    the bit as another of their case.
+    The columns are `strays`, `strays_so_far` and `unsteady`. `RunRecord.strays` has one entry for each bucket that has
+    strays: {"bucket", "is_steady", "n_cases", "n_unread", "distance", "noise", "far", "n_strays", "n_stray_cases",
+    "n_responses", "n_agreeing", "n_identical"}; the nats as in `core.stats.BucketStrays`. n_cases: that were read;
+    n_unread: that differ and were not. n_stray_cases: that have a stray. n_responses: of the cases that were read, and
+    of as large a part of those in which nothing differs; n_agreeing: of them those that agree with most of their case;
+    n_identical: those that are no stray and the same to the bit as another of their case.
     """
     by_bucket = list(_served_repeats(run))
     parts = _find_parts(by_bucket)
@@ -104,7 +104,7 @@ def _take_waiting() -> RunRecord | None:
         for run_id in waiting.values_list("pk", flat=True):
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [TURN, run_id % 2**31])
             if cursor.fetchone()[0]:
-                # Read again: whoever had it until now may have come to its end.
+                # Read again: the previous worker may have finished it.
                 run = waiting.select_related("profile").filter(pk=run_id).first()
                 if run is not None:
                     return run

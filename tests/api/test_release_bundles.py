@@ -164,28 +164,26 @@ def change_sentence(release: Json) -> None:
     release["verdict"]["document"]["summary"] = "Ship it."
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"evidence": drop_a_score}, "the evidence is not the one that the verdict was signed on"),
-        ({"release": say_ship}, "it says ship, and taken anew it is no_ship"),
-        ({"release": change_sentence}, "summary is another one when it is taken anew"),
-        ({"release": change_note}, "it was changed after it was signed"),
-        ({"release": change_and_digest}, "it does not follow the sign-off before it"),
-        ({"evidence": add_unknown}, "question has other fields than this program knows: colour"),
-        ({"release": lambda release: release.pop("policy")}, "'policy'"),
-        ({"evidence": lambda gate: gate["question"]["baseline"].update(shape=[-1, 7])}, "evidence.json cannot be read"),
-        ({"evidence": lambda gate: gate["question"].update(case_ids=[])}, "cannot be judged"),
-    ],
-)
-def test_what_was_changed_by_somebody_who_knows_the_format_is_named(
-    worse: ReleaseRecord, tmp_path: Path, changes: dict[str, Callable[[Json], None]], words: str
-) -> None:
+CHANGED: list[tuple[dict[str, Callable[[Json], Any]], str]] = [
+    ({"evidence": drop_a_score}, "the evidence is not the one that the verdict was signed on"),
+    ({"release": say_ship}, "it says ship, and taken anew it is no_ship"),
+    ({"release": change_sentence}, "summary is another one when it is taken anew"),
+    ({"release": change_note}, "it was changed after it was signed"),
+    ({"release": change_and_digest}, "it does not follow the sign-off before it"),
+    ({"evidence": add_unknown}, "question has other fields than this program knows: colour"),
+    ({"release": lambda release: release.pop("policy")}, "'policy'"),
+    ({"evidence": lambda gate: gate["question"]["baseline"].update(shape=[-1, 7])}, "evidence.json cannot be read"),
+    ({"evidence": lambda gate: gate["question"].update(case_ids=[])}, "cannot be judged"),
+]
+
+
+def test_what_was_changed_by_somebody_who_knows_the_format_is_named(worse: ReleaseRecord, tmp_path: Path) -> None:
     sign(worse, decision="reject", note="Worse.")
-    (path := tmp_path / "release.zip").write_bytes(rewrite(bundle(worse), **changes))
-    code, out, err = verify(path)
-    assert code == 4
-    assert words in out + err
+    right = bundle(worse)
+    for changes, words in CHANGED:
+        (path := tmp_path / "release.zip").write_bytes(rewrite(right, **changes))
+        code, out, err = verify(path)
+        assert (code, words in out + err) == (4, True), words
 
 
 def test_a_sign_off_of_an_earlier_verdict_is_told_apart(ship: ReleaseRecord, tmp_path: Path) -> None:

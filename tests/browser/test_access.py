@@ -31,7 +31,7 @@ def admin(watch):
 def test_a_token_is_made_copied_and_revoked(admin):
     watched, _ = admin(permissions=["clipboard-read", "clipboard-write"])
     page = watched.open("/settings/tokens/")
-    page.get_by_label("What is it for?").fill("nightly")
+    page.get_by_label("Purpose").fill("nightly")
     page.get_by_label("read: look at everything").check()
     page.get_by_role("button", name="Make a token").click()
     page.get_by_role("button", name="Copy").click()

@@ -1,6 +1,10 @@
 """`evalboard diff`: two logs compared without a server, or one split by who answered."""
 
 import json
+import re
+import shutil
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from evalboard.cli.main import main
 from evalboard.logged import sources
 from tests.recorded import LOGS
 
+ROOT = Path(__file__).resolve().parents[2]
 BASELINE, CANDIDATE = (str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval"))
 
 
@@ -217,10 +222,14 @@ def test_repeats_have_the_same_prompts(capsys: pytest.CaptureFixture[str], tmp_p
     assert (code, "they differ in prompts" in err) == (FAILED, True)
 
 
-def test_a_folder_is_one_log(capsys: pytest.CaptureFixture[str]) -> None:
-    folder = str(LOGS / "lm_eval")
-    code, out, _ = call(capsys, folder, folder)
+def test_a_folder_is_one_log_and_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = shutil.copytree(LOGS / "lm_eval", tmp_path / "logs")
+    (folder / "README.md").write_text("# How this was made\n")
+    code, out, _ = call(capsys, str(folder), str(folder))
     assert (code, "No case differs." in out) == (0, True)
+    left_out = "No known format fits README.md: left out."
+    assert f"note on A and B: {left_out}" in out
+    assert left_out in json.loads(call(capsys, str(folder), str(folder), "--json")[1])["notes"]["candidate"]
 
 
 def test_one_log_is_split_by_who_answered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -248,8 +257,32 @@ def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], 
     ours, theirs = chat(tmp_path, "a.jsonl", "yes"), chat(tmp_path, "b.jsonl", "no | <b>**@x**")
     _, out, _ = call(capsys, ours, theirs, "--markdown")
     assert "| <code>case&#45;0</code> |" in out
-    assert "<b>" not in out
-    assert "**" not in out
+    outside = re.sub("```diff\n.*?\n```", "", out, flags=re.DOTALL)
+    assert "<b>" not in outside
+    assert "**" not in outside
+
+
+def test_markdown_shows_where_the_worst_case_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, BASELINE, CANDIDATE, "--markdown", "--fail-on", "flip")
+    block = out.split("```")[1].splitlines()
+    assert [block[0], *(line[:1] for line in block[1:])] == ["diff", "@", " ", "-", "+"]
+    assert ("-[" not in out, block[3].startswith("-plants"), block[4].startswith("+roots")) == (True, True, True)
+    assert out.index("**flip&#58; 9 pairs") < out.index("```diff") < out.index("| case |")
+
+
+def test_markdown_fits_into_a_check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    ours = chat(tmp_path, "a.jsonl", *("`" * 3000 for _ in range(200)))
+    theirs = chat(tmp_path, "b.jsonl", *("`" * 20 + "|<&" * 3000 for _ in range(200)))
+    _, out, _ = call(capsys, ours, theirs, "--markdown", "--limit", "200")
+    assert 50_000 < len(out.encode()) <= 64_000
+    shown = re.search(r"200 cases differ&#44; the worst (\d+) of them", out)
+    assert shown is not None
+    assert int(shown[1]) == out.count("<code>case&#45;")
+
+
+def test_forms_exclude_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(capsys, BASELINE, CANDIDATE, "--markdown", "--json")[0] == WRONG_USE
+    assert call(capsys, BASELINE, CANDIDATE, "--case", "fact-004", "--json")[0] == WRONG_USE
 
 
 def test_an_answer_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -278,6 +311,43 @@ def test_two_sides_that_are_read_at_the_same_time_come_to_the_same(
     broken.write_text("no log\n")
     code, _, err = call(capsys, BASELINE, str(broken))
     assert (code, "broken.jsonl" in err) == (FAILED, True)
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tour's archives: 1-whole.zip, 2-8bit.zip, 3-4bit.zip."""
+    folder = tmp_path_factory.mktemp("tour")
+    with tarfile.open(ROOT / "runs" / "samples" / "tour.tar.xz") as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+def test_archives_of_runs_are_sides(capsys: pytest.CaptureFixture[str], archives: Path) -> None:
+    whole, quantised = str(archives / "1-whole.zip"), str(archives / "3-4bit.zip")
+    code, out, err = call(capsys, whole, quantised, "--limit", "1", "--fail-on", "cause=larger_shift,points=50")
+    assert (code, "cause: 120 pairs of larger_shift." in err) == (LIMIT_REACHED, True), err
+    assert f"{quantised} against {whole}: −40.0 points (63.3 to 23.3), comparable." in out
+    assert '"arguments": {"city": "[L]isbon"}}' in out
+    code, out, _ = call(capsys, whole, "--json")
+    [split] = json.loads(out)
+    assert (code, split["suite"], [part["n_answers"] for part in split["parts"]]) == (0, "sample-tour", [150])
+
+
+def test_an_archive_that_is_no_side_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], archives: Path, tmp_path: Path
+) -> None:
+    whole, bundle, damaged = archives / "1-whole.zip", tmp_path / "release-3.zip", tmp_path / "damaged.zip"
+    with zipfile.ZipFile(bundle, "w") as made:
+        made.writestr("manifest.json", '{"format": "evalboard-release", "version": 1}')
+    code, _, err = call(capsys, str(whole), str(bundle))
+    assert (code, f"{bundle} is a bundle of a release" in err, "export RUN`" in err) == (FAILED, True, True)
+    content = whole.read_bytes()
+    at = content.index(b"EvT") + 12  # in the first block of its traces
+    damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    code, _, err = call(capsys, str(whole), str(damaged))
+    assert (code, f"{damaged}: The export is damaged: traces.evt" in err) == (FAILED, True), err
+    code, _, err = call(capsys, str(whole), str(whole), "--", str(whole))
+    assert (code, "is a run with all of its repeats, so it is a side by itself." in err) == (FAILED, True)
 
 
 def test_no_server_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield from commands(found, f"{name} {word}")
 
 
-COMMANDS = list(commands(typer.main.get_command(app), "evalboard"))
+EVALBOARD: Any = typer.main.get_command(app)
+COMMANDS = list(commands(EVALBOARD, "evalboard"))
 
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
@@ -59,7 +60,7 @@ def written(*, pattern: re.Pattern[str], fenced: bool) -> list[tuple[str, str]]:
 
 def find_problem(line: str) -> str | None:
     """Read a command line as the real one is read, and run nothing; return what is wrong with it."""
-    command: Any = typer.main.get_command(app)
+    command = EVALBOARD
     words = [word for word in shlex.split(line, comments=True) if word != "--help"]
     try:
         while hasattr(command, "commands"):
@@ -86,10 +87,14 @@ def test_every_command_in_a_sentence_has_these_options() -> None:
 
 
 def test_the_comparison_of_the_readme_says_what_answered(capsys: pytest.CaptureFixture[str]) -> None:
-    [line] = [line for page, line in written(pattern=TYPED, fenced=True) if page == "README.md" and "diff " in line]
-    with pytest.raises(SystemExit, match="0"):
-        main(shlex.split(line))
-    assert "Another backend answered" in capsys.readouterr().out
+    lines = [line for page, line in written(pattern=TYPED, fenced=True) if page == "README.md" and "diff " in line]
+    outputs = []
+    for line in lines:
+        with pytest.raises(SystemExit, match="0"):
+            main(shlex.split(line))
+        outputs.append(capsys.readouterr().out)
+    assert f"```\n{outputs[0]}```\n" in (ROOT / "README.md").read_text()
+    assert "Another backend answered" in outputs[1]
 
 
 @pytest.mark.parametrize("line", ["no-such-command", "run sample --no-such-option", "compare 1", "run sample --wait=3"])
@@ -101,7 +106,7 @@ def test_the_list_of_commands_says_what_each_does_in_a_whole_sentence(capsys: py
     with pytest.raises(SystemExit):
         main(["--help"])
     words = " ".join(capsys.readouterr().out.split())
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in EVALBOARD.commands.items():
         assert f"{name} {command.help.partition('. ')[0].partition(chr(10) * 2)[0]}" in words, name
 
 

@@ -48,6 +48,25 @@ def test_a_run_is_written_under_a_name_of_its_own(
         assert archive.manifest["run"]["id"] == str(run.pk)
 
 
+def test_a_run_of_the_server_is_a_side_of_diff(evalboard: Call, variables: dict[str, str], tmp_path: Path) -> None:
+    run, path = run_of_three(), tmp_path / "run.zip"
+    assert evalboard("export", str(run.pk), "--to", str(path)).returncode == 0
+    address = f"{variables['EVALBOARD_URL']}/runs/{run.pk}/"
+    done = evalboard("diff", address, str(path))
+    assert (done.returncode, done.stdout.startswith(f"{path} against {address}: 0.0 points")) == (0, True), done.stderr
+    assert done.stdout.count("It counts as missing.") == 1  # of the case that has no answer
+    waiting = build.run()
+    for side, code, words in (
+        (f"{variables['EVALBOARD_URL']}/runs/{waiting.pk}", 4, f"Wait for it with `evalboard wait {waiting.pk}`."),
+        (f"{variables['EVALBOARD_URL']}/runs/999999", 64, "There is no run 999999."),
+        ("https://elsewhere.example.com/runs/12", 64, "is no run of http://"),
+    ):
+        done = evalboard("diff", side, str(path))
+        assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+    done = evalboard("diff", address, str(path), EVALBOARD_TOKEN=None)
+    assert (done.returncode, "Set EVALBOARD_TOKEN" in done.stderr) == (64, True), done.stderr
+
+
 def test_a_release_is_written_and_judged_again_from_its_file(
     evalboard: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from evalboard.cli.summary import code, escape, link, shorten, table
+from evalboard.cli.summary import code, escape, fence, link, shorten, table
 
 READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 NASTY = [
@@ -78,6 +78,13 @@ def test_nothing_breaks_out_of_a_cell(first: str, second: str) -> None:
     page = seen(table(("a", "b", "c"), [(code(first or "x"), escape(second or "x"), "end")]))
     assert page.tags == ["table", "thead", "tr", "th", "th", "th", "tbody", "tr", "td", "code", "td", "td"]
     assert page.cells[-1] == "end"
+
+
+@given(st.lists(TEXTS | st.sampled_from(["```", "````", "~~~"]), max_size=4))
+def test_nothing_ends_a_block_of_code(lines: list[str]) -> None:
+    [block] = READER.parse(fence([f" {line}" for line in lines], "diff"))
+    assert (block.type, block.info) == ("fence", "diff")
+    assert drawn(block.content) == "".join(f" {line}\n" for line in lines)
 
 
 @given(TEXTS)

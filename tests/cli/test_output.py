@@ -16,6 +16,7 @@ from evalboard.cli import endpoint
 from evalboard.cli.main import main
 from tests.cli.answers import recorded
 from tests.cli.conftest import FOREIGN, ROOT, SECONDS
+from tests.nightly import nightly
 
 LONG = "One more line of many.\n" * 20_000  # many times what a pipe holds
 CODES = {"ship": 0, "no_ship": 1, "inconclusive": 2, "not_comparable": 3}
@@ -82,24 +83,24 @@ def shell(line: str, url: str, folder: Path, **changes: str) -> tuple[int, str]:
 
 
 NO_SHIP = [("no_ship", reader) for reader in ("| head -1", "--json | head -c 10", "2>&1 | true")]
+FEW = [("ship", "| true"), ("inconclusive", "> /dev/full")]
+ALL = [(verdict, reader) for verdict in CODES for reader in ("| true", "> /dev/full")]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "reader"), [*NO_SHIP, *((verdict, reader) for verdict in CODES for reader in ("| true", "> /dev/full"))]
-)
+@pytest.mark.parametrize(("verdict", "reader"), [*NO_SHIP, *FEW, *nightly(each for each in ALL if each not in FEW)])
 def test_a_verdict_keeps_its_code(board: str, tmp_path: Path, verdict: str, reader: str) -> None:
     code, err = shell(f"evalboard release --show {CODES[verdict]} {reader}", board, tmp_path)
     assert (code, "Traceback" in err, "Exception" in err) == (CODES[verdict], False, False)
     assert (FULL in err) == ("full" in reader)
 
 
-@pytest.mark.parametrize("reader", ["| true", "> /dev/full"])
+@pytest.mark.parametrize("reader", ["| true", *nightly(["> /dev/full"])])
 def test_a_report_is_written_all_the_same(board: str, tmp_path: Path, reader: str) -> None:
     code, _ = shell(f"evalboard release --show 1 --summary out.md {reader}", board, tmp_path)
     assert (code, (tmp_path / "out.md").exists()) == (1, True)
 
 
-@pytest.mark.parametrize("reader", ["| true", "--json > /dev/full"])
+@pytest.mark.parametrize("reader", ["| true", *nightly(["--json > /dev/full"])])
 def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, reader: str) -> None:
     for name, logprob in (("sampler", -0.1), ("trainer", -1.5)):
         rows = [{"token_ids": [1, 2, 3], "logprobs": [logprob, -0.2, logprob - 0.01 * n]} for n in range(20)]
@@ -115,15 +116,15 @@ def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, re
     [
         pytest.param("endpoint list | true", 141, "", id="no verdict, none read"),
         pytest.param("--help | true", 141, "", id="help"),
-        pytest.param("release --help | true", 141, "", id="help of a command"),
+        pytest.param("release --help | true", 141, "", id="help of a command", marks=pytest.mark.nightly),
         pytest.param("wait 2 2>&1 | true", 141, "", id="it closes before the run has ended"),
         pytest.param("wait 1 | true", 4, "", id="the run failed"),
-        pytest.param("wait 0 | true", 0, "", id="the run finished"),
-        pytest.param("wait x 2>&1 | true", 64, "", id="wrong use"),
+        pytest.param("wait 0 | true", 0, "", id="the run finished", marks=pytest.mark.nightly),
+        pytest.param("wait x 2>&1 | true", 64, "", id="wrong use", marks=pytest.mark.nightly),
         pytest.param("endpoint list > /dev/full", 4, FULL, id="a full disk"),
         pytest.param("wait 0 > /dev/full", 4, FULL, id="a full disk, and a run that finished"),
-        pytest.param("--help > /dev/full", 4, FULL, id="a full disk, and help"),
-        pytest.param("endpoint list > /dev/full 2>&1", 4, "", id="two full disks"),
+        pytest.param("--help > /dev/full", 4, FULL, id="a full disk, and help", marks=pytest.mark.nightly),
+        pytest.param("endpoint list > /dev/full 2>&1", 4, "", id="two full disks", marks=pytest.mark.nightly),
         pytest.param("release --show 3 > /dev/full 2>&1", 3, "", id="two full disks, and a verdict"),
         pytest.param("release --show 3 >&- 2>&-", 3, "", id="neither stdout nor stderr"),
     ],
@@ -132,7 +133,7 @@ def test_without_a_verdict(board: str, tmp_path: Path, line: str, code: int, wor
     assert shell(f"evalboard {line}", board, tmp_path) == (code, f"{words}\n" if words else "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["1", *nightly([""])])
 def test_a_pipe_that_closes_within_a_text_is_seen(board: str, tmp_path: Path, unbuffered: str) -> None:
     """Unbuffered, Python itself takes no notice of how much was written."""
     assert shell("evalboard endpoint list | head -1", board, tmp_path, PYTHONUNBUFFERED=unbuffered) == (141, "")

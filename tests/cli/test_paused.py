@@ -18,7 +18,6 @@ from tests.servers import free_port
 from worker.runner import Runner
 
 Call = Callable[..., "CompletedProcess[str]"]
-PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -38,9 +37,7 @@ def work() -> Iterator[Callable[[], None]]:
     runner = Runner(pool="default", hardware={"kind": "none"}, make_engine=lambda spec: pytest.fail("no engine"))
 
     def call() -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
         while not EndpointRecord.objects.filter(rests_until__gt=Now()).exists():
-            assert time.monotonic() < deadline, "the endpoint was never paused"
             runner.work()
 
     yield call

@@ -9,7 +9,9 @@ import typer
 from evalboard.cli.main import app
 from tests.cli.conftest import ROOT
 from tests.cli.test_docs import commands
+from tests.recorded import LOGS
 
+LOG = LOGS / "scored_lines" / "sentences.jsonl"
 HELP = [f"{name} --help" for name, _ in commands(typer.main.get_command(app), "evalboard")]
 # Each takes longer to load than a command takes from its start to its help.
 SLOW = {"django", "httpx", "jsonschema", "numpy", "pandas", "psycopg", "pydantic", "rich"}
@@ -30,6 +32,7 @@ print("loaded:", *sys.modules)
     [
         pytest.param(["evalboard --help", *HELP], SLOW, id="help"),
         # typer has pydantic check what a command is given.
+        pytest.param([f"evalboard diff {LOG} {LOG}", "evalboard run"], {"django", "psycopg", "httpx"}, id="diff"),
         pytest.param(["evalboard wait x", "evalboard run", "evalboard walk"], SLOW - {"pydantic"}, id="error"),
     ],
 )

@@ -35,6 +35,7 @@ from evalboard.wording.computation import write_computation
 from tests.core import stacks
 
 N_CASES = 24
+MAX_AT_ONCE = 16  # pairs whose traces are read together
 Given = Sequence[Sequence[TokenTrace | None]]  # by repeat and case; None where no answer came
 
 
@@ -47,9 +48,9 @@ class Kept:
     def read_pair_columns(
         self, pairs: Sequence[tuple[TokenTrace, TokenTrace]]
     ) -> Iterator[tuple[TraceColumns, TraceColumns]]:
-        for pair in pairs:
-            ours, theirs = (join_traces([trace]) for trace in pair)
-            yield ours, theirs
+        for start in range(0, len(pairs), MAX_AT_ONCE):
+            ours, theirs = zip(*pairs[start : start + MAX_AT_ONCE], strict=True)
+            yield join_traces(ours), join_traces(theirs)
 
 
 @dataclass

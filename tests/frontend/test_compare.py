@@ -13,6 +13,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.trace import Failed
 from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
+from frontend.compare.pair_address import lists_of
 from runs.compare import compare, comparison_report
 from runs.models import ComparisonRecord
 from runs.run import delete_run
@@ -86,7 +87,7 @@ def test_every_number_of_the_ledger_opens_a_list_of_as_many_cases(stage, viewer)
 
 
 def test_the_waterfall_ends_where_the_total_does(moved):
-    drawn = charts.waterfall(report_of(moved))
+    drawn = charts.waterfall(report_of(moved), lists_of(report_of(moved)))
     assert drawn is not None
     far_end = {drawn.total_x, round(drawn.total_x + drawn.total_width, 3)} - {drawn.zero}
     assert far_end == {drawn.bars[-1].end}
@@ -110,12 +111,12 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
 
 def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     report = report_of(moved)
-    parts = charts.count_parts(report)
+    parts = charts.count_parts(report, lists_of(report))
     assert sum(part.n for part in parts) == report.counts.n_cases_paired
     assert min(part.width for part in parts) > 0
     assert parts[-1].x + parts[-1].width <= 100
     counts = report.counts.model_copy(update={"n_cases_paired": 1_000_000})
-    few = charts.count_parts(report.model_copy(update={"counts": counts}))
+    few = charts.count_parts(report.model_copy(update={"counts": counts}), lists_of(report))
     assert min(part.width for part in few) >= 0.1
 
 

@@ -1,8 +1,10 @@
 """The files that people paste into their CI: quoted as they are, calling commands that there are, naming no host."""
 
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,11 +19,12 @@ import typer
 from ruamel.yaml import YAML
 
 from evalboard.cli.main import app
+from tests.recorded import LOGS
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "docs" / "ci"
 PAGE = (ROOT / "docs" / "ci.md").read_text()
-GITHUB, GITLAB = "github-actions.yml", "gitlab-ci.yml"
+GITHUB, GITLAB, GITHUB_DIFF = "github-actions.yml", "gitlab-ci.yml", "github-diff.yml"
 MARKER = "<!-- evalboard: colours -->"
 
 
@@ -33,7 +36,7 @@ def scripts(name: str) -> list[str]:
     """Every script of a file."""
     if name.endswith(".sh"):
         return [(FILES / name).read_text()]
-    if name == GITHUB:
+    if name.startswith("github-"):
         steps = [step for job in read(name)["jobs"].values() for step in job["steps"]]
         return [step["run"] for step in steps if "run" in step]
     jobs = [job for job in read(name).values() if isinstance(job, dict)]
@@ -52,7 +55,9 @@ def test_every_command_and_option_is_one_that_there_is(file: Path) -> None:
     joined = "\n".join(scripts(file.name)).replace("\\\n", " ")
     calls = [
         shlex.split(found.rstrip("; }"))
-        for found in re.findall(r"^[^#\n]*?\bevalboard ((?:run|wait|suite|release|baseline) .*)$", joined, re.M)
+        for found in re.findall(
+            r"^[^#\n]*?\bevalboard ((?:run|wait|suite|release|baseline|trace|diff) .*)$", joined, re.M
+        )
     ]
     assert calls
     for words in calls:
@@ -78,15 +83,48 @@ def test_one_lane_leans_and_the_other_decides(name: str) -> None:
 
 @pytest.mark.parametrize("file", sorted(FILES.iterdir()), ids=lambda file: file.name)
 def test_no_host_is_named(file: Path) -> None:
-    assert not re.findall(r"https?://|\b[\w-]+\.(?:com|io|org|net|dev)\b", file.read_text())
+    assert not re.findall(r"https?://(?!127\.0\.0\.1)|\b[\w-]+\.(?:com|io|org|net|dev)\b", file.read_text())
 
 
 def test_a_pull_request_of_a_stranger_sees_no_secret() -> None:
     lane = read(GITHUB)["jobs"]["pull-request"]
     assert "head.repo.full_name == github.repository" in lane["if"]
-    assert "pull_request_target" not in (FILES / GITHUB).read_text()
-    expressions = re.compile(r"\$\{\{")
-    assert not [text for text in scripts(GITHUB) if expressions.search(text)], "a branch's name would be run as code"
+    for name in (GITHUB, GITHUB_DIFF):
+        assert "pull_request_target" not in (FILES / name).read_text()
+        assert not [text for text in scripts(name) if "${{" in text], "a branch's name would be run as code"
+
+
+def test_a_comparison_of_two_logs_is_posted_as_a_check(tmp_path: Path) -> None:
+    for side, log in (("main", "fp32_baseline.eval"), ("log", "bf16_candidate.eval")):
+        (tmp_path / side).mkdir()
+        shutil.copy(LOGS / "inspect" / log, tmp_path / side)
+    (bin_folder := tmp_path / "bin").mkdir()
+    for name, script in (
+        ("evalboard", f'exec {sys.executable} -m evalboard "$@"'),
+        ("gh", 'echo "$@" > call.txt; cat > body.json'),
+    ):
+        (bin_folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (bin_folder / name).chmod(0o755)
+    variables = {
+        "PATH": f"{bin_folder}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "FAIL_ON": read(GITHUB_DIFF)["env"]["FAIL_ON"] + ",flip",
+        "GITHUB_STEP_SUMMARY": "summary.md",
+        "GITHUB_OUTPUT": "output.txt",
+        "GITHUB_REPOSITORY": "acme/model",
+        "CODE": "5",
+        "SHA": "1f3a",
+    }
+    steps = {step["name"]: step for step in read(GITHUB_DIFF)["jobs"]["diff"]["steps"] if "name" in step}
+    for name in ("Compare", "Post the check"):
+        bash = ["bash", "-e", "-c", steps[name]["run"]]
+        subprocess.run(bash, cwd=tmp_path, env=variables, check=True, capture_output=True, timeout=120)
+    assert (tmp_path / "output.txt").read_text() == "code=5\n"
+    body = json.loads((tmp_path / "body.json").read_text())
+    assert (body["conclusion"], body["head_sha"], body["output"]["title"]) == ("failure", "1f3a", "A limit is reached")
+    assert body["output"]["summary"] == (tmp_path / "summary.md").read_text()
+    assert "**flip&#58; 9 pairs chose another token**" in body["output"]["summary"]
+    assert "repos/acme/model/check-runs" in (tmp_path / "call.txt").read_text()
 
 
 class GitLab(ThreadingHTTPServer):

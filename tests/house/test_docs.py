@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+from base64 import b64encode
+from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 from django.core.management import get_commands
+from standardwebhooks import Webhook
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -50,6 +53,20 @@ def test_every_page_that_code_names_is_there() -> None:
     named = {(path, *name) for path, text in texts for name in NAMED.findall(text)}
     assert len(named) > 50
     assert not {each for each in named if leads_nowhere(ROOT / "README.md", each[1] + each[2])}
+
+
+FOLDERS = "tests|bench|runs|evalboard|worker|frontend|tools|deploy"
+FILE = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w/.-]*\w\.(?:py|sh|json))\b")
+ONLY = re.compile(r"--only ([\w ]+)")
+
+
+def test_every_file_and_part_of_the_bench_that_a_page_names_is_there() -> None:
+    pages = [page.read_text() for page in PAGES if page.name != "CHANGELOG.md" and page.parent.name != "decisions"]
+    files = {path for text in pages for path in FILE.findall(text)}
+    parts = {part for text in pages for named in ONLY.findall(text) for part in named.split()}
+    assert len(files) > 100
+    assert not {path for path in files if not (ROOT / path).is_file()}
+    assert not {part for part in parts if not (ROOT / "bench" / f"bench_{part}.py").is_file()}
 
 
 BLOCK = re.compile(r"(?:<!-- body of (\w+ \S+) -->\n)?^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -122,3 +139,22 @@ def test_a_call_that_is_not_served_is_noticed() -> None:
         check_call("POST", "/runs/7/")
     with pytest.raises(jsonschema.ValidationError, match="no_such_field"):
         check_call("POST", "/runs/", '{"suite": "sample", "endpoint": "local", "no_such_field": 1}')
+
+
+def test_the_examples_that_check_a_signature_take_a_true_one_alone() -> None:
+    secret = "whsec_" + b64encode(bytes(range(32))).decode()
+    page = (ROOT / "docs" / "operations.md").read_text()
+    examples = "".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    names: dict[str, Any] = {}
+    exec(compile(examples.replace("whsec_…", secret), "operations.md", "exec"), names)  # noqa: S102  # our own page
+    body, at = b'{"type":"run.failed","data":{"url":"/runs/57/"}}', datetime.now(UTC)
+    headers = {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": str(int(at.timestamp())),
+        "webhook-signature": Webhook(secret).sign("msg_1", at, body.decode()),
+    }
+    assert names["receive"](headers, body) == 204
+    assert names["receive"](headers, body + b" ") == 401
+    assert names["is_ours"](secret, headers, body)
+    assert not names["is_ours"](secret, headers, body + b" ")
+    assert not names["is_ours"](secret, headers | {"webhook-timestamp": "1"}, body)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.recorded import LOGS
+from tests.scripted import ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -93,15 +94,15 @@ main()
 @pytest.mark.parametrize("command", ["up", "signin", "tour", "worker", "scheduler"])
 def test_a_command_of_a_server_says_what_to_install_where_the_command_line_is_alone(command: str) -> None:
     absent = _absent()
-    assert "django" in absent
+    assert "psycopg" in absent
     asked = [sys.executable, "-c", ONLY_THE_COMMAND, absent, command]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (4, 1, ""), done.stderr
-    assert "only the command line is installed here (django and psycopg missing)" in done.stderr
+    assert "only the command line is installed here (psycopg is missing)" in done.stderr
     assert "`make install`" in done.stderr
 
 
-def test_the_wheel_compares_two_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
+def test_the_wheel_records_and_compares_logs_where_only_its_own_packages_are(tmp_path: Path) -> None:
     source, wheels, installed = (tmp_path / name for name in ("source", "wheels", "installed"))
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in ("evalboard", "runs", "frontend", "worker"):
@@ -115,12 +116,19 @@ def test_the_wheel_compares_two_logs_where_only_its_own_packages_are(tmp_path: P
         archive.extractall(installed)
         [metadata_name] = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         needs = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra)", archive.read(metadata_name).decode(), re.MULTILINE)
-    assert not {"django", "psycopg", "celery", "redis"} & set(needs)
+    assert not {"psycopg", "celery", "redis", "djangorestframework"} & set(needs)
     logs = [str(LOGS / "inspect" / name) for name in ("fp32_baseline.eval", "bf16_candidate.eval")]
-    asked = [sys.executable, "-c", ONLY_THE_COMMAND, _absent(), "diff", *logs]
+    asked = [sys.executable, "-c", ONLY_THE_COMMAND, _absent(), "diff", *logs, "--html", "report.html"]
     own = {"PYTHONPATH": str(installed), "PATH": os.environ["PATH"]}
     done = subprocess.run(asked, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
     assert (done.returncode, "4 cases differ" in done.stdout) == (0, True), done.stderr
+    assert "From 27 on the two sides read different texts" in (tmp_path / "report.html").read_text()
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Name a colour."}\n')
+    with ScriptedServer() as server:
+        asked = [sys.executable, "-c", ONLY_THE_COMMAND, _absent(), "trace", "prompts.jsonl", "-o", "a.jsonl"]
+        asked += ["--base-url", server.base_url, "--model", "m"]
+        done = subprocess.run(asked, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    assert (done.returncode, "a.jsonl holds 1 answer of m" in done.stdout) == (0, True), done.stderr
 
 
 def _absent() -> str:

@@ -203,16 +203,3 @@ def test_arrows_up_count_once_for_two_parts() -> None:
 def test_a_circle_counts_once_however_long_it_is() -> None:
     graph = graph_of(("runs.a", "runs.b"), ("runs.b", "runs.c"), ("runs.c", "runs.a"), ("runs.c", "runs.d"))
     assert house.list_circles(graph, "runs") == ["runs.a <-> runs.b <-> runs.c"]
-
-
-@pytest.mark.parametrize(
-    ("line", "is_dialect"),
-    [
-        ("Return the tokens beside each other.", True),
-        ("Say what a server of others does not say.", True),
-        ("Return the rows of a table.", False),
-        ("Return the household's threshold.", False),
-    ],
-)
-def test_the_dialect_is_known_by_whole_words(line: str, is_dialect: bool) -> None:
-    assert bool(house.DIALECT.search(line)) is is_dialect

@@ -13,7 +13,9 @@ from tests.conftest import ROOT
 
 MAX_FILES = 3  # by hand
 NEEDED = ("evalboard", "bench", "frontend", "runs", "worker", "tests", "tools", "docs", "manage.py", "pyproject.toml")
-NOT_COPIED = shutil.ignore_patterns("__pycache__", "node_modules")
+NOT_COPIED = shutil.ignore_patterns(
+    "node_modules"
+)  # what is compiled is copied too: a copy keeps the times of its files
 Patch = dict[str, dict[str, str]]  # by file, what is put before what
 
 ROWS, READ = "evalboard/wording/run_warnings.py", "runs/run/read.py"
@@ -168,10 +170,8 @@ def run(root: Path, *words: str) -> str:
     return "" if ended.returncode == 0 else ended.stdout + ended.stderr
 
 
-def write(root: Path, tool: str) -> None:
-    """Run a generator, which says first that it has to write."""
-    assert "--write" in run(root, tool)
-    assert run(root, tool, "--write") == ""
+def write_fields(root: Path) -> None:
+    assert run(root, "tools/api_fields.py", "--write") == ""
 
 
 def list_filled(source: Path) -> set[str]:
@@ -191,16 +191,18 @@ def list_facts(source: Path) -> set[str]:
 def test_a_warning_is_added_to_a_run(copied: Path) -> None:
     follow(copied, RUN_WARNING)
     assert list_filled(copied / READ) == list_facts(copied / ROWS)
-    write(copied, "tools/api_fields.py")
+    assert "--write" in run(copied, "tools/api_fields.py"), "it says that it has to write"
+    write_fields(copied)
     assert run(copied, "-c", WRITE_AND_TEST) == ""
     assert "| `throttled` | warning | operator | the GPU was too hot" in (copied / "docs/api-reference.md").read_text()
     said = (copied / "tests/core/golden/sentences.md").read_text()
     assert "**A hot GPU**\n\n- run warning `throttled`: 3 responses came slowly: cool the GPU.\n" in said
 
 
+@pytest.mark.nightly
 def test_a_warning_is_added_to_a_release(copied: Path) -> None:
     follow(copied, RELEASE_WARNING)
-    write(copied, "tools/api_fields.py")
+    write_fields(copied)
     assert run(copied, "-c", WRITE_AND_TEST) == ""
     row = "| `uneven_repeats` | warning where noise could change the verdict | author | one side has more repeats"
     assert row in (copied / "docs/releases.md").read_text()
@@ -216,8 +218,6 @@ def test_a_number_is_added_to_a_flip(copied: Path) -> None:
 
 def test_a_number_is_added_to_a_gate(copied: Path) -> None:
     follow(copied, GATE)
-    write(copied, "tools/api_fields.py")
-    assert run(copied, "tools/openapi.py", "--write") == ""
-    assert "description: of the interval, in points" in (copied / "docs/openapi.yaml").read_text()
+    write_fields(copied)
     assert run(copied, "-c", SHOW_GATE) == ""
     assert "| `gates.width` | of the interval, in points |" in (copied / "docs/api-reference.md").read_text()

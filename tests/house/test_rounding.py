@@ -40,6 +40,7 @@ ROUNDS = {
     "frontend/badges/picture.py": (3, "widths and places"),
     "frontend/board/words.py": (1, "a chance in tenths"),
     "frontend/compare/charts.py": (11, "widths and places"),
+    "frontend/compare/log_report.py": (2, "bytes, and the width of a bar"),
     "frontend/compare/pair_chart.py": (3, "places"),
     "frontend/compare/views.py": (1, "a place"),
     "frontend/endpoints/shares.py": (7, "widths and places"),
@@ -70,12 +71,15 @@ ROUNDS = {
 SPEC = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[,_]?\.(?:[1-9]\d*|\{\})[fF%]")
 FIELD = re.compile(r"\{[^{}]*:[^{}]*\.(?:[1-9]\d*|\{\w*\})[fF%]\}|%[-+ 0#\d]*\.(?:[1-9]\d*|\*)[fF]")
 ROUNDING = {"round", "around", "rint", "quantize", "__round__"}
+DECIMALS = re.compile(r"\.(?:[1-9]\d*|\{[^}]*\}|\*)[fF%]")  # in each of the above: a source without it is not parsed
 IN_TEMPLATES = re.compile(r"floatformat|stringformat")
 IN_SCRIPTS = re.compile(r"toFixed|toPrecision|toLocaleString|NumberFormat|Math\.(?:round|floor|ceil|trunc)")
 
 
 def find_formats(source: str) -> Iterator[int]:
     """Yield the lines that format a number with decimals, in whichever way Python knows."""
+    if not DECIMALS.search(source):
+        return
     tree = ast.parse(source)
     specs = [node.format_spec for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)]
     in_specs = {part for spec in specs if isinstance(spec, ast.JoinedStr) for part in spec.values}
@@ -93,6 +97,8 @@ def find_formats(source: str) -> Iterator[int]:
 
 def find_rounds(source: str) -> Iterator[int]:
     """Yield the lines that name a function that rounds, called or not; `call.round`, a field of probes, is none."""
+    if not any(name in source for name in ROUNDING):
+        return
     tree = ast.parse(source)
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):

@@ -26,6 +26,8 @@ READS = {"read_temperature", "is_sampled", "has_call_seeds"}
 
 def reads_settings(source: str) -> Iterator[int]:
     """Yield the lines that take `sampling` out of settings, or import what does."""
+    if not any(name in source for name in ("sampling", *READS)):
+        return
     for node in ast.walk(ast.parse(source)):
         if _takes_out(node) or (isinstance(node, ast.ImportFrom) and READS & {each.name for each in node.names}):
             yield node.lineno

@@ -1,14 +1,18 @@
 """What other machines may reach refuses to start where it is unsafe, in one sentence that says what to set."""
 
+import gc
 import os
 import secrets
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.apps import apps
 
 from evalboard import safety
+from runs.store import changes
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = secrets.token_urlsafe(64)
@@ -32,16 +36,21 @@ def test_safe_settings_start():
     assert start_web(**SAFE).returncode == 0
 
 
+def test_garbage_is_collected_again_once_all_is_imported(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(changes, "follow", lambda call: None)  # which it registered when this session began
+    gc.disable()
+    try:
+        apps.get_app_config("runs").ready()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
         pytest.param({"EVALBOARD_DEBUG": "true"}, ("EVALBOARD_DEBUG is on", "unset it"), id="debug"),
-        pytest.param({"EVALBOARD_SECRET_KEY": ""}, ("EVALBOARD_SECRET_KEY is empty", "set 50"), id="no secret"),
-        pytest.param({"EVALBOARD_SECRET_KEY": SECRET[:49]}, ("has 49 characters", "set 50"), id="short secret"),
-        pytest.param({"EVALBOARD_SECRET_KEY": "changeme" * 8}, ("7 different characters",), id="dull secret"),
-        pytest.param({"EVALBOARD_HOSTS": "*"}, ("EVALBOARD_HOSTS has '*'", "name each host"), id="any host"),
         pytest.param({"EVALBOARD_HOSTS": "a.example.com,.example.com"}, ("'.example.com'",), id="any subdomain"),
-        pytest.param({"EVALBOARD_HOSTS": "https://a.example.com"}, ("without scheme",), id="an address"),
         pytest.param({"EVALBOARD_SECRET_KEY_FILE": "/nowhere"}, ("EVALBOARD_SECRET_KEY_FILE",), id="no such file"),
         pytest.param({"EVALBOARD_WEB_PROCESSES": "two"}, ("EVALBOARD_WEB_PROCESSES",), id="not a number"),
     ],
@@ -53,6 +62,25 @@ def test_unsafe_settings_end_the_start_with_one_sentence(changed: dict[str, str]
     assert len(ended.stderr.strip().splitlines()) == 1
     assert all(part in ended.stderr for part in words), ended.stderr
     assert SECRET[:20] not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        pytest.param({"secret_key": ""}, ("EVALBOARD_SECRET_KEY is empty", "set 50"), id="no secret"),
+        pytest.param({"secret_key": SECRET[:49]}, ("has 49 characters", "set 50"), id="short secret"),
+        pytest.param({"secret_key": "changeme" * 8}, ("7 different characters",), id="dull secret"),
+        pytest.param({"hosts": ["*"]}, ("EVALBOARD_HOSTS has '*'", "name each host"), id="any host"),
+        pytest.param({"hosts": ["https://a.example.com"]}, ("without scheme",), id="an address"),
+    ],
+)
+def test_what_is_unsafe_is_refused_in_words(changed: dict[str, Any], words: tuple[str, ...]):
+    known = {"hosts": ["evalboard.example.com"], "debug": False, "secret_key": SECRET, "https": True}
+    assert safety.refusal(**known) is None
+    refused = safety.refusal(**known | changed)
+    assert refused is not None
+    assert all(part in refused for part in words), refused
+    assert SECRET[:20] not in refused
 
 
 def test_whether_tls_is_spoken_must_be_said():

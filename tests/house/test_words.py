@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from tools.words import MAX_WORDS, STILL_TO_DO, banned_names, unplain_sentences
+from tools.words import (
+    MAX_FIRST_LINE,
+    MAX_WORDS,
+    OLD_DOCSTRINGS,
+    STILL_TO_DO,
+    banned_names,
+    is_dialect,
+    unplain_docstrings,
+    unplain_sentences,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
@@ -96,3 +105,40 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
 
 def test_the_pages_still_to_do_have_something_to_do() -> None:
     assert all(any(unplain_sentences((ROOT / page).read_text())) for page in STILL_TO_DO)
+
+
+@pytest.mark.parametrize(
+    ("line", "has_turn"),
+    [
+        ("Return the tokens beside each other.", True),
+        ("Say what a server of others does not say.", True),
+        ("Return the rows of a table.", False),
+        ("Return the household's threshold.", False),
+        ("Answer REST with `strays` (docs/divergence.md#strays).", False),
+    ],
+)
+def test_the_dialect_is_known_by_whole_words_outside_code(line: str, has_turn: bool) -> None:
+    assert is_dialect(line) is has_turn
+
+
+FIRST_LINES = f'''"""Keep what stands."""
+
+class Run:
+    """{"x" * (MAX_FIRST_LINE + 1)}"""
+
+    def score(self):
+        """Return the score.
+
+        It holds beside another.
+        """
+'''
+
+
+def test_first_lines_of_docstrings_are_short_and_plain() -> None:
+    assert [line for line, _ in unplain_docstrings(FIRST_LINES)] == [1, 4]
+
+
+@pytest.mark.parametrize("place", OLD_DOCSTRINGS)
+def test_the_docstrings_still_to_do_have_something_to_do(place: str) -> None:
+    files = [path for path in (ROOT / place).parent.rglob("*.py") if str(path.relative_to(ROOT)).startswith(place)]
+    assert any(any(unplain_docstrings(path.read_text())) for path in files)

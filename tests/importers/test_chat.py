@@ -137,10 +137,12 @@ def test_bare_answers_are_called_by_their_place_and_the_run_says_so(tmp_path: Pa
 
 
 def test_settings_that_differ_are_not_the_runs(tmp_path: Path) -> None:
-    run = read_lines(tmp_path, saved("a"), saved("b", request=request(seed=43)))
+    run = read_lines(tmp_path, saved("a"), saved("b", request=request(seed=43, top_p=0.9)))
     assert run.sampling == {"temperature": 0}
     assert [one.seed for one in run.responses] == [42, 43]
-    assert any(note.startswith("seed differs") for note in run.notes)
+    assert [note for note in run.notes if "differs" in note] == [
+        "top_p differs between requests, and is not among the run's settings."
+    ]
 
 
 def test_tool_calls_are_told_apart_and_refusals_are_text(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.importers.test_recipes_of_docs import FILES
 Written = Callable[[str, bytes], LogFile]
 TOOLS = {
     "langsmith": "runs of LangSmith (line 1)",
-    "langfuse": "traces of Langfuse (item 1)",
+    "langfuse": "traces of Langfuse (line 1)",
     "braintrust": "rows of a Braintrust experiment (line 1)",
     "deepeval": "a test run of DeepEval (line 1)",
     "phoenix": "runs of a Phoenix experiment (item 1)",

@@ -35,14 +35,19 @@ def langsmith(answer: str, score: float) -> dict[str, Any]:
     }
 
 
-def langfuse(answer: str, score: float) -> dict[str, Any]:
-    generation = {"id": "o-2", "type": "GENERATION", "model": "wren-7b", "modelParameters": {"temperature": 0}}
-    return {
-        **{"id": f"trace-{answer}", "timestamp": "2026-11-20T10:00:02.000Z", "name": "birds", "output": answer},
-        **{"input": [{"role": "user", "content": QUESTION}], "tags": [], "sessionId": None, "metadata": {}},
-        "observations": [{"id": "o-1", "type": "SPAN", "model": None}, generation],
-        "scores": [{"id": "s-1", "name": "right", "value": score, "dataType": "NUMERIC", "comment": "by hand"}],
-    }
+def langfuse(*answers: tuple[str | None, float]) -> str:
+    observations, scores = [], []
+    for number, (answer, score) in enumerate(answers):
+        trace, known = f"trace-{number}", {"startTime": f"2026-11-20T10:00:0{number}.000Z", "projectId": "p"}
+        prompt = {"input": [{"role": "user", "content": QUESTION}], "output": answer}
+        ids = {"id": f"o-{number}-1", "traceId": trace, "parentObservationId": None}
+        observations.append(known | prompt | ids | {"type": "SPAN", "providedModelName": None})
+        ids = {"id": f"o-{number}-2", "traceId": trace, "parentObservationId": f"o-{number}-1"}
+        observations.append(known | prompt | ids | {"type": "GENERATION", "providedModelName": "wren-7b"})
+        subject = {"kind": "trace", "id": trace} if number else {"kind": "observation", "id": "o-0-2", "traceId": trace}
+        about = {"id": f"s-{number}", "name": "right", "dataType": "NUMERIC", "comment": "by hand"}
+        scores.append(about | {"value": score, "subject": subject})
+    return json.dumps({"observations": observations, "scores": scores})
 
 
 def braintrust(answer: str, score: float) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def ragas() -> str:
 PAIR = ((TARGET, 1.0), ("The owl", 0.0))
 FILES = {
     "langsmith": lines(*(langsmith(*each) for each in PAIR)),
-    "langfuse": json.dumps([langfuse(*each) for each in PAIR]),
+    "langfuse": langfuse(*PAIR),
     "braintrust": lines(*(braintrust(*each) for each in PAIR)),
     "deepeval": json.dumps({"testFile": "test_birds.py", "testCases": [deepeval(*each) for each in PAIR]}),
     "phoenix": json.dumps([phoenix(*each, repeat) for repeat, each in enumerate(PAIR, start=1)]),
@@ -155,7 +160,7 @@ def test_a_recipe_is_short(tool: str) -> None:
 
 FAILED = {
     "langsmith": lines(langsmith(*PAIR[0]), langsmith("none", 0) | {"error": "timeout", "outputs": None}),
-    "langfuse": json.dumps([langfuse(*PAIR[0]), langfuse("none", 0) | {"output": None, "observations": []}]),
+    "langfuse": langfuse(PAIR[0], (None, 0)),
     "braintrust": lines(braintrust(*PAIR[0]), braintrust("none", 0) | {"output": None, "metadata": None, "scores": {}}),
     "deepeval": json.dumps({"testCases": [deepeval(*PAIR[0]), {"name": "b", "input": QUESTION, "metricsData": None}]}),
     "phoenix": json.dumps([phoenix(*PAIR[0], 1), phoenix("none", 0, 2) | {"error": "timeout", "output": None}]),

@@ -1,17 +1,22 @@
 """Two logs compared without a server come to what the server answers of them, to the byte, ids and addresses aside."""
 
+import io
 import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import transaction
 
+from evalboard.compared.pair_layout import WINDOW
 from evalboard.contract.base import Contract
+from evalboard.contract.pair import TracePair
+from evalboard.core.archive import RunArchive
 from evalboard.core.errors import InvalidInput
 from evalboard.importers import formats
 from evalboard.importers.files import LogFile
@@ -24,16 +29,36 @@ from evalboard.importers.records import (
     LoggedScore,
     ServedBy,
 )
+from evalboard.logged.archived import add_archive
 from evalboard.logged.comparing import LogComparison
 from evalboard.logged.memory import LogStore
-from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of
+from evalboard.logged.shown import show_log_pair
+from runs import exports
+from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of, trace_pair
 from runs.imports import imports
 from runs.models import ImportRecord, RunRecord
+from runs.tour import load_tour
+from tests import build
 from tests.recorded import LOGS
 from tests.runs import logs
 
 pytestmark = pytest.mark.django_db
 
+# Of a pair side by side, what its answers tell; the rest is provenance, of which a log has none.
+SIDE_BY_SIDE = (
+    "case",
+    "cause",
+    "numeric",
+    "n_positions",
+    "at",
+    "positions",
+    "parts_at",
+    "shorter",
+    "last_at",
+    "earlier",
+)
+SIDE_BY_SIDE += ("later", "points", "n_points", "shown_points", "n_within_noise", "gap_range", "drift_onset")
+SIDE_BY_SIDE += ("flip_position", "margin_baseline", "text_position", "is_approximate", "target")
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SAMPLES = {
     "inspect": (["inspect/fp32_baseline.eval"], ["inspect/bf16_candidate.eval"]),
@@ -69,7 +94,30 @@ def both_ways(ours: LoggedRun, theirs: LoggedRun, **terms: str) -> tuple[list[An
     added = [store.add(each, source=_source(place)) for place, each in enumerate((ours, theirs))]
     made = LogComparison(store, added[0], added[1], at=NOW, **terms)
     alone = [made.comparison, *made.write_pairs(made.pairs)]
-    return [_plain(each) for each in (report_of(row), *pairs)], [_plain(each) for each in alone]
+    shown: list[Contract] = []
+    if made.pairs:  # the gravest, laid side by side
+        repeats, (first, *_) = (pairs[0].repeat_baseline, pairs[0].repeat_candidate), made.pairs
+        both = runs[0].pk, runs[1].pk
+        shown = [trace_pair(*both, case_id=pairs[0].case, repeats=repeats, terms=made.terms)]
+        alone.append(show_log_pair(made, first, made.write_pairs([first])[0], around=WINDOW))
+    return [_plain(each) for each in (report_of(row), *pairs, *shown)], [_plain(each) for each in alone]
+
+
+def archived_ways(*runs: RunRecord) -> tuple[list[Any], list[Any]]:
+    """What the server says of two runs, and what the memory does of their archives."""
+    row = compare(baseline=runs[0].pk, candidate=runs[1].pk)
+    pairs = divergence_rows(row.pk, DivergenceFilter(), limit=10_000)
+    store = LogStore(now=NOW)
+    archives = (RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk)))) for run in runs)
+    made = LogComparison(
+        store, *(add_archive(store, each, source=_source(place)) for place, each in enumerate(archives)), at=NOW
+    )
+    return _as_json(report_of(row), *pairs), _as_json(made.comparison, *made.write_pairs(made.pairs))
+
+
+def _as_json(*values: Contract) -> list[Any]:
+    """What REST answers, without what only an installation has."""
+    return [_strip(json.loads(json.dumps(each.to_json()))) for each in values]
 
 
 def _source(place: int) -> str:
@@ -86,7 +134,10 @@ def _stored(logged: LoggedRun, place: int) -> RunRecord:
 
 def _plain(value: Contract) -> str:
     """JSON, without what only an installation has; what is for pages alone as well."""
-    return json.dumps(_strip(value.to_stored()), default=str, sort_keys=True)  # PostgreSQL keeps no order
+    stored = value.to_stored()
+    if isinstance(value, TracePair):
+        stored = {name: stored[name] for name in SIDE_BY_SIDE}
+    return json.dumps(_strip(stored), default=str, sort_keys=True)  # PostgreSQL keeps no order
 
 
 def _strip(value: Any) -> Any:
@@ -290,6 +341,51 @@ def test_prompts_are_compared_the_same(
 def test_made_logs_come_to_the_same(make: tuple[Callable[[], LoggedRun], Callable[[], LoggedRun]]) -> None:
     server, memory = both_ways(*(each() for each in make))
     assert memory == server
+
+
+ARCHIVED = ("repeats", "strays", "missing", "two backends", "not spelled", "other scorer", "repeats of some")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_archives_of_logs_come_to_the_same(name: str) -> None:
+    server, memory = archived_ways(*(_stored(make(), place) for place, make in enumerate(MADE[name])))
+    assert memory == server
+
+
+@pytest.mark.django_db(transaction=True)
+def test_archives_of_engines_come_to_the_same() -> None:
+    other = build.process(build.bucket("bfloat16"))
+    rows = ("blue", "red", None), ("blue", "=2+2", "red")
+    server, memory = archived_ways(build.finished_run(*rows), build.finished_run(*rows, by=other))
+    assert memory == server
+    assert len(server) > 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_archive_and_a_log_come_to_the_same() -> None:
+    run = build.finished_run(["blue", "red", "blue"], version=build.suite(case_ids=logs.CASES))
+    archive = RunArchive(io.BytesIO(b"".join(exports.run_archive(run.pk))))
+    logged = logs.log(*(logs.response(case, 1, "blue", score=0.0) for case in logs.CASES))
+    row = compare(baseline=run.pk, candidate=_stored(logged, 1).pk)
+    pairs = divergence_rows(row.pk, DivergenceFilter(), limit=100)
+    store = LogStore(now=NOW)
+    made = LogComparison(
+        store, add_archive(store, archive, source=_source(0)), store.add(logged, source=_source(1)), at=NOW
+    )
+    memory = _as_json(made.comparison, *made.write_pairs(made.pairs))
+    assert memory == _as_json(report_of(row), *pairs)
+    assert round(made.comparison.score.difference or 0, 1) == 33.3  # by the scorer of the suite, not by the log's
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_tour_comes_to_the_same() -> None:
+    load_tour(user=build.user())
+    runs = list(RunRecord.objects.filter(suite_version__suite__slug="sample-tour").order_by("pk"))
+    for one, other in pairwise(runs):
+        server, memory = archived_ways(one, other)
+        assert memory == server
+    assert len(server) > 1
 
 
 def test_without_a_case_in_common_both_refuse() -> None:

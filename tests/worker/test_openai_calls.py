@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,6 +34,7 @@ from tests.scripted import (
 )
 from tests.scripted_answers import Answerer
 from tests.servers import free_port
+from tests.waiting import wait_until
 from tests.worker.openai_cases import SAMPLING, answered, decode, failed, opened, questions
 from worker.engines.openai import OpenAIEngine
 
@@ -430,20 +430,16 @@ def test_nobody_there_is_tried_again_and_then_the_endpoint_rests() -> None:
 
 @pytest.mark.parametrize("reply", [hang(), drip(), ok(seconds=30)])
 def test_a_call_ends_with_its_time_wherever_it_is(reply: Reply) -> None:
-    began = time.monotonic()
     with ScriptedServer(for_case_1(reply)) as server:
         _, outcome = decode(server, questions(2), response_seconds=1.5)
     assert failed(outcome).code == "timeout"
     assert sum(received.prompt == "Question 1?" for received in server.requests) == 2
-    assert time.monotonic() - began < 20
 
 
 def test_an_answer_that_does_not_begin_in_time_is_not_waited_for_to_its_end() -> None:
-    began = time.monotonic()
     with ScriptedServer(for_case_1(hang())) as server:
         _, outcome = decode(server, questions(2), first_byte_seconds=0.5)
     assert (failed(outcome).code, failed(outcome).detail) == ("timeout", "No answer began within 0.5 seconds.")
-    assert time.monotonic() - began < 20
 
 
 def test_a_failure_of_an_outage_is_asked_again_and_answered() -> None:
@@ -745,7 +741,7 @@ def test_calls_in_flight_are_as_many_as_wanted_and_connections_live_on() -> None
         assert len(server.requests) == 60
         assert 2 <= server.most_at_once <= 6
         assert server.n_connections < 30  # one lives on from call to call, unless the machine stalls for seconds
-    assert wait_until(lambda: server.n_open_connections == 0)
+    wait_until(lambda: server.n_open_connections == 0)
 
 
 def test_among_faults_each_case_ends_once_and_with_its_own_answer() -> None:
@@ -771,16 +767,17 @@ def test_among_faults_each_case_ends_once_and_with_its_own_answer() -> None:
     assert 0 < n_failed < 80
 
 
-@pytest.mark.parametrize("reply", [hang(), status(503, {"Retry-After": "50"})])
-def test_an_abort_ends_waits_at_once_and_leaves_the_engine_usable(reply: Reply) -> None:
+@pytest.mark.parametrize("reply", [hang(), status(503, {"Retry-After": "3000"})])
+def test_an_abort_ends_waits_at_once_and_leaves_the_engine_usable(
+    monkeypatch: pytest.MonkeyPatch, reply: Reply
+) -> None:
+    monkeypatch.setattr("evalboard.calling.client.LONGEST_WAIT_SECONDS", 3600.0)  # what is not called off hangs
     with ScriptedServer(rotating(3, ok(), reply)) as server, opened(server, concurrency=2) as engine:
         decoding = engine.decode(questions(20))
         assert len({answered(next(decoding)).case_index for _ in range(2)}) == 2
-        assert wait_until(lambda: len(server.requests) >= 3)
-        began = time.monotonic()
+        wait_until(lambda: len(server.requests) >= 3)
         threading.Timer(0.1, engine.abort).start()
         assert list(decoding) == []
-        assert time.monotonic() - began < 20
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("endpoint-call")]
         server.script = ok()
         engine._not_before = 0.0
@@ -802,12 +799,3 @@ def test_a_decode_that_nobody_reads_to_its_end_is_called_off() -> None:
         decoding.close()  # type: ignore[attr-defined]
         server.script = ok()
         assert len(list(engine.decode(questions(2)))) == 2
-
-
-def wait_until(condition: Any) -> bool:
-    end = datetime.now(UTC) + timedelta(seconds=60)
-    while datetime.now(UTC) < end:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False

@@ -28,7 +28,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class ForceRequest:
-    """One answer to score after its prompt, by its tokens or, where these are not known, by its text.
+    """One answer to score after its prompt, by its tokens, or by its text if these are unknown.
 
     place: what its outcome is found by. Without `prompt_token_ids` the messages are rendered; of `sampling`, logprobs
     says how many alternatives are listed, and the template's switches how the messages are rendered.
@@ -45,7 +45,7 @@ class ForceRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """Token id → bytes (None: the id stands for nothing), and the ids that end an answer."""
+    """Token id → bytes (None: the id is unused), and the ids that end an answer."""
 
     tokens: list[bytes | None]
     end_ids: tuple[int, ...]
@@ -53,11 +53,11 @@ class TokenListing:
 
 
 class EngineDied(EngineFailure):
-    """The engine failed, was killed, or ended by itself."""
+    """The engine failed, was killed, or exited."""
 
 
 class EngineTimeout(EngineFailure):
-    """Nothing came from the engine in time, and it was killed."""
+    """The engine did not respond in time, and was killed."""
 
     def __init__(self, detail: str, *, last_words: str = "", in_flight: tuple[int, ...] = ()) -> None:
         super().__init__("timeout", detail, last_words=last_words, in_flight=in_flight)
@@ -76,7 +76,7 @@ class Engine(Protocol):
         """
 
     def force(self, requests: Iterable[ForceRequest]) -> Iterator[Forced | Failed]:
-        """Score given answers instead of decoding; else as `decode`."""
+        """Score given answers instead of decoding; otherwise like `decode`."""
 
     def self_check(self) -> str:
         """Decode four fixed prompts of eight tokens; return the digest of token ids and logprob bits."""
@@ -91,4 +91,4 @@ class Engine(Protocol):
         """End the engine and every process it started; harmless when it has already ended."""
 
     def last_words(self) -> str:
-        """Return the end of the engine's stderr, where it says why it died. Callable from any thread."""
+        """Return the end of the engine's stderr, which explains a crash. Thread-safe."""

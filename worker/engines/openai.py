@@ -1,4 +1,4 @@
-"""The client of an endpoint that others run, by its row: its secrets, its limits, and the database's clock."""
+"""The client of an external endpoint, made from its row: secrets, limits, and the database's clock."""
 
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from worker.engines.named_secrets import read_headers
 
 
 class OpenAIEngine(ApiClient):
-    """Calls one endpoint. limits: what all workers together may ask of it; the other options are the client's."""
+    """Calls one endpoint. limits: shared by all workers; options: the client's."""
 
     def __init__(self, endpoint: EndpointRecord, *, limits: CallLimits | None = None, **options: Any) -> None:
         server = CalledServer(

@@ -1,4 +1,4 @@
-"""A child process that speaks JSON lines: started, read with deadlines, ended with all its own children."""
+"""A child process that speaks JSON lines, with deadlines, ended together with its own children."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ class ProcessEnded(Exception):
 
 
 class DeadlinePassed(Exception):
-    """Nothing came from the child in time."""
+    """The child did not respond in time."""
 
 
 class EngineInterrupted(Exception):
@@ -31,7 +31,7 @@ class EngineInterrupted(Exception):
 
 
 class LineProcess:
-    """One child in a session and process group of its own.
+    """A child in a session and process group of its own.
 
     `send` and `receive` belong to one thread; `interrupt` and `last_words` may be called from any.
     """
@@ -97,14 +97,14 @@ class LineProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether `kill` has been called: the child is gone and reaped."""
+        """Return whether `kill` was called: the child is gone and reaped."""
         return self._process.returncode is not None
 
     def kill(self) -> None:
         """End the whole group now."""
         if self.has_ended:
             return
-        # While the leader is not reaped its id stands for this group and no other.
+        # While the leader is not reaped, its id identifies this group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -114,7 +114,7 @@ class LineProcess:
                 pipe.close()
 
     def wait(self, *, seconds: float) -> bool:
-        """Whether the child ends by itself in time. It is not reaped, so that `kill` still finds its group."""
+        """Return whether the child exits in time, without reaping it, so that `kill` finds its group."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:

@@ -84,7 +84,7 @@ class VllmEngine:
         yield from self._answers("decode", groups, lambda event: read_outcome(event, by_id[event["id"]]))
 
     def force(self, requests: Iterable[ForceRequest]) -> Iterator[Forced | Failed]:
-        """Yield each given answer's trace as it is scored; else as `decode`."""
+        """Yield each given answer's trace as it is scored; otherwise like `decode`."""
         messages = [write_force(request) for request in requests]
         size = self._spec.plan.group_size or max(len(messages), 1)
         groups = [messages[begin : begin + size] for begin in range(0, len(messages), size)]
@@ -93,7 +93,7 @@ class VllmEngine:
     def _answers(
         self, operation: str, groups: list[list[dict[str, Any]]], read: Callable[[dict[str, Any]], Answer]
     ) -> Iterator[Answer]:
-        """Yield what the host answers to each request of the groups, as it is read; after `abort` it ends early."""
+        """Yield the host's answers to the groups' requests as they come; `abort` ends it early."""
         if not any(groups):
             return
         self._serial += 1
@@ -120,12 +120,12 @@ class VllmEngine:
             raise
         finally:
             self._close_to_abort()
-            if not is_done:  # aborted, or whoever asked does not want the rest
+            if not is_done:  # aborted, or the caller does not want more
                 self._drain()
             self._in_flight.clear()
 
     def self_check(self) -> str:
-        """Return the digest of four fixed prompts' token ids and logprob bits. Raises EngineDied or EngineTimeout."""
+        """Return the digest of token ids and logprob bits of four fixed prompts. Raises EngineFailure."""
         plan = self._spec.plan
         sampling, _ = split_sampling(plan.sampling)
         self._send({"op": "self_check", "sampling": sampling, "group_size": plan.group_size})
@@ -179,7 +179,7 @@ class VllmEngine:
         }
 
     def _groups(self, requests: Iterable[DecodeRequest]) -> list[list[dict[str, Any]]]:
-        """Cut the requests into what may be decoded together.
+        """Split the requests into groups that may be decoded together.
 
         With a fixed composition a case's neighbours follow from its index alone, whatever else is asked for; otherwise
         requests keep the order in which they come.
@@ -208,7 +208,7 @@ class VllmEngine:
             self._is_abort_wanted, self._is_abortable = False, True
 
     def _close_to_abort(self) -> None:
-        """From here on an abort comes too late, and must not hit what is done next."""
+        """Stop accepting an abort, which would affect the next operation."""
         with self._lock:
             self._is_abortable = False
             if self._process is not None:
@@ -224,7 +224,7 @@ class VllmEngine:
             self._time_out(f"The engine took no request in {seconds:g} seconds.")
 
     def _receive(self, kind: str | None = None, *, deadline: float | None = None) -> dict[str, Any]:
-        """Return the next event, or the next of one kind. Raises EngineDied, EngineTimeout or Interrupted."""
+        """Return the next event, or the next of one kind. Raises EngineDied, EngineTimeout, Interrupted."""
         began = time.monotonic()
         deadline = began + self._response_seconds if deadline is None else deadline
         try:

@@ -9,18 +9,20 @@ from evalboard.core.archive.run_archive import (
     vocabulary_name,
     write_archive,
 )
-from evalboard.core.archive.run_archive_reader import ArchivedResponse, RunArchive, reading
+from evalboard.core.archive.run_archive_reader import ArchiveDamaged, ArchivedResponse, RunArchive, find_kind, reading
 
 __all__ = [
     "RESPONSES_NAME",
     "SUITE_NAME",
     "TRACES_NAME",
+    "ArchiveDamaged",
     "ArchiveMember",
     "ArchivedResponse",
     "ReleaseBundle",
     "RunArchive",
     "digest_evidence",
     "dump_evidence",
+    "find_kind",
     "reading",
     "vocabulary_name",
     "write_archive",

@@ -142,6 +142,19 @@ class Archive:
         return manifest
 
 
+def find_kind(file: IO[bytes]) -> str:
+    """Return the format that a file's manifest names; "" where it is no archive of Evalboard."""
+    try:
+        with zipfile.ZipFile(file) as opened:
+            if opened.getinfo(run_archive.MANIFEST_NAME).file_size > Archive.max_manifest_bytes:
+                return ""
+            manifest = json.loads(opened.read(run_archive.MANIFEST_NAME))
+    except UNREADABLE:
+        return ""
+    named = manifest.get("format") if isinstance(manifest, dict) else None
+    return named if isinstance(named, str) and named.startswith("evalboard-") else ""
+
+
 class RunArchive(Archive):
     """The archive of a run. Methods raise ArchiveDamaged if it differs from what was written."""
 

@@ -48,7 +48,7 @@ class Alignment:
         return None if self.shorter else self.parts_at
 
     def shared(self) -> tuple[TokenTrace, TokenTrace]:
-        """Return both traces cut to the positions that agree, row beside row."""
+        """Return both traces cut to the positions that agree, aligned row by row."""
         if self.is_approximate:
             return _cut(self.baseline, self.baseline_positions), _cut(self.candidate, self.candidate_positions)
         before = slice(0, len(self.baseline_positions))
@@ -73,9 +73,9 @@ def align(baseline: TokenTrace, candidate: TokenTrace) -> Alignment:
 
 
 def share_tokens(baseline: Ids, candidate: Ids, starts: Starts, candidate_starts: Starts) -> tuple[Starts, Bools]:
-    """Return int64[p] and bool[p]: how many tokens each pair shares from its beginning, and whether a flip ends that.
+    """Return for each pair how many first tokens agree, int64[p], and whether a flip ends them, bool[p].
 
-    The tokens of p traces of a side stand end to end, those of trace i from starts[i] to starts[i + 1].
+    The tokens of p traces of a side are concatenated, those of trace i from starts[i] to starts[i + 1].
     """
     n = np.minimum(np.diff(starts), np.diff(candidate_starts))
     bounds = np.concatenate([[0], np.cumsum(n)])
@@ -87,7 +87,7 @@ def share_tokens(baseline: Ids, candidate: Ids, starts: Starts, candidate_starts
 
 
 def find_firsts(holds: Bools, starts: Starts) -> Starts:
-    """Return int64[p], the first position of each stretch where something holds, NEVER where it does not.
+    """Return int64[p], the first position in each stretch where `holds` is true, else NEVER.
 
     holds: bool[n], stretch i from starts[i] to starts[i + 1].
     """
@@ -154,7 +154,7 @@ def _tokens(trace: TokenTrace, vocabulary: Vocabulary, side: Shorter) -> list[by
 
 
 def _bytes(token: int, vocabulary: Vocabulary, side: Shorter) -> bytes:
-    """Return a token's bytes. An id that stands for nothing gets bytes that no text has, nor the other side."""
+    """Return a token's bytes; an unused id gets bytes that occur in no text, nor on the other side."""
     piece = vocabulary.token_bytes(token)
     return b"\xff%s %d" % (side.encode(), token) if piece is None else piece
 
@@ -169,14 +169,14 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def _holder(ends: Positions, place: int) -> int:
-    """Return the position whose token holds the byte at `place`."""
+    """Return the position of the token that contains the byte at `place`."""
     return int(np.searchsorted(ends, place, side="right"))
 
 
 def _past_the_end(
     tokens: Sequence[Sequence[bytes | None]], ends: Sequence[Positions], agreed: int
 ) -> tuple[tuple[int, int], Shorter | None]:
-    """Return one text begins the other: a flip where the shorter side chose to end, else it is merely shorter."""
+    """Return where one text, which begins the other, ends: a flip if its side chose to end."""
     n_bytes = [int(side[-1]) if len(side) else 0 for side in ends]
     short = 0 if n_bytes[0] < n_bytes[1] else 1
     ended = next((position for position, token in enumerate(tokens[short]) if token is None), None)
@@ -200,10 +200,10 @@ def _same_places(
 
 
 def _number(traces: Sequence[TokenTrace], vocabularies: Sequence[Vocabulary]) -> list[dict[int, int]]:
-    """For each side, id → a number that stands for the same bytes on both.
+    """Return for each side id → a number that is equal on both sides for equal bytes.
 
-    Numbered by the sorted bytes, so that swapping the sides changes no number. All end tokens are one; an id that
-    stands for nothing equals no other side's.
+    Numbered by the sorted bytes, so that swapping the sides changes no number. All end tokens are one; an unused id
+    equals none of the other side.
     """
     names = []
     for trace, vocabulary, side in zip(traces, vocabularies, SIDES, strict=True):

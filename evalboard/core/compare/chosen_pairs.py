@@ -1,4 +1,4 @@
-"""Choose the pair that stands for each case, and say what the cases of a list look like together."""
+"""Choose the representative pair of each case, and summarise the cases of a list."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ SAMPLED = 4  # cases of a cluster whose reasons must be the same
 
 
 class AlikeRows(NamedTuple):
-    """Pairs of one case that part alike: how many, and the key of the first. The others are fields of a Flip.
+    """Pairs of one case that diverge alike: number, key of the first, and fields of its Flip.
 
-    movement: how far the logits moved at most, in nats; None where that is not known.
+    movement: how far the logits moved at most, in nats; None if not known.
     """
 
     case_index: int
@@ -30,12 +30,11 @@ PARTED_ALIKE = AlikeRows._fields[: AlikeRows._fields.index("n")]  # fields in wh
 
 
 class ChosenPair(NamedTuple):
-    """The pair that stands for a case, by the key of its row, and how many of the case's pairs part alike, of how many
-    that differ.
+    """The representative pair of a case, by the key of its row.
 
-    look: what its numbers look like, or its cause where they say nothing. tokens: those chosen at the flip, None where
-    there is none. movement: how far the logits moved there, in nats; 0 where that is not known. reason: the
-    candidate's scorer's, "" where it said nothing.
+    n_alike: how many of the case's pairs diverge alike, of n_pairs that differ. look: its numeric cause, or its cause
+    if the numbers give none. tokens: those chosen at the flip, None without a flip. movement: how far the logits moved
+    there, in nats; 0 if not known. reason: the candidate's scorer's, "" if it gave none.
     """
 
     row: int
@@ -50,7 +49,7 @@ class ChosenPair(NamedTuple):
 
 
 class ToldCluster(NamedTuple):
-    """Cases whose pairs look alike and part at the same two tokens. reason: what the first SAMPLED have, else ""."""
+    """Cases whose pairs look alike and diverge at the same two tokens. reason: common, or ""."""
 
     token_baseline: int
     token_candidate: int

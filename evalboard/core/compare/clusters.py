@@ -1,4 +1,4 @@
-"""Group like divergences, and count where in the answers they stand."""
+"""Group similar divergences, and count where in the answers they are."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def find_clusters(parted: Iterable[Parted]) -> list[TokenCluster]:
 
 
 def histogram(positions: Sequence[int] | NDArray[np.int64], longest: int) -> Histogram:
-    """Count positions in bins of a round width (1, 2, 5, 10, 20 …), at most MAX_BINS over `longest` positions.
+    """Count positions in bins of a round width (1, 2, 5, 10, …), at most MAX_BINS over `longest`.
 
     Two histograms with one `longest` have the same bins.
     """

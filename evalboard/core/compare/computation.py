@@ -1,10 +1,9 @@
-"""Tell whether the two sides of a comparison are one computation (docs/divergence.md).
+"""Tell whether the logprobs of a comparison's two sides agree (docs/divergence.md).
 
-By the bucket that served most of each side. Where both sides are that same bucket and of a steady batch class, the
-digests of all cases decide. Where the stacks of both have scored the same answers, these do: both read the same tokens,
-so that no flip ends what can be compared, and what a stack reads is held against what the other one reads and never
-against what was decoded, for a prefill goes through other kernels. Else the traces of some of the cases in which
-anything differs are read.
+By the main bucket of each side. If both sides have that same bucket and a steady batch class, the digests of all cases
+decide. If the stacks of both have scored the same answers, these do: both read the same tokens, so that no flip ends
+what can be compared, and what a stack reads is compared with what the other one reads and never with what was decoded,
+for a prefill uses other kernels. Else the traces of some of the cases in which anything differs are read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +37,9 @@ _NONE = np.zeros(2, np.uint64)  # the digest of a response that is missing
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The repeats of one side that are looked at, case by case: int64[n, r] of their places and bool[n, r] which are
-    there.
+    """The repeats of one side to read, by case.
+
+    repeats: int64[n, r], their places. is_there: bool[n, r].
     """
 
     side: Side
@@ -56,7 +56,10 @@ class Chosen:
         return traces
 
     def has_traces(self, cases: Indexes) -> bool:
-        """Return whether the first responses of these cases have logprobs: equal texts say nothing of equal bits."""
+        """Return whether the first responses of these cases have logprobs.
+
+        Equal texts do not prove equal bits.
+        """
         needs_text = np.zeros(len(cases), np.bool_)
         responses = self.side.responses.read(cases, self.repeats[cases, 0], needs_text)
         return bool(responses) and all(each is not None and each.place is not None for each in responses)
@@ -162,8 +165,9 @@ def _read_cases(ours: Chosen, theirs: Chosen, cases: Indexes, traces: Traces) ->
 
 
 def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words: WordsById) -> tuple[Indexes, bool]:
-    """Find the cases in which anything differs, of decimals by more than a step, and tell whether repeats of either
-    side agree in all. cases: whose digests differ, or say nothing.
+    """Find the cases in which anything differs, and tell whether repeats of either side agree in all.
+
+    Decimals differ by more than a step. cases: whose digests differ, or prove nothing.
     """
     moved, do_repeats_agree = [], True
     cases = choose_cases(cases, MAX_UNEQUAL)
@@ -179,8 +183,9 @@ def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words
 
 
 def do_repeats_agree(side: Side, traces: Traces, words: WordsById) -> bool:
-    """Tell whether all repeats of a side are the same: their texts, and their logprobs to the bit, of decimals to a
-    step. Where digests do not show it, MAX_UNEQUAL cases are read.
+    """Tell whether all repeats of a side are equal: texts, and logprobs to the bit (decimals: a step).
+
+    If digests do not show it, MAX_UNEQUAL cases are read.
     """
     is_there = side.is_there
     first = np.argmax(is_there, axis=1)[:, None, None]
@@ -197,14 +202,14 @@ def do_repeats_agree(side: Side, traces: Traces, words: WordsById) -> bool:
 
 
 def _are_decoded_alike(ours: Side, theirs: Side) -> bool:
-    """Whether one stack must give both sides the same bits: greedily, and to the same limits."""
+    """Return whether one stack must give both sides the same bits: greedy, with equal limits."""
     limits, other_limits = ((side.setup.max_tokens, side.setup.stop) for side in (ours, theirs))
     sampling = ours.setup.sampling
     return limits == other_limits and sampling == theirs.setup.sampling and not ours.draws.may_sample
 
 
 def _choose(side: Side) -> tuple[Chosen, int]:
-    """Return the first draws of the side's main bucket that have a trace, and how many strays are left out."""
+    """Return the first samples of the side's main bucket with a trace, and how many are left out."""
     main = side.bucket_ids[0] if side.bucket_ids else -1
     is_ours = (side.buckets == main) & ~is_left_out(side.marks) & differ(side.traces, _NONE)
     is_stray = np.zeros_like(is_ours)
@@ -221,7 +226,7 @@ def _choose(side: Side) -> tuple[Chosen, int]:
 def _judge_scored(
     sides: tuple[Side, Side], traces: Traces, measure: Callable[..., OneComputation]
 ) -> OneComputation | None:
-    """Test by what both stacks have scored; None where that is nothing, or says nothing."""
+    """Judge by what both stacks have scored; None if that is nothing, or not enough."""
     scored = [(side, answers) for side in sides if (answers := side.responses.scored) is not None]
     if not scored:
         return None

@@ -1,9 +1,8 @@
-"""Find how two traces of one case part: drift onset, flip, and the numbers there.
+"""Find how two traces of one case diverge: drift, flip, and the numbers there.
 
-Nothing after the flip is looked at: from there the two sides read different texts, and their logprobs no longer
-answer the same question. Logprobs are in nats. docs/divergence.md defines every number. Many pairs are measured at
-once, as columns, and every number of a pair is taken from its own rows alone, in their order: none depends on what
-stands beside them.
+Nothing after the flip is compared: from there the two sides read different texts, and their logprobs no longer answer
+the same question. Logprobs are in nats. docs/divergence.md defines every number. Many pairs are measured at once, as
+columns, and every number of a pair depends on its own rows only, in their order.
 """
 
 import math
@@ -39,22 +38,21 @@ def _evidence(default: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """How two traces part. Positions count from 0; None is "never" for a position and "not known" for a number.
+    """How two traces diverge. Positions count from 0; None is "never" for them, "not known" for numbers.
 
     drift_onset, parts_at: positions on the baseline's side; `*_candidate` are the candidate's, which are the same
-    unless the comparison is approximate. shorter: the side that ends where the other goes on; else the tokens at
+    unless the comparison is approximate. shorter: the side that ends where the other continues; else the tokens at
     `parts_at` differ, which is the flip. token_*, margin_*: of each side at the flip. gap_at_onset, gap_before_flip:
-    the largest gap of the tokens that both sides list, at the onset and at the last position that agrees. n_shared:
-    positions that agree. n_usable: those of them on which the top-2 gap shift D is known; shift_rms: its root mean
+    the largest gap of the tokens that both sides list, where drift starts and at the last position that agrees.
+    n_shared: positions that agree. n_usable: those of them with a known top-2 gap shift D; shift_rms: its root mean
     square; shift_max: the largest |D|, at the baseline's position shift_max_at. movement: by how much the logit
-    difference of the two chosen tokens moved at the flip, which is the sum of the margins where `are_both_top` (each
-    side chose its top-1); a lower bound unless `are_both_listed`. are_disjoint: at the flip no alternative of one side
-    is among the other's. moved_by: the largest gaps of all positions up to the flip and at it, together; None where the
-    flip has none.
-    not_greedy_*: the first position, up to the parting, where the chosen token was not top-1. start_*: of position 0.
-    text_position: the first character that differs, where there are texts and no tokens. is_retokenised: both sides
-    spell one text by other tokens, so that nothing else of them is compared. is_constrained: up to the parting a side
-    of a log chose a token so far below another one that something forbade the other. is_masked: at the flip a side
+    difference of the two chosen tokens moved at the flip, which is the sum of the margins if `are_both_top` (each side
+    chose its top-1); a lower bound unless `are_both_listed`. are_disjoint: at the flip no alternative of one side is
+    among the other's. moved_by: the largest gaps of all positions up to the flip and at it, together; None if the flip
+    has none. not_greedy_*: the first position, up to the divergence, where the chosen token was not top-1. start_*: of
+    position 0. text_position: the first character that differs, for texts without tokens. is_retokenised: both sides
+    spell one text by other tokens, so that nothing else of them is compared. is_constrained: up to the divergence a
+    side of a log chose a token so far below another one that something forbade the other. is_masked: at the flip a side
     lists the other's token as impossible. lacks_alternatives: at the flip a side lists none.
     """
 
@@ -101,7 +99,7 @@ class Divergence:
 
     @property
     def kind(self) -> Kind:
-        """What differs. A side that merely ends earlier has parted too, so it counts as flipped."""
+        """Return what differs. A side that merely ends earlier diverges too, and counts as flipped."""
         if self.text_position is not None:
             return "text_only"
         if self.is_retokenised:
@@ -146,10 +144,10 @@ def find_divergences(
     vocabularies: Sequence[Vocabularies | None] | None = None,
     is_decimal: bool = False,
 ) -> list[Divergence]:
-    """Find how each pair of traces parts: trace i of the baseline and trace i of the candidate, as `find_divergence`.
+    """Find how each pair of traces diverges: trace i of each side, like `find_divergence`.
 
-    A pair's numbers are the same to the bit whatever stands beside it. vocabularies: one entry for each pair, or None
-    where every pair has one vocabulary.
+    A pair's numbers are the same to the bit whatever other pairs there are. vocabularies: one entry for each pair, or
+    None if every pair has one vocabulary.
     """
     partings: list[Divergence] = []
     for first, last in _parts(baseline, candidate):
@@ -228,7 +226,7 @@ def _while_shared(laid: PairedRows, moved: Drift) -> Columns:
 
 
 def _by_side(laid: PairedRows, *, is_decimal: bool) -> Columns:
-    """Measure where each side parts, and what it shows by itself up to there."""
+    """Measure where each side diverges, and its own facts up to there."""
     columns: Columns = {"shorter": laid.shorter}
     is_constrained = np.zeros(len(laid), np.bool_)
     has_logprobs = np.ones(len(laid), np.bool_)
@@ -262,7 +260,7 @@ def _at_start(laid: PairedRows, step: float) -> Columns:
 
 
 def _at_flip(laid: PairedRows, own: Sides, moved: Drift, step: float) -> Columns:
-    """Measure tokens as each side's own ids, margins, and how far the logits must have moved. step: as in Listed."""
+    """Measure tokens by each side's ids, margins, and the logits' least movement. step: as in Listed."""
     pairs = laid.flipped
     rows = [side.starts[pairs] + at for side, at in zip(own, laid.parts_at[pairs].T, strict=True)]
     ours, theirs = (
@@ -314,7 +312,10 @@ def _moved_by(laid: PairedRows, moved: Drift, pairs: Indexes, at_flip: Numbers, 
 
 
 def _lead(side: Listed, chosen: Ids, rival: Ids, logprob: Numbers) -> Numbers:
-    """By how much a side prefers its chosen token to the other side's; a lower bound where the rival is not listed."""
+    """Return how much a side prefers its chosen token to the other side's, in nats.
+
+    A lower bound if the other token is not listed.
+    """
     lead = side.look_up(chosen, logprob) - side.look_up(rival, side.lowest)
     return np.where((side.n > 0) & ~np.isnan(logprob), np.minimum(lead, MAX_MOVEMENT), np.nan)
 
@@ -324,7 +325,7 @@ def _is_top(side: Listed, logprob: Numbers) -> Bools:
 
 
 def _spread(values: Sequence[Any], pairs: Indexes, laid: PairedRows, otherwise: Any = None) -> Sequence[Any]:
-    """Return one value for each pair: those given for some pairs, `otherwise` for the rest."""
+    """Return one value for each pair: the given ones for `pairs`, `otherwise` for all others."""
     if len(values) == len(laid):
         return values
     every = [otherwise] * len(laid)

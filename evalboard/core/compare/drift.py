@@ -1,4 +1,4 @@
-"""Measure how far the logprobs of traces lie apart, position by position, where the tokens agree."""
+"""Measure how far the logprobs of two traces differ, by position, where the tokens agree."""
 
 import functools
 import itertools
@@ -55,10 +55,10 @@ def measure_distances(
     vocabularies: Sequence[Vocabularies | None] | None = None,
     is_decimal: bool = False,
 ) -> tuple[Numbers, Bools]:
-    """Return float64[p] in nats²: for each pair of traces the mean square of D over the positions that agree; and
-    bool[p], which are equal as decimals: the same tokens, no logprob of which differs by more than DECIMAL_STEP.
+    """Return float64[p] in nats²: the mean square of D over each pair's positions that agree.
 
-    NaN where D is known at fewer than MIN_POSITIONS. Where nothing is a decimal, none of the pairs is equal, for traces
+    Second: bool[p], pairs that are equal as decimals: the same tokens, no logprob of which differs by more than
+    DECIMAL_STEP. NaN if D is known at fewer than MIN_POSITIONS. Without decimals, no pair counts as equal, for traces
     that are equal to the bit need not be measured.
     """
     laid = lay_pairs(baseline, candidate, vocabularies)
@@ -75,8 +75,10 @@ def measure_distances(
 
 @dataclass(frozen=True, eq=False)
 class KnownShifts:
-    """D where it is known, of p pairs. values: float64[u] in nats; rows: intp[u], their places among the rows that
-    agree; pair i has those from starts[i] to starts[i + 1]. squares: float64[p], the sum of their squares.
+    """D where it is known, of p pairs.
+
+    values: float64[u] in nats; rows: intp[u], their places among the rows that agree; pair i has those from starts[i]
+    to starts[i + 1]. squares: float64[p], the sum of their squares.
     """
 
     values: Numbers
@@ -86,11 +88,11 @@ class KnownShifts:
 
 
 def find_known_shifts(shifts: Numbers, starts: NDArray[np.int64]) -> KnownShifts:
-    """Return the shifts that are known; those of pair i stand from starts[i] to starts[i + 1]."""
+    """Return the known shifts; those of pair i are from starts[i] to starts[i + 1]."""
     rows = np.flatnonzero(~np.isnan(shifts))
     places, values = np.searchsorted(rows, starts), shifts[rows]
     own = (values[start:end] for start, end in itertools.pairwise(places.tolist()))
-    # Each pair's sum for itself: one over many pairs would round its sums by what stands before them.
+    # Each pair's sum for itself: one over many pairs would round differently.
     squares = np.array([each @ each for each in own], np.float64)
     return KnownShifts(values, rows, places, squares)
 
@@ -118,7 +120,7 @@ def top_two(trace: TokenTrace, *, step: float = 0.0) -> tuple[Ids, Cells]:
 
 
 def _rank(logprobs: Cells, step: float) -> Numbers:
-    """Return [n, k], by which alternatives are sorted: lower for a larger logprob, the same for equal ones."""
+    """Return [n, k] to sort alternatives by: lower for a larger logprob, the same for equal ones."""
     if not step:
         return np.negative(logprobs, dtype=np.float64)
     order = np.argsort(-logprobs, axis=1)
@@ -157,7 +159,7 @@ def _forbidden_alike(logprobs: Cells) -> Cells:
 
 
 def _both_listed(baseline: TokenTrace, candidate: TokenTrace) -> tuple[Cells, Cells]:
-    """Return the logprobs of the baseline's alternatives on both sides: float32[n, k], NaN where a side lacks one."""
+    """Return both sides' logprobs of the baseline's alternatives: float32[n, k], NaN if missing."""
     ids, other_ids = baseline.alternative_ids, candidate.alternative_ids
     logprobs, other_logprobs = baseline.alternative_logprobs, candidate.alternative_logprobs
     if not ids.size or not other_ids.size:

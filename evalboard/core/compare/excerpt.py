@@ -32,7 +32,7 @@ def cut_tokens(trace: TokenTrace, words: Vocabulary, at: int) -> AnswerExcerpt:
 
 
 def cut_text(text: str, at: int | None) -> AnswerExcerpt:
-    """Cut around the word that starts at a character; None: nothing parts, and the end of the text is shown."""
+    """Cut around the word that starts at a character; None: show the end of the text."""
     if at is None:
         return _excerpt(_line(text[-AFTER:]), len(text) > AFTER, "", "")
     before, rest = text[max(at - BEFORE, 0) : at], text[at:]
@@ -44,7 +44,7 @@ def cut_text(text: str, at: int | None) -> AnswerExcerpt:
 
 
 def cut_pair(ours: TokenTrace, theirs: TokenTrace, words: Vocabulary) -> tuple[AnswerExcerpt, AnswerExcerpt] | None:
-    """Cut both answers around the first position whose tokens differ, or at which one alone ended; None of the same."""
+    """Cut both answers around the first position where tokens differ or one ends; None if they are equal."""
     n = min(len(ours), len(theirs))
     apart = np.flatnonzero(ours.token_ids[:n] != theirs.token_ids[:n])
     if not len(apart) and len(ours) == len(theirs):
@@ -60,7 +60,7 @@ def cut_texts(ours: str, theirs: str) -> tuple[AnswerExcerpt, AnswerExcerpt]:
 
 
 def cut_hit(text: str, words: str, at: int | None) -> AnswerExcerpt | None:
-    """Cut around the place that holds these words, in capitals or not, nearest to a character; None where none does."""
+    """Cut around the match of `words`, ignoring case, nearest to a character; None without a match."""
     hits = [match.span() for match in re.finditer(re.escape(words), text, re.IGNORECASE)] if words else []
     if not hits:
         return None

@@ -15,9 +15,9 @@ FORBIDDEN = 12.0  # nats below top-1; sampling chooses such a token once in 100,
 
 
 def find_beaten(side: TraceColumns, *, is_decimal: bool) -> tuple[Starts, Starts]:
-    """Return int64[m] twice: the first position of each trace with a token below top-1, and with one far below it.
+    """Return int64[m] twice: each trace's first token below top-1, and the first far below it.
 
-    NEVER where there is none. is_decimal: a log or an external server gave the logprobs. Then a tie is any difference
+    NEVER if there is none. is_decimal: a log or an external server gave the logprobs. Then a tie is any difference
     below the step of decimals, and a token that is FORBIDDEN nats below is not beaten: something forbade the others.
     """
     below = drift.highest(side.alternative_logprobs) - side.logprobs
@@ -29,7 +29,7 @@ def find_beaten(side: TraceColumns, *, is_decimal: bool) -> tuple[Starts, Starts
 
 
 def find_not_greedy(side: TraceColumns, *, is_decimal: bool) -> Bools:
-    """Return bool[2, m]: which traces list alternatives, and which of them hold a token below top-1.
+    """Return bool[2, m]: traces that list alternatives, and those of them with a token below top-1.
 
     A trace in which something forbade tokens is not one of these.
     """
@@ -42,9 +42,9 @@ def find_not_greedy(side: TraceColumns, *, is_decimal: bool) -> Bools:
 def count_not_greedy(
     counts: Mapping[bytes, int], read: Callable[[Sequence[bytes]], TraceColumns | None], *, is_decimal: bool
 ) -> tuple[int, int]:
-    """Return how many answers list alternatives, and how many of them hold a token below top-1.
+    """Return how many answers list alternatives, and how many of them have a token below top-1.
 
-    counts: how many answers have each different trace. read: returns traces by their digests, in order; None where they
+    counts: how many answers have each different trace. read: returns traces by their digests, in order; None if they
     cannot be read.
     """
     n, digests = np.zeros(2, np.int64), list(counts)

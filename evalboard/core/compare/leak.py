@@ -1,4 +1,4 @@
-"""Find whose text an answer goes on with: tokens in a row that stand in what was decoded beside it and nowhere else."""
+"""Find the source of a leak: tokens in a row that also occur in one text of the same batch only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
 
-MIN_TOKENS = 8  # a shorter run stands in answers to many cases
-TIMES_OTHERS = 2  # so much longer than a run that stands elsewhere too, as turns of phrase do
+MIN_TOKENS = 8  # a shorter run occurs in answers to many cases
+TIMES_OTHERS = 2  # so much longer than a run that also occurs elsewhere, like common phrases
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A prompt or an answer that was decoded beside another; `case` is the index of its case."""
+    """A prompt or an answer decoded in the same batch. case: the index of its case."""
 
     case: int
     ids: Ids
@@ -22,7 +22,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """place: of what holds it, in the order given. at: its first token there. n: how many tokens are the same."""
+    """A match. place: of its source, in the given order; at: its first token; n: its length."""
 
     place: int
     at: int
@@ -30,9 +30,9 @@ class Continuation:
 
 
 def find_continuation(rest: Ids, beside: Sequence[Beside], own: Sequence[Ids]) -> Continuation | None:
-    """Find the text that an answer goes on with; None where too little is the same, or as much stands elsewhere.
+    """Find the text that an answer continues with; None if the match is short, or not unique.
 
-    rest: int32[n], the answer's tokens from where it parted. own: prompt and other answers of its own case, where its
+    rest: int32[n], the answer's tokens from where it diverged. own: prompt and other answers of its own case, where its
     tokens are no leak.
     """
     runs = [_longest_run(rest, each.ids) for each in beside]
@@ -46,7 +46,7 @@ def find_continuation(rest: Ids, beside: Sequence[Beside], own: Sequence[Ids]) -
 
 
 def _longest_run(rest: Ids, ids: Ids) -> tuple[int, int]:
-    """Return how many of the first tokens of `rest` stand in a row in `ids`, and where the first of them does."""
+    """Return how many first tokens of `rest` occur in a row in `ids`, and where."""
     starts = np.flatnonzero(ids == rest[0]) if len(rest) else np.zeros(0, np.intp)
     n, at = 0, 0
     while len(starts):

@@ -25,7 +25,7 @@ NoiseOfCases = Callable[[NDArray[np.int64]], float | None]
 
 
 class LedgerRow(CausePoints):
-    """What one cause did, as a comparison's summary keeps it.
+    """What one cause changed, as stored in a comparison's summary.
 
     parts: its pairs by what they look like, of PARTS and in that order, where it is one of SPLIT_CAUSES or some are
     confounded; their points sum to the row's.
@@ -50,7 +50,7 @@ NO_LEDGER = Ledger(ScoreCompared(baseline=None, candidate=None, difference=None)
 
 @functools.cache  # few differ
 def find_look(cause: str, numeric: str | None, *, is_confounded: bool) -> int:
-    """Return what a pair looks like, a place in PARTS. cause, numeric: as `cause.Cause` has them."""
+    """Return how a pair looks, as a place in PARTS. cause, numeric: as in `cause.Cause`."""
     if is_confounded:
         return PARTS.index("confounded")
     return PARTS.index(numeric or ("unknown" if cause in SPLIT_CAUSES else cause))
@@ -99,7 +99,7 @@ def make_ledger(
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
-    """Round the rows' points to one decimal so that they still add up to the difference, by largest remainder."""
+    """Round points to one decimal so that they add up to the difference, by largest remainder."""
     wanted = int(shown(10 * shown(difference), 0))  # the very digits that are shown for it
     exact = [shown(10 * value, 6) for value in points]
     tenths = [math.floor(value) for value in exact]

@@ -1,4 +1,4 @@
-"""What the two sides of many pairs list at one position each: the first, or the one where they flip."""
+"""The tokens that both sides of many pairs list at one position each."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """The alternatives of p positions. ids: int32[p, k]; logprobs: float64[p, k], every forbidden token at -inf.
+    """The alternatives of p positions. ids: int32[p, k]; logprobs: float64[p, k], -inf if forbidden.
 
-    is_listed: bool[p, k], which cells stand: those of a token with a number, the last where a token is listed twice.
-    step: in nats, by which equal logprobs may differ.
+    is_listed: bool[p, k], valid cells: those of a token with a number, the last if a token is listed twice. step: in
+    nats, by which equal logprobs may differ.
     """
 
     ids: Ids
@@ -27,7 +27,7 @@ class Listed:
 
     @property
     def n(self) -> Rows:
-        """How many tokens each position lists."""
+        """Return how many tokens each position lists."""
         n: Rows = self.is_listed.sum(axis=1, dtype=np.int64)
         return n
 
@@ -45,7 +45,7 @@ class Listed:
 
     @property
     def second(self) -> Numbers:
-        """The second largest logprob of each position, the largest again where two are equal; -inf where it has one."""
+        """Return each position's second largest logprob: the largest again for a tie, -inf if it is single."""
         listed = np.where(self.is_listed, self.logprobs, -np.inf)
         return np.sort(np.column_stack([np.full((len(listed), 2), -np.inf), listed]), axis=1)[:, -2]
 
@@ -77,7 +77,7 @@ class Listed:
 
 
 def list_rows(columns: TraceColumns, rows: Rows, *, step: float = 0.0) -> Listed:
-    """Return what some rows of the columns list. step: as in Listed."""
+    """Return the alternatives of some rows of the columns. step: as in Listed."""
     ids, logprobs = columns.alternative_ids[rows], columns.alternative_logprobs[rows].astype(np.float64)
     is_listed = (ids != NO_TOKEN) & ~np.isnan(logprobs)
     is_same = (ids[:, :, None] == ids[:, None, :]) & is_listed[:, None, :]
@@ -97,7 +97,7 @@ def are_top_two_equal(ours: Listed, theirs: Listed) -> list[bool | None]:
 
 
 def find_largest_gap(ours: Listed, theirs: Listed) -> Numbers:
-    """Return float64[p] in nats: the largest gap of the tokens that both sides list; NaN where there is none."""
+    """Return float64[p] in nats: the largest gap of tokens listed on both sides; NaN without any."""
     left, right = ours.logprobs[:, :, None], theirs.logprobs[:, None, :]
     gaps = np.where(left == right, 0.0, np.abs(left - right))
     is_shared = _are_one(ours, theirs)
@@ -111,6 +111,6 @@ def are_disjoint(ours: Listed, theirs: Listed) -> Bools:
 
 
 def _are_one(ours: Listed, theirs: Listed) -> Bools:
-    """Return bool[p, k, other k]: which cells of two sides hold one token."""
+    """Return bool[p, k, other k]: which cells of two sides have the same token."""
     are_one: Bools = ours.ids[:, :, None] == theirs.ids[:, None, :]
     return are_one & ours.is_listed[:, :, None] & theirs.is_listed[:, None, :]

@@ -1,4 +1,4 @@
-"""How far two answers' distributions lie apart where both wrote the same so far, by the tokens that both sides list."""
+"""Estimate how far two answers' distributions differ, over their common start, by tokens both list."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ LEAST = 1e-6  # what the tokens that are not listed have together, at least: dec
 
 
 def sum_listed_kl(ours: TokenTrace, theirs: TokenTrace) -> tuple[float, int]:
-    """Return the sum of KL(ours ‖ theirs) in nats over the positions until the answers part, and how many these are.
+    """Return the sum of KL(ours ‖ theirs) in nats until the answers diverge, and its number of positions.
 
     Both traces' ids must be of one vocabulary. Tokens that not both list count as one, so that each term is at most the
     KL of the whole distributions. A position at which no token is listed on both sides is not counted.

@@ -1,4 +1,4 @@
-"""The numeric noise that a pair is judged by: that of the two buckets that answered, as their own runs show it."""
+"""The numeric noise by which a pair is judged: measured on the runs of the two buckets that answered."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +28,10 @@ FindPlaces = Callable[[int, Sequence[int]], Mapping[int, Place]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run shows of one of its buckets: sd in nats, None where no repeats that differ measure it; logits by
-    name, None where they are not known; ulp as `estimate_ulp` has it, unevenness as `measure_unevenness`. is_moved:
-    repeats gave the same tokens other bits.
+    """The noise of one bucket in a run.
+
+    sd: in nats, None if no differing repeats measure it. logits: by name, None if not known. ulp: as in `estimate_ulp`.
+    unevenness: as in `measure_unevenness`. is_moved: repeats gave the same tokens with other bits.
     """
 
     sd: float | None
@@ -76,9 +77,10 @@ class PairNoise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EndedRepeats:
-    """The repeats of one run that have ended, in order. traces: uint64[n, 2] of each, digests. served: int64[n] of
-    each, the bucket that gave a draw. find_places: returns where the traces of a repeat, by its place, are kept for
-    some cases, by case in order.
+    """The ended repeats of one run, in order.
+
+    traces: uint64[n, 2] of each, digests. served: int64[n] of each, the bucket that gave a sample. find_places: returns
+    where the traces of a repeat, by its place, are stored for some cases, by case in order.
     """
 
     traces: Sequence[Digests]

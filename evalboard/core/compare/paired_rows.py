@@ -15,13 +15,13 @@ Vocabularies = tuple[Vocabulary, Vocabulary]
 
 @dataclass(frozen=True, eq=False)
 class PairedRows:
-    """p pairs: trace i of the baseline and trace i of the candidate are one. A row is a position of a side's columns.
+    """p pairs: trace i of each side. A row is a position of a side's columns.
 
     baseline, candidate: the traces, a pair's ids in one numbering, which is their own unless it is approximate.
-    baseline_rows, candidate_rows: int64[m], the rows that agree, pair after pair; those of pair i stand from starts[i]
+    baseline_rows, candidate_rows: int64[m], the rows that agree, pair after pair; those of pair i are from starts[i]
     to starts[i + 1], starts being int64[p + 1].
-    parts_at: int64[p, 2], the position on each side where the tokens part, NEVER where they do not.
-    shorter: of each pair, the side whose tokens all agree while the other side goes on.
+    parts_at: int64[p, 2], the position on each side where the tokens diverge, NEVER if they do not.
+    shorter: of each pair, the side whose tokens all agree while the other side continues.
     is_approximate: bool[p], whether the tokens' bytes decided.
     """
 
@@ -52,7 +52,7 @@ class PairedRows:
         return np.flatnonzero((self.parts_at[:, 0] != NEVER) & ~is_ended)
 
     def shared(self) -> tuple[TokenTrace, TokenTrace]:
-        """Return the rows that agree, row beside row, as one trace of each side."""
+        """Return the rows that agree, aligned, as one trace of each side."""
         return _rows_of(self.baseline, self.baseline_rows), _rows_of(self.candidate, self.candidate_rows)
 
     def _positions(self, columns: TraceColumns, rows: Indexes) -> Positions:
@@ -62,7 +62,7 @@ class PairedRows:
 def lay_pairs(
     baseline: TraceColumns, candidate: TraceColumns, vocabularies: Sequence[Vocabularies | None] | None = None
 ) -> PairedRows:
-    """Lay pairs side by side as `align` does, and as `align_by_bytes` where a pair has vocabularies of its own."""
+    """Align pairs like `align`, or like `align_by_bytes` if a pair has two vocabularies."""
     starts, starts_too = baseline.starts, candidate.starts
     n_shared, has_flip = share_tokens(baseline.token_ids, candidate.token_ids, starts, starts_too)
     n, n_too = np.diff(starts), np.diff(starts_too)
@@ -87,7 +87,7 @@ def lay_pairs(
 
 
 def _lay_by_bytes(laid: PairedRows, vocabularies: dict[int, Vocabularies]) -> PairedRows:
-    """Return the pairs with those of two vocabularies laid anew, one by one."""
+    """Return the pairs, with those of two vocabularies aligned again, one by one."""
     sides = [_renumberable(side) for side in (laid.baseline, laid.candidate)]
     rows = [np.split(each, laid.starts[1:-1]) for each in (laid.baseline_rows, laid.candidate_rows)]
     parts_at, shorter, is_approximate = laid.parts_at.copy(), list(laid.shorter), laid.is_approximate.copy()

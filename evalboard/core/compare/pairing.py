@@ -64,7 +64,7 @@ class Pairing:
 
 
 def pair_runs(baseline: Bools, candidate: Bools) -> Pairing:
-    """Pair two runs from which repeats have a score: bool[n_cases, a] and bool[n_cases, b], cases in one order."""
+    """Pair two runs by which repeats have a score: bool[n_cases, a] and bool[n_cases, b]."""
     if len(baseline) != len(candidate):
         raise ValueError("both sides must have the same cases")
     patterns, members = _patterns(np.concatenate([baseline, candidate], axis=1))
@@ -120,7 +120,7 @@ def _overlaps(a: int, b: int) -> list[tuple[int, int, int]]:
 
 
 def _pairs_of(has: Bools, has_too: Bools) -> tuple[Indexes, Indexes]:
-    """Return int64[p, 4], the r, s and weight of one pattern of scores, and int64[x, 2], the r, s that miss a score."""
+    """Return int64[p, 4], (r, s, weight) of a pattern of scores, and int64[x, 2], (r, s) without a score."""
     repeats, repeats_too = np.flatnonzero(has), np.flatnonzero(has_too)
     size = len(repeats) * len(repeats_too)
     rows = [(repeats[r], repeats_too[s], w, size) for r, s, w in _overlaps(len(repeats), len(repeats_too))]

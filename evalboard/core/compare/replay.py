@@ -1,4 +1,4 @@
-"""Choose the cases that share a batch with one that is decoded again, and make the results: plain values, as stored.
+"""Choose the neighbours of a case that is decoded again, and make the results as plain values.
 
 A result is compared with the run's response, with the first variant of its dtype, and with the first choice of
 neighbours at its batch size, so that a sweep can be read without any trace. Logprobs are in nats, positions from 0.
@@ -36,7 +36,7 @@ def list_neighbours(case_index: int, *, n_cases: int, batch_size: int, shift: in
 
 
 def choose_shifts(*, n_choices: int, n_cases: int, batch_size: int) -> list[int] | None:
-    """Return where each choice of neighbours begins, as far apart as possible; None where the suite has too few cases.
+    """Return where each choice of neighbours begins, evenly spaced; None if the suite is too small.
 
     Two choices are never the same cases, so one case must be left over.
     """
@@ -80,9 +80,9 @@ def make_decoded_result(
     earlier: Sequence[tuple[Mapping[str, Any], TokenTrace]],
     draw: Draw,
 ) -> ReplayResult:
-    """Make the result of a variant with an answer. `earlier`: variant and trace of those answered before, in order.
+    """Make the result of a variant with an answer. earlier: variants and traces answered before.
 
-    `trace` is packed and kept only where nothing else holds the same bits; it is for the comparisons of later variants.
+    `trace` is packed and stored only if nothing else has the same bits; it is for the comparisons of later variants.
     """
     trace = outcome.trace
     first = next((other for each, other in earlier if _alike(each, variant, "dtype")), None)
@@ -107,7 +107,7 @@ def make_decoded_result(
 
 
 def make_failed_result(variant: Mapping[str, Any], *, code: str, detail: str) -> ReplayResult:
-    """Make the result of a variant without an answer: an ERROR_CODES of core.trace, with the engine's own words."""
+    """Make the result of a variant without an answer: an ERROR_CODES of core.trace, and a message."""
     return {
         "variant": dict(variant),
         "outcome": "error",
@@ -120,7 +120,7 @@ def make_failed_result(variant: Mapping[str, Any], *, code: str, detail: str) ->
 def list_result_traces(
     results: Sequence[Mapping[str, Any]], response: TokenTrace | None
 ) -> list[tuple[Mapping[str, Any], TokenTrace]]:
-    """Return variant and trace of each result with an answer, as an attempt that goes on with a replay needs them."""
+    """Return (variant, trace) of each result with an answer, to continue a replay."""
     known = {} if response is None else {response.digest.hex(): response}
     rows = []
     for each in results:

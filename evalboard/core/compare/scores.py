@@ -1,4 +1,4 @@
-"""What the scores of two sides say: which cases broke, were fixed or are unstable, and how much of it is noise."""
+"""Find which cases broke, were fixed or are unstable between two sides, and the share of noise."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -21,8 +21,7 @@ DoAgree = Callable[[Side], bool]
 
 
 class ScoreNoise:
-    """What noise alone does to the difference of two runs, and to the part of it that some cases make
-    (docs/divergence.md).
+    """How noise moves the difference of two runs, and some cases' part of it (docs/divergence.md).
 
     do_agree: tells whether the repeats of a side are the same.
     """
@@ -45,7 +44,7 @@ class ScoreNoise:
         return self._measure(self._cases)
 
     def measure_cases(self, cases: Indexes) -> float | None:
-        """Return how many points noise alone moves the difference by these cases, either way; None where not known.
+        """Return how many points noise moves the difference by these cases; None if not known.
 
         cases: int64, rows of the inputs with a score on both sides.
         """
@@ -67,7 +66,7 @@ class ScoreNoise:
 def find_noise_share(
     baseline: Side, candidate: Side, matched: MatchedRuns, *, do_agree: DoAgree
 ) -> dict[str, Any] | None:
-    """Return the fields of NoiseShare, as a comparison's summary keeps them; None where there is no difference."""
+    """Return the fields of NoiseShare for a comparison's summary; None without a difference."""
     if matched.is_mixed or not matched.is_scored or not matched.pairing.is_paired.any():
         return None
     return asdict(ScoreNoise(baseline, candidate, do_agree=do_agree).share())
@@ -113,7 +112,7 @@ def _find_scored(ours: Scores, theirs: Scores) -> Indexes:
 
 
 def _is_one_draw(side: Side, do_agree: DoAgree) -> bool:
-    """Whether repeats cannot differ, being of a steady batch class, or all are one answer given again.
+    """Return whether repeats cannot differ, by a steady batch class or as copies.
 
     Digests of decimals differ where the traces are equal to a step, so do_agree reads these; not where an independent
     run says which repeats count.

@@ -1,6 +1,6 @@
-"""The two sides of a comparison: their columns on one row of cases, and what is read beside them when it is asked for.
+"""The two sides of a comparison: their columns on the same cases, and readers for everything else.
 
-The caller makes the sides and says how responses and traces are read. This module does not know where they are kept.
+The caller makes the sides, and knows how responses and traces are stored and read.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class BucketFacts(NamedTuple):
 
 
 class ScoredAnswer(NamedTuple):
-    """An answer as one stack read it: where its trace is kept, and whose words its tokens are."""
+    """An answer as one stack scored it: the place of its trace, and its vocabulary."""
 
     place: Place
     vocabulary_id: int | None
@@ -65,7 +65,7 @@ class ScoredAnswers(Protocol):
 
 
 class Responses(Protocol):
-    """Reads what is kept of a side's responses beside the columns."""
+    """Reads a side's responses."""
 
     def read(self, cases: Indexes, repeats: Indexes, needs_text: Bools, /) -> list[ResponseFacts | None]:
         """Return the responses at these places of the columns, in order; None for one that never was."""
@@ -81,7 +81,7 @@ class Responses(Protocol):
 
     @property
     def scored(self) -> ScoredAnswers | None:
-        """None where the stacks of the two sides have not scored the same answers."""
+        """Return the answers that both sides' stacks scored; None without any."""
         ...
 
 
@@ -126,12 +126,12 @@ class Side:
 
     @property
     def is_steady(self) -> bool:
-        """Whether the same bits come each time, of a batch class that no neighbour disturbs, with nothing drawn."""
+        """Return whether repeats give the same bits: a steady batch class, without sampling."""
         return are_bits_steady(self.batch_classes, self.draws)
 
     @cached_property
     def effective(self) -> EffectiveDraws:
-        """Which of the answers are draws; its marks have `copies` beside those of `marks`."""
+        """Return which answers are samples; its marks add `copies` to those of `marks`."""
         return find_draws(
             batch_classes=self.batch_classes,
             draws=self.draws,
@@ -144,7 +144,7 @@ class Side:
         )
 
     def find_company(self) -> Sequence[Hashable]:
-        """Return what stands for the batches that each repeat was decoded in; where it is not known, each its own."""
+        """Return a key for the batches of each repeat; if unknown, a unique one."""
         return self.repeats
 
     @property
@@ -160,13 +160,13 @@ class Side:
 
     @cached_property
     def scored_draws(self) -> tuple[SideDraws, Draws]:
-        """The draws of the repeats that were scored, and what they are."""
+        """Return the scored repeats' samples."""
         places = list(self.ended)
         return read_side_draws(self.scores[:, places], self.effective.marks[:, places], self.draws)
 
 
 def are_bits_steady(batch_classes: Sequence[str], draws: Draws) -> bool:
-    """Tell whether the same bits come each time, of batch classes that no neighbour disturbs, with nothing drawn."""
+    """Tell whether repeats give the same bits: steady batch classes, without sampling."""
     is_steady = bool(batch_classes) and all(is_steady_batch(each, are_batches_equal=True) for each in batch_classes)
     return is_steady and not draws.may_sample
 
@@ -181,7 +181,7 @@ def find_draws(*, batch_classes: Sequence[str], draws: Draws, **answers: Any) ->
 
 
 def read_side_draws(scores: Scores, marks: Marks | None, drawn: Draws) -> tuple[SideDraws, Draws]:
-    """Return a side's repeats of draws with what they are; where all of them are one draw, that one."""
+    """Return a side's repeats of samples; if all of them are one sample, that one."""
     side = read_draws(scores, marks)
     drawn = replace(drawn, repeats=tuple(drawn.repeats[at] for at in side.places if at < len(drawn.repeats)))
     return (side.as_one(), replace(drawn, repeats=drawn.repeats[:1])) if drawn.is_one else (side, drawn)

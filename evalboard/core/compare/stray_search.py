@@ -1,4 +1,4 @@
-"""Read the repeats of one bucket for strays: responses that another computation gave than the others of their case."""
+"""Search one bucket's repeats for responses from another build: outliers within their case."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from evalboard.core.compare.sides import Bools, Digests, Traces
 from evalboard.core.stats import FAR_FLOORS, BucketStrays, assume_logit_sd, find_strays, list_strays
 from evalboard.core.trace import differ
 
-MIN_REPEATS = 3  # of two that differ nobody knows which one is off
+MIN_REPEATS = 3  # of two that differ, either may be the outlier
 PAIRS = 10_000  # of repeats of a bucket, that are read at once
 MIN_CASES = 200  # that are read then however many repeats they have
 
@@ -26,7 +26,7 @@ CasePlaces = Callable[[Rows], Mapping[tuple[int, int], Place]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ServedRepeats:
-    """What one bucket served of a run's k repeats.
+    """One bucket's part of a run's k repeats.
 
     traces: uint64[n, k, 2], digests. is_ours: bool[n, k], its draws that have a trace. is_steady: they should be the
     same to the bit. is_decimal: their numbers are decimals. logits: their name, as a floor of noise has it.
@@ -53,7 +53,7 @@ class ServedRepeats:
 
     @property
     def n_at_once(self) -> int:
-        """How many cases are read at once."""
+        """Return how many cases are read at once."""
         k: int = self.is_ours.shape[1]
         return max(2 * PAIRS // (k * (k - 1)), MIN_CASES)
 
@@ -70,13 +70,13 @@ class ServedRepeats:
         return has_other
 
     def search(self) -> "tuple[ReadRepeats, BucketStrays | None]":
-        """Read an even sample of the telling cases; the strays are None where the bucket has none."""
+        """Read an even sample of the cases that differ, and search it; None without outliers."""
         telling = self.telling
         read = self.read(telling[:: max(len(telling) // self.n_at_once, 1)][: self.n_at_once])
         return read, find_strays(read.tables, far=self.far)
 
     def list_all(self) -> list[tuple[int, int]]:
-        """Return (case, column) of every stray, the telling cases beyond the sample included."""
+        """Return (case, column) of every outlier, including differing cases beyond the sample."""
         read, strays = self.search()
         if strays is None:
             return []
@@ -86,7 +86,7 @@ class ServedRepeats:
         return [(int(read.cases[case]), at) for case, at in strays.places]
 
     def read(self, cases: Rows) -> "ReadRepeats":
-        """Read how far the bucket's draws of these cases lie apart; traces that are equal are read once."""
+        """Read how far the bucket's samples of these cases differ; equal traces are read once."""
         rows = {case: at for at, case in enumerate(cases.tolist())}
         places = {(rows[case], at): place for (case, at), place in self.find_places(cases).items()}
         n = self.is_ours.shape[1]
@@ -95,7 +95,7 @@ class ServedRepeats:
         is_there &= self.is_ours[cases]
         digests = self.traces[cases]
         are_alike = ~differ(digests[:, :, None], digests[:, None]) & is_there[:, :, None] & is_there[:, None]
-        firsts = are_alike.argmax(axis=2)  # stands for all that are the same
+        firsts = are_alike.argmax(axis=2)  # represents all equal ones
         is_first = is_there & (firsts == np.arange(n))
         at = np.nonzero(np.triu(is_first[:, :, None] & is_first[:, None], 1))
         pairs = [(places[case, one], places[case, other]) for case, one, other in np.transpose(at).tolist()]
@@ -115,7 +115,7 @@ class ServedRepeats:
 
 @dataclass(frozen=True, eq=False)
 class DrawsByBucket:
-    """The draws of several repeats. served: int64[n, k], the bucket of each, NO_BUCKET where there is none."""
+    """The samples of several repeats. served: int64[n, k], each one's bucket, or NO_BUCKET."""
 
     served: NDArray[np.int64]
     traces: Digests
@@ -144,8 +144,10 @@ def split_by_bucket(columns: Sequence[Columns], *, are_greedy: bool) -> DrawsByB
 
 @dataclass(frozen=True, eq=False)
 class ReadRepeats:
-    """Some cases of a bucket, read: cases, intp[n]; is_there, bool[n, k], its draws; are_alike, bool[n, k, k], pairs
-    of them that are the same to the bit; tables, float64[n, k, k] in nats², as `find_strays` takes them.
+    """Some cases of a bucket, read.
+
+    cases: intp[n]. is_there: bool[n, k], its samples. are_alike: bool[n, k, k], pairs that are the same to the bit.
+    tables: float64[n, k, k] in nats², as `find_strays` takes them.
     """
 
     cases: Rows
@@ -154,7 +156,7 @@ class ReadRepeats:
     tables: NDArray[np.float64]
 
     def count_identical(self, strays: BucketStrays) -> int:
-        """Count the draws, strays aside, that are the same to the bit as another of their case."""
+        """Count samples, without outliers, that are the same to the bit as another of their case."""
         agrees = self.is_there.copy()
         agrees[tuple(np.array(strays.places, np.intp).reshape(-1, 2).T)] = False
         n_alike = (self.are_alike & agrees[:, None, :]).sum(axis=2)

@@ -1,4 +1,4 @@
-"""Where two responses part, and whose words their tokens are: the same for one pair and for a comparison."""
+"""Find where two responses diverge, for one pair or a whole comparison."""
 
 import functools
 import re
@@ -23,9 +23,9 @@ _END_MARKS = re.compile(rb"(\s*<[^<>]{1,60}>)+\s*$")  # an end token that a log 
 
 @dataclass(frozen=True, slots=True)
 class TracedText:
-    """What shows where a response parts from another. trace, vocabulary_id: None where nobody stored one.
+    """A response as divergences need it. trace, vocabulary_id: None if not stored.
 
-    is_logged: as a log or a server of others has it, whose numbers are decimals.
+    is_logged: from a log or an external server, with decimal numbers.
     """
 
     text: str
@@ -83,7 +83,7 @@ def find_partings(
     *,
     are_logged: tuple[bool, bool],
 ) -> list[Divergence | None]:
-    """Find how pairs part, by their texts where a trace is missing; None where traces are equal to the bit.
+    """Find how pairs diverge, by texts if a trace is missing; None if traces are equal to the bit.
 
     read: gives the traces of these places in order, as many pairs at a time as it likes. are_logged: as `is_logged`
     of both sides.
@@ -160,8 +160,10 @@ def settle_spelling(
 
 
 class CaseDistances(NamedTuple):
-    """How far the k responses of a case lie apart. nats: float64[k, k] in nats², NaN where a trace or positions are
-    missing. are_alike: bool[k, k], which are one answer: their traces are equal, of decimals to a step.
+    """How far the k responses of a case differ.
+
+    nats: float64[k, k] in nats², NaN if a trace or positions are missing. are_alike: bool[k, k], which are one answer:
+    their traces are equal, decimals to a step.
     """
 
     nats: NDArray[np.float64]
@@ -169,7 +171,7 @@ class CaseDistances(NamedTuple):
 
 
 def distance_tables(cases: Sequence[Sequence[TracedText]], words: WordsById) -> list[CaseDistances]:
-    """Return the distances of each case's responses. Where any of them is logged, all numbers count as decimals."""
+    """Return the distances of each case's responses. If any is logged, all numbers count as decimals."""
     tables = [CaseDistances(np.zeros((k, k)), np.ones((k, k), np.bool_)) for k in map(len, cases)]
     is_decimal = any(each.is_logged for responses in cases for each in responses)
     # Repeats that refer to one stored trace are measured once.
@@ -196,7 +198,7 @@ def _set(table: CaseDistances, at: int, other: int, distance: float, *, is_alike
 
 
 def _measure(pairs: Sequence[_Pair], words: WordsById, *, is_decimal: bool) -> Iterator[tuple[float, bool]]:
-    """Yield how far the two responses of each pair lie apart, and whether they are alike; many are measured at once."""
+    """Yield each pair's distance, and whether they are equal; many are measured at once."""
     for part in _parts(pairs):
         sides = (join_traces([side.trace for side in one if side.trace is not None]) for one in zip(*part, strict=True))
         own = [words.of(*pair) for pair in part]
@@ -205,7 +207,7 @@ def _measure(pairs: Sequence[_Pair], words: WordsById, *, is_decimal: bool) -> I
 
 
 def _parts(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
-    """Yield stretches of the pairs, each of at most MEASURED_AT_ONCE positions, and of one pair at the least."""
+    """Yield stretches of pairs, each at most MEASURED_AT_ONCE positions, but at least one pair."""
     part: list[_Pair] = []
     n_positions = 0
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""Which causes no pair could have shown, because what shows them is not known of both sides."""
+"""Find causes that no pair could show, because their evidence is unknown on a side."""
 
 from collections.abc import Iterator
 

@@ -109,5 +109,5 @@ def _deficits(on_reference: Numbers, forced: TraceColumns) -> Numbers:
     top = np.full(len(on_reference), np.nan)
     for column in listed.T:  # n is large and k is small
         np.fmax(top, column, out=top)
-    # An engine lists the chosen token beside its top k, so that the largest may be the chosen one's own.
+    # An engine lists the chosen token in addition to its top k, so the largest may be its own.
     return np.where(np.isnan(top), np.nan, np.maximum(top, on_reference) - np.maximum(on_reference, IMPOSSIBLE))

@@ -27,7 +27,7 @@ Numbers = NDArray[np.float64]
 
 NO_STATISTIC = "control, numerics and planted each need a response with the statistic"
 SIGNIFICANT = 0.01  # an honest endpoint is accused at most so often
-WINSORISED, REACH = 0.999, 2.0  # what lies beyond twice this quantile of honest positions counts as so much
+WINSORISED, REACH = 0.999, 2.0  # values beyond twice this quantile of honest positions are cut to it
 DOUBLED = 2.0  # times what numerics do: the change to tell where none was planted
 BEYOND = 2.0  # times the largest honest mean square, which is √2 times its gap: nearer than that nothing is accused
 
@@ -101,7 +101,7 @@ def verify_endpoint(
 
 def _judge(own: _Side, boundary: float, p_values: tuple[float, float, float]) -> VerificationState:
     above_control, above_numerics, below_change = (p_value <= SIGNIFICANT for p_value in p_values)
-    # With tokens enough, any kernel lies a little above numerics: only what is nearer to the change is accused.
+    # With enough tokens any kernel differs from numerics: only what is nearer to the change is accused.
     if above_numerics and own.mean > boundary:
         return "other_model"
     if not below_change or own.mean > boundary:

@@ -189,7 +189,7 @@ def _plan_attention(around: Surroundings, n_runs: int) -> Planned:
     if around.is_remote or around.hardware != {"cuda"}:
         return _leave_out_kernels(Source.ATTENTION, around)
     cuda = around.settings.get("cuda", {})
-    engine = cuda.get("engine", {})  # what stands here overrules what stands for all hardware
+    engine = cuda.get("engine", {})  # overrides the settings for all hardware
     own = {**around.settings.get("engine", {}), **engine}.get("attention_backend")
     if own is None:
         return UnmeasuredSource(Source.ATTENTION, "not_pinned", {"setting": "attention_backend"})

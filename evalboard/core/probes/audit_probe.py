@@ -1,7 +1,7 @@
-"""Judge whether every worker of a pool gives the same bits to the same input, now and since the audit before.
+"""Judge whether all workers of a pool give equal bits, now and since the last audit (docs/probes.md).
 
 Cases are decoded greedily by each worker, one at a time. Within one bucket any difference is an incident, with who gave
-it, when, and the first token (docs/probes.md).
+it, when, and the first token.
 """
 
 from collections import Counter

@@ -131,7 +131,7 @@ def _entropy_bits(counts: Sequence[int]) -> float:
 
 
 def _company(answers: Answers) -> dict[str, Any] | None:
-    """Return, over the copies, the largest batch each was decoded in; None if no engine reported it."""
+    """Summarise the largest batch of each copy: min, median, max, how many at size 1; None if unknown."""
     sizes = [each.call.batch_max for each in answers.answered if each.call.batch_max is not None]
     if not sizes:
         return None

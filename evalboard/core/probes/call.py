@@ -66,7 +66,7 @@ class ProbeExchange:
 
 # Stored where there is something to store: most kinds look at texts alone.
 EXACT_FIELDS = ("trace_digest", "logprobs", "at")
-# Only calls to a server of others have them: the others are stored without.
+# Only calls to external servers have them.
 REMOTE_FIELDS = (
     "is_remote",
     "backend",

@@ -25,7 +25,7 @@ from evalboard.core.stats import N_DEALS, ROUNDING_ERROR, deal_labels, permutati
 CANARY_WINDOW = 4  # runs, a day's
 CANARY_BASELINE = 28  # runs, a week's
 CANARY_MIN_BASELINE = 8
-# After these the baseline begins anew, with the run that found it.
+# After these a new baseline begins, with the run that found it.
 CANARY_CHANGES = frozenset({"changed", "partly_changed"})
 SIGNIFICANT = 0.002
 MIN_EFFECT = 1.0  # in standard deviations between runs; new batch shapes move less

@@ -15,7 +15,7 @@ from evalboard.core.probes.call import ProbeExchange
 LONG, SHORT, REPEATED = 0, 1, 2
 # In this order until one is answered: the largest number of alternatives that the server gives.
 LOGPROBS = (20, 5, 2, 1)
-# What a control is sent beside what it asks, in the order in which a server may refuse them one after the other.
+# A control's further parameters, in the order in which a server may refuse them.
 AMBIENT = ("temperature", "seed")
 CONTROLS = (*(f"logprobs_{k}" for k in LOGPROBS), "plain")
 REFUSED = "call_refused: "  # how the error of a call begins that the server refused

@@ -26,7 +26,7 @@ from evalboard.core.probes.capability_calls import (
 
 MAX_WORDS = 300
 NO_SAMPLE = frozenset({"cached", "fallback"})  # marks of an answer that the server itself did not give just now
-ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # beside the answer; the others are asked of it
+ECHOES = frozenset({"system_fingerprint", "token_ids", "usage"})  # additions to the answer; the others are parameters
 STATES = ("honoured", "refused", "ignored", "not_asked", "unclear")
 # By what names words of refusal may name a parameter, where that is not its own.
 ALIASES = {
@@ -170,7 +170,7 @@ def _token_ids(seen: _GroupedAnswers) -> Facts:
     calls = seen.answered()
     if _is_left_out(calls, "return_token_ids"):
         return "not_asked", {}
-    # They come beside the logprobs; where some call has these, the others say nothing.
+    # They come with the logprobs; if any call has these, the others prove nothing.
     is_given = [bool(call.token_ids) for call in [call for call in calls if call.top] or calls]
     return _echoed(is_given), {"n": sum(is_given), "n_answers": len(is_given)}
 

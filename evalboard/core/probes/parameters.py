@@ -15,10 +15,10 @@ from evalboard.core.probes.capability_calls import choose_capability_sampling, p
 from evalboard.core.probes.determinism_probe import plan_determinism_calls
 from evalboard.core.profile import MAX_TESTED_BATCH
 
-MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, its load comes beside them
+MAX_CALLS = 1000  # of a seed probe; of copies in a batch probe, without its load
 MAX_PROMPT_CHARS = 8_000
 MAX_SLUG_CHARS = 80
-# Copies decoded together in one round after another: beside the load they make steps of many sizes.
+# Copies per round, in turn: with the load they make steps of many sizes.
 COPIES_A_ROUND = (4, 1, 16, 2, 8)
 ROUTING_TOKENS = 8  # enough to see whether two engines answer alike
 

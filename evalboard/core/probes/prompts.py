@@ -70,7 +70,7 @@ _PASSAGE = (
     "The last full page ends with a question that the clerk put to whoever would read it next.",
 )
 
-# What is decoded beside a probe's copies: from one sentence to the whole passage, so that steps are of mixed shapes.
+# The load next to a probe's copies: from one sentence to the whole passage, for steps of mixed shapes.
 _N_SENTENCES = (1, 16, 3, 10, 2, 13, 5, 8)
 LOAD = tuple(
     f"Rewrite this for children, with as many details as you can think of: {' '.join(_PASSAGE[:n_sentences])}"

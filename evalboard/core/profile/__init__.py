@@ -1,4 +1,4 @@
-"""Say what a run is pinned to and who served it: profiles, draws, fingerprints, self-tests (docs/profiles.md)."""
+"""Profiles, sampling, fingerprints and self-tests: a run's settings and its stack (docs/profiles.md)."""
 
 from evalboard.core.profile.defaults import DEFAULT_PROFILES
 from evalboard.core.profile.draws import (

@@ -1,4 +1,4 @@
-"""The five profiles that every installation starts with. docs/profiles.md says why each setting is as it is."""
+"""The profiles of every new installation (docs/profiles.md explains each setting)."""
 
 from typing import Any
 

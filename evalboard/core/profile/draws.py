@@ -1,6 +1,6 @@
-"""Draws: what a repeat is where decoding samples, and the seed that each call of it is sent (docs/profiles.md).
+"""Samples: how a run's repeats are sampled, and the seed of each call (docs/profiles.md).
 
-At a temperature of 0 our own engine samples nothing, and the seed changes nothing. Above 0 a repeat is a draw from the
+At temperature 0 our own engine samples nothing, and the seed changes nothing. Above 0 a repeat is a sample from the
 model, as long as no other repeat of the case was sent the same seed. An external server may refuse or drop the
 temperature and sample all the same, so each call to one has a seed of its own at any temperature.
 """

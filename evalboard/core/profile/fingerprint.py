@@ -26,7 +26,7 @@ PLACEMENT = re.compile(
     r"|VLLM_DIST_IDENT|OMP_WAIT_POLICY|VLLM_CONFIGURE_LOGGING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|NCCL_DEBUG.*"
 )
 DTYPE_UNKNOWN = "dtype unknown"
-# What in a log names the stack that answered, the most exact first. Backends of one fingerprint are told apart by both.
+# What in a log names the stack that answered, the most exact first. Both distinguish backends of one fingerprint.
 NAMED_BY = ("system_fingerprint", "backend")
 # What an identity covers instead where neither is known: whose answers they are.
 NAMELESS = ("log", "run")

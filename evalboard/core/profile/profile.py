@@ -21,9 +21,9 @@ from evalboard.core.fields import (
 from evalboard.core.profile import self_test
 
 BATCH_CLASSES = ("alone", "invariant", "fixed", "mixed")
-# Of logs and of calls to a server of others: nobody says how they were batched. No profile can ask for it.
+# For logs and external servers, whose batching is unknown. No profile can request it.
 OBSERVED = "observed"
-NO_ENGINE = "none"  # the kind of hardware of a worker that starts no engine and only calls servers of others
+NO_ENGINE = "none"  # the hardware kind of a worker without an engine, which only calls external servers
 DTYPES = ("float32", "bfloat16", "float16")
 INVARIANT_CAPABILITY = 8.0  # vLLM 0.32 says so in its documentation, and does not check it
 MAX_GROUP_SIZE = 256

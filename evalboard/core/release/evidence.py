@@ -1,4 +1,4 @@
-"""Read two runs of one suite before any rule applies: each side by itself, the change, what is missing."""
+"""Read two runs of one suite before any rule applies: each side, the change, what is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedSide:
-    """The copies among the answers of one side. n_draws: of a case, the harmonic mean.
+    """The copies among the answers of one side. n_draws: harmonic mean of samples per case.
 
     n_cases: cases with a copy, of n_total.
     is_one_answer: all repeats are one answer given again. is_checked: there is an independent run of the side.
@@ -104,7 +104,7 @@ class CopiedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Answers that are no draws (core.stats.live_answers): of each side, the number with each mark that makes them so.
+    """The answers that are no samples (core.stats.live_answers): the number by mark, for each side.
 
     n_cases: cases that have no draw on one side, for that reason. is_look_lost: with these answers there would be a
     look, and without them there is none.
@@ -127,7 +127,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """look: the repeats of each side that enter, None before the first look, when all do. k_*: the draws there are.
+    """The facts of a gate. look: the repeats per side that count, None before the first checkpoint.
 
     n_cases_missing: cases without a draw that has a score on one side. left_out: answers that are no draws. copies: of
     each side that has some. assumed: of the question. are_reported: a log or an external server answered on a side.
@@ -199,7 +199,7 @@ class Evidence:
 
 
 def find_evidence(question: GateQuestion, policy: PolicySettings, *, is_comparable: bool) -> Evidence:
-    """Read both sides. A side that several buckets served has no score, and no change is read across a block."""
+    """Read both sides. A side of several buckets has no score; a block prevents reading a change."""
     side, drawn = read_side_draws(question.baseline, question.marks_baseline, question.draws_baseline)
     side_too, drawn_too = read_side_draws(question.candidate, question.marks_candidate, question.draws_candidate)
     both = (side, side_too)
@@ -348,12 +348,13 @@ def _change(
     share_seeds: bool,
     is_steady: bool,
 ) -> Change:
-    """Measure the change over the cases with a score on both sides. Targeted repeats enter the difference and its
-    interval; which cases moved is told by the repeats of all cases.
+    """Measure the change over the cases with a score on both sides.
+
+    Targeted repeats enter the difference and its interval; which cases moved is judged by the repeats of all cases.
     """
     every, every_too = (side.scores[has_both] for side in joined)
     ours, theirs = every[:, :look], every_too[:, :look]
-    # Where several draws decide together, each stands for what it adds: all that follows is as of scores.
+    # For metrics over samples, use each sample's pseudo-value; all that follows treats it as a score.
     added, added_too = (jackknife(scores, policy.metric) for scores in (every, every_too))
     least = unseen(policy.metric)
     entered = None if targeted is None else make_strata(targeted.is_chosen, has_both, look)
@@ -415,7 +416,7 @@ def _missing(
     *,
     share_seeds: bool,
 ) -> Missing:
-    """Return what is missing, and the interval's ends if the missing went all one way, then all the other.
+    """Return what is missing, and the interval's ends if all missing answers went one way, or the other.
 
     strata: of all cases, where some have repeats of their own.
     """

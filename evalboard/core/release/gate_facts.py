@@ -1,4 +1,4 @@
-"""Put together what the sentences of a gate's verdict rest on, which `evalboard.wording.release_verdict` reads."""
+"""Collect the facts for a gate's sentences, which `evalboard.wording.release_verdict` writes."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,7 +11,7 @@ Facts = Mapping[str, Any]
 
 
 def gate_facts(evidence: Evidence, **more: Any) -> Facts:
-    """Return the facts of a gate, points not rounded, None where not known; `more` are those of one line.
+    """Return the facts of a gate, points not rounded, None if unknown. more: facts of one line.
 
     tolerance, guard: of the policy. looks: its looks at the repeats, later_looks those that
     are left. copies: of each side that has some. sides: of each side the range of five repeats

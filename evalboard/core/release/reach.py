@@ -29,7 +29,7 @@ class _Estimate:
 
 
 def find_reach(moves: Moves, groups: Sequence[str], *, is_graded: bool = False) -> ReachInterval | None:
-    """Return the interval for other cases. moves: float64[n], each case's change from −1 to 1; groups: "" for none.
+    """Return the interval for new cases. moves: float64[n], each case's change; groups: "" for none.
 
     Two cases are added, one that is fixed and one that is broken, which keeps the interval honest for few cases and
     for none that changed. Cases of one group are drawn together: their changes count as one, and two groups are added
@@ -67,7 +67,7 @@ def find_reach(moves: Moves, groups: Sequence[str], *, is_graded: bool = False) 
 
 
 def count_groups(groups: Sequence[str]) -> int | None:
-    """Return how many groups the cases are of, a case without one being one by itself; None where no two share one."""
+    """Return the number of groups, counting a case without one as its own; None without shared groups."""
     n_groups = len({group for group in groups if group}) + sum(not group for group in groups)
     return n_groups if n_groups < len(groups) else None
 
@@ -77,7 +77,7 @@ def _quantile(df: int) -> float:
 
 
 def _add_groups(by_group: Sequence[Sequence[float]], n: int, move: float) -> _Estimate:
-    """Return the interval with two more groups of average size, one whose cases all rise and one whose all fall."""
+    """Return the interval with two added groups of average size, all rising and all falling."""
     n_groups = len(by_group)
     size = n / n_groups
     n_all = n + 2 * size
@@ -90,7 +90,7 @@ def _add_groups(by_group: Sequence[Sequence[float]], n: int, move: float) -> _Es
 
 
 def _by_group(moves: Moves, groups: Sequence[str]) -> list[list[float]]:
-    """Return the moves of each group; a case without one is a group by itself."""
+    """Return the moves by group; a case without one is its own group."""
     if not any(groups):
         return [[move] for move in moves.tolist()]
     by_group: dict[object, list[float]] = {}

@@ -1,4 +1,4 @@
-"""Warn of how the two runs of a gate were decoded. docs/releases.md lists the codes; none of them changes a verdict."""
+"""Warn of how a gate's runs were decoded (docs/releases.md). None of these changes a verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ SCORED_ENDINGS = tuple(ending for ending in NOTABLE if ending is not Ending.UNKN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedSide:
-    """How the repeats of one run that are judged were decoded. n_left_out: the other repeats.
+    """How the judged repeats of one run were decoded. n_left_out: the other repeats.
 
     n_unvouched, n_truncated: responses. n_by_ending: answers that ended notably, of n_answers that have a score.
     n_filtered: prompts that the provider's filter refused here alone; n_filtered_on_both: on both sides.
@@ -56,7 +56,7 @@ def list_serving_warnings(baseline: DecodedSide, candidate: DecodedSide) -> tupl
 
 
 def _warn_of_endings(side: DecodedSide, other: DecodedSide, *, is_first: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the endings that a side has more of, and whose prompts were refused; on both sides it is said once."""
+    """Yield endings that a side has more of, and its refused prompts; once if on both sides."""
     for ending in SCORED_ENDINGS:
         n, n_other = side.n_by_ending.get(ending, 0), other.n_by_ending.get(ending, 0)
         if n * other.n_answers > n_other * side.n_answers:

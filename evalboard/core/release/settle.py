@@ -1,6 +1,6 @@
-"""What would settle a difference: the look that further repeats should reach, or the cases that it would take.
+"""Find what would decide a difference: the checkpoint to reach, or the cases needed.
 
-Points throughout. A look is a number of repeats on both sides at which the policy may decide.
+Points throughout. A checkpoint is a number of repeats on both sides at which the policy may decide.
 """
 
 import math
@@ -23,13 +23,15 @@ from evalboard.core.stats import (
 )
 from evalboard.core.suite import TARGETED_ALPHA, TARGETED_REPEATS, PolicySettings
 
-MIN_CHANCE = 0.1  # below it nobody is sent to run more repeats
+MIN_CHANCE = 0.1  # below it, no more repeats are recommended
 
 
 @dataclass(frozen=True, slots=True)
 class SettlingLook:
-    """look: the total of repeats a side to go to, None where that is hardly worth it. chance: that it settles it there,
-    or the best chance of all later looks; 0 after the last.
+    """The next checkpoint to reach.
+
+    look: the total of repeats per side, None if hardly worth it. chance: that it decides there, or the best chance of
+    all later checkpoints; 0 after the last.
     """
 
     look: int | None
@@ -46,7 +48,7 @@ def choose_look(policy: PolicySettings, k: int) -> int | None:
 
 
 def min_half_width(n_cases: int, look: int, policy: PolicySettings, *, share_seeds: bool = False) -> float:
-    """Half the interval that remains with no case seen to move: what was not seen is not zero.
+    """Return half the interval's width if no case changed: unseen noise is not zero.
 
     What draws that share their seeds never showed is one noise, that of their differences, and not one a side.
     """
@@ -56,7 +58,7 @@ def min_half_width(n_cases: int, look: int, policy: PolicySettings, *, share_see
 
 
 def count_cases_needed(policy: PolicySettings, *, share_seeds: bool = False) -> dict[int, int]:
-    """Look → the fewest cases on which it could settle anything, were no case to move."""
+    """Return checkpoint → fewest cases that could decide, if no case changed."""
     halves = {look: min_half_width(1, look, policy, share_seeds=share_seeds) for look in policy.looks}
     return {look: math.floor(half / policy.tolerance_points) + 1 for look, half in halves.items()}
 
@@ -68,7 +70,7 @@ def is_too_small(n_cases: int, look: int, policy: PolicySettings, *, share_seeds
 def find_settling(
     difference: float, measured: PairedNoise, look: int, policy: PolicySettings, *, is_targeted: bool = False
 ) -> SettlingLook:
-    """Return the look to go to: the first that is likely to settle it, else the one with the best chance."""
+    """Return the first checkpoint likely to decide, else the one with the best chance."""
     later_looks = policy.later_looks(look, is_targeted=is_targeted)
     chances = {later: settling_chance(difference, measured, later, policy) for later in later_looks}
     best = max(chances, key=lambda later: min(chances[later], POWER), default=None)  # the first of equals
@@ -78,7 +80,7 @@ def find_settling(
 
 
 def settling_chance(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> float:
-    """Return the chance that the verdict at a later look is ship or no-ship, given the repeats so far and nothing else.
+    """Return the chance that a later checkpoint gives ship or no-ship, given the repeats so far.
 
     The difference moves until then as repeats were seen to scatter, around a true one that may lie to either side of
     it. The interval there has its own floor, since what so many repeats never show weighs less.
@@ -91,11 +93,11 @@ def settling_chance(difference: float, measured: PairedNoise, look: int, policy:
 def find_targeted(
     difference: float, by_strata: PairedNoise | None, look: int, policy: PolicySettings
 ) -> TargetedSettling | None:
-    """Return what repeats of the noisiest cases alone would do in place of the next look; None where it is hardly
-    worth it, or the last look is past.
+    """Return what repeats of only the noisiest cases would do instead of the next checkpoint.
 
-    by_strata: of the whole repeats; None where nothing foretells which cases are noisy. Where runs move as a whole,
-    single cases are not what is noisy. The ranges that a guard is about stay what they are.
+    None if it is hardly worth it, or the last checkpoint is past. by_strata: of the whole repeats; None if noisy cases
+    are unknown. If runs move as a whole, single cases are not what is noisy. The ranges for the range limit are
+    unchanged.
     """
     if by_strata is None or look not in TARGETED_REPEATS or move_as_a_whole(by_strata):
         return None
@@ -110,14 +112,14 @@ def find_targeted(
 
 
 def _moves(measured: PairedNoise, look: int) -> float:
-    """Return by how much the difference is to move, as a standard deviation, until both sides have `look` repeats."""
+    """Return the standard deviation of the difference's change until both sides have `look` repeats."""
     if measured.strata:
         return math.sqrt(max(se_seen(measured) ** 2 - se_seen(_scaled(measured, look)) ** 2, 0.0))
     return se_seen(measured) * math.sqrt(1 - measured.k_baseline / look)
 
 
 def _leaves(difference: float, moves: float, half: float, tolerance: float) -> float:
-    """Return the chance that an interval of this half-width ends beside the tolerance, the difference having moved."""
+    """Return the chance that the interval excludes the tolerance after the difference has moved."""
     ship_above, no_ship_below = -tolerance + half, -tolerance - half
     if moves == 0:
         return float(difference > ship_above or difference < no_ship_below)
@@ -125,7 +127,7 @@ def _leaves(difference: float, moves: float, half: float, tolerance: float) -> f
 
 
 def expect_interval(difference: float, measured: PairedNoise, look: int, policy: PolicySettings) -> Expected:
-    """Return the interval to expect with `look` repeats a side, were difference and noise to stay what they are."""
+    """Return the expected interval at `look` repeats per side, if difference and noise stay the same."""
     low, high = _there(difference, measured, look).interval(policy.alpha(look))
     return Expected(repeats=look, low=low, high=high)
 
@@ -141,7 +143,7 @@ def _scaled(measured: PairedNoise, look: int) -> PairedNoise:
 
 
 def _guard_holds(measured: PairedNoise, look: int, policy: PolicySettings) -> float:
-    """Return the chance that neither side's range of five repeats is over the guard when it is known from so many."""
+    """Return the chance that neither side's range of five repeats exceeds the range limit."""
     holds = 1.0
     for sd in filter(None, find_run_sds(measured)):
         room = policy.guard_points / expected_range_points(sd) - 1

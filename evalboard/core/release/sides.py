@@ -1,4 +1,4 @@
-"""Read one side of a gate by itself: which of its repeats are draws, and what they come to."""
+"""Read one side of a gate: which of its repeats are samples, and its score."""
 
 import math
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def has_score(scores: Scores) -> Bools:
 
 
 def measure_side(scores: Scores, metric: MetricSpec) -> MeasuredSide:
-    """Measure one side. What several draws come to is no repeat's score: there are then no points by repeat."""
+    """Measure one side. A metric over samples has no points by repeat."""
     if not scores.size:
         return UNKNOWN_SIDE
     complete = select_whole_cases(scores)

@@ -10,12 +10,12 @@ from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES
 
 # What was tried and signed meanwhile changes a verdict's warnings, and nothing else of it.
 MOVES = "warnings"
-# Two machines may add the same numbers in another order; whoever changes a number changes more of it than this.
+# Two machines may add the same numbers in another order; a forged number differs by more.
 CLOSE = 1e-9
 
 
 def find_change(word: str, document: Mapping[str, Any], taken_again: Mapping[str, Any]) -> str:
-    """Say in a sentence how a stored verdict differs from what was judged again; "" where it does not."""
+    """Say in a sentence how a stored verdict differs from judging again; "" if equal."""
     given = json.loads(canonical_json(taken_again))
     if word != given["verdict"]:
         return f"it says {word}, and taken anew it is {given['verdict']}."
@@ -25,7 +25,7 @@ def find_change(word: str, document: Mapping[str, Any], taken_again: Mapping[str
 
 
 def digest_verdict(word: str, document: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """Return the digest of what a verdict says and of the policy that it says it under, which a sign-off covers.
+    """Return the digest of a verdict and its policy, which a sign-off covers.
 
     policy: its slug, version and settings.
     """

@@ -1,4 +1,4 @@
-"""Let targeted repeats, those of the noisiest cases, enter beside the repeats of all cases."""
+"""Combine targeted repeats, those of the noisiest cases, with the repeats of all cases."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +15,9 @@ from evalboard.core.suite import TARGETED_REPEATS, PolicySettings
 def choose_entering(
     look: int | None, targeted: TargetedScores | None, policy: PolicySettings, *, is_sampled: bool
 ) -> tuple[int | None, TargetedScores | None]:
-    """Return the look with the targeted repeats that enter beside it: as many as take the place of the look after the
-    one at which they were added. Until they are in, and after them, that look is none.
+    """Return the checkpoint and the targeted repeats that count at it.
+
+    They replace the checkpoint after the one at which they were added. Before and after that checkpoint, none count.
     """
     if targeted is None or look is None or is_sampled:
         return look, None
@@ -39,7 +40,7 @@ def moves_as_a_whole(ours: Scores, theirs: Scores) -> bool:
 
 
 def join_targeted(entering: Sequence[SideDraws], targeted: TargetedScores) -> tuple[SideDraws, ...]:
-    """Return both sides with the targeted repeats as further columns; what was not chosen there is left out of them."""
+    """Return both sides with targeted repeats as more columns, empty for the other cases."""
     others = ~targeted.is_chosen[:, None]
     return tuple(
         SideDraws(
@@ -52,7 +53,7 @@ def join_targeted(entering: Sequence[SideDraws], targeted: TargetedScores) -> tu
 
 
 def make_strata(is_noisy: Bools | None, is_judged: Bools, look: int | None) -> Strata | None:
-    """Split the judged cases (bool[n] of all cases) into noisy and others; None where there is nothing to split."""
+    """Split the judged cases (bool[n] of all cases) into noisy and others; None if not applicable."""
     if is_noisy is None or look is None or not is_noisy[is_judged].any():
         return None
     return Strata(is_noisy[is_judged], look)

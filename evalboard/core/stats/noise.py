@@ -130,7 +130,7 @@ def reach_of_cases(values: Scores, groups: Sequence[str] = (), *, level: float =
     if n > 1 and variance > 0:
         variance *= n / (n - 1)
     else:
-        # No scatter was seen, which does not make every other case the same: one more at each end stands in for it.
+        # No scatter was seen, but other cases may differ: add one at each end.
         variance = (score**2 + (1 - score) ** 2) / ((n + 1) * (n + 2))
     # Wilson's with n_eff = spread / variance, both sides of the fraction times the variance: neither end overflows.
     spread, width = score * (1 - score), normal_quantile(1 - tail)

@@ -39,7 +39,7 @@ def measure_noise_share(
     increased as for a verdict.
     """
     baseline, candidate = (
-        side[:, :1] if is_one else side for side, is_one in zip((baseline, candidate), is_one_draw, strict=True)
+        _take_firsts(side) if is_one else side for side, is_one in zip((baseline, candidate), is_one_draw, strict=True)
     )
     measured = paired.measure_noise(baseline, candidate, share_seeds=share_seeds and not any(is_one_draw))
     ours, theirs = measured.flips_baseline, measured.flips_candidate
@@ -52,6 +52,12 @@ def measure_noise_share(
         measured = replace(measured, runs_candidate=paired.BORROWED * measured.runs_baseline)
     half = paired.make_estimate(0.0, measured).half_width((1 - NOISE_LEVEL) / 2)
     return DifferenceNoise(min(half, 100.0))
+
+
+def _take_firsts(scores: Scores) -> Scores:
+    """Return float64[n, 1], the first score of each case; an earlier repeat may lack it."""
+    firsts: Scores = np.take_along_axis(scores, np.argmin(np.isnan(scores), axis=1)[:, None], axis=1)
+    return firsts
 
 
 def find_beyond(difference: float, up_to: float) -> float:

@@ -1,10 +1,10 @@
-"""Test whether two sides are one computation: do they lie further apart than the repeats of either side do?
+"""Test whether two sides computed the same: do they differ more than repeats of either side do?
 
 The distance of two responses is the mean square of the top-2 gap shift D over the positions they share, in nats²
-(docs/divergence.md). Where both sides draw from one computation with like noise, the distance across them is on
-average the mean of the distances within. Where one side is quieter, it may repeat one and the same draw of the other's
-noise; the distance across is then at most that within the noisier side. The case is the unit: its repeats count once.
-An answer that was given again is no second draw of the noise (`copies.find_samples`).
+(docs/divergence.md). If both sides computed the same with like noise, the distance across them is on average the mean
+of the distances within. If one side is quieter, it may repeat one and the same sample of the other's noise; the
+distance across is then at most that within the noisier side. The case is the unit: its repeats count once. An answer
+that was given again is no second sample of the noise (`copies.find_samples`).
 """
 
 import math
@@ -59,7 +59,7 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
 
 
 def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases: int, floor: float) -> OneComputation:
-    """Answer "apart" if repeats of each side agree to the bit in too many cases where the sides differ.
+    """Answer "apart" if each side's repeats agree to the bit, but too many cases differ between sides.
 
     judged: by distances, whose floor hides what lies below it. n_repeats: int64[n, 2] of the cases that differ, by
     side; n_cases: all that could. Of one computation every order of a case's repeats is as likely, so that its two

@@ -23,6 +23,7 @@ from evalboard.core.suite.suite import (
     SuiteDocument,
     SuiteHead,
     parse_suite,
+    read_lines,
     read_suite_json,
     read_suite_jsonl,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "parse_policy",
     "parse_suite",
     "read_chat_body",
+    "read_lines",
     "read_suite_json",
     "read_suite_jsonl",
 ]

@@ -59,9 +59,10 @@ class ChatBody:
 
 
 def read_chat_body(body: Any) -> ChatBody:
-    """Read the body of a chat completion. Raises InvalidInput whose fields are paths, such as `body.messages[0].role`.
+    """Read the body of a chat completion.
 
-    Fields that are null count as not given. Contents in parts are joined by line breaks, as vLLM joins them.
+    Raises InvalidInput whose fields are paths, such as `body.messages[0].role`. Fields that are null count as not
+    given. Contents in parts are joined by line breaks, as vLLM joins them.
     """
     problems = Problems()
     if not isinstance(body, Mapping):

@@ -63,7 +63,7 @@ class CaseDocument:
 
     @property
     def own_input(self) -> Any:
-        """What of the prompt is the case's own: what it names, else the last user message, else the last message."""
+        """Return the case's own part of the prompt: its `input`, else the last (user) message."""
         by_user = (message for message in reversed(self.messages) if message["role"] == "user")
         return self.input or next(by_user, self.messages[-1]).get("content")
 

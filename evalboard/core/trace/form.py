@@ -28,9 +28,10 @@ class Plane(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """grid: of the lowers, in steps of 2**-grid nats, or WHOLE. id_bytes: 1 to 4. has_ranks: else every rank is 0.
+    """The format of a part's numbers.
 
-    plain: a bit for each plane of tops (0 to 3) and lowers (4 to 7) that is stored as it is, beside the frame.
+    grid: of the lowers, in steps of 2**-grid nats, or WHOLE. id_bytes: 1 to 4. has_ranks: else every rank is 0. plain:
+    a bit for each plane of tops (0 to 3) and lowers (4 to 7) that is stored unpacked, after the frame.
     """
 
     grid: int

@@ -1,4 +1,4 @@
-"""`manage.py add_person NAME --role ROLE`: let somebody in, by a one-time link or by a password.
+"""`manage.py add_person NAME --role ROLE`: add a person, with a one-time link or a password.
 
 A password is asked for or read from stdin, never taken from the command line, which other accounts can see.
 """

@@ -1,4 +1,4 @@
-"""`manage.py add_token PERSON NAME --scope SCOPE`: a token for a program; its secret goes to stdout, once."""
+"""`manage.py add_token PERSON NAME --scope SCOPE`: make a token and print its secret once."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py is_alive worker | scheduler`: what a container's health check asks. Status 1 says why it is not."""
+"""`manage.py is_alive worker | scheduler`: a container's health check; status 1 with the reason."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py load_policies`: the policies that every installation starts with; those it has stay as they are."""
+"""`manage.py load_policies`: store the default policies that are missing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py load_profiles`: the profiles that every installation starts with; those it has stay as they are."""
+"""`manage.py load_profiles`: store the default profiles that are missing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py load_samples`: what a new installation starts with. Running it again changes nothing.
+"""`manage.py load_samples`: load a new installation's samples. Repeating it changes nothing.
 
 It writes JSON, one object a line: with --migrate `{"tables": true}` as soon as the tables are there, and at last
 `{"signin": "/signin/...", "runs": [ids], "is_first": whether the board had no suite}`.

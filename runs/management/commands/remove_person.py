@@ -1,4 +1,4 @@
-"""`manage.py remove_person NAME`: shut somebody out at once, with their tokens. `add_person` lets them in again."""
+"""`manage.py remove_person NAME`: end a person's access and tokens; `add_person` restores access."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py sample_tour`: put the sample of the tour onto a board, or take it away."""
+"""`manage.py sample_tour`: load the tour's sample, or remove it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py sign_in_link NAME`: a fresh link for somebody who is known, say for a second browser."""
+"""`manage.py sign_in_link NAME`: make a sign-in link for a person, such as for another browser."""
 
 from typing import Any
 

@@ -1,24 +1,33 @@
-"""Two answers as a page lays them side by side: steps of their traces, past the flip too, margins and gaps by step, and
-where their prompts differ.
-"""
+"""Lay out two answers for the trace diff: steps, margins, gaps, and prompt differences."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalboard.compared.tokens import draw, token_at, tokens_at
 from evalboard.contract import pair as contract
 from evalboard.contract.base import finite
-from evalboard.core.compare import Alignment, align, align_by_bytes, measure_drift
+from evalboard.contract.trace import TokenAtPosition
+from evalboard.core.compare import Alignment, Divergence, align, align_by_bytes, measure_drift
 from evalboard.core.trace import TokenTrace, Vocabulary, lowest_of_stretches
-from runs.compare.read_pair_records import Half
-from runs.run import draw
+
+WINDOW = (150, 150)  # positions that a page shows before the selected one, and after it
 
 Places = NDArray[np.intp]
 Numbers = NDArray[np.float64]
+
+
+class TracedHalf(Protocol):
+    """One side. trace: None without one; words: None if the vocabulary is unknown."""
+
+    @property
+    def trace(self) -> TokenTrace | None: ...
+    @property
+    def words(self) -> Vocabulary | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ class Steps:
         return min(max(place, 0), max(len(self) - 1, 0))
 
     def lasts(self, side: int) -> Places:
-        """Return intp[n]: the last position of each step on the baseline (0) or candidate (1), −1 where it has none."""
+        """Return intp[n]: the last position of each step on a side (0: baseline), −1 if it has none."""
         ends = self.ends[:, side]
         is_there = np.diff(ends, prepend=0) > 0
         return np.where(is_there, ends - 1, -1)
@@ -98,10 +107,104 @@ def _shared(sides: Alignment, reach: tuple[int, int]) -> tuple[Places, Places]:
 
 
 def _past(reach: tuple[int, int], ends: tuple[int, int]) -> tuple[Places, Places]:
-    """Return those from the parting on: the first of the one beside the first of the other, and so on."""
+    """Return the steps after the divergence, pairing positions one by one."""
     numbers = np.arange(max(ends[0] - reach[0], ends[1] - reach[1]), dtype=np.intp)
     sides = [np.minimum(reach[side] + numbers + 1, ends[side]) for side in (0, 1)]
     return reach[0] + numbers, np.column_stack(sides).astype(np.intp)
+
+
+def show_pair(
+    halves: tuple[TracedHalf, TracedHalf],
+    parting: Divergence | None,
+    *,
+    vocabularies: tuple[Vocabulary, Vocabulary] | None,
+    near: float | None,
+    at: int | None = None,
+    around: tuple[int, int] = WINDOW,
+) -> dict[str, Any]:
+    """Return the parts of a `TracePair` that depend on its traces, around position `at`.
+
+    at: None for the flip, or what is nearest to one. parting: None if nothing diverges. vocabularies: if those of the
+    two sides differ. near: the margin that noise explains, None if it is not known.
+    """
+    one, other = halves
+    steps = NO_STEPS
+    if one.trace is not None or other.trace is not None:
+        steps = lay_out(trace_of(one), trace_of(other), vocabularies=vocabularies)
+    numbers, onset = StepNumbers.of(halves, steps), parting.drift_onset if parting else None
+    parts_at = None if steps.parts is None else int(steps.keys[steps.parts])
+    selected = _select(steps, at, onset, parts_at, numbers)
+    window = range(0)
+    if selected is not None:
+        window = range(max(selected - around[0], 0), min(selected + around[1] + 1, len(steps)))
+    shown = None if selected is None else int(steps.keys[selected])
+    marks = {*numbers.narrow_keys, *(mark for mark in (onset, parts_at) if mark is not None)}
+    return {
+        "n_positions": len(steps),
+        "at": shown,
+        "positions": _positions(halves, steps, window, selected),
+        "parts_at": parts_at,
+        "last_at": int(steps.keys[-1]) if len(steps) else 0,
+        "earlier": max((mark for mark in marks if shown is None or mark < shown), default=None),
+        "later": min((mark for mark in marks if shown is not None and mark > shown), default=None),
+        "points": numbers.points(numbers.standing_for_all()),
+        "n_points": len(numbers),
+        "shown_points": numbers.points(window),
+        "n_within_noise": numbers.n_within(near),
+        "gap_range": numbers.gap_range(onset),
+    }
+
+
+def trace_of(half: TracedHalf) -> TokenTrace:
+    """Return the side's trace, or an empty one."""
+    if half.trace is not None:
+        return half.trace
+    ids, numbers = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    return TokenTrace(ids, numbers, ids.reshape(0, 0), numbers.reshape(0, 0))
+
+
+def _select(
+    steps: Steps, at: int | None, onset: int | None, parts_at: int | None, numbers: "StepNumbers"
+) -> int | None:
+    """Return the step at `at`, else the divergence, where drift starts, or the smallest margin."""
+    if not len(steps):
+        return None
+    if at is not None and at <= steps.keys[-1]:
+        return steps.find(at)
+    if parts_at is not None or onset is not None:
+        return steps.find(parts_at if parts_at is not None else onset or 0)
+    return numbers.narrowest() or 0
+
+
+def _positions(
+    halves: tuple[TracedHalf, TracedHalf], steps: Steps, window: range, selected: int | None
+) -> tuple[contract.PairPosition, ...]:
+    """Return the positions of the window; only the selected one has its alternatives."""
+    if selected is None:
+        return ()
+    shown, (one, other) = [steps.span(place) for place in window], halves
+    tokens, tokens_too = _tokens(one, [span.baseline for span in shown]), _tokens(other, [s.candidate for s in shown])
+    positions = [
+        contract.PairPosition(at=span.key, baseline=here, candidate=there)
+        for span, here, there in zip(shown, tokens, tokens_too, strict=True)
+    ]
+    span = steps.span(selected)
+    positions[selected - window.start] = contract.PairPosition(
+        at=span.key, baseline=_whole_tokens(one, span.baseline), candidate=_whole_tokens(other, span.candidate)
+    )
+    return tuple(positions)
+
+
+def _tokens(half: TracedHalf, shown: list[range]) -> list[tuple[TokenAtPosition, ...]]:
+    """Return the tokens of each step without their alternatives."""
+    cells = iter(tokens_at(trace_of(half), [position for places in shown for position in places], half.words))
+    return [tuple(next(cells) for _ in places) for places in shown]
+
+
+def _whole_tokens(half: TracedHalf, positions: range) -> tuple[TokenAtPosition, ...]:
+    trace = trace_of(half)
+    margins = trace.margins()
+    return tuple(token_at(trace, position, float(margins[position]), half.words) for position in positions)
 
 
 CHART_POINTS = 400  # of a chart; of more steps, each stretch shows its narrowest margin and its widest gap
@@ -110,19 +213,19 @@ NARROW = 0.25  # nats; a margin below is a position of interest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepNumbers:
-    """All n steps that agree, and the flip; none where a trace is missing: past the flip no number is compared.
+    """The numbers of all n steps that agree, and of the flip; empty if a trace is missing.
 
-    lasts: intp[n, 2], the last position of each step on both sides, −1 where there is none. margins: float64[n, 2] in
-    nats, there; NaN where not known.
+    lasts: intp[n, 2], the last position of each step on both sides, −1 if there is none. margins: float64[n, 2] in
+    nats, there; NaN if not known. Past the flip no number is compared.
     """
 
-    halves: tuple[Half, Half]
+    halves: tuple[TracedHalf, TracedHalf]
     steps: Steps
     lasts: Places
     margins: Numbers
 
     @classmethod
-    def of(cls, halves: tuple[Half, Half], steps: Steps) -> "StepNumbers":
+    def of(cls, halves: tuple[TracedHalf, TracedHalf], steps: Steps) -> "StepNumbers":
         n = 0 if any(half.trace is None for half in halves) else len(steps) if steps.parts is None else steps.parts + 1
         lasts = np.column_stack([steps.lasts(side)[:n] for side in (0, 1)])
         margins = np.column_stack([_margins(half, lasts[:, side]) for side, half in enumerate(halves)])
@@ -148,7 +251,7 @@ class StepNumbers:
         return 0 if near is None else int(np.count_nonzero(self.narrower[:n] <= near))
 
     def gap_range(self, onset: int | None) -> tuple[float, float] | None:
-        """Return the smallest and the largest gap above 0 from the onset on; None where there is none."""
+        """Return the smallest and largest gap above 0 from where drift starts; None without any."""
         if onset is None:
             return None
         gaps = self.steps.gaps[: len(self)]
@@ -184,15 +287,15 @@ class StepNumbers:
         )
 
 
-def _margins(half: Half, lasts: Places) -> Numbers:
+def _margins(half: TracedHalf, lasts: Places) -> Numbers:
     if half.trace is None:
         return np.empty(0)
-    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # what −1 stands for
+    padded = np.append(half.trace.margins().astype(np.float64), np.nan)  # for −1
     return padded[lasts]
 
 
-def _drawn_tokens(half: Half, positions: list[int]) -> list[str]:
-    """Return drawn tokens, "" where the side has none. Each id is drawn once: a text repeats most of its tokens."""
+def _drawn_tokens(half: TracedHalf, positions: list[int]) -> list[str]:
+    """Return readable tokens, "" where the side has none. Each id is converted once."""
     if half.trace is None:
         return []
     there = [position for position in positions if position >= 0]
@@ -210,7 +313,7 @@ CONTEXT = 12  # tokens shown on either side of a difference
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A piece of the prompts: token ids that `side` has. n_left_out: how many of a shared piece are not shown here."""
+    """A piece of the prompts: ids that `side` has. n_left_out: ids of a shared piece not shown."""
 
     side: Side
     ids: tuple[int, ...]
@@ -218,7 +321,7 @@ class PromptPart:
 
 
 def find_prompt_parts(baseline: Sequence[int], candidate: Sequence[int]) -> tuple[PromptPart, ...]:
-    """Return the pieces in order, shared ones cut to what stands next to a difference; none where nothing differs."""
+    """Return the pieces in order, shared ones cut to the context of a difference; empty if equal."""
     if list(baseline) == list(candidate):
         return ()
     start = _common(baseline, candidate)
@@ -256,6 +359,6 @@ def _only(side: Side, ids: Sequence[int]) -> list[PromptPart]:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two prompts share from their beginning."""
+    """Return how many first tokens two prompts share."""
     n = min(len(one), len(other))
     return next((place for place in range(n) if one[place] != other[place]), n)

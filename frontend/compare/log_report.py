@@ -1,0 +1,437 @@
+"""Two compared logs as one HTML file that needs no server: the compare page's templates, with what they load inside.
+
+Reached from the command line, so that it stands on Django's template engine alone: no settings, no database.
+"""
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.template import Context, Engine
+from django.template.loaders import filesystem
+from django.utils.safestring import mark_safe
+
+from evalboard.contract.compare import CaseOutcome, Comparison
+from evalboard.contract.treatments import BY_ID, BY_INPUT
+from evalboard.core.compare import cut_text
+from evalboard.core.trace import END
+from evalboard.logged.comparing import LogComparison
+from evalboard.logged.shown import (
+    MISSING,
+    ListedLogCase,
+    cut_pair_texts,
+    list_cases,
+    list_facts,
+    show_log_pair,
+)
+from evalboard.logged.sources import BackendShare, SplitRun
+from evalboard.wording.numbers import counted, fixed, signed
+from evalboard.wording.outcomes import compare_with_chance
+from frontend.compare import charts, words
+from frontend.compare.pair_lines import pair_lines
+from frontend.shell.findings import Headline
+from frontend.shell.version import VERSION
+from frontend.templatetags.drawing import drawn, shortened, sprite_address
+from frontend.templatetags.drawing import token as draw_token
+from frontend.templatetags.numbers import share
+from frontend.templatetags.pairs import boxed, cause_name, passes, score_move
+
+FRONTEND = Path(__file__).parents[1]
+FEATURES = ("compare", "shell")  # whose templates it renders
+LIBRARIES = ("drawing", "facts", "numbers", "pairs")
+STYLES = (
+    *(f"shell/{name}.css" for name in ("tokens", "base", "components", "pages", "print")),
+    "compare/compare.css",
+    "compare/log_report.css",
+)
+AROUND = (42, 20)  # tokens shown before and after the one where two answers part
+BYTES = 400_000  # of a file of at most 1,000 cases, and as many for each further 1,000
+MAX_BYTES = 5 * BYTES
+SLACK = 2000  # for glyphs and styles of further rows, and what is left out
+FOR_PAIRS = 0.35  # of the bytes that the page itself leaves, for answers side by side; the list has the rest
+RULE, CLASS = re.compile(r"([^{}]+)\{([^{}]*)\}"), re.compile(r"\.([a-zA-Z][\w-]*)")
+MISSES = 5  # pairs in a row that are too large for the rest of the file, until no further one is tried
+PAIRED_BY = {BY_INPUT: "input and target", BY_ID: "id and target"}
+LABELS = {"changed": "changed", "other_text": "other text", "same_text": "same text", MISSING: "no answer"}
+LIST_ORDER = ("changed", "broken", "fixed", "unstable", "other_text", "same_text", MISSING)
+
+
+class ReportedLog(NamedTuple):
+    """began: when its run did, None where it does not say."""
+
+    name: str
+    digest: str
+    began: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a report says of itself. logs: by side. ending: the command's exit code in words. keep: the command that
+    stores the logs.
+    """
+
+    command: str
+    written: datetime
+    logs: tuple[ReportedLog, ...]
+    ending: str
+    keep: str
+
+
+class _List(NamedTuple):
+    name: str
+    label: str
+    n: int
+    is_on: bool
+
+
+class _Counted(NamedTuple):
+    """A list of cases in the finding; a file has no address for it."""
+
+    label: str
+    n: int
+    url: str = ""
+
+
+def render_comparison(made: LogComparison, about: About) -> str:
+    """Return the report of two logs: the worst cases side by side as far as the file may grow, and what is left out."""
+    comparison, cases = made.comparison, list_cases(made)
+    page = _describe(made, comparison, cases) | {"about": about, "lists": _name_lists(cases)}
+    limit = min(max(BYTES, BYTES * len(cases) // 1000), MAX_BYTES)
+    pairs = _Pairs(made, cases)
+    pairs.fill(1)  # one in any case, and with it the styles that pairs need
+
+    def render(rows: _Rows) -> str:
+        return _render_page(
+            page
+            | {
+                "rows": mark_safe("\n".join(rows.drawn)),  # noqa: S308 (escaped where they are drawn)
+                "cases": mark_safe("\n".join(pairs.drawn)),  # noqa: S308 (rendered by templates)
+                "has_tokens": pairs.has_tokens,
+                "left_out": _describe_left_out(len(cases), len(rows.drawn), pairs, limit),
+            }
+        )
+
+    few = _fill_rows(cases[:1], pairs.shown, limit)
+    room = limit - _weigh(render(few)) + few.size + pairs.size - SLACK
+    pairs.fill(round(room * FOR_PAIRS))
+    rows = _fill_rows(cases, pairs.shown, room - pairs.size)
+    pairs.fill(room - rows.size)
+    return render(_fill_rows(cases, pairs.shown, room - pairs.size))
+
+
+def render_split(runs: Sequence[SplitRun], about: About) -> str:
+    """Return the report of one log: who answered it, with share and score."""
+    split = []
+    for run in runs:
+        parts = run.parts
+        scored = [part.score for part in parts if part.score is not None]
+        apart = ""
+        if len(scored) > 1:
+            widest = fixed(max(scored) - min(scored), 1)
+            apart = f"The scores lie up to {widest} points apart, each over what that backend answered."
+        largest = parts[0].fingerprint or parts[0].provider or parts[0].model if parts else ""
+        split.append(
+            {
+                "run": run,
+                "n": sum(part.n_answers for part in parts),
+                "claim": f"{counted(len(parts), 'backend')} answered {Path(run.name).name}",
+                "finding": Headline(f"{largest} gave {share(parts[0].share)} of the answers.", apart)
+                if parts
+                else None,
+                "parts": [{**_fields(part), "width": round(100 * part.share, 3)} for part in parts],
+            }
+        )
+    notes = [("", note) for run in runs for note in run.notes]
+    names = dict.fromkeys(run.name for run in runs)
+    return _render_page({"about": about, "title": ", ".join(names), "split": split, "notes": notes})
+
+
+def _fields(part: BackendShare) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__slots__}
+
+
+def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[ListedLogCase]) -> dict[str, Any]:
+    n_lists = Counter(name for case in cases for name in case.lists)
+    notes = [run.notes for run in (made.baseline, made.candidate)]
+    sides = [("both logs" if note in notes[1] else "baseline", note) for note in notes[0]]
+    sides += [("candidate", note) for note in notes[1] if note not in notes[0]]
+    score = comparison.score.difference
+    outcomes = comparison.outcomes
+    kinds = ("broken", "fixed", "unstable")
+    n_cases = [len(run.suite_version.cases) for run in (made.baseline, made.candidate)]
+    n_texts = n_lists["other_text"] + n_lists["changed"]
+    return {
+        "comparison": comparison,
+        "title": f"{n_texts:,} of {counted(len(cases), 'sample')} read otherwise"
+        if score is None
+        else f"{signed(score)} points",
+        "finding": _describe_finding(comparison),
+        "outcome_links": [_Counted(kind, n_lists[kind]) for kind in kinds if outcomes and n_lists[kind]],
+        "by_chance": compare_with_chance(outcomes) if outcomes else "",
+        "spread": tuple(words.describe_side(comparison, side) for side in ("baseline", "candidate")),
+        "paired_by": PAIRED_BY[made.terms.pair_by] if made.terms.is_prompt else "id, prompt and target",
+        "moved": (),  # in the table of what was compared
+        "count_parts": charts.count_parts(comparison, _no_address),
+        "counts_caption": words.describe_counts(comparison),
+        "waterfall": charts.waterfall(comparison, _no_address),
+        "facts": list_facts(made),
+        "counted": _count(n_lists, is_scored=score is not None),
+        "n_unpaired": sum(n_cases) - 2 * len(made.cases[0]),
+        "notes": sides,
+    }
+
+
+def _no_address(_filters: Mapping[str, str]) -> str:
+    return ""
+
+
+def _describe_finding(comparison: Comparison) -> Headline:
+    if not comparison.mixed_sides:
+        return words.describe_comparison(comparison)
+    claim = f"Several backends answered for the {' and the '.join(comparison.mixed_sides)}, so no difference is given."
+    return Headline(claim, "Given alone, a log is split by who answered.")
+
+
+def _count(n_lists: Mapping[str, int], *, is_scored: bool) -> str:
+    parts = {
+        "changed": "changed its score" if n_lists["changed"] == 1 else "changed their score",
+        "other_text": "read otherwise and score the same" if is_scored else "read otherwise",
+        "same_text": "read the same",
+        MISSING: "lack an answer",
+    }
+    shown = ("changed",) if is_scored else ()
+    return "; ".join(f"{n_lists[name]:,} {what}" for name, what in parts.items() if n_lists[name] or name in shown)
+
+
+def _name_lists(cases: Sequence[ListedLogCase]) -> tuple[_List, ...]:
+    """Return the lists that hold something; the first of them is open, as it is of what matters most."""
+    n_lists = Counter(name for case in cases for name in case.lists)
+    named = [name for name in LIST_ORDER if n_lists[name]]
+    lists = [_List(name.replace("_", "-"), LABELS.get(name, name), n_lists[name], name == named[0]) for name in named]
+    return (*lists, _List("all", "all", len(cases), False)) if len(named) > 1 else ()
+
+
+@dataclass(slots=True)
+class _Rows:
+    drawn: list[str]
+    size: int
+
+
+def _fill_rows(cases: Sequence[ListedLogCase], shown: Mapping[int, int], room: int) -> _Rows:
+    """Return rows of the list as long as they fit. shown: the number of each case whose answers are in the file."""
+    rows, size = [], 0
+    for at, case in enumerate(cases):
+        row = _draw_row(case, shown.get(at))
+        size += _weigh(row) + 1
+        if size > room:
+            break
+        rows.append(row)
+    return _Rows(rows, size)
+
+
+def _draw_row(case: ListedLogCase, number: int | None) -> str:
+    """Draw a row in as few characters as it takes: a file holds a thousand. What its browser can add is left out."""
+    outcome, pair = case.outcome, case.outcome.pair
+    name, is_same = drawn(shortened(outcome.case, 60)), "same_text" in case.lists
+    prompt = drawn(shortened(outcome.prompt, 60 if is_same else 100))
+    link = name if number is None else f'<a href="#case-{number}">{name}</a>'
+    cause = tokens = place = ""
+    if pair is not None:
+        cause = escape(pair.cause.replace("_", " ")) if is_same else cause_name(pair.numeric or pair.cause)
+        place = str(pair.at if pair.flip_position is None and is_same and pair.at is not None else "")
+        place = str(pair.flip_position) if pair.flip_position is not None else place
+    if any(case.tokens):
+        ours, theirs = (boxed(each, side) for each, side in zip(case.tokens, ("baseline", "candidate"), strict=True))
+        tokens = f"{ours} → {theirs}"
+    kinds = " ".join(f"in-{each.replace('_', '-')}" for each in case.lists)
+    return (
+        f"<tr class='{kinds}'><th scope=row>{link}<td>{prompt}<td>{cause}<td>{tokens}"
+        f"<td class=number>{place}<td>{_draw_score(outcome)}"
+    )
+
+
+def _draw_score(outcome: CaseOutcome) -> str:
+    ours, theirs = outcome.scores_baseline, outcome.scores_candidate
+    if not any(score is not None for score in (*ours, *theirs)):
+        return "not scored"
+    if ours == theirs and len(set(ours)) == 1 and (score := ours[0]) is not None:
+        return {100.0: "pass", 0.0: "fail"}.get(score, fixed(score / 100, 2))
+    if len(ours) == len(theirs) == 1:
+        return score_move(ours[0], theirs[0])
+    return f"{passes(ours)} → {passes(theirs)}"
+
+
+class _Pairs:
+    """The answers that are laid side by side, the worst first. shown: by the case's place, its number in the file."""
+
+    def __init__(self, made: LogComparison, cases: Sequence[ListedLogCase]) -> None:
+        self._made, self._cases = made, cases
+        self._wanted = iter([at for at, case in enumerate(cases) if case.pair and _is_worth_showing(case)])
+        self._late: dict[int, str] = {}  # too large for the room at that time
+        self.shown: dict[int, int] = {}
+        self.drawn: list[str] = []
+        self.size = 0
+        self.has_tokens = False
+
+    @property
+    def n_wanted(self) -> int:
+        return sum(case.pair is not None and _is_worth_showing(case) for case in self._cases)
+
+    def fill(self, room: int) -> None:
+        """Add pairs until `room` bytes are used."""
+        misses = 0
+        while misses < MISSES and self.size < room and (at := next(self._wanted, None)) is not None:
+            html, has_tokens = self._draw(self._cases[at], len(self.shown) + 1)
+            if self.size + _weigh(html) > room and self.shown:
+                misses += 1
+                continue
+            self.shown[at] = len(self.shown) + 1
+            self.drawn.append(html)
+            self.size += _weigh(html) + 1
+            self.has_tokens = self.has_tokens or has_tokens
+
+    def _draw(self, case: ListedLogCase, number: int) -> tuple[str, bool]:
+        assert case.pair is not None  # noqa: S101 - those alone are wanted
+        assert case.outcome.pair is not None  # noqa: S101
+        pair = show_log_pair(self._made, case.pair, case.outcome.pair, around=AROUND)
+        lines, cut = pair_lines(pair), cut_pair_texts(pair)
+        parted = case.outcome.pair
+        shown = {
+            "pair": pair,
+            "number": number,
+            "is_first": number == 1,
+            "prompt": case.outcome.prompt,
+            "lines": lines,
+            "selected": pair.selected,
+            "n_later": max(pair.last_at - pair.positions[-1].at, 0) if pair.positions else 0,
+            "flip_tokens": (parted.token_baseline, parted.token_candidate),
+            "texts": tuple(_mark_parting(text, cut.parts_at) for text in cut.texts),
+            "n_left_out": sum(cut.n_left_out),
+        }
+        return _render("compare/_log_case.html", shown), bool(lines)
+
+
+def _mark_parting(text: str, at: int | None) -> str:
+    """Draw a text with what stands where it parts from the other one outlined."""
+    if at is None:
+        return drawn(text)
+    token = cut_text(text, at).token
+    n = 0 if token == END else len(token)
+    marked = f'<b class="parts-here">{draw_token(token)}</b>'
+    return mark_safe(f"{drawn(text[:at])}{marked}{drawn(text[at + n :])}")  # noqa: S308 (escaped by `drawn`)
+
+
+def _is_worth_showing(case: ListedLogCase) -> bool:
+    """Whether two answers differ: of one text, only logprobs do."""
+    return "same_text" not in case.lists
+
+
+def _describe_left_out(n_cases: int, n_rows: int, pairs: _Pairs, limit: int) -> str:
+    parts = []
+    if n_rows < n_cases:
+        parts.append(f"The list has the first {n_rows:,} of {n_cases:,} samples, the worst first")
+    if len(pairs.shown) < pairs.n_wanted:
+        n = f"{len(pairs.shown):,} of the {pairs.n_wanted:,} that differ"
+        parts.append(f"The answers of {n} are laid side by side, the worst first")
+    if not parts:
+        return ""
+    rest = "evalboard diff --json has every pair, and --case ID shows any one"
+    return f"{'. '.join(parts)}: the file is kept under {limit // 1000:,} kB. {rest}."
+
+
+def _render_page(page: Mapping[str, Any]) -> str:
+    theme, switch, script = _read_script("shell/theme.js"), _theme_switch(), _read_script("compare/log_report.js")
+    scripts = {
+        "theme_script": mark_safe(theme),  # noqa: S308 (our own files)
+        "theme_switch": mark_safe(switch),  # noqa: S308
+        "script": mark_safe(script),  # noqa: S308
+    }
+    html = _render("compare/log_report.html", {**page, **scripts, "version": VERSION})
+    style, run = _choose_styles(html), " ".join(map(_hash, scripts.values()))
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {run}; base-uri 'none'; form-action 'none'"
+    # No text of a log stands before any of these places.
+    for place, filled in (
+        ('Policy" content="">', f'Policy" content="{policy}">'),
+        ("<style></style>", f"<style>{style}</style>"),
+        ("<svg hidden></svg>", f"<svg hidden>{_choose_glyphs(html)}</svg>"),
+    ):
+        html = html.replace(place, filled, 1)
+    return html
+
+
+def _render(name: str, values: Mapping[str, Any]) -> str:
+    html: str = _engine().get_template(name).render(Context(dict(values), use_l10n=False, use_tz=False))
+    return html.replace(f'href="{sprite_address()}#', 'href="#')
+
+
+class Unindented(filesystem.Loader):
+    """Reads templates without their indentation, of which a file would be full."""
+
+    def get_contents(self, origin: Any) -> str:
+        return re.sub(r"\n\s+", "\n", str(super().get_contents(origin)))
+
+
+@cache
+def _engine() -> Engine:
+    return Engine(
+        dirs=[str(FRONTEND / feature / "templates") for feature in FEATURES],
+        libraries={name: f"frontend.templatetags.{name}" for name in LIBRARIES},
+        loaders=[("django.template.loaders.cached.Loader", [f"{__name__}.Unindented"])],
+    )
+
+
+def _choose_styles(html: str) -> str:
+    """Return the rules that can apply: those of classes whose names stand anywhere in the page."""
+    names = set(re.findall(r"[\w-]+", html))
+
+    def choose(rule: re.Match[str]) -> str:
+        selectors = re.split(r",(?![^(]*\))", rule[1])
+        used = [each for each in selectors if set(CLASS.findall(re.sub(r"\(.*?\)", "", each))) <= names]
+        return f"{','.join(used)}{{{rule[2]}}}" if used else ""
+
+    css = RULE.sub(choose, _read_styles())
+    return re.sub(r"@media[^{}]*\{\}", "", css)
+
+
+@cache
+def _read_styles() -> str:
+    css = "\n".join(_read_static(name) for name in STYLES)
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    return re.sub(r"\s*([{};,])\s*", r"\1", re.sub(r"\s+", " ", css)).replace(";}", "}").strip()
+
+
+@cache
+def _read_script(name: str) -> str:
+    """Return a script without the comments that stand on lines of their own."""
+    return re.sub(r"^\s*(//[^\n]*|/\*.*?\*/)\n", "", _read_static(name), flags=re.MULTILINE | re.DOTALL).strip()
+
+
+def _theme_switch() -> str:
+    return f'{_read_script("shell/themes.js")}\ndocument.querySelectorAll("[data-theme-switch]").forEach(mount);'
+
+
+def _read_static(name: str) -> str:
+    return (FRONTEND / name.partition("/")[0] / "static" / name).read_text(encoding="utf-8")
+
+
+def _choose_glyphs(html: str) -> str:
+    """Return the glyphs that the page uses."""
+    used = set(re.findall(r'<use href="#([\w-]+)"', html))
+    every = re.finditer(r'<symbol id="([\w-]+)".*?</symbol>', _read_static("shell/sprite.svg"), re.DOTALL)
+    return "".join(symbol[0] for symbol in every if symbol[1] in used)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _weigh(html: str) -> int:
+    return len(html.encode())
