@@ -341,7 +341,7 @@ class Gate(Outlook):
     @property
     def terms(self) -> Terms:
         """The terms on which its runs are compared."""
-        return Terms(self.treatment, self.pair_by)
+        return Terms(self.treatment, self.pair_by) if self.treatment else Terms()
 
     @property
     def interval(self) -> Span | None:
