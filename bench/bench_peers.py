@@ -9,20 +9,18 @@ import json
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 from typing import Any
 
 from django.db import connection
 
+from bench import peer_install
 from bench.import_data import N_POSITIONS, SEED, write_inspect_log
 from bench.row import Row
 from evalboard.importers.files import LogFile
 from runs.imports import import_logs
 
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = ROOT / "bench" / "results" / "peers"
-INSPECT = "inspect-ai==0.3.285"
 N_RESPONSES, N_FLIPS, SHIFT = (
     1000,
     46,
@@ -33,11 +31,11 @@ STORED = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 
 
 
 def measure(n: int = N_RESPONSES, n_flips: int = N_FLIPS) -> list[Row]:
-    python = _installed()
+    python = peer_install.install()
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{name}.eval" for name in ("baseline", "candidate")]
-        write_inspect_log(paths[0], n)
-        write_inspect_log(paths[1], n, n_flips=n_flips, shift=SHIFT)
+        write_inspect_log(paths[0], n, is_of_today=True)
+        write_inspect_log(paths[1], n, n_flips=n_flips, shift=SHIFT, is_of_today=True)
         theirs = _in_a_process([str(python), str(Path(__file__).with_name("peer_inspect.py")), *map(str, paths)])
         n_before = _n_bytes()
         runs = [import_logs(files=[LogFile(path.name, path)], user=None)[1][0].pk for path in paths]
@@ -60,14 +58,6 @@ def measure(n: int = N_RESPONSES, n_flips: int = N_FLIPS) -> list[Row]:
 
 def _row(what: str, measured: dict[str, Any]) -> Row:
     return Row(what, measured["processor_seconds"], "s", f"of the processor; {measured['seconds']:.1f} s by the clock")
-
-
-def _installed() -> Path:
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        venv.create(PEERS, with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", INSPECT], check=True)
-    return python
 
 
 def _n_bytes() -> int:

@@ -3,10 +3,14 @@
 import json
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+
+from tests.importers.zips import zip_of
 
 SEED = 20261121
 N_POSITIONS = 200
@@ -16,10 +20,13 @@ WORDS = [f" {word}" for word in ("rain", "falls", "on", "the", "sea", "and", "wi
 Entry = dict[str, Any]
 
 
-def write_inspect_log(path: Path, n_responses: int, *, n_flips: int = 0, shift: float = 0.0) -> None:
+def write_inspect_log(
+    path: Path, n_responses: int, *, n_flips: int = 0, shift: float = 0.0, is_of_today: bool = False
+) -> None:
     """Write a `.eval` as Inspect 0.3 does: a sample has its tokens in its output, in its call twice, and in a patch.
 
     n_flips: how many responses choose other tokens from FLIP_AT on. shift: what is added to every logprob, in nats.
+    is_of_today: packed as by Inspect 0.3.285, by Zstandard and without spaces; else as by earlier ones, deflated.
     """
     header = {
         "version": 2,
@@ -37,10 +44,15 @@ def write_inspect_log(path: Path, n_responses: int, *, n_flips: int = 0, shift: 
         "results": {"total_samples": n_responses, "completed_samples": n_responses},
         "stats": {"started_at": "2026-11-21T02:06:31+00:00", "completed_at": "2026-11-21T02:07:03+00:00"},
     }
+    samples = (_sample(number, content) for number, content in enumerate(_answers(n_responses, n_flips, shift)))
+    named = ((f"samples/case-{number}_epoch_1.json", sample) for number, sample in enumerate(samples))
+    members = chain(named, [("header.json", header)])
+    if is_of_today:
+        path.write_bytes(zip_of({name: msgspec.json.encode(value) for name, value in members}))
+        return
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("header.json", json.dumps(header))
-        for number, content in enumerate(_answers(n_responses, n_flips, shift)):
-            archive.writestr(f"samples/case-{number}_epoch_1.json", json.dumps(_sample(number, content)))
+        for name, value in members:
+            archive.writestr(name, json.dumps(value))
 
 
 def write_chat_lines(

@@ -1,7 +1,7 @@
-"""Where two Inspect logs first part, by Inspect's own API: python peer_inspect.py BASELINE CANDIDATE, under an
-interpreter that has `inspect-ai`. Prints JSON.
+"""Find where two Inspect logs first part, by Inspect's own API: python peer_inspect.py BASELINE CANDIDATE [--whole].
 
-What no divergence needs is left out of what is read, as the API offers.
+It runs under an interpreter that has `inspect-ai`, and prints JSON. What no divergence needs is left out of what is
+read, as the API offers. With --whole everything is read: a report of prompts, scores and who answered needs it.
 """
 
 import json
@@ -11,17 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log import read_eval_log
 
 NOT_NEEDED = {"events", "messages", "attachments", "store"}
 
 
-def main(baseline: Path, candidate: Path) -> None:
-    # As Inspect itself packs them.
-    for path in (baseline, candidate):
-        write_eval_log(read_eval_log(str(path)), str(path))
+def main(baseline: Path, candidate: Path, *, is_whole: bool) -> None:
     began, processor_began = time.perf_counter(), time.process_time()
-    both = zip(read_tokens(baseline), read_tokens(candidate), strict=True)
+    both = zip(*(read_tokens(path, is_whole=is_whole) for path in (baseline, candidate)), strict=True)
     flips = [flip for before, after in both if (flip := first_other(before, after)) is not None]
     found = {
         "version": version("inspect-ai"),
@@ -33,9 +30,11 @@ def main(baseline: Path, candidate: Path) -> None:
     print(json.dumps(found))
 
 
-def read_tokens(path: Path) -> list[list[str]]:
-    log = read_eval_log(str(path), exclude_fields=NOT_NEEDED)
+def read_tokens(path: Path, *, is_whole: bool) -> list[list[str]]:
+    log = read_eval_log(str(path), exclude_fields=None if is_whole else NOT_NEEDED)
     samples = sorted(log.samples, key=lambda sample: (str(sample.id), sample.epoch))
+    if is_whole:
+        assert all(sample.output.completion and sample.scores and sample.events for sample in samples)
     return [[entry.token for entry in sample.output.choices[0].logprobs.content] for sample in samples]
 
 
@@ -44,4 +43,4 @@ def first_other(before: list[Any], after: list[Any]) -> int | None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), is_whole="--whole" in sys.argv)

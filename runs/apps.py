@@ -1,4 +1,5 @@
 import gc
+from importlib import import_module
 
 from django.apps import AppConfig
 
@@ -17,6 +18,7 @@ class RunsConfig(AppConfig):
         from runs.run import keep_figures
         from runs.store import changes
 
+        import_module("scipy.special")  # loaded at its first use, for which no request should wait
         changes.follow(keep_figures)
         changes.follow(verdicts.decide_resting_on)
         changes.follow(advance_after)

@@ -3,7 +3,9 @@
 record() {
   "$1" -m vllm.entrypoints.cli.main serve "$3" --served-model-name model --port 8000 > "$2.log" 2>&1 &
   server=$!
-  evalboard trace "$4" --base-url http://127.0.0.1:8000/v1 --model model --repeats 3 -o "$2.jsonl"
+  trap 'kill "$server" 2> /dev/null || true' EXIT
+  evalboard trace "$4" --base-url http://127.0.0.1:8000/v1 --model model --repeats 3 --concurrency 1 \
+    --again -o "$2.jsonl"
   kill "$server"
   wait "$server" || true
 }

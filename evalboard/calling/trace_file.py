@@ -1,4 +1,4 @@
-"""The file that a recording is written to: a line for each call, as it ends. It is whole whenever the writer ends."""
+"""Write a recording: a line for each call as it ends, so that the file is always complete."""
 
 import fcntl
 import json
@@ -19,21 +19,21 @@ START = b'{"case_id":'  # of every line, also of one that was cut
 
 
 class TraceFile:
-    """A log that is being recorded. Use it as a context manager; a file without a line is removed at the end.
+    """A log being recorded, as a context manager; a file without a line is removed at the end.
 
     done: the calls that it holds answers of. n_failed: of those that it holds no answer of, only a reason. left_out:
     how many calls were not sent a setting. Failed calls of an earlier recording are made again.
     """
 
     def __init__(self, path: Path, recording: Recording, *, is_new: bool = False) -> None:
-        """is_new: what the file holds is thrown away."""
+        """Prepare the file. is_new: discard its present content."""
         self.path, self._recording, self._is_new = path, recording, is_new
         self.done: set[Key] = set()
         self.n_failed = 0
         self.left_out: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
-        """Read what is there. Raises InvalidInput for another recording's file, Conflict while one is at work."""
+        """Read the present content. Raises InvalidInput for another recording's, Conflict if in use."""
         self._file = _open_alone(self.path)
         try:
             if self._is_new:
@@ -52,7 +52,7 @@ class TraceFile:
                 self.path.unlink()
 
     def add(self, outcome: CallOutcome) -> None:
-        """Write what a call came to. Raises OSError, and then the file ends where it did before."""
+        """Write a call's result. Raises OSError, and then the file is unchanged."""
         line = self._recording.make_line(outcome)
         end = self._file.seek(0, os.SEEK_END)
         try:
@@ -77,7 +77,7 @@ class TraceFile:
                 yield is_whole and self._read_line(content, number)
 
     def _read_line(self, content: bytes, number: int) -> bool:
-        """Note a line that was recorded earlier; return whether it holds an answer. Raises InvalidInput."""
+        """Register an earlier line; return whether it has an answer. Raises InvalidInput."""
         line: dict[str, Any] = {}
         with suppress(InvalidInput):
             line = parse(content, where="")
@@ -124,7 +124,7 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def _open_alone(path: Path) -> IO[bytes]:
-    """Open a file that no other command is writing. Raises Conflict, and InvalidInput where it cannot be opened."""
+    """Open a file and lock it. Raises Conflict if it is being written, and InvalidInput if it cannot."""
     if path.exists() and not path.is_file():
         raise InvalidInput(f"{path} is no file that can be continued.")
     try:

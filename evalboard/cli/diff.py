@@ -16,6 +16,7 @@ from evalboard.cli.output import decide
 from evalboard.cli.release import PairedBy, check_pairing, check_treatment
 from evalboard.client.errors import WrongUse
 from evalboard.contract.treatments import AUTO, BY_INPUT
+from evalboard.core.garbage import without_garbage_search
 
 if TYPE_CHECKING:
     from evalboard.logged.comparing import LogComparison
@@ -32,6 +33,7 @@ class DiffCommand(TyperCommand):
         return super().parse_args(ctx, [BETWEEN if each == "--" else each for each in args])
 
 
+@without_garbage_search()
 def diff(
     logs: Annotated[
         list[str], typer.Argument(metavar="A [B]", help="Two logs; or one, which is split by who answered.")
@@ -151,7 +153,6 @@ def _compare(
 ) -> "tuple[list[str], LogComparison]":
     from datetime import UTC, datetime
 
-    from evalboard.core.compare import without_garbage_search
     from evalboard.logged.comparing import LogComparison
     from evalboard.logged.memory import LogStore
     from evalboard.logged.sources import find_archive, read_sides
@@ -160,11 +161,10 @@ def _compare(
     store = LogStore(now=now)
     # An archive first, so that a log of its cases is one of its suite, as on its server.
     order = sorted(range(len(sides)), key=lambda at: find_archive(sides[at][0]) is None)
-    with without_garbage_search():
-        named = read_sides([sides[at] for at in order], log_format=log_format, scale=scale)
-        runs = {at: (each.name, each.add_to(store)) for at, each in zip(order, named, strict=True)}
-        made = LogComparison(store, runs[0][1], runs[1][1], at=now, treatment=treatment, pair_by=pair_by)
-        _ = made.comparison
+    named = read_sides([sides[at] for at in order], log_format=log_format, scale=scale)
+    runs = {at: (each.name, each.add_to(store)) for at, each in zip(order, named, strict=True)}
+    made = LogComparison(store, runs[0][1], runs[1][1], at=now, treatment=treatment, pair_by=pair_by)
+    _ = made.comparison
     return [addresses.get(runs[at][0], runs[at][0]) for at in range(2)], made
 
 

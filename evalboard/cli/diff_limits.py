@@ -1,4 +1,4 @@
-"""What `--fail-on` names, which of its limits a comparison reaches, and which of them it cannot tell."""
+"""Parse `--fail-on`, and find which limits a comparison reaches or cannot decide."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -31,7 +31,7 @@ Judge = Callable[[str, str], tuple[str, str]]
 
 
 def parse_limits(text: str, names: Sequence[str]) -> list[Limit]:
-    """Return the limits of "flip,points=1,cause=near_tie". names: those that the command knows. Raises WrongUse."""
+    """Parse limits such as "flip,points=1". names: the allowed ones. Raises WrongUse."""
     return [_parse_limit(part, names) for part in split(text)]
 
 
@@ -50,7 +50,7 @@ def _parse_limit(part: str, names: Sequence[str]) -> Limit:
 
 
 def find_reached(limits: Sequence[Limit], judge: Judge) -> tuple[list[str], list[str]]:
-    """Return a sentence for each limit that is reached, and one for each of which nobody can say whether it is."""
+    """Return a sentence for each reached limit, and for each that cannot be decided."""
     reached, unknown = [], []
     for name, value in limits:
         text, lack = judge(name, value)
@@ -62,7 +62,7 @@ def find_reached(limits: Sequence[Limit], judge: Judge) -> tuple[list[str], list
 
 
 def conclude(reached: Sequence[str], unknown: Sequence[str]) -> int:
-    """Say which limits are reached and which cannot be told; return the exit code of this."""
+    """Print which limits are reached or undecided; return the exit code."""
     if not reached and not unknown:
         return 0
     typer.echo(f"evalboard: --fail-on: {'; '.join([*reached, *unknown])}.", err=True)
@@ -77,7 +77,7 @@ def tell_ending(fail_on: str, reached: Sequence[str], unknown: Sequence[str]) ->
 
 
 def judge_comparison(comparison: "Comparison", find_kl: Callable[[], float | None] = lambda: None) -> Judge:
-    """Return the judge of a comparison. find_kl: measures the mean KL in nats a position, None where it cannot."""
+    """Return a judge of limits. find_kl: measures the mean KL in nats per position, or None."""
 
     def judge(name: str, value: str) -> tuple[str, str]:
         if not comparison.counts.n_pairs:
@@ -129,7 +129,7 @@ def judge_verification(verification: "Verification", scoring: "ForcedScoring") -
 
 
 def _find_lack(comparison: "Comparison", name: str, value: str) -> str:
-    """Return why nobody can tell whether a limit is reached that was not seen to be; "" where somebody can."""
+    """Return why it cannot be decided whether a limit is reached; "" if it can."""
     counts, judged = comparison.counts, comparison.computation
     sides = comparison.sides.baseline, comparison.sides.candidate
     if name in ("flip", "shift") and comparison.prompts is not None:

@@ -42,7 +42,7 @@ MAX_FACTS, MAX_ID_CHARS = 30, 200  # in Markdown
 
 
 def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
-    """Return the sentence, whether the two may be compared, causes with points, then cases, the worst first."""
+    """Return the summary, comparability, causes with points, then cases, worst first."""
     comparison, worst = made.comparison, made.list_worst()
     lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(made)]
     head = list(map(_safe, lines))
@@ -55,8 +55,9 @@ def render_text(made: "LogComparison", names: Sequence[str], limit: int) -> str:
 
 
 def render_markdown(made: "LogComparison", names: Sequence[str], limit: int, reached: Sequence[str] = ()) -> str:
-    """Return the same as Markdown for a check or a comment, at most MAX_SUMMARY_BYTES, in which nothing that a model
-    says is read as markup. reached: sentences on limits.
+    """Return the same as Markdown for a check or a comment, at most MAX_SUMMARY_BYTES.
+
+    Nothing from a model is read as markup. reached: sentences on limits.
     """
     comparison, worst = made.comparison, made.list_worst()
     lines = [*render_comparison(comparison, f"{names[1]} against {names[0]}").split("\n"), *_list_ranges(made)]
@@ -85,7 +86,7 @@ def render_markdown(made: "LogComparison", names: Sequence[str], limit: int, rea
 
 
 def _render_hunk(made: "LogComparison", worst: "Sequence[WorstCase]") -> str:
-    """Return the worst case whose tokens part as a block of a diff, else the worst one; "" where none parts."""
+    """Return the worst case with diverging tokens as a diff block, else the worst one; "" without any."""
     first = next((each for each in worst if each.pair.flip.flip_position is not None), worst[0] if worst else None)
     if first is None:
         return ""
@@ -161,7 +162,7 @@ def _count_shown(worst: "Sequence[WorstCase]", limit: int) -> str:
 
 
 def _list_ranges(made: "LogComparison") -> list[str]:
-    """Say between what the repeats of a side lie, why a side has no score as a whole, and what its log lacks."""
+    """Say the range of each side's repeats, why a side has no score, and what its log lacks."""
     lines, comparison = [], made.comparison
     for letter, side in zip(LETTERS, (comparison.sides.baseline, comparison.sides.candidate), strict=True):
         if len(side.buckets) > 1:

@@ -56,12 +56,14 @@ class ReportFile:
 
     def _describe(self, named: "Sequence[tuple[str, str, datetime | None]]", ending: str) -> "About":
         """Return what the report says of itself. named: each side's name, digest and beginning."""
+        from evalboard.logged.sources import find_archive
         from frontend.compare.log_report import About, ReportedLog
 
         logs = list(self._sides[0])
         if len(self._sides) == 2:
             logs += [*(["--"] if sum(map(len, self._sides)) > 2 else []), *self._sides[1]]
-        local_logs = [log for log in logs if log != "--" and not log.startswith(REMOTE)]
+        paths = [log for log in logs if log != "--" and not log.startswith(REMOTE)]
+        local_logs = [log for log in paths if not find_archive(Path(log))]
         command = ["evalboard", "diff", *logs, "--html", str(self._path)]
         command += ["--fail-on", self._fail_on] if self._fail_on else []
         return About(

@@ -81,7 +81,8 @@ def trace(
     file = TraceFile(output, recording, is_new=again)
     try:
         with file:
-            if len(file.done) < recording.n_calls:
+            was_whole = len(file.done) >= recording.n_calls
+            if not was_whole:
                 client.open()
                 _record(client, recording, file, give_up_after=give_up_after)
     except EndpointRefused as refusal:
@@ -99,6 +100,8 @@ def trace(
         typer.echo(json.dumps(_to_json(recording, file)))
     else:
         typer.echo(_render(recording, file) if is_whole else _describe_rest(recording, file))
+    if was_whole:
+        typer.echo("It was complete, and no call was made. --again overwrites it.", err=True)
     raise typer.Exit(0 if is_whole else FAILED)
 
 

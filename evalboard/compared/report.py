@@ -1,4 +1,4 @@
-"""A comparison as its page, `GET /compare/` and `evalboard diff` show it, the list of its cases apart."""
+"""Build a comparison for its page, `GET /compare/` and `evalboard diff`, without its list of cases."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSide:
-    """What one side's numbers stand for. model: of a side that nothing served.
+    """The names and scores of one side. model: for a side without answers.
 
     points: by repeat, None where it has no score; left_out: by repeat, how many responses are no draws. targeted: a bit
     a case, of each repeat of chosen cases alone.
@@ -52,8 +52,9 @@ class NamedSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a summary's numbers stand for. buckets: by id, with model and fingerprint. case_ids: by index, of the
-    clusters that are shown. read_words: returns a vocabulary by its id.
+    """The names behind a summary's numbers. buckets: by id, with model and fingerprint.
+
+    case_ids: by index, of the shown clusters. read_words: returns a vocabulary by its id.
     """
 
     sides: tuple[NamedSide, NamedSide]
@@ -123,12 +124,12 @@ def shown_cases(summary: Json) -> set[int]:
 
 
 def read_computation(judged: Json | None) -> contract.Computation | None:
-    """Return what a summary says of whether both sides are one computation."""
+    """Return whether both sides' logprobs agree, from a summary."""
     return contract.Computation(**judged, text=write_computation(judged)) if judged else None
 
 
 def draw_token(token: int | None, words: Vocabulary | None) -> str:
-    """Return a token as people see it, "" for none; by its id where nobody stored the words."""
+    """Return a readable token, "" for none; by its id if the vocabulary is not stored."""
     if token is None:
         return ""
     return f"⟨token {token}⟩" if words is None else words.draw([token])[0]
@@ -188,7 +189,7 @@ def _bucket(bucket: Any, n: int, share: float, by_letter: Mapping[int, str]) -> 
 
 
 def _for_pages(summary: Json, by_letter: Mapping[int, str]) -> Json:
-    """Return what the page alone draws: the scatter of flips, and the filters of the case list."""
+    """Return what only the page shows: the scatter of flips, and the case list's filters."""
     backends = summary.get("backends", ())[:FACETS_SHOWN]
     return {
         "flips": tuple(contract.FlipPoint(**flip) for flip in summary.get("sample", ())),
@@ -257,7 +258,7 @@ def _noise_share(summary: dict[str, Any]) -> contract.NoiseShare | None:
 
 
 def _lines(rows: Sequence[dict[str, Any]], whole: float) -> Iterator[tuple[dict[str, Any], Sequence[dict[str, Any]]]]:
-    """Return the fields of each row with its shown tenth, and its parts; the shown tenths add up to the shown whole."""
+    """Yield (fields, parts) of each row, with tenths that add up to the shown whole."""
     shown = round_to_tenths([row["points"] for row in rows], whole)
     for row, tenths in zip(rows, shown, strict=True):
         yield {name: value for name, value in row.items() if name != "parts"} | {"shown": tenths}, row.get("parts", ())

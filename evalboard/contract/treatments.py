@@ -2,8 +2,6 @@
 
 from typing import Annotated, NamedTuple
 
-from evalboard.contract.base import says
-
 # A model, both sides being served alike; what serves one and the same model; both together, as a hosted model is
 # bought; or the prompt, both sides being one model that is served alike.
 TREATMENTS = MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT, PROMPT_TREATMENT = (
@@ -16,8 +14,9 @@ AUTO = "auto"  # what differs, if that is one thing
 # How cases are paired where their prompts may differ.
 PAIRINGS = BY_INPUT, BY_ID = ("input", "id")
 
-Treatment = Annotated[str, says(enum=TREATMENTS)]
-PairBy = Annotated[str, says(enum=PAIRINGS)]
+# What `contract.base.says(enum=…)` returns, without pydantic, which the help of a command must not load.
+Treatment = Annotated[str, (("enum", TREATMENTS),)]
+PairBy = Annotated[str, (("enum", PAIRINGS),)]
 
 
 class Terms(NamedTuple):

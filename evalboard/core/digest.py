@@ -18,7 +18,12 @@ def canonical_json(value: Any) -> bytes:
 
 def digest_json(value: Any) -> str:
     """Return the digest of a JSON value: 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
+    return digest_bytes(canonical_json(value))
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return SHA-256 in 64 hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def short_digest(data: bytes) -> bytes:

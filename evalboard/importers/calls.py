@@ -231,7 +231,8 @@ def own_id(record: Mapping[str, Any], names: Iterable[str]) -> str:
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             continue
         case_id = str(value)
-        if len(case_id) > MAX_ID_CHARS or any(unicodedata.category(char) in _NO_ID for char in case_id):
+        is_plain = case_id.isprintable() or not any(unicodedata.category(char) in _NO_ID for char in case_id)
+        if len(case_id) > MAX_ID_CHARS or not is_plain:
             raise InvalidInput(f"{name} must be 1 to {MAX_ID_CHARS} characters, none of them a control character")
         return case_id
     return ""

@@ -53,7 +53,7 @@ class ReadSample:
 
 
 def read_sample(sample: Mapping[str, Any], *, base_url: str, sampling: Mapping[str, Any]) -> ReadSample:
-    """Return what one sample holds. `sampling` is the eval's, over which its calls have the last word.
+    """Return the content of one sample. sampling: the eval's, which its calls override.
 
     Raises InvalidInput, without the file's name.
     """
@@ -75,7 +75,7 @@ def read_sample(sample: Mapping[str, Any], *, base_url: str, sampling: Mapping[s
 
 
 def read_sampling(config: Any) -> dict[str, Any]:
-    """Return the sampling of a generate config, by the OpenAI API's names; what was not sent is not there."""
+    """Return the sent sampling of a generate config, by the OpenAI API's names."""
     given = mapping(config, "config")
     renamed = {"stop": given.get("stop_seqs"), "n": given.get("num_choices")}
     return openai_calls.read_sampling({**given, **renamed})
@@ -83,7 +83,7 @@ def read_sampling(config: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
-    """A sample with its output and that output's first choice, the call that gave it, and the server's raw answer.
+    """A sample with its output, first choice, answering call and raw answer; each empty if missing.
 
     Each is empty where the sample has none.
     """
@@ -153,13 +153,13 @@ def _response(one: _Opened, case_id: str, *, base_url: str, seed: Any) -> Logged
 
 
 def _answered_at(one: _Opened) -> datetime | None:
-    """Return when the answer came; an event's `timestamp` is the time when it was asked for."""
+    """Return when the answer came; an event's `timestamp` is the time of its request."""
     times = (one.answer.get("completed"), one.answer.get("timestamp"), one.sample.get("completed_at"))
     return next((at for value in times if (at := moment(value)) is not None), None)
 
 
 def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
-    """Return the messages that the case was put with, and whether text is all that they hold."""
+    """Return the messages of the case's prompt, and whether they are only text."""
     put_back = one.attachments.put_back
     if one.calls.first is not None:
         given = sent_messages(one.calls.first, one.sample, one.attachments)
@@ -178,7 +178,7 @@ def _prompt(one: _Opened) -> tuple[tuple[Mapping[str, Any], ...], bool]:
 
 
 def _input(one: _Opened) -> Any:
-    """Return what the data set gives the case: a text, else role and text of each message that is no instruction."""
+    """Return the dataset's input of the case: a text, else role and text of each non-instruction message."""
     given = one.sample.get("input")
     if not isinstance(given, list):
         return one.attachments.put_back(given)
@@ -191,7 +191,7 @@ def _input(one: _Opened) -> Any:
 
 
 def _before_answer(messages: list[Any]) -> Iterator[Any]:
-    """Yield the messages up to the first that a model wrote in this sample; examples in the prompt are none."""
+    """Yield the messages before the first that the model wrote, ignoring examples in the prompt."""
     for place, message in enumerate(messages):
         is_written = isinstance(message, Mapping) and message.get("role") == "assistant"
         if is_written and (message.get("source") == "generate" or place == len(messages) - 1):
@@ -200,7 +200,7 @@ def _before_answer(messages: list[Any]) -> Iterator[Any]:
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one of Inspect's messages in the OpenAI API's form, with its text alone."""
+    """Return one of Inspect's messages in the OpenAI API's form, with only its text."""
     fields: dict[str, Any] = {"role": text(message.get("role")) or "user", "content": text_of(message.get("content"))}
     if calls := _tool_calls(message.get("tool_calls")):
         fields["tool_calls"] = calls
@@ -234,7 +234,7 @@ def _tools(one: _Opened) -> tuple[Mapping[str, Any], ...]:
 
 
 def _target(target: Any) -> Any:
-    """Return a text or a list of texts of which any is right, None where the sample has none."""
+    """Return a text or a list of accepted texts, None if the sample has none."""
     if isinstance(target, list):
         return [one for one in target if isinstance(one, str)] or None
     return text(target) or None
@@ -304,7 +304,7 @@ def _first(*values: Any) -> int | None:
 
 
 def read_scores(sample: Mapping[str, Any]) -> dict[str, LoggedScore]:
-    """Return a sample's scores by scorer. A score that is an object becomes one for each key, `scorer.key`.
+    """Return a sample's scores by scorer; a score object gives one per key, `scorer.key`.
 
     Raises InvalidInput, without the file's name.
     """
@@ -339,7 +339,7 @@ def _single(scorer: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _as_number(value: Any) -> float | None:
-    """Return a score as a number, None for what is none."""
+    """Return a score as a number, None if it is no number."""
     if isinstance(value, str):
         value = _LETTERS.get(value, _WORDS.get(value.lower(), value))
     try:
@@ -350,7 +350,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def _words(value: Any, score: Mapping[str, Any]) -> str:
-    """Return what the scorer said: its value, and its explanation or the answer that it read."""
+    """Return the scorer's value, with its explanation or the answer that it read."""
     words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     why = text(score.get("explanation")) or text(score.get("answer"))
     return shortened(f"{words}: {why}" if why else words)

@@ -10,9 +10,11 @@ from typing import Any, Required, TypedDict
 
 import msgspec
 
+from evalboard.importers.tokens import TokenEntry
+
 
 class _Logprobs(TypedDict, total=False):
-    content: Any
+    content: list[TokenEntry] | None
     tokens: Any
     token_logprobs: Any
     top_logprobs: Any

@@ -27,7 +27,7 @@ _OWN_FIELDS = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Document:
-    """One document: `answers` by repeat, None where one is missing; `scores` by metric, over all answers at once.
+    """One document. answers: by repeat, None if missing; scores: by metric, over all answers.
 
     `own_id` is what the dataset calls it, "" where it has no name; `settings` are the request's own; `input` as
     `LoggedCase` has it.
@@ -54,7 +54,7 @@ class Document:
 
 
 def read_documents(lines: Iterable[tuple[int, Mapping[str, Any]]], odd: OddRows) -> list[Document]:
-    """Return the documents of a samples file, each once: further lines are the same answers through other filters.
+    """Return each document of a samples file once; further lines are the same by other filters.
 
     odd: takes the lines that cannot be read.
     """
@@ -117,9 +117,9 @@ def _generated(resps: list[Any]) -> tuple[str | None, ...]:
 
 
 def _ranked(requests: list[tuple[Any, Any]], resps: list[Any], line: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """Return the one answer of a task that ranks given continuations by their logprob: the likeliest of them.
+    """Return the one answer of a task that ranks given continuations by logprob: the most likely one.
 
-    Of a single one: itself where greedy decoding would have given it, else "".
+    For a single continuation: itself if greedy decoding would have given it, else "".
     """
     choices = [(text(_plain(prompt)), text(continuation)) for prompt, continuation in requests]
     if not any(continuation for _, continuation in choices):
@@ -138,7 +138,7 @@ def _ranked(requests: list[tuple[Any, Any]], resps: list[Any], line: Mapping[str
 
 
 def _outcome(resp: Any) -> tuple[float, bool]:
-    """Return a continuation's summed logprob in nats, NaN where it is none, and whether it is the greedy one."""
+    """Return a continuation's summed logprob in nats, NaN if invalid, and whether it is the greedy one."""
     while isinstance(resp, list) and resp and isinstance(resp[0], list):
         resp = resp[0]
     logprob, is_greedy = (*rows(resp, "resps"), None, None)[:2]
@@ -150,7 +150,7 @@ def _outcome(resp: Any) -> tuple[float, bool]:
 
 
 def _messages(prompt: Any) -> tuple[Mapping[str, Any], ...]:
-    """Return the prompt as messages. In chat mode it is a list that holds the messages as one JSON text."""
+    """Return the prompt as messages. In chat mode it is a list with the messages as one JSON text."""
     plain = _plain(prompt)
     if plain is not prompt:
         try:
@@ -168,7 +168,7 @@ def _plain(prompt: Any) -> Any:
 
 
 def _scores(line: Mapping[str, Any], through: str) -> Iterator[tuple[str, LoggedScore]]:
-    """Yield the metrics of one filter, by the name that lm-eval's results have: `metric,filter`, or plain for none."""
+    """Yield one filter's metrics by lm-eval's names: `metric,filter`, or only the metric without a filter."""
     named = [metric for metric in rows(line.get("metrics"), "metrics") if isinstance(metric, str)]
     metrics = named or [name for name in line if name not in _OWN_FIELDS and number(line[name]) is not None]
     filtered = rows(line.get("filtered_resps"), "filtered_resps")

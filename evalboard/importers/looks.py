@@ -1,6 +1,8 @@
 """Describe a file of no known format: what it looks like, the closest format, and what to do."""
 
 import csv
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -119,6 +121,8 @@ def _look(file: LogFile) -> tuple[str, bool, str]:
     head, start = file.head(), file.start
     if not start:
         return "an empty file", False, ""
+    if head.startswith(b"PK") and _is_archive(file):
+        return "an archive of Evalboard, which `evalboard diff` compares: no import reads it", False, ""
     by_magic = next((words for magic, words in _MAGIC if head.startswith(magic)), "")
     if by_magic:
         return by_magic, False, ""
@@ -131,6 +135,14 @@ def _look(file: LogFile) -> tuple[str, bool, str]:
     if start[:1] == "<":
         return "a page of HTML or XML, which a server or a proxy may give in place of a file", False, ""
     return _look_at_text(start)
+
+
+def _is_archive(file: LogFile) -> bool:
+    try:
+        with zipfile.ZipFile(file.path) as opened, opened.open("manifest.json") as manifest:
+            return b"evalboard-" in manifest.read(200)
+    except (zipfile.BadZipFile, zlib.error, LookupError, OSError, RuntimeError):
+        return False
 
 
 def _look_at_json(file: LogFile, start: str) -> tuple[str, bool, str]:

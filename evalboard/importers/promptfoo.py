@@ -53,12 +53,12 @@ class _Eval:
 
 
 def recognises(files: Sequence[LogFile]) -> bool:
-    """Whether every file is an output of promptfoo."""
+    """Return whether every file is an output of promptfoo."""
     return bool(files) and all(_is_output(file.first_object) for file in files)
 
 
 def read(files: Sequence[LogFile]) -> list[LoggedRun]:
-    """Return one run for each file, provider and prompt. Raises InvalidInput naming the file and where in it."""
+    """Return one run per file, provider and prompt. Raises InvalidInput naming the file and place."""
     runs = []
     for file in files:
         with naming(file):
@@ -204,7 +204,7 @@ def _response(
 
 
 def _error(result: Mapping[str, Any], response: Mapping[str, Any]) -> str:
-    """Return why there is no answer. `error` holds what an assertion said too, and then there is one."""
+    """Return why there is no answer, "" if there is one: `error` also has an assertion's message."""
     words = text(response.get("error")) or text(result.get("error"))
     reason = whole(result.get("failureReason"))
     is_error = reason == ERROR or (reason is None and bool(text(response.get("error")))) or "output" not in response
@@ -214,7 +214,7 @@ def _error(result: Mapping[str, Any], response: Mapping[str, Any]) -> str:
 
 
 def _scores(result: Mapping[str, Any]) -> dict[str, LoggedScore]:
-    """Return whether the test passed, promptfoo's own score, and the named scores; none where nothing was asserted."""
+    """Return whether the test passed, promptfoo's score, and named scores; empty without assertions."""
     grading = mapping(result.get("gradingResult"), "gradingResult")
     test = mapping(result.get("testCase"), "testCase")
     if not grading.get("componentResults") and not test.get("assert"):
@@ -261,7 +261,7 @@ def _variables(result: Mapping[str, Any]) -> Any:
 
 
 def _repeat(result: Mapping[str, Any], options: Mapping[str, Any]) -> int | None:
-    """Return a result's repeat from 1: the repeats of a test stand side by side."""
+    """Return a result's repeat from 1; the repeats of a test have consecutive indexes."""
     index, repeats = whole(result.get("testIdx")), whole(options.get("repeat"))
     return None if index is None or repeats is None or repeats < 1 else index % repeats + 1
 
@@ -282,7 +282,7 @@ def _messages(result: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _provider_config(config: Mapping[str, Any], provider_id: str, provider_label: str) -> Mapping[str, Any]:
-    """Return what the configuration sets for a provider; {} where it is not there, as for one given as a text."""
+    """Return the provider's configuration; {} if there is none, as for a provider given as text."""
     providers = config.get("providers")
     for one in providers if isinstance(providers, list) else []:
         is_this = isinstance(one, Mapping) and one.get("id") == provider_id
@@ -301,7 +301,7 @@ def _model(provider_id: str) -> str:
 
 
 def _own_ids(evaluation: _Eval, results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the eval's id with provider and prompt, and the least of its results': JSON lines have but those."""
+    """Yield the eval's id with provider and prompt, and the smallest result id, which JSON lines have."""
     if evaluation.id:
         provider, prompt = _group(results[0])
         yield f"{evaluation.id} {provider} {prompt}"

@@ -16,7 +16,8 @@ DIGITS_AT_MOST = 300  # of an integer; see `json_files`
 
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _NEITHER_BRACKET_NOR_QUOTE = bytes(set(range(256)) - set(b'[]{}"'))
-_QUOTE = ord('"')
+_QUOTE, _BACKSLASH = b'"\\'
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # 1 for what opens, -1 for what closes
 _DIGITS_AS_ZERO = bytes.maketrans(b"0123456789", b"0" * 10)
 _STEP = 20  # of so many characters one is looked at, to find the few texts that may hold a very long number
 
@@ -31,8 +32,7 @@ def decode(text: bytes, shape: "msgspec.json.Decoder[Any]" = _ANYTHING) -> Any:
     Raises NeedsJudging wherever `json_files` might read the text otherwise or refuse it, and where it fits no shape.
     """
     try:
-        if not text.isascii():
-            text.decode()
+        _check_utf8(text)
         value = shape.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise NeedsJudging from None
@@ -43,14 +43,37 @@ def decode(text: bytes, shape: "msgspec.json.Decoder[Any]" = _ANYTHING) -> Any:
 
 def depth(text: bytes) -> int:
     """Return how deep the lists and objects of a JSON text are nested; the text must be JSON."""
-    if b'\\"' in text:
-        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = np.frombuffer(text.translate(None, _NEITHER_BRACKET_NOR_QUOTE), dtype=np.uint8)
-    is_quote = marks == _QUOTE
-    is_within_text = np.cumsum(is_quote, dtype=np.int32) & 1
-    steps = (marks & 2).astype(np.int32) - 1  # 1 for what opens, -1 for what closes: this bit tells their codes apart
-    steps[is_quote | is_within_text.astype(bool)] = 0
-    return int(np.cumsum(steps).max(initial=0))
+    text = _without_escaped_quotes(text)
+    # Two quotes with no bracket between them are a text without one, or the end of a text and the start of the next.
+    marks = text.translate(None, _NEITHER_BRACKET_NOR_QUOTE).replace(b'""', b"")
+    outside = b"".join(marks.split(b'"')[::2])
+    steps = np.frombuffer(outside.translate(_STEPS), dtype=np.int8)
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+
+
+def _without_escaped_quotes(text: bytes) -> bytes:
+    if b"\\" not in text:
+        return text
+    chars = np.frombuffer(text, dtype=np.uint8)
+    escaped = np.flatnonzero(chars == _BACKSLASH) + 1
+    if (np.diff(escaped) == 1).any():  # a backslash behind another may itself be what is escaped
+        return text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    quotes = escaped[chars[escaped] == _QUOTE]
+    if not len(quotes):
+        return text
+    chars = chars.copy()
+    chars[quotes] = _BACKSLASH
+    return chars.tobytes()
+
+
+def _check_utf8(text: bytes) -> None:
+    """Raise UnicodeDecodeError for what is no UTF-8. What is not ASCII is decoded, and one character behind it."""
+    if text.isascii():
+        return
+    chars = np.frombuffer(text, dtype=np.int8)
+    is_decoded = chars < 0
+    is_decoded[1:] |= is_decoded[:-1]
+    chars[is_decoded].tobytes().decode()
 
 
 def _may_hold_a_long_number(text: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What a reader makes of a log: runs with their cases and responses, in one shape whichever tool wrote it."""
+"""The records that readers make of a log: runs, cases and responses, the same for all tools."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Status = Literal["finished", "incomplete", "failed", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class LoggedPosition:
-    """One position: the chosen token's bytes and logprob in nats, and (bytes, logprob) alternatives in the log's order.
+    """A position: the chosen token's bytes, its logprob in nats, and (bytes, logprob) alternatives.
 
     A token whose bytes the log leaves out, as of half a character, has none: b"".
     """
@@ -33,7 +33,7 @@ NO_ID = -1  # stands among token ids for one that is not known
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedPositions(Sequence[LoggedPosition]):
-    """The n positions of one response as columns, with m alternatives in all, those of one position after another.
+    """The n positions of one response as columns, with m alternatives in order of position.
 
     tokens: the bytes of each different token once, chosen ones first, in the order in which they are met.
     chosen: int32[n], places in `tokens`. logprobs: float64[n], NaN where the log leaves one out.
@@ -51,7 +51,7 @@ class LoggedPositions(Sequence[LoggedPosition]):
 
     @property
     def has_ids_alone(self) -> bool:
-        """Whether the tokens are known by their ids and none has bytes."""
+        """Return whether the tokens have ids but no bytes."""
         return self.tokens == (b"",) and bool((self.token_ids != NO_ID).all())
 
     @classmethod
@@ -64,7 +64,7 @@ class LoggedPositions(Sequence[LoggedPosition]):
         other_logprobs: Sequence[float] | NDArray[np.float64],
         token_ids: Sequence[int] | None = None,
     ) -> "LoggedPositions":
-        """Return the positions of which each column is given; the last four as the class has them."""
+        """Return positions made of these columns; the last four as in the class."""
         places: dict[bytes, int] = {}
         at_chosen = [places.setdefault(token, len(places)) for token in chosen]
         at_others = [places.setdefault(token, len(places)) for token in others]
@@ -94,7 +94,7 @@ class LoggedPositions(Sequence[LoggedPosition]):
 
     @property
     def has_ids(self) -> bool:
-        """Whether the log has the engine's id of every chosen token."""
+        """Return whether the log has the engine's id of every chosen token."""
         return bool((self.token_ids != NO_ID).all())
 
     @property
@@ -132,7 +132,7 @@ class LoggedPositions(Sequence[LoggedPosition]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedBy:
-    """Who answered, as far as the log says. `key` names the backend, `key_from` says which part gave it.
+    """The log's facts about who answered. `key` names the backend, `key_from` the part that gave it.
 
     `parts` are all parts that could have, secrets excepted. Unknown is "", and never equal to another unknown.
     """
@@ -146,7 +146,7 @@ class ServedBy:
 
 @dataclass(frozen=True, slots=True)
 class LoggedScore:
-    """One scorer's judgement: as the log has it, from 0 to 1 once `scales` has read it; None where it is no number.
+    """A scorer's value from the log, from 0 to 1 after `scales` has read it; None if no number.
 
     reason: the tool's own words.
     """
@@ -157,7 +157,7 @@ class LoggedScore:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTrainer:
-    """What a trainer gave the tokens of a response: each one's logprob in nats, NaN where it gave none.
+    """A trainer's logprob of each token of a response, in nats; NaN without one.
 
     is_sampled: False for a token that the model did not sample, as of a tool's answer.
     """
@@ -168,7 +168,7 @@ class LoggedTrainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedResponse:
-    """What a log holds of (case, repeat); repeats count from 1. With an `error` it is missing.
+    """A logged response to (case, repeat); repeats count from 1. With an `error` it is missing.
 
     `text` is the answer; `reasoning` what the model thought before it, None where the log keeps nothing apart.
     `is_prompt_filtered`: the provider's filter refused the prompt. `is_refusal`: it has a refusal of its own.
@@ -205,7 +205,7 @@ class LoggedResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCase:
-    """One case; `messages` is empty where the log does not hold the prompt, `target` None where it has none.
+    """One case. messages: empty if the log lacks the prompt; target: None if there is none.
 
     `index` is the tool's own number of it, None where it has none; other orders of a log say nothing. `input` is what
     of the prompt is the case's own, as `calls.read_input` gives it; "" where that is the last user message.
@@ -221,7 +221,7 @@ class LoggedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRun:
-    """One run out of a log. `slug` is what its suite would be called; `scorers` names the scores, the main one first.
+    """One run of a log. slug: its suite's name; scorers: names of the scores, the main one first.
 
     `n_repeats` is how often each case was to be answered, None for as often as the log has it; `n_cases` how many cases
     there were to be, None where the log does not say. `sampling` holds what the log says was sent: temperature, top_p,

@@ -59,7 +59,9 @@ def spell_tokens(
             break
     else:
         last = _compare(listed, parts.text, reasoning, has_calls=bool(parts.calls))
-    reason = last.reason or _judge_numbers(listed, n_unlisted) or _judge_zeros(positions)
+    reason, logprobs = last.reason, positions.logprobs
+    if not reason and not (logprobs.min() > UNLISTED and logprobs.max() < 0):  # some are odd, or NaN
+        reason = _judge_numbers(listed, n_unlisted) or _judge_zeros(positions)
     reason = reason or _judge_count(last, n_counted)
     return replace(last, reason=reason)
 
@@ -71,7 +73,7 @@ def _compare(positions: LoggedPositions, answer: str, reasoning: str | None, *, 
         return SpelledTokens(positions)
     thinking = None if reasoning is None else _words(_encoded(reasoning))
     for end in _ends(pieces):
-        body = b"".join(pieces[:end]).strip()
+        body = (spelled if end == len(pieces) else b"".join(pieces[:end])).strip()
         if body == wanted and wanted:
             return SpelledTokens(positions)
         if thinking and _words(body) == thinking:
@@ -107,10 +109,10 @@ def _words(text: bytes) -> bytes:
 
 def _without_placeholders(positions: LoggedPositions) -> tuple[LoggedPositions, int]:
     """Return the positions without the alternatives that have no logprob, and how many those are."""
+    if positions.other_logprobs.min(initial=0) > UNLISTED:  # NaN is not above it
+        return positions, 0
     is_listed = positions.other_logprobs > UNLISTED
     is_listed |= np.isneginf(positions.other_logprobs)  # forbidden, which is a fact
-    if is_listed.all():
-        return positions, 0
     owners = np.repeat(np.arange(len(positions)), positions.n_alternatives)
     counts = np.bincount(owners[is_listed], minlength=len(positions)).astype(np.int32)
     others, logprobs = positions.others[is_listed], positions.other_logprobs[is_listed]

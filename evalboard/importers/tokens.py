@@ -2,16 +2,17 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import NoneType
+from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from evalboard.core.errors import InvalidInput
 from evalboard.importers.field_values import mapping, rows
-from evalboard.importers.records import LoggedPosition, LoggedPositions
+from evalboard.importers.records import NO_ID, LoggedPosition, LoggedPositions
 
 MAX_TOKEN_ID = 2**31 - 1  # a trace holds int32
 MAX_LOGPROB = 3.4e38  # a trace holds float32
@@ -19,6 +20,20 @@ MAX_LOGPROB = 3.4e38  # a trace holds float32
 # vLLM's `return_tokens_as_token_ids` writes the id in place of the text.
 _ID_MARK = "token_id:"
 _AS_ID = re.compile(_ID_MARK + r"(\d{1,10})\Z")
+
+
+class ListedToken(msgspec.Struct, gc=False):
+    """One token of `top_logprobs` as servers mostly write it."""
+
+    token: str
+    logprob: float | None = None
+    bytes: list[int] | None = None
+
+
+class TokenEntry(ListedToken, gc=False):
+    """One entry of `logprobs.content` as servers mostly write it; a reader's shape may name it."""
+
+    top_logprobs: list[ListedToken] | None = None
 
 
 def positions(logprobs: Mapping[str, Any] | None, token_ids: Sequence[int] | None = None) -> LoggedPositions | None:
@@ -57,32 +72,37 @@ def read_ids(value: Any, what: str = "token_ids") -> tuple[int, ...] | None:
 def _plain_positions(entries: list[Any]) -> LoggedPositions | None:
     """Return what `_chat_positions` does, column by column; None where any entry is not as servers mostly write it."""
     try:
-        listed = [entry.get("top_logprobs") for entry in entries]
-        others = [other for row in listed for other in row or ()]
-        both = [*entries, *others]
-        texts = {entry["token"] for entry in both}
-        raw = [entry["bytes"] for entry in both]
-        given = [entry["logprob"] for entry in both]
-        if not (
-            _are(listed, list, NoneType) and _are(texts, str) and _are(raw, list) and _are(given, float, int)
-        ) or any(text.startswith(_ID_MARK) for text in texts):
+        plain = msgspec.convert(entries, list[TokenEntry])
+        listed = [entry.top_logprobs or () for entry in plain]
+        # Of alternatives the text matters only beside a chosen token that is written as its id: see `_chat_positions`.
+        if _ID_MARK in "\n".join([entry.token for entry in plain]):
             return None
-        tokens = [bytes(one) for one in raw]
-        logprobs = np.array(given, dtype=np.float64)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        both = [*plain, *chain.from_iterable(listed)]
+        raw = [_encoded(one.token) if one.bytes is None else one.bytes for one in both]
+        tokens = list(map(bytes, raw))
+        logprobs = np.array([one.logprob for one in both], dtype=np.float64)  # None is NaN
+    except (msgspec.ValidationError, ValueError, OverflowError):
         return None
-    if not (np.abs(logprobs) <= MAX_LOGPROB).all():
+    n = len(plain)
+    is_odd = ~(np.abs(logprobs) <= MAX_LOGPROB)
+    is_odd[:n] &= ~np.isnan(logprobs[:n])
+    if is_odd.any():
         return None
-    n = len(entries)
-    counts = [0 if row is None else len(row) for row in listed]
-    return LoggedPositions.from_columns(tokens[:n], logprobs[:n], counts, tokens[n:], logprobs[n:])
-
-
-def _are(values: Iterable[Any], *kinds: type) -> bool:
-    return set(map(type, values)) <= set(kinds)
+    places = {token: at for at, token in enumerate(dict.fromkeys(tokens))}
+    at = np.fromiter(map(places.__getitem__, tokens), np.int32, len(tokens))
+    return LoggedPositions(
+        tokens=tuple(places),
+        chosen=at[:n],
+        logprobs=logprobs[:n],
+        n_alternatives=np.fromiter(map(len, listed), np.int32, n),
+        others=at[n:],
+        other_logprobs=logprobs[n:],
+        token_ids=np.full(n, NO_ID, np.int32),
+    )
 
 
 def _chat_positions(entries: list[Any]) -> list[LoggedPosition]:
+    entries = msgspec.to_builtins(entries)
     chosen = [_entry(entry, f"logprobs.content[{n}]") for n, entry in enumerate(entries)]
     # Beside `token_id:504` only the chosen token has its own bytes; an alternative's spell the words "token_id:504".
     known = {token: raw for token, raw, _ in chosen if _AS_ID.match(token)}

@@ -23,7 +23,6 @@ MAX_RATIO = 100  # of unpacked to packed, for members larger than RATIO_FROM
 RATIO_FROM = 1 << 20
 ZSTANDARD = 93
 
-_CHUNK = 1 << 16
 _ENTRY = b"PK\x01\x02"  # begins each entry of the directory
 _LOCAL = struct.Struct("<4s22xHH")  # signature, lengths of the name and of the extra field
 _ENCRYPTED = 0x1
@@ -107,7 +106,7 @@ def _unpacked(packed: bytes, method: int, size: int) -> bytes:
 
 
 def _parts(reader: zstandard.ZstdDecompressionReader, most: int) -> Iterator[bytes]:
-    while most and (part := reader.read(min(_CHUNK, most))):
+    while most and (part := reader.read(most)):
         most -= len(part)
         yield part
 

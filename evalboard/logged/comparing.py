@@ -67,7 +67,7 @@ WITHOUT_SCORE = ("cancelled", "failed")
 
 
 class OwnNames:
-    """Each model's name by itself: nobody has said that two are one."""
+    """Names of models that are never merged."""
 
     def of(self, name: str) -> str:
         return name
@@ -90,8 +90,9 @@ class DifferingPair:
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """A case that differs. pair: stands for it; n_alike: its pairs that part alike, of n_pairs that differ. movement:
-    of the logits, in nats. scores_*: by repeat, from 0 to 1, None where there is none.
+    """A case that differs. pair: its representative; n_alike: of n_pairs that diverge alike.
+
+    movement: of the logits, in nats. scores_*: by repeat, from 0 to 1, None without one.
     """
 
     pair: DifferingPair
@@ -137,7 +138,7 @@ class LogComparison:
 
     @cached_property
     def terms(self) -> Terms:
-        """What is judged. Raises InvalidInput where no case can be paired."""
+        """Return what is judged. Raises InvalidInput if no case can be paired."""
         named = self.treatment if self.treatment != AUTO else ""
         terms = find_terms(named, self.pair_by, are_prompts_other=not len(self._same[0]) and self._paired.are_other)
         if self.treatment == AUTO and not terms.is_prompt and len(self._same[0]):
@@ -184,14 +185,17 @@ class LogComparison:
             yield one.id, *(PromptOfCase(each.messages, each.tools, each.own_input) for each in (one, other))
 
     def list_prompt_changes(self, case_index: int) -> tuple[ChangedMessage, ...]:
-        """Return what changed in the prompt of a pair, by the baseline's case index; () unless the prompt is judged."""
+        """Return the changes in a pair's prompt, () unless the prompt is judged."""
         if not self.terms.is_prompt:
             return ()
         [(_, ours, theirs)] = self._read_prompts([int(np.searchsorted(self._paired.baseline, case_index))])
         return tuple(map(write_change, compare_prompts(ours, theirs)))
 
     def find_case(self, case_id: str) -> tuple[int | None, str]:
-        """Return the baseline's index of a pair by either side's id; else None, and the only side that has the case."""
+        """Return the baseline's index of a pair by either side's id.
+
+        Else None, and the only side that has the case.
+        """
         sides = [{case.id: case.index for case in run.suite_version.cases} for run in (self.baseline, self.candidate)]
         for indexes, cases in zip(sides, self.cases, strict=True):
             at = np.flatnonzero(cases == indexes.get(case_id, -1))
@@ -202,7 +206,7 @@ class LogComparison:
 
     @cached_property
     def report(self) -> ComparisonReport:
-        """What the pipeline says of both sides."""
+        """Return the pipeline's report on both sides."""
         report = self._comparing.run()
         report.summary["blocks"] = write_blocks(report.summary["blocks"])
         return report
@@ -246,7 +250,7 @@ class LogComparison:
         ]
 
     def list_worst(self) -> "list[WorstCase]":
-        """Return each case that differs by the pair that stands for it, the gravest first, the furthest moved first."""
+        """Return each differing case with its representative pair, worst first."""
         alike: dict[tuple[Any, ...], list[int]] = {}
         for at, pair in enumerate(self.pairs):
             alike.setdefault(tuple(getattr(pair, name) for name in PARTED_ALIKE), []).append(at)
@@ -277,7 +281,7 @@ class LogComparison:
 
     @cached_property
     def vocabularies(self) -> list[Vocabulary | None]:
-        """The words of both sides' tokens, None where nobody knows them."""
+        """Return both sides' vocabularies, None if unknown."""
         ids = (self.report.summary["sides"][name]["vocabulary"] for name in SIDES)
         return [None if pk is None else self.store.words.read(pk) for pk in ids]
 
@@ -288,7 +292,7 @@ class LogComparison:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether answers of both sides have tokens, which are compared."""
+        """Return whether answers of both sides have tokens, which are compared."""
         return not self.terms.is_prompt and all(
             any(facts is not None and facts.place is not None for repeat in run.whole for facts in repeat.answers)
             for run in (self.baseline, self.candidate)
@@ -406,7 +410,7 @@ class LogComparison:
 
 
 def _key(case: CaseDocument, has_inputs: bool) -> str:
-    """Return what is equal where two cases are; what a log calls their input does not count."""
+    """Return a key that is equal for equal cases, whatever a log calls their input."""
     return digest_json([case.id, case.messages, case.tools, case.target]) if has_inputs else case.digest
 
 
@@ -416,7 +420,7 @@ def _prompted(case: CaseDocument) -> PromptedCase:
 
 
 def _find_difference(ours: Sequence[CaseDocument], theirs: Sequence[CaseDocument], advice: str) -> str:
-    """Return why no case is on both sides: other ids, or what else differs under an id that both have.
+    """Return why no case is on both sides: other ids, or other content under a shared id.
 
     advice: the option by which prompts are judged.
     """

@@ -103,7 +103,7 @@ class MemoryShelf:
         return self.put(parsed, LogScorer(plan, scoring.plan_digest(plan)), number=number)
 
     def put(self, parsed: SuiteDocument, scorer: LogScorer, *, number: int) -> LogVersion:
-        """Return the version of this suite with this content, kept under a number where there is none yet."""
+        """Return the version with this content, storing it under a new number if needed."""
         known = next((each for each in self.with_digest(parsed.digest) if each.suite.slug == parsed.slug), None)
         if known is not None:
             return known
@@ -172,10 +172,9 @@ class LogProfile:
 
 @dataclass(slots=True)
 class LogRepeat:
-    """One repeat. chosen: bool[n_cases], the cases that were to have it. scores: by the digest of their scorer.
+    """One repeat. chosen: bool[n_cases], its cases. scores: by their scorer's digest.
 
-    answers: by case, None where nothing was to come; a trace's place is the trace. company: stands for the batches that
-    it was decoded in.
+    answers: by case, None if there was none to come; a trace's place is the trace. company: a key for its batches.
     """
 
     index: int
@@ -240,7 +239,7 @@ class LogRun:
 
     @property
     def whole(self) -> list[LogRepeat]:
-        """The repeats of all cases, which alone are compared."""
+        """Return the repeats of all cases; only these are compared."""
         return [repeat for repeat in self.repeats if repeat.is_whole]
 
 
@@ -268,7 +267,7 @@ TRACES = MemoryTraces()
 
 
 class LogStore:
-    """What an empty installation would hold once these logs were imported, in their order."""
+    """The content of an empty installation after importing these logs in order."""
 
     def __init__(self, *, now: datetime) -> None:
         self._now = now
@@ -324,7 +323,7 @@ class LogStore:
         return run
 
     def keep(self, run: LogRun) -> None:
-        """Keep a run with its repeats, and note what they show: its main bucket, and answers of another computation."""
+        """Store a run with its repeats, and set its main bucket and responses from other builds."""
         run.bucket = self._largest_bucket(run)
         run.strays = self._find_strays(run)
         self.runs.append(run)
@@ -333,7 +332,7 @@ class LogStore:
         return Vocabulary.unpack(next(data for known, data in self._vocabularies.values() if known == pk))
 
     def put_model(self, *, digest: str, **fields: Any) -> LogModel:
-        """Return the model of this digest, kept with these fields where there is none yet."""
+        """Return the model of this digest, storing it with these fields if needed."""
         return self._models.setdefault(digest, LogModel(len(self._models) + 1, digest=digest, **fields))
 
     def put_fingerprint(self, digest: str, label: str, manifest: Mapping[str, Any]) -> LogFingerprint:
@@ -465,7 +464,7 @@ _FACTS = ("finish_reason", "ending", "prompt_digest", "n_prompt_tokens", "seed_s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogResponses:
-    """The responses of one side; a `core.compare.sides.Responses`. cases: of the comparison, by their places."""
+    """The responses of one side; a `core.compare.sides.Responses`. cases: by place."""
 
     run: LogRun
     repeats: Sequence[LogRepeat]

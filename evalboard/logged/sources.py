@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evalboard.core.archive import ArchiveDamaged, ReleaseBundle, RunArchive, find_kind, reading
-from evalboard.core.compare import without_garbage_search
 from evalboard.core.digest import digest_json
 from evalboard.core.errors import InvalidInput
+from evalboard.core.garbage import without_garbage_search
 from evalboard.importers import formats
 from evalboard.importers.paths import STDIN, open_logs
 from evalboard.importers.records import LoggedCase, LoggedResponse, LoggedRun
@@ -100,15 +100,32 @@ def read_sides(
 
 
 def find_archive(path: Path) -> NamedArchive | None:
-    """Return the archive that a path names; None where it is none. Raises InvalidInput for one that is of no run."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        kind = find_kind(file)
+    """Return the archive that a path names, or that is alone in a folder; None where it names none.
+
+    Raises InvalidInput for an archive of another kind, and for a folder that holds more.
+    """
+    if path.is_dir():
+        files = [each for each in sorted(path.iterdir()) if each.is_file() and each.name[0] != "."]
+        archives = [each for each in files if each.suffix == ".zip" and _read_kind(each) == RunArchive.kind]
+        if not archives:
+            return None
+        if len(files) > 1:
+            problem = f"{path} holds {counted(len(archives), 'archive')} of runs in {counted(len(files), 'file')}"
+            raise InvalidInput(f"{problem}, and a side is one run: name it, as in {archives[0]}.")
+        return NamedArchive(str(archives[0]), archives[0])
+    file, number = _split_number(path)
+    kind = _read_kind(file) if file.is_file() else ""
     if kind == ReleaseBundle.kind:
         what = "is a bundle of a release, which holds no whole run: see it with `evalboard verify-release`"
-        raise InvalidInput(f"{path} {what}, and compare the archives of its runs, `evalboard export RUN`.")
-    return NamedArchive(str(path), path) if kind == RunArchive.kind else None
+        raise InvalidInput(f"{file} {what}, and compare the archives of its runs, `evalboard export RUN`.")
+    if kind == RunArchive.kind and number is not None:
+        raise InvalidInput(f"{file} holds one run: leave #{number} out.")
+    return NamedArchive(str(file), file) if kind == RunArchive.kind else None
+
+
+def _read_kind(path: Path) -> str:
+    with path.open("rb") as file:
+        return find_kind(file)
 
 
 def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: str = "") -> NamedLog | NamedArchive:

@@ -1,4 +1,4 @@
-"""Which suite version the responses of a log belong to: one that is there, or one made from the log."""
+"""Choose the suite version of a log's responses: an existing one, or one made from the log."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ Version = Any
 
 
 class Shelf(Protocol):
-    """Where suite versions are found and put."""
+    """Finds and stores suite versions."""
 
     def newest(self, slug: str, /) -> Version | None:
         """Return the newest version of a suite, None where there is no such suite."""
@@ -69,7 +69,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MatchedSuite:
-    """The version, where each case of the log stands in it, and what people should know of the choice."""
+    """The chosen version, the place of each case of the log in it, and notes."""
 
     version: Version
     indexes: Mapping[str, int]
@@ -94,7 +94,7 @@ def place(logged: LoggedRun, suite: str | None, shelf: Shelf, *, source: str) ->
 
 
 def recorded_plan(logged: LoggedRun, name: str = "") -> dict[str, Any]:
-    """Return the plan that stands for the scores which a tool gave under a name, or for none where it gave none."""
+    """Return the plan that represents a tool's scores of a name, or the absence of scores."""
     return scoring.plan(_recorded(logged, name), {})
 
 
@@ -110,9 +110,7 @@ def tool_of(logged: LoggedRun) -> str:
 
 
 def own_slug(slug: str, logged: LoggedRun, shelf: Shelf) -> str:
-    """Return the name under which a log of this tool makes versions: what people pushed, or another tool's, is left
-    alone.
-    """
+    """Return the suite name for a log of this tool, distinct from suites of people or other tools."""
     beside = f"-{slug_of(tool_of(logged))[:MAX_BESIDE]}"
     names = (
         slug,
@@ -134,7 +132,7 @@ def made_of(document: Mapping[str, Any], shelf: Shelf) -> Version | None:
 
 
 def _place_alone(logged: LoggedRun, shelf: Shelf, source: str) -> MatchedSuite:
-    """The suite whose cases these are, whatever its name; else a version of the tool's own suite of that name."""
+    """Return the suite with these cases, of any name; else a version of the tool's own suite."""
     slug = slug_of(logged.slug)
     if not all(case.messages for case in logged.cases):
         own = own_slug(f"{slug[: MAX_SLUG - 9]}-{source[:8]}", logged, shelf)
@@ -179,7 +177,7 @@ def _refuse_other_cases(version: Version, known: Mapping[str, Sequence[Message]]
 
 
 def _is_of(version: Version, logged: LoggedRun, shelf: Shelf) -> bool:
-    """Whether a log has the version's cases; one that broke off has some of them."""
+    """Return whether a log has the version's cases; an interrupted one has some of them."""
     known = shelf.messages(version)
     if any(case.id not in known or not _may_be_same(case, known[case.id]) for case in logged.cases):
         return False
@@ -187,7 +185,7 @@ def _is_of(version: Version, logged: LoggedRun, shelf: Shelf) -> bool:
 
 
 def _that_holds(slug: str, document: Mapping[str, Any], logged: LoggedRun, shelf: Shelf) -> Version | None:
-    """The newest version made from a whole log of which this one, that broke off, has a part."""
+    """Return the newest version from a whole log that includes this interrupted one."""
     digests = {case.digest for case in parse_suite(document).cases}
     versions = shelf.scored_by(slug, recorded_plan(logged, _main(logged)))
     return next((version for version in versions if shelf.has_all(version, digests)), None)
@@ -199,7 +197,7 @@ def _is_of_tool(version: Version, logged: LoggedRun) -> bool:
 
 
 def _may_be_same(case: LoggedCase, stored: Sequence[Message]) -> bool:
-    """Whether the prompts are the same as far as both are known."""
+    """Return whether the prompts are equal as far as both are known."""
     if not case.messages or list(stored) == unknown_prompt():
         return True
     return canonical_json(list(map(_message, case.messages))) == canonical_json(list(map(_message, stored)))
@@ -219,7 +217,7 @@ def make_document(slug: str, logged: LoggedRun) -> dict[str, Any]:
 
 
 def _place_of(case: LoggedCase) -> list[Any]:
-    """Order the cases of a log by what they are: the tool's numbers, else the ids, a number in them as a number."""
+    """Return the sort key of a log's case: the tool's number, else the id with numbers as numbers."""
     parts = [(not part.isdigit(), int(part) if part.isdigit() else part) for part in NUMBERS.split(case.id) if part]
     return [case.index is None, case.index or 0, parts, case.id]
 
@@ -239,7 +237,7 @@ def _case(case: LoggedCase) -> dict[str, Any]:
 
 
 def _message(given: Mapping[str, Any]) -> Message:
-    """A message as suites hold it: content in parts, as some tools log it, is its text."""
+    """Return a message as suites store it, with content parts joined to text."""
     message = {name: given[name] for name in MESSAGE_FIELDS if given.get(name) not in (None, "", [])}
     content = given.get("content")
     if isinstance(content, list):
@@ -249,7 +247,7 @@ def _message(given: Mapping[str, Any]) -> Message:
 
 
 def unknown_prompt() -> list[Message]:
-    """Return what stands for a prompt that a log does not hold."""
+    """Return the placeholder for a prompt that is not in a log."""
     return [{"role": "user", "content": UNKNOWN_PROMPT}]
 
 
@@ -258,12 +256,15 @@ def _main(logged: LoggedRun) -> str:
 
 
 def _recorded(logged: LoggedRun, name: str) -> dict[str, Any]:
-    """Without the tool's version: logs of two versions would never be comparable, and their scores rarely differ."""
+    """Return the spec of recorded scores, without the tool's version.
+
+    Logs of two versions would never be comparable, and their scores rarely differ.
+    """
     return {"kind": "recorded", "source": f"{tool_of(logged)} {name}".strip()[:MAX_SOURCE_CHARS]}
 
 
 def says_max_tokens(logged: LoggedRun) -> bool:
-    """Tell whether a log says how long answers may be."""
+    """Tell whether a log has the token limit of its answers."""
     most = logged.sampling.get("max_tokens")
     return type(most) is int and 1 <= most <= MAX_TOKENS
 

@@ -1,4 +1,4 @@
-"""Causes as pages show them: a name, a glyph and a family, so that none is told by its colour alone."""
+"""Causes on pages: a name, a glyph and a family, so that colour is never needed."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ _FAMILY = {cause: family for family, causes in FAMILIES.items() for cause in cau
 
 @dataclass(frozen=True, slots=True)
 class CauseMark:
-    """`glyph` is a symbol of the sprite; numeric causes are drawn open, the others solid."""
+    """A cause's mark. `glyph`: a symbol of the sprite, open for numeric causes, solid for others."""
 
     code: str
     label: str

@@ -1,4 +1,4 @@
-"""The compare page's charts as numbers: x in percent of the plot, y in pixels, colours left to the stylesheet."""
+"""The compare page's charts as numbers: x in percent, y in pixels, colours by the stylesheet."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ HISTOGRAM_HEIGHT, HISTOGRAM_TOP, HISTOGRAM_FOOT = 190, 14, 36
 
 @dataclass(frozen=True, slots=True)
 class CountPart:
-    """One part of the bar of all cases. `key` names its look, `url` leads to the list of its cases, "" of none."""
+    """One part of the bar of all cases. key: its look; url: its list of cases, or ""."""
 
     key: str
     label: str
@@ -40,7 +40,7 @@ class CountPart:
 
 
 def count_parts(report: Comparison, list_url: ListUrl) -> tuple[CountPart, ...]:
-    """Return all cases that were paired, from same to score changed; what holds nothing has no part."""
+    """Return all paired cases in parts, from same to score changed, without empty parts."""
     counts = report.counts
     every = "" if counts.n_pairs == counts.n_cases_paired else " in every repeat"
     named = [
@@ -84,7 +84,7 @@ class LedgerBar:
 
 @dataclass(frozen=True, slots=True)
 class NoiseBar:
-    """How far noise alone leads from no difference, which is so `level` of the time."""
+    """The range that noise explains, `level` of the time."""
 
     level: str
     shown: str
@@ -94,8 +94,9 @@ class NoiseBar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """zero: where the baseline's score stands; total_x, total_width: the whole difference; total_url: the list of all
-    cases whose score changed; noise: None where not known.
+    """The bars of causes. zero: the baseline's score; total_x, total_width: the whole difference.
+
+    total_url: the list of all cases whose score changed; noise: None if not known.
     """
 
     bars: tuple[LedgerBar, ...]
@@ -107,7 +108,7 @@ class Waterfall:
 
 
 def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
-    """Return the largest change first, each from the sum of those before it; None where nothing is to be explained."""
+    """Return bars in order of size, each from the sum of those before; None without a difference."""
     if not report.ledger or report.score.difference is None:
         return None
     share = report.noise_share
@@ -150,14 +151,14 @@ def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
 
 
 def _cause_url(report: Comparison, list_url: ListUrl, cause: str) -> str:
-    """Return the list of the cases that a line counts; "" where another scorer moved pairs of other causes."""
+    """Return the list of a line's cases; "" if another scorer changed pairs of other causes."""
     if report.sides.baseline.scorer != report.sides.candidate.scorer:
         return ""
     return list_url({"cause": cause, "changed": "yes"})
 
 
 def _cases_url(report: Comparison, list_url: ListUrl, outcome: str) -> str:
-    """Return a list of cases; "" where several buckets served a side, as no case is judged as a whole then."""
+    """Return a list of cases; "" if several buckets answered a side, so that no case is judged."""
     if report.outcomes is None:
         return ""
     return list_url({"outcome": outcome})
@@ -207,7 +208,7 @@ class HistogramChart:
 
 
 def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart | None:
-    """None where there is nothing to count. The causes that must be acted on stand at the bottom."""
+    """Return a histogram with actionable causes at the bottom; None without positions."""
     if positions is None or not positions.n:
         return None
     series = sorted(positions.series, key=lambda line: (MARKS[line.cause].is_open, -sum(line.counts)))

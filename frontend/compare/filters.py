@@ -1,4 +1,4 @@
-"""What can be chosen above the list of a comparison's cases, and the addresses of it."""
+"""The filters above a comparison's list of cases, and their addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ def count_listed(counts: ComparedCounts) -> dict[str, int]:
 
 
 def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[PairFilter, ...]:
-    """Return what the numbers of an outcome's cases say, each with how many of them; the one that is on goes off."""
+    """Return a filter per numeric cause, with its number of cases; the active one switches off."""
     filters = []
     for look, n in counts.items():
         is_on = active.get("cause") == look
@@ -121,7 +121,7 @@ def _select_lasting(active: Mapping[str, str], *names: str) -> dict[str, str]:
 
 
 def exports(report: Comparison, active: Mapping[str, str]) -> tuple[Export, ...]:
-    """Return all pairs that the filters of the page let through, not its one page of them."""
+    """Return links to all pairs that pass the page's filters."""
     if not report.progress.is_finished:
         return ()
     sides = {"baseline": report.baseline, "candidate": report.candidate}

@@ -1,4 +1,4 @@
-"""Movement against margin at the flip as a Plotly figure, without colours: `charts.js` adds those of the theme."""
+"""A Plotly figure of movement against margin at the flip; `charts.js` adds the theme's colours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def name_flips(report: Comparison) -> tuple[ChartedFlip, ...]:
 
 
 def figure(report: Comparison, flips: Sequence[ChartedFlip]) -> dict[str, Any] | None:
-    """Return `data` and `layout` for Plotly: movement against margin at the flip; None where neither is known."""
+    """Return `data` and `layout` of movement against margin at the flip; None if both are unknown."""
     if not flips:
         return None
     margins = scale_of((flip.point.margin for flip in flips), least=-2, most=0)

@@ -1,6 +1,6 @@
-"""Two compared logs as one HTML file that needs no server: the compare page's templates, with what they load inside.
+"""Render two compared logs as one HTML file that needs no server, from the compare page's templates.
 
-Reached from the command line, so that it stands on Django's template engine alone: no settings, no database.
+Used by the command line, so it needs only Django's template engine: no settings, no database.
 """
 
 import base64
@@ -53,8 +53,8 @@ STYLES = (
     "compare/log_report.css",
 )
 AROUND = (42, 20)  # tokens shown before and after the one where two answers part
-BYTES = 400_000  # of a file of at most 1,000 cases, and as many for each further 1,000
-MAX_BYTES = 5 * BYTES
+BYTES = 400_000  # of a file of at most 1,000 cases; of more, as many for each 1,000
+MAX_BYTES = 2 * BYTES  # of any file, so that a browser opens it in half a second
 SLACK = 2000  # for glyphs and styles of further rows, and what is left out
 FOR_PAIRS = 0.35  # of the bytes that the page itself leaves, for answers side by side; the list has the rest
 RULE, CLASS = re.compile(r"([^{}]+)\{([^{}]*)\}"), re.compile(r"\.([a-zA-Z][\w-]*)")
@@ -65,7 +65,7 @@ LIST_ORDER = ("changed", "broken", "fixed", "unstable", "other_text", "same_text
 
 
 class ReportedLog(NamedTuple):
-    """began: when its run did, None where it does not say."""
+    """One of the logs. began: the start of its run, None if not in the log."""
 
     name: str
     digest: str
@@ -74,8 +74,9 @@ class ReportedLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a report says of itself. logs: by side. ending: the command's exit code in words. keep: the command that
-    stores the logs.
+    """Facts about the report itself.
+
+    logs: by side. ending: the command's exit code in words. keep: the command that stores the logs.
     """
 
     command: str
@@ -101,7 +102,7 @@ class _Counted(NamedTuple):
 
 
 def render_comparison(made: LogComparison, about: About) -> str:
-    """Return the report of two logs: the worst cases side by side as far as the file may grow, and what is left out."""
+    """Return the report of two logs: the worst cases in full, as far as the size limit allows."""
     comparison, cases = made.comparison, list_cases(made)
     page = _describe(made, comparison, cases) | {"about": about, "lists": _name_lists(cases)}
     limit = min(max(BYTES, BYTES * len(cases) // 1000), MAX_BYTES)
@@ -212,7 +213,7 @@ def _count(n_lists: Mapping[str, int], *, is_scored: bool) -> str:
 
 
 def _name_lists(cases: Sequence[ListedLogCase]) -> tuple[_List, ...]:
-    """Return the lists that hold something; the first of them is open, as it is of what matters most."""
+    """Return the non-empty lists, most important first; the first is open."""
     n_lists = Counter(name for case in cases for name in case.lists)
     named = [name for name in LIST_ORDER if n_lists[name]]
     lists = [_List(name.replace("_", "-"), LABELS.get(name, name), n_lists[name], name == named[0]) for name in named]
@@ -226,7 +227,7 @@ class _Rows:
 
 
 def _fill_rows(cases: Sequence[ListedLogCase], shown: Mapping[int, int], room: int) -> _Rows:
-    """Return rows of the list as long as they fit. shown: the number of each case whose answers are in the file."""
+    """Return as many rows as fit. shown: the number of each case whose answers are in the file."""
     rows, size = [], 0
     for at, case in enumerate(cases):
         row = _draw_row(case, shown.get(at))
@@ -238,7 +239,7 @@ def _fill_rows(cases: Sequence[ListedLogCase], shown: Mapping[int, int], room: i
 
 
 def _draw_row(case: ListedLogCase, number: int | None) -> str:
-    """Draw a row in as few characters as it takes: a file holds a thousand. What its browser can add is left out."""
+    """Render a row briefly, since a file has up to a thousand; the browser adds what it can."""
     outcome, pair = case.outcome, case.outcome.pair
     name, is_same = drawn(shortened(outcome.case, 60)), "same_text" in case.lists
     prompt = drawn(shortened(outcome.prompt, 60 if is_same else 100))
@@ -270,7 +271,7 @@ def _draw_score(outcome: CaseOutcome) -> str:
 
 
 class _Pairs:
-    """The answers that are laid side by side, the worst first. shown: by the case's place, its number in the file."""
+    """The pairs shown in full, the worst first. shown: case place → its number in the file."""
 
     def __init__(self, made: LogComparison, cases: Sequence[ListedLogCase]) -> None:
         self._made, self._cases = made, cases
@@ -320,7 +321,7 @@ class _Pairs:
 
 
 def _mark_parting(text: str, at: int | None) -> str:
-    """Draw a text with what stands where it parts from the other one outlined."""
+    """Render a text with the part outlined where it diverges from the other."""
     if at is None:
         return drawn(text)
     token = cut_text(text, at).token
@@ -389,7 +390,7 @@ def _engine() -> Engine:
 
 
 def _choose_styles(html: str) -> str:
-    """Return the rules that can apply: those of classes whose names stand anywhere in the page."""
+    """Return the rules that can apply: those whose class names occur in the page."""
     names = set(re.findall(r"[\w-]+", html))
 
     def choose(rule: re.Match[str]) -> str:
@@ -410,7 +411,7 @@ def _read_styles() -> str:
 
 @cache
 def _read_script(name: str) -> str:
-    """Return a script without the comments that stand on lines of their own."""
+    """Return a script without comments on their own lines."""
     return re.sub(r"^\s*(//[^\n]*|/\*.*?\*/)\n", "", _read_static(name), flags=re.MULTILINE | re.DOTALL).strip()
 
 

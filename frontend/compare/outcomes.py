@@ -1,6 +1,4 @@
-"""The cases of a comparison that broke, were fixed or are unstable: a row each with both answers, the furthest moved
-first.
-"""
+"""The list of broken, fixed or unstable cases: a row each with both answers, largest change first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class OutcomeLine:
 
 
 def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, Any]:
-    """Return what the case list shows for `?outcome=`; `look`, `cause`, `q` and `compact` narrow or change it."""
+    """Return the case list for `?outcome=`, with `look`, `cause`, `q` and `compact` as options."""
     listed = outcome_page(_list(report.id, report.run_ids, report.terms, active), page=page, limit=PAGE_ROWS)
     counts = OutcomeCounts(**listed.counts) if listed.counts else None
     return {

@@ -1,4 +1,4 @@
-"""The addresses of two responses held against each other, with what the reader came from kept in them."""
+"""Addresses of two compared responses, which preserve the reader's filters."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
@@ -25,7 +25,7 @@ MODEL_TERMS = Terms()
 
 
 def parse_filters(request: HttpRequest) -> dict[str, str]:
-    """Return the filters of the address that say something, as they stand there."""
+    """Return the non-empty filters of the address, unchanged."""
     values = {name: request.GET.get(name, "").strip()[:200] for name in FILTERS}
     if values["changed"] not in CHANGED:
         values["changed"] = ""
@@ -58,7 +58,7 @@ def divergence_filter(active: dict[str, str]) -> DivergenceFilter:
 
 
 def parse_terms(request: HttpRequest) -> dict[str, str]:
-    """Return `treatment` and `pair_by` of the address, as `runs.compare.compare` takes them; nonsense reads as none."""
+    """Return `treatment` and `pair_by` of the address for `runs.compare.compare`, ignoring invalid ones."""
     treatment, pair_by = request.GET.get("treatment", ""), request.GET.get("pair_by", "")
     is_by_id = pair_by == BY_ID and treatment in ("", PROMPT_TREATMENT)
     return {"treatment": treatment if treatment in TREATMENTS else "", "pair_by": BY_ID if is_by_id else BY_INPUT}

@@ -1,4 +1,4 @@
-"""Two responses to one case side by side, token by token: the position where they parted, and the evidence."""
+"""The trace diff: two responses to a case token by token, with the divergence and its evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def _name_sides(pair: TracePair) -> tuple[dict[str, Any], ...]:
 
 
 def _find_decoded(pair: TracePair) -> PairSide | None:
-    """Return the side that can be decoded again here, the candidate where both can; None where others decoded both."""
+    """Return the side that can be decoded again here, preferably the candidate; None if external."""
     return next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
 
 
@@ -126,7 +126,7 @@ class _Address:
 
 
 def _selected(pair: TracePair, address: _Address, strips: Sequence[sides.TokenStrip]) -> dict[str, Any]:
-    """Return what the fragment for one position needs; the page holds it too."""
+    """Return the context of the fragment for one position, also used by the page."""
     marks = {tick.position for strip in strips for tick in strip.ticks}
     at = -1 if pair.at is None else pair.at
     earlier = max({mark for mark in (*marks, pair.earlier) if mark is not None and mark < at}, default=None)

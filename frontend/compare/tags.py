@@ -1,4 +1,4 @@
-"""Rows of long tables, put together here: a template would take several times as long."""
+"""Render the rows of long tables in Python: a template would take several times as long."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,7 +33,7 @@ _passes = lru_cache(maxsize=1024)(passes)  # few differ
 
 @register.simple_tag
 def outcome_rows(lines: Sequence[OutcomeLine], *, has_chances: bool, is_compact: bool) -> SafeString:
-    """Draw a row for each case; has_chances: each says whether it may be chance. A compact row is one line high."""
+    """Render a row per case. has_chances: mark those beyond chance; is_compact: one line per row."""
     draw = _compact_row if is_compact else _row
     return mark_safe("".join(draw(line, has_chances) for line in lines))  # noqa: S308 (escaped below)
 
@@ -67,7 +67,7 @@ def _compact_row(line: OutcomeLine, has_chances: bool) -> str:
 
 
 def _cells(line: OutcomeLine, case: CaseOutcome, tags: str, answers: str, under: tuple[str, str, str]) -> str:
-    """Return the row; under: what stands beneath the passes and the place of the flip, and what its numbers say."""
+    """Return the row. under: texts below the passes, below the flip's place, and the numeric cause."""
     targeted, alike, says = under
     flip = case.pair.flip_position if case.pair else None
     place = "–" if flip is None else f"<b>{flip}</b>{alike}"

@@ -1,4 +1,4 @@
-"""Two runs, or two repeats, held against each other: why the number moved."""
+"""The comparison of two runs, or of two repeats: why the number changed."""
 
 from dataclasses import dataclass
 from itertools import groupby
@@ -175,7 +175,7 @@ def _lines(report: Comparison, rows: tuple[ComparedCase, ...], active: dict[str,
 
 
 def _shown_parts(row: ComparedCase) -> tuple[Any, ...]:
-    """Return all that a line shows of a pair, its repeats apart."""
+    """Return what a line shows of a pair, except its repeats."""
     places = row.case, row.cause, row.numeric, row.flip_position, row.drift_onset, row.text_position
     numbers = *row.margins, row.gap_at_onset, row.score_baseline, row.score_candidate
     others = row.token_baseline, row.token_candidate, row.backend_baseline, row.backend_candidate
@@ -183,7 +183,7 @@ def _shown_parts(row: ComparedCase) -> tuple[Any, ...]:
 
 
 def _fingerprints_url(report: Comparison) -> str:
-    """Return the field-by-field difference of what served most of each side; "" where that is one and the same."""
+    """Return the field-by-field difference of both main stacks; "" if they are equal."""
     ours, theirs = report.sides.baseline.buckets, report.sides.candidate.buckets
     if not ours or not theirs:
         return ""

@@ -1,4 +1,4 @@
-"""Why the number moved, in words for somebody who has never seen the product."""
+"""Explain why the number changed, for readers who have never seen the product."""
 
 from evalboard.contract.compare import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides

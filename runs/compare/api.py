@@ -1,4 +1,4 @@
-"""Two runs compared: the whole, the pairs that differ, and one pair around the position where it parted."""
+"""REST of comparisons: the whole, the differing pairs, and one pair around its divergence."""
 
 import re
 from functools import partial

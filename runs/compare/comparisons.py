@@ -20,8 +20,9 @@ from django.db.models.functions import Now
 from evalboard.compared.report import write_blocks
 from evalboard.contract.compare import Flip
 from evalboard.contract.treatments import BY_INPUT, Terms
-from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes, without_garbage_search
+from evalboard.core.compare import SUMMED_FACTS, AlikePairs, Indexes
 from evalboard.core.errors import EvalboardError
+from evalboard.core.garbage import without_garbage_search
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
 from runs.compare.inputs import MODEL_TERMS, ComparisonInputs, SideKey

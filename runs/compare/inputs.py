@@ -1,4 +1,4 @@
-"""What a comparison is computed from: two runs' packed columns on one row of cases, and what asked and served them.
+"""The inputs of a comparison: two runs' packed columns on the same cases, settings and stacks.
 
 Nothing here reads a response or a trace. `find` costs a few small queries, so that a stored comparison is found in
 milliseconds; `load` reads the columns, some megabytes for 100,000 cases.
@@ -83,7 +83,7 @@ SCORES = "SELECT repeat_id, scores FROM runs_repeatscore WHERE repeat_id = ANY(%
 
 @dataclass(frozen=True, slots=True)
 class SideKey:
-    """One side as found: its run, the repeats that are compared, and the digests of their columns and scores.
+    """One side before loading: its run, the compared repeats, and digests of their columns and scores.
 
     unscored_ids: of the repeats that were cancelled or failed.
     measured: the digests of the columns of all repeats that have ended, whose noise every pair of the run is judged by,
@@ -112,7 +112,7 @@ class StoredSide(Side):
 
     @property
     def columns(self) -> list[stored_columns.Columns]:
-        """The columns of its repeats as they are stored; none where it has not all of the cases, in their order."""
+        """Return its repeats' columns as stored; empty unless it has all cases in order."""
         if not _is_whole(self.case_indexes, self.key.run.suite_version.n_cases):
             return []
         return [
@@ -135,7 +135,7 @@ class ComparisonInputs(Comparing):
 def find(
     *, baseline: int, candidate: int, repeats: tuple[int, int] | None, terms: Terms = MODEL_TERMS
 ) -> tuple[SideKey, SideKey, str]:
-    """Return both sides and the digest of everything that the comparison rests on.
+    """Return both sides and the digest of all inputs of the comparison.
 
     Raises NotFound for a run or repeat that is not there, InvalidInput for runs of two suites or a run against itself,
     Conflict where a side has no repeat that has ended.
@@ -174,7 +174,7 @@ def find_pairs(
     repeats: tuple[int, int] | None = None,
     terms: Terms = MODEL_TERMS,
 ) -> list[tuple[SideKey, SideKey, str]]:
-    """Find as `find` does for pairs of runs that came with RELATED, in the same few queries for any number."""
+    """Find pairs of runs loaded with RELATED, like `find`, in a fixed number of queries."""
     for ours, theirs in pairs:
         if not terms.is_prompt and _whole_suite(ours) != _whole_suite(theirs):
             suites = f"{ours.suite_version.suite.slug} and {theirs.suite_version.suite.slug}"
@@ -185,7 +185,7 @@ def find_pairs(
 
 
 def _whole_suite(run: RunRecord) -> int:
-    """Return the suite's id; of a reference set that of the suite which it is a part of, whose cases it has."""
+    """Return the suite's id; for a reference set, that of its full suite."""
     suite = run.suite_version.suite
     return suite.reference_of.suite_id if suite.reference_of else suite.pk
 
@@ -209,7 +209,7 @@ def _keys(
 
 
 def scored_on_both(key: SideKey, ours: SideKey, theirs: SideKey) -> tuple[int, int] | None:
-    """Return the forced scorings of one side's answers on the bucket of the baseline and on that of the candidate.
+    """Return one side's forced scorings on the baseline's and on the candidate's bucket.
 
     None where one is missing, both sides are one bucket, or several buckets served a side.
     """
@@ -320,7 +320,7 @@ class _StoredRepeats:
         self.usual = copies.find_usual([run for run in runs if copies.needs_usual(run, packed[run.pk])])
 
     def _read_models(self, reported: list[int]) -> dict[int, tuple[str, str]]:
-        """Return bucket id → name and revision of its model, of the runs whose weights nobody knows."""
+        """Return bucket id → model name and revision, for runs with unknown weights."""
         ids = {
             bucket for run in reported for repeat in self.repeats[run] for bucket in self.bucket_ids.get(repeat.pk, ())
         }
@@ -401,7 +401,7 @@ def shared_cases(ours: RunRecord, theirs: RunRecord) -> tuple[Indexes, Indexes]:
 
 
 def find_others(runs: tuple[int, int], case_indexes: Iterable[int], terms: Terms = MODEL_TERMS) -> dict[int, int]:
-    """Return the candidate's index of cases that are known by the baseline's; another version may number them anew.
+    """Return the candidate's case indexes by the baseline's; another version may renumber cases.
 
     runs: ids of the baseline and the candidate. terms: of their comparison.
     """
@@ -423,7 +423,7 @@ def _load_side(
     scored: tuple[int, int] | None,
     scorer: int | None = None,
 ) -> StoredSide:
-    """Read one side. scored: its answers' scorings on both sides' buckets. scorer: the other side's, if another one."""
+    """Load one side. scored: scorings on both buckets; scorer: the other side's, if different."""
     run, n_cases = key.run, key.run.suite_version.n_cases
     places = _places(key, {index: key.digests["columns"][str(index)] for index in key.repeats})
     wanted = slice(None) if _is_whole(case_indexes, n_cases) else case_indexes
@@ -495,7 +495,7 @@ def _scores(key: SideKey, scorer_id: int, wanted: Any, n: int) -> NDArray[np.flo
 
 
 def _places(key: SideKey, digests: Mapping[int, str | None]) -> dict[int, list[int]]:
-    """Return the repeats to read, each with the places of all that are the same to the bit. digests: by repeat."""
+    """Return the repeats to read, each with the places of all equal ones. digests: by repeat."""
     firsts: dict[str | None, int] = {}
     places: dict[int, list[int]] = defaultdict(list)
     for at, (repeat_id, index) in enumerate(zip(key.repeat_ids, key.repeats, strict=True)):

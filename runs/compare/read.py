@@ -1,4 +1,4 @@
-"""A comparison as its page and `GET /compare/` show it, read from what is stored; the list of its cases apart."""
+"""Read a stored comparison for its page and `GET /compare/`, without its list of cases."""
 
 from collections.abc import Collection, Iterable
 from functools import lru_cache
@@ -47,7 +47,7 @@ def report_of(row: ComparisonRecord) -> contract.Comparison:
 
 
 def read_computations(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], contract.Computation]:
-    """Return by (baseline, candidate) what the newest comparison of two runs says of their computation, in one query.
+    """Return whether logprobs agree by (baseline, candidate), from the newest comparison each.
 
     pairs: run ids. Of two that nobody has compared, or whose comparison is at work, nothing is there.
     """
@@ -80,7 +80,7 @@ def _pair_page(runs: tuple[int, int], case: str) -> str:
 
 
 def _name_parts(row: ComparisonRecord) -> Named:
-    """Read what a stored summary's numbers stand for."""
+    """Read the names behind a stored summary's numbers."""
     runs = {run.pk: run for run in (row.baseline, row.candidate)}
     points: dict[int, dict[int, float | None]] = {run_id: {} for run_id in runs}
     scored = RepeatScore.objects.filter(

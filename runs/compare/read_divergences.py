@@ -1,4 +1,4 @@
-"""The pairs of a comparison that differ, the gravest first; the neighbours of one; cases by what became of them."""
+"""Read the differing pairs of a comparison, worst first; a pair's neighbours; cases by outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ LOADED = (
 
 
 class _IsAnyOf(Func):
-    """Whether a column has a value of an array: the index is searched for them, where IN (SELECT …) reads every row."""
+    """A test for a value in an array, which uses the index, unlike IN (SELECT …)."""
 
     template, arg_joiner, output_field = "%(expressions)s)", " = ANY(", BooleanField()
 
@@ -57,8 +57,9 @@ class DivergenceFilter:
 
 @dataclass(frozen=True, slots=True)
 class DivergencePage:
-    """One page; numbers count from 1. n_found, of pairs, is exact up to COUNTED, beyond which has_more_than_counted and
-    n_cases is None.
+    """One page; numbers count from 1.
+
+    n_found, of pairs, is exact up to COUNTED, beyond which has_more_than_counted is set and n_cases is None.
     """
 
     rows: tuple[ComparedCase, ...]
@@ -106,7 +107,7 @@ def divergence_page(comparison_id: int, wanted: DivergenceFilter, *, page: int =
 def divergence_rows(
     comparison_id: int, wanted: DivergenceFilter, *, after: int | None = None, before: int | None = None, limit: int
 ) -> tuple[ComparedCase, ...]:
-    """Read rows in the list's order after the place `after`, or the nearest before `before`. Raises NotFound."""
+    """Read rows in list order after a place, or just before one. Raises NotFound."""
     stored = _load(comparison_id)
     matches = _matching(stored, wanted)
     if before is not None:
@@ -125,7 +126,7 @@ def n_divergences(comparison_id: int, wanted: DivergenceFilter) -> int:
 def neighbours(
     comparison_id: int, *, case_id: str, repeats: tuple[int, int], wanted: DivergenceFilter | None = None
 ) -> Neighbours:
-    """Find the differing cases before and after one in the list's order: each link leads to another case's first pair.
+    """Find the differing cases before and after one in list order, each by its first pair.
 
     Cases stand by their first pairs, so that the next one's previous one is this case again; in a list of more than
     COUNTED pairs, by the nearest pairs. Where the pair itself does not differ, the list's first case is the next one.
@@ -196,7 +197,7 @@ def _gravest_pairs(stored: "_ListedPairs", case_indexes: Sequence[int]) -> Query
 
 @dataclass(frozen=True, eq=False)
 class _ListedPairs:
-    """A comparison with what its rows stand for. repeats: those of its pairs, 1 and 1 where it is of all.
+    """A comparison with the context of its rows. repeats: of its pairs, 1 and 1 if it covers all.
 
     sides, causes: of its summary, of which a list needs no more.
     """
@@ -338,7 +339,7 @@ def _rows(stored: _ListedPairs, rows: list[DivergenceRecord]) -> tuple[ComparedC
 
 
 def _replay(stored: _ListedPairs, case_id: str, repeats: tuple[int, int]) -> str:
-    """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
+    """Return the command to decode the candidate's case again, else the baseline's; "" for two logs."""
     for run, repeat, is_logged in reversed(list(zip(stored.runs, repeats, stored.are_logged, strict=True))):
         if not is_logged:
             return replay_command(run, case_id, repeat=repeat)

@@ -1,4 +1,4 @@
-"""What both answers of a pair say where they part, or where they hold what is looked for, a line each."""
+"""Read excerpts of both answers of a pair, where they diverge or match the search."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +26,7 @@ SELECT wanted.place, response.trace_block_id, response.trace_slot, process.vocab
 
 
 class _Answer(NamedTuple):
-    """place, vocabulary_id: None where nobody stored them; text: None where it was not read for the tokens' sake."""
+    """An answer. place, vocabulary_id: None if not stored; text: None if not read."""
 
     place: TracePlace | None
     vocabulary_id: int | None
@@ -45,7 +45,7 @@ def pair_excerpts(
     query: str = "",
     terms: Terms = MODEL_TERMS,
 ) -> tuple[PairExcerpt | None, ...]:
-    """Return both answers around where they part, in the order of `pairs`; None where one of them never came.
+    """Return both answers around their divergence, in the order of `pairs`; None if one is missing.
 
     runs, terms: those of the comparison. reasons: the scorer's of each pair, as `ChosenPair` has them. query: what is
     looked for in them; an answer that holds it is cut around that. As many statements for a list as for one pair.
@@ -68,7 +68,7 @@ def pair_excerpts(
 def _read_pairs(
     runs: tuple[int, int], pairs: Sequence[ComparedCase], terms: Terms, *, only: Sequence[int] | None = None
 ) -> dict[int, _Pair]:
-    """Return by its place in `pairs` each pair whose answers both came; `only`: of these places, with their texts."""
+    """Return complete pairs by place in `pairs`. only: these places, with texts."""
     places = range(len(pairs)) if only is None else only
     if not places:
         return {}
@@ -91,9 +91,7 @@ def _read_pairs(
 
 
 def _cut_by_hits(both: dict[int, _Pair], cuts: dict[int, _Cut], words: str) -> dict[int, _Cut]:
-    """Return the pairs' excerpts, those of answers that hold the words cut around the hit that is nearest to where they
-    part.
-    """
+    """Return the excerpts, cut around the match of `words` nearest to the divergence if there is one."""
     moved = {}
     for at, (ours, theirs) in both.items():
         texts = ours.text or "", theirs.text or ""

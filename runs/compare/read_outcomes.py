@@ -1,6 +1,4 @@
-"""A page of a comparison's cases by what became of them, with both answers where they part; clusters of the broken;
-the worst of different kinds.
-"""
+"""Read a page of a comparison's cases by outcome, with excerpts; clusters; and the worst cases."""
 
 import math
 from collections import Counter
@@ -39,8 +37,7 @@ Chosen = Mapping[int, ChosenPair]  # by case index; a case whose pairs are all t
 
 @dataclass(frozen=True, slots=True)
 class OutcomeList:
-    """Which cases are listed: those of a comparison of two runs with an outcome, as `case_outcomes` has them, or one of
-    CASE_LISTS, narrowed.
+    """Which cases to list: of an outcome, as in `case_outcomes`, or one of CASE_LISTS, filtered.
 
     at_look: by the first so many repeats of each side, of an outcome alone. look: what the numbers of the pair that
     stands for a case look like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of
@@ -58,9 +55,7 @@ class OutcomeList:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRow:
-    """One case. targeted: in points, of either side's repeats of chosen cases alone, of which no score is made; empty
-    without any.
-    """
+    """One case. targeted: points of either side's repeats of chosen cases, which enter no score."""
 
     shown: ShownCase
     targeted: tuple[CaseScores, CaseScores]
@@ -68,9 +63,7 @@ class OutcomeRow:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCluster:
-    """Cases whose pairs look alike and part at the same two tokens. reason: the scorer's where it says one thing of all
-    that were read, else "".
-    """
+    """Cases whose pairs look alike and diverge at the same two tokens. reason: if common, else ""."""
 
     token_baseline: str
     token_candidate: str
@@ -81,8 +74,10 @@ class OutcomeCluster:
 
 @dataclass(frozen=True, slots=True)
 class OutcomePage:
-    """rows: one page of `n` cases. looks: how many of the cases under the search have each, the most first. counts: of
-    each outcome, as `CaseOutcomes` has them.
+    """One page of `n` cases.
+
+    looks: how many of the cases under the search have each, most frequent first. counts: of each outcome, as in
+    `CaseOutcomes`.
     """
 
     rows: tuple[OutcomeRow, ...]
@@ -132,9 +127,7 @@ def shown_cases(
     query: str = "",
     terms: Terms = MODEL_TERMS,
 ) -> tuple[ShownCase, ...]:
-    """Read cases of the comparison of two runs with both answers where they part, or where they hold what is looked
-    for. Raises NotFound.
-    """
+    """Read cases with both answers around their divergence or the search's match. Raises NotFound."""
     pairs = {each.case_index: pair for each in cases if (pair := chosen.get(each.case_index))}
     rows = outcome_rows(comparison_id, cases, chosen={case: pair.row for case, pair in pairs.items()})
     parted = [row.pair for row in rows if row.pair]
@@ -152,7 +145,7 @@ def shown_cases(
 
 
 def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:
-    """Find the cases before and after one in the order of `outcome_page`; of one that is not there, the first is next.
+    """Find the cases before and after one in the order of `outcome_page`; else the first.
 
     Raises NotFound.
     """
@@ -202,7 +195,7 @@ def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tupl
 
 
 def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:
-    """Return these places of one of CASE_LISTS, and what its cases look like where no more than MAX_TOLD are there."""
+    """Return these places of a list of CASE_LISTS, with numeric causes up to MAX_TOLD cases."""
     part, n = read_list(wanted.comparison_id, wanted.outcome, first, up_to)
     judged = CaseOutcomes(part, n, case_outcomes(wanted.comparison_id, "broken", up_to=1).counts)
     if n > MAX_TOLD:
@@ -224,9 +217,7 @@ def _by_case(indexes: Sequence[int], pairs: Sequence[ChosenPair | None]) -> Chos
 def _narrow(
     wanted: OutcomeList, indexes: Sequence[int], chosen: Chosen, looks: dict[str, int]
 ) -> tuple[Sequence[int], Chosen, dict[str, int]]:
-    """Return the places of the cases that the search and the look leave of all, their pairs, and the looks under the
-    search.
-    """
+    """Return the places and pairs of cases that match search and look, and the looks under the search."""
     places: Sequence[int] = range(len(indexes))
     if wanted.query:
         matches = _search(wanted)
@@ -242,7 +233,7 @@ def _narrow(
 
 
 def _search(wanted: OutcomeList) -> frozenset[int]:
-    """Return the indexes of the cases that hold what is looked for."""
+    """Return the indexes of cases that match the search."""
     runs = RunRecord.objects.select_related("suite_version").in_bulk(wanted.runs)
     baseline, candidate = (runs[run] for run in wanted.runs)
     matches = search_case_indexes(baseline, wanted.query)
@@ -252,7 +243,7 @@ def _search(wanted: OutcomeList) -> frozenset[int]:
 
 
 def _read_targeted(runs: tuple[int, int]) -> tuple[Scores, Scores]:
-    """Return either side's float64[k, n_cases] of repeats of chosen cases alone, NaN where not decoded."""
+    """Return each side's float64[k, n_cases] of repeats of chosen cases, NaN if not decoded."""
     rows = RepeatScore.objects.filter(
         repeat__run__in=runs, repeat__cases__isnull=False, scorer=F("repeat__run__suite_version__scorer")
     )
@@ -283,7 +274,7 @@ def worst_cases(
     n: int = N_WORST,
     terms: Terms = MODEL_TERMS,
 ) -> tuple[ShownCase, ...]:
-    """Return the cases that are broken, or fixed, in most repeats, of equal ones those whose logits moved furthest.
+    """Return the cases broken or fixed in most repeats, then by the largest logit movement.
 
     At most MAX_ALIKE part at the same two tokens for the same cause, as long as there are others; the first LEADING
     cases are weighed. runs, terms: those of the comparison. outcome, look: as `case_outcomes` has them. Raises
@@ -307,7 +298,7 @@ def _mean(scores: Iterable[float | None]) -> float:
 
 
 def _differing(ranked: list[_Ranked], n: int) -> Iterator[_Ranked]:
-    """Yield the first n of which no more than MAX_ALIKE are of one cluster; where that leaves too few, the rest too."""
+    """Yield the first n cases with at most MAX_ALIKE per cluster, then others if too few."""
     n_alike: Counter[object] = Counter()
     first: list[_Ranked] = []
     rest: list[_Ranked] = []

@@ -1,4 +1,4 @@
-"""Two responses to one case side by side: where they parted, why, and the evidence. The trace diff page's read."""
+"""Read two responses to one case for the trace diff: the divergence, its cause, and the evidence."""
 
 from dataclasses import fields
 from typing import Any
@@ -92,7 +92,7 @@ def trace_pair(
 
 
 def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.ForcedFlip, ...]:
-    """What each stack gives there under the same prefix, where it scored the other's answer; steps must be tokens."""
+    """Return each stack's choice there for the same prefix, if scored; steps must be tokens."""
     if parted.flip_position is None or parted.is_approximate:
         return ()
     named = (("baseline", other, one), ("candidate", one, other))
@@ -104,7 +104,7 @@ def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.
 
 
 def _replay(one: Half, other: Half) -> str:
-    """Return the command that decodes the candidate's case again, else the baseline's; "" where both were logged."""
+    """Return the command to decode the candidate's case again, else the baseline's; "" for two logs."""
     decoded = next((half for half in (other, one) if not half.run.is_of_elsewhere), None)
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
 

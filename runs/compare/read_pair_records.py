@@ -19,7 +19,7 @@ RUN_PARTS = ("suite_version__suite", "suite_version__scorer", "profile", "endpoi
 
 
 class Half(NamedTuple):
-    """One side. `trace` is None where there is none, `words` where nobody stored the vocabulary.
+    """One side. trace: None without one; words: None if the vocabulary is not stored.
 
     scored: under the run's own scorer; NOT_SCORED where it has not scored the response.
     """
@@ -47,17 +47,17 @@ class Half(NamedTuple):
 
     @property
     def traced_text(self) -> TracedText:
-        """What shows where it parts from another."""
+        """Return the response for finding its divergence."""
         return TracedText(self.response.text, self.trace, self.vocabulary_id, is_logged=self.is_logged)
 
     @property
     def is_logged(self) -> bool:
-        """Whether a log or a server of others has it, whose numbers are decimals."""
+        """Return whether a log or an external server gave it, with decimal numbers."""
         return bool(self.run.is_reported)
 
     @property
     def bucket(self) -> Any:
-        """The bucket that served it, None where that is not known."""
+        """Return the bucket that answered, None if unknown."""
         process = self.response.engine_process
         return process.bucket if process else None
 
@@ -103,7 +103,7 @@ def load_halves(
 
 
 def response_traces(responses: list[ResponseRecord]) -> dict[int, TokenTrace]:
-    """Return the traces by response; a block that holds several is unpacked once."""
+    """Return the traces by response, unpacking each block once."""
     slots: dict[int, dict[int, int]] = {}
     for response in responses:
         if response.trace_block_id is not None and response.trace_slot is not None:
@@ -153,7 +153,7 @@ def _n_repeats(runs: tuple[int, int]) -> dict[int, int]:
 def _scores(
     sides: list[tuple[RunRecord, Case, int]], responses: Mapping[tuple[int, int], ResponseRecord]
 ) -> dict[tuple[int, int], ScoredCase]:
-    """Return (run, repeat) → what the run's own scorer said."""
+    """Return (run, repeat) → score by the run's own scorer."""
     wanted = {(run.pk, repeat): (responses[run.pk, repeat].repeat_id, case.index) for run, case, repeat in sides}
     n_cases = max(run.suite_version.n_cases for run, _, _ in sides)
     scored = read_scored(set(wanted.values()), n_cases=n_cases)

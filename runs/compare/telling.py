@@ -1,7 +1,7 @@
-"""Which pair stands for each case of an outcome, what these look like together, and what their scorer said.
+"""Choose each case's representative pair, and summarise an outcome's cases with their reasons.
 
-Found once, when a comparison is made or a list by fewer repeats is first read, and kept with the comparison: pages then
-read the pairs alone that they show.
+Done once, when a comparison is made or a list by fewer repeats is first read, and stored with the comparison: pages
+then read only the pairs that they show.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,9 +45,10 @@ SELECT repeat.index, score.reasons
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Pairs in the order of the cases, None where those of a case are all the same; of the whole list how many cases
-    have each look, the most first, and the largest clusters, of n_clusters. A list of more than MAX_TOLD cases has no
-    more than as many pairs, no looks and no clusters.
+    """The representative pairs of a list, in order, None for a case without differences.
+
+    looks: how many cases of the whole list have each, most frequent first. clusters: the largest of n_clusters. A list
+    of more than MAX_TOLD cases has only so many pairs, no looks and no clusters.
     """
 
     pairs: list[ChosenPair | None]
@@ -77,7 +78,7 @@ def tell_cases(
 def list_cases(
     comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
 ) -> tuple[CaseOutcomes, Told]:
-    """Return what `case_outcomes` and `tell_cases` do for the same, in one statement where both are kept."""
+    """Return the results of `case_outcomes` and `tell_cases`, in one statement if both are stored."""
     what = outcome, look, first, up_to
     row = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_kept_told(*what)).first()
     if row is None or row[1] is None or row[2] is None:
@@ -86,7 +87,7 @@ def list_cases(
 
 
 def _kept_told(outcome: str, look: int | None, first: int, up_to: int | None) -> list[Expression]:
-    """Return where `ComparisonRecord.outcomes` keeps the fields of Told, NULL where it does not."""
+    """Return where `ComparisonRecord.outcomes` has the fields of Told, NULL if not stored."""
     part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
     others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
     return [JsonPart(KeyTransform("pairs", part), first, up_to), *others]
@@ -103,7 +104,7 @@ def _unpack_told(
 
 
 def keep_told(comparison_id: int) -> None:
-    """Find what is told of the cases over all repeats, and keep it: of a comparison whose pairs are all stored."""
+    """Summarise the cases over all repeats, and store it, for a comparison with all pairs stored."""
     keep(comparison_id, None, {"told": _tell(comparison_id, None)})
 
 
@@ -121,8 +122,9 @@ def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, C
 
 
 def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
-    """Return by outcome the fields of Told, as `ComparisonRecord.outcomes` keeps them; looks as pairs, for JSON keeps
-    no order.
+    """Return by outcome the fields of Told as `ComparisonRecord.outcomes` stores them.
+
+    Looks are pairs, because JSON has no order.
     """
     lists = {each: case_outcomes(comparison_id, outcome=each, look=look, up_to=MAX_TOLD) for each in CASE_OUTCOMES}
     chosen = choose_pairs(comparison_id, [case.case_index for listed in lists.values() for case in listed.cases])
@@ -142,7 +144,7 @@ def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str,
 
 
 def _read_reasons(rows: Sequence[int]) -> dict[int, str]:
-    """Return what the candidate's own scorer said of pairs, by the keys of their rows."""
+    """Return the reasons of the candidate's own scorer, by the keys of the pairs' rows."""
     names = (
         *("pk", "comparison__baseline", "comparison__candidate", "comparison__treatment", "comparison__pair_by"),
         *("repeat_candidate", "case_index"),

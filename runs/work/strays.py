@@ -114,8 +114,6 @@ def _take_waiting() -> RunRecord | None:
 def find_unsteady(served: StoredRepeats) -> dict[str, Any] | None:
     """Return `RunRecord.unsteady` for a bucket whose repeats should be equal but differ; else None.
 
-    None.
-
     Only repeats that were sent the same seed are compared. {"bucket", "batch_class", "n_cases": with two such repeats,
     "n_apart": that differ, "cases": the first of these}.
     """

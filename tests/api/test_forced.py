@@ -8,10 +8,11 @@ from evalboard.core.trace import read_trace
 from runs.models import ForcedScoringRecord, RunRecord
 from tests import build, forced
 from tests.api.conftest import Api
+from tests.casts import cast
 
 
-@pytest.fixture
-def run(db: None) -> RunRecord:
+@cast
+def run() -> RunRecord:
     made = build.finished_run()
     build.endpoint("other", dtype="bfloat16")
     return made

@@ -10,11 +10,12 @@ from runs.models import ReplayRecord, RunRecord
 from runs.replays import claim_replay, finish_replay, record_result
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 from tests.runs.test_replays import result
 
 
-@pytest.fixture
-def run(db: None) -> RunRecord:
+@cast
+def run() -> RunRecord:
     return build.finished_run()
 
 

@@ -20,6 +20,7 @@ from runs.models import ReleaseRecord, RunRecord, SignOffRecord, Verdict
 from runs.release import sign_release, verdict_change, verdict_inputs
 from tests import build
 from tests.api.conftest import Api
+from tests.casts import cast
 from tests.runs import judged
 
 pytestmark = pytest.mark.django_db
@@ -27,18 +28,18 @@ pytestmark = pytest.mark.django_db
 POLICY = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
 
 
-@pytest.fixture
-def pair(db: None) -> tuple[RunRecord, RunRecord]:
+@cast
+def pair() -> tuple[RunRecord, RunRecord]:
     version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
     return judged.run(version, repeats=3, by=process), judged.run(version, repeats=3, by=process)
 
 
-@pytest.fixture
+@cast
 def ship(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     return judged.release(*pair)
 
 
-@pytest.fixture
+@cast
 def inconclusive(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     release = judged.release(*pair, policy="strict")
     assert release.verdict is not None
@@ -46,8 +47,8 @@ def inconclusive(pair: tuple[RunRecord, RunRecord]) -> ReleaseRecord:
     return release
 
 
-@pytest.fixture
-def mary(db: None) -> Any:
+@cast
+def mary() -> Any:
     return build.user("mary", "release manager")
 
 

@@ -346,6 +346,12 @@ def test_an_archive_that_is_no_side_says_what_to_do(
     damaged.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
     code, _, err = call(capsys, str(whole), str(damaged))
     assert (code, f"{damaged}: The export is damaged: traces.evt" in err) == (FAILED, True), err
+    assert call(capsys, f"{whole}#2", str(whole))[2] == f"evalboard: {whole} holds one run: leave #2 out.\n"
+    code, _, err = call(capsys, str(archives), str(whole))
+    assert (code, f"name it, as in {whole}." in err) == (FAILED, True), err
+    (alone := tmp_path / "alone").mkdir()
+    shutil.copy(whole, alone)
+    assert call(capsys, str(alone), str(whole), "--limit", "0")[0] == 0
     code, _, err = call(capsys, str(whole), str(whole), "--", str(whole))
     assert (code, "is a run with all of its repeats, so it is a side by itself." in err) == (FAILED, True)
 

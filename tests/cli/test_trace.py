@@ -145,6 +145,8 @@ def test_a_log_that_was_broken_off_is_continued(call: Call, suite: Path, tmp_pat
         assert call("trace", suite, *at(server, path, "--concurrency", 1))[0] == 0
         assert [each.prompt for each in server.requests] == ["Say 2.", "Say 3.", "Say 4.", "Say 5."]
         assert call("trace", suite, *at(server, path, "--concurrency", 1, "--repeats", 2))[0] == 0
+        code, _, err = call("trace", suite, *at(server, path, "--concurrency", 1, "--repeats", 2))
+        assert (code, err) == (0, "It was complete, and no call was made. --again overwrites it.\n")
         assert len(server.requests) == 10
         code, _, err = call("trace", suite, *at(server, path, "--concurrency", 1, "--temperature", 1, "--seed", 1))
         assert code == WRONG_USE

@@ -13,13 +13,14 @@ from runs.catalogue import create_profile
 from runs.models import EngineProcess, ReplayRecord, RunRecord
 from runs.replays import claim_replay, create_replay, finish_replay, record_result
 from tests import build
+from tests.casts import cast
 from tests.runs.test_replays import result
 
 BODY = {"model": "prod", "messages": [{"role": "user", "content": "Name <b>a</b> colour."}], "n": 2, "max_tokens": 8}
 
 
-@pytest.fixture
-def run(db: None) -> RunRecord:
+@cast
+def run() -> RunRecord:
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     return build.finished_run()
 

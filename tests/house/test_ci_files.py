@@ -120,6 +120,7 @@ def test_a_comparison_of_two_logs_is_posted_as_a_check(tmp_path: Path) -> None:
         bash = ["bash", "-e", "-c", steps[name]["run"]]
         subprocess.run(bash, cwd=tmp_path, env=variables, check=True, capture_output=True, timeout=120)
     assert (tmp_path / "output.txt").read_text() == "code=5\n"
+    assert (tmp_path / "report.html").stat().st_size > 10_000
     body = json.loads((tmp_path / "body.json").read_text())
     assert (body["conclusion"], body["head_sha"], body["output"]["title"]) == ("failure", "1f3a", "A limit is reached")
     assert body["output"]["summary"] == (tmp_path / "summary.md").read_text()

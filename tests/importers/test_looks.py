@@ -1,7 +1,9 @@
 """A log of no known format is refused by what it looks like, what comes closest, and the way out."""
 
 import gzip
+import io
 import json
+import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +45,12 @@ def test_a_tool_with_a_recipe_is_named_with_it(written: Written, tool: str) -> N
     assert "for which docs/imports.md has ten lines of Python." in said
 
 
+def archive() -> bytes:
+    with zipfile.ZipFile(content := io.BytesIO(), "w") as made:
+        made.writestr("manifest.json", '{"format": "evalboard-run"}')
+    return content.getvalue()
+
+
 GEMINI = {"candidates": [{"content": {"parts": [{"text": "Oslo"}]}, "finishReason": "STOP"}], "modelVersion": "g"}
 OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"content": "Oslo"}, "done": True}
 
@@ -81,7 +89,8 @@ OLLAMA = {"model": "m", "created_at": "2026-11-20T10:00:00Z", "message": {"conte
         ("{}".encode("utf-16"), "text in UTF-16: save it as UTF-8"),
         (b"log.jsonl".ljust(257, b"\0") + b"ustar\0", "a tar archive: unpack it first"),
         (b"PK\3\4\0\0", "a zip that is no log of Inspect's"),
-        (gzip.compress(gzip.compress(b"{}")), "a file that was compressed twice"),
+        (archive(), "an archive of Evalboard, which `evalboard diff` compares"),
+        (gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0), "a file that was compressed twice"),
     ],
 )
 def test_what_a_file_looks_like_is_said(written: Written, content: str | bytes, words: str) -> None:

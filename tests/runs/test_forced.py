@@ -31,14 +31,15 @@ from runs.models import (
 )
 from runs.run import delete_run, run_report
 from tests import build, forced
+from tests.casts import cast
 
 pytestmark = pytest.mark.django_db
 
 TEXTS = ["blue", "red", "blue"]
 
 
-@pytest.fixture
-def run(db: None) -> RunRecord:
+@cast
+def run() -> RunRecord:
     made = build.finished_run(TEXTS, TEXTS)
     build.endpoint("other", dtype="bfloat16")
     return made

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import time_machine
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.models import Sum
 from django.db.models.functions import Now
 from django.test import Client
@@ -356,6 +356,17 @@ def test_what_one_worker_is_told_to_wait_the_others_wait_too(
     looking.join()
     assert 0 < min(waits) <= 4
     assert max(waits) - began >= 4
+
+
+def test_limits_go_on_after_their_connection_broke(endpoint: EndpointRecord) -> None:
+    limits = CallLimits(endpoint, worker=build.worker("one"), is_alone=False)
+    assert limits.take(seconds=60) is not None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", [limits._connection.connection.info.backend_pid])
+    with pytest.raises(DatabaseError):
+        limits.take(seconds=60)
+    assert limits.take(seconds=60) is not None
+    limits.close()
 
 
 def test_slots_of_a_worker_that_is_gone_are_free(endpoint: EndpointRecord) -> None:

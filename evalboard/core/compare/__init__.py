@@ -52,7 +52,6 @@ from evalboard.core.compare.pipeline import (
     ComparisonReport,
     Reads,
     run,
-    without_garbage_search,
 )
 from evalboard.core.compare.prompts import (
     PromptedCase,
@@ -234,5 +233,4 @@ __all__ = [
     "split_by_bucket",
     "stack_of",
     "sum_listed_kl",
-    "without_garbage_search",
 ]

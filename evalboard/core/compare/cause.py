@@ -1,4 +1,4 @@
-"""Find why the responses or scores of one pair differ: one cause from a closed list, with the numbers behind it.
+"""Find why the responses or scores of a pair differ: one cause from a closed list, with its numbers.
 
 The tests run in order and the first that holds decides; docs/divergence.md gives each. What is not known never counts
 as different: a test that needs it does not hold.
@@ -56,11 +56,11 @@ ONLY_DRAWN = {"top_p", "top_k", "min_p"}  # settings that choose nothing at temp
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """code: one of CAUSES. numeric: one of LOOKS, how it looks beside a changed model or backend; None is "unknown".
+    """A cause. code: one of CAUSES. numeric: one of LOOKS, for another model or backend; None: unknown.
 
-    evidence holds strings, booleans and finite numbers by name, ready for JSON; None is "not known". Of a confounded
+    evidence has strings, booleans and finite numbers by name, ready for JSON; None is "not known". For a confounded
     pair, one whose sides are known to differ in more than the cause, `also_moved` lists what else: codes of CAUSES,
-    "length" for the limits. Of any other pair there is no `also_moved`.
+    "length" for the limits. Other pairs have no `also_moved`.
     """
 
     code: str
@@ -109,7 +109,7 @@ def _find_cause(pair: Pair, divergence: Divergence | None, noise: LogitNoise) ->
 
 
 def _find_alike(pair: Pair, parting: Divergence, code: str) -> Cause | None:
-    """Find what texts and limits say of two sides, as if both were served alike. code: what the numbers say."""
+    """Find the cause by texts and limits, as if both sides had one stack. code: by the numbers."""
     is_same_text = pair.baseline.text == pair.candidate.text
     if not is_same_text and (written := find_same_but_for(pair.baseline.text, pair.candidate.text)):
         return Cause(
@@ -137,7 +137,7 @@ def _place_in_reasoning(pair: Pair, divergence: Divergence | None) -> CauseFacts
 
 
 def find_same_but_for(one: str, other: str) -> str | None:
-    """Name the only thing in which two texts differ: "spacing" (with Unicode's forms) or "json"; else None."""
+    """Name the only difference of two texts: "spacing" (with Unicode's forms) or "json"; else None."""
     if _spaced(one) == _spaced(other):
         return "spacing"
     if not all(text.lstrip().startswith(JSON_STARTS) for text in (one, other)):
@@ -154,9 +154,9 @@ def _spaced(text: str) -> str:
 
 
 def _changes(pair: Pair, parting: Divergence, noise: LogitNoise) -> dict[str, CauseFacts]:
-    """Return what differs between how the two sides were asked and served, cause by cause in the order of the tests.
+    """Return the differences in request and stack by cause, in the order of the tests.
 
-    Limits are no first cause here: they are one only where they made one answer the other's beginning.
+    Limits are no first cause here: they are one only if they made one answer the other's beginning.
     """
     model = differing_facts(pair, "weights_digest", "model_revision")
     is_other_prompt = pair.has_other_prompt is True
@@ -191,13 +191,13 @@ def _moved_sampling(pair: Pair) -> CauseFacts:
 
 
 def _limits(pair: Pair) -> CauseFacts:
-    """Return the limits that differ and may have ended an answer: a token limit that neither reached did nothing."""
+    """Return differing limits that may have ended an answer; not a token limit that neither reached."""
     is_unreached = {pair.baseline.finish_reason, pair.candidate.finish_reason}.isdisjoint({"length", None})
     return differing_facts(pair, "stop") if is_unreached else differing_facts(pair, "max_tokens", "stop")
 
 
 def _prompts(pair: Pair) -> CauseFacts:
-    """Return what is known of two prompts that differ, or nothing.
+    """Return what is known of two differing prompts, or {}.
 
     Where both prompts' token ids are known they decide, whatever template made them.
     """
@@ -208,8 +208,9 @@ def _prompts(pair: Pair) -> CauseFacts:
 
 
 def _estimate_prompts(pair: Pair, parting: Divergence, noise: LogitNoise) -> CauseFacts:
-    """Find how two answers start that come from other prompts, probably: they part early and start apart by more
-    than noise. Nothing where the prompts' ids or their numbers are known.
+    """Recognise answers that probably come from other prompts: they diverge early, beyond noise.
+
+    Empty if the prompts' ids or their numbers are known.
     """
     if not _may_be_prompts(pair, parting):
         return {}
@@ -226,7 +227,7 @@ def _estimate_prompts(pair: Pair, parting: Divergence, noise: LogitNoise) -> Cau
 
 
 def _may_be_prompts(pair: Pair, parting: Divergence) -> bool:
-    """Tell whether other prompts may have parted two answers: they part early, and nothing is known of the prompts."""
+    """Tell whether answers diverge so early that unknown prompts may differ."""
     if parting.parts_at is None or parting.parts_at >= EARLY:
         return False
     both = ((side.prompt_digest, side.n_prompt_tokens) for side in (pair.baseline, pair.candidate))
@@ -234,7 +235,7 @@ def _may_be_prompts(pair: Pair, parting: Divergence) -> bool:
 
 
 def _is_leak(parting: Divergence, noise: LogitNoise) -> bool:
-    """Tell whether the sides agree up to one step, and from there share nothing: no change of logits does that."""
+    """Tell whether the sides agree up to one step, and share nothing from there; logits cannot cause that."""
     if not parting.are_disjoint or parting.movement is None or parting.movement <= noise.near:
         return False
     if parting.drift_onset is None:
@@ -243,10 +244,10 @@ def _is_leak(parting: Divergence, noise: LogitNoise) -> bool:
 
 
 def _other_draw(pair: Pair, parting: Divergence) -> CauseFacts:
-    """Find another draw where one bucket was sent one seed, and noise parts such draws too rarely; or nothing.
+    """Return evidence of another sample despite one bucket and seed, beyond what noise explains; or {}.
 
-    Two draws from probabilities of which no logit, over its temperature, lies more than x apart fall on two tokens with
-    a chance of at most 2x; `moved_by` adds up x over all positions.
+    If no logit over its temperature differs by more than x, two samples choose different tokens with a probability of
+    at most 2x; `moved_by` adds up x over all positions.
     """
     temperature = pair.baseline.temperature
     if not pair.is_one_draw or not temperature or parting.flip_position is None or parting.moved_by is None:
@@ -271,13 +272,13 @@ def _lengths(pair: Pair, parting: Divergence) -> CauseFacts:
 
 
 def _ended_otherwise(pair: Pair) -> str | None:
-    """Return how one side ended and the other did not, one of ENDED; None where nothing says so of one of them."""
+    """Return how only one side ended, one of ENDED; None if an ending is unknown."""
     endings = {pair.baseline.ending, pair.candidate.ending}
     return None if len(endings) < 2 or None in endings else next((each for each in ENDED if each in endings), None)
 
 
 def _beginning(pair: Pair, parting: Divergence) -> str | None:
-    """Return the side whose text begins the other's, with no token but its end token beyond where they part."""
+    """Return the side whose text begins the other's, with only its end token beyond that point."""
     if len(pair.baseline.text) < len(pair.candidate.text):
         shorter, short, long = "baseline", pair.baseline.text, pair.candidate.text
         n_left = parting.n_baseline - (parting.parts_at or 0)
@@ -289,7 +290,7 @@ def _beginning(pair: Pair, parting: Divergence) -> str | None:
 
 
 def _constraint(pair: Pair, parting: Divergence) -> CauseFacts:
-    """Find what says that a grammar, a schema or a forced call forbade tokens where a pair parts; or nothing."""
+    """Return evidence that a grammar, schema or forced call forbade tokens at the divergence; or {}."""
     ours, theirs = pair.baseline.constraint, pair.candidate.constraint
     is_below_top = parting.flip_position is not None and not parting.are_both_top
     is_seen = parting.is_constrained or parting.is_masked or (bool(ours) and is_below_top and not pair.is_sampled)
@@ -310,7 +311,7 @@ def _sampler_fault(pair: Pair, parting: Divergence) -> CauseFacts:
 
 
 def _read_numbers(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, CauseFacts]:
-    """Tests 9 to 11: what the logprobs alone say, and every number that it rests on."""
+    """Apply tests 9 to 11: the cause by logprobs, and every number behind it."""
     ratio = noise.ratio(parting.shift_rms, parting.n_usable)
     numbers: CauseFacts = {
         **{name: getattr(parting, name) for name in EVIDENCE},
@@ -331,7 +332,7 @@ def _read_numbers(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[s
 
 
 def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str | None]:
-    """Return the cause that the numbers give, and for `unknown` why they give none: a key of wording.cause.REASONS."""
+    """Return the cause by the numbers, and for `unknown` the reason, a key of wording.cause.REASONS."""
     if not parting.has_logprobs:
         return "unknown", "no_logprobs" if pair.has_other_prompt is None else "same_prompt"
     if parting.parts_at is None:
@@ -353,8 +354,9 @@ def _judge(pair: Pair, parting: Divergence, noise: LogitNoise) -> tuple[str, str
 
 
 def _explain_lower_choice(pair: Pair) -> str:
-    """Return why a token was chosen that was not the most likely; an unknown temperature does not say that it was
-    drawn.
+    """Return why a token was chosen that was not the most likely one.
+
+    An unknown temperature does not prove sampling.
     """
     if pair.is_one_draw:
         return "one_seed"

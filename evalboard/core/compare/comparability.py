@@ -1,4 +1,4 @@
-"""Say whether two sides may be compared as one change, and which fields moved between them (docs/verdict.md)."""
+"""Decide whether two sides can be compared as one change, and list what differs (docs/verdict.md)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -73,12 +73,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedShare:
-    """What served some of a side's responses: a bucket, and its share of them. Digests are hexadecimal, "" unknown.
+    """A bucket of a side, and its share of the responses. Digests are hexadecimal, "" if unknown.
 
-    fingerprint: of what served, the model apart, by which two are compared. shown: of all that the bucket's fingerprint
-    covers, by which pages know it; the two differ where a report names the model too. manifest: what served, the model
-    apart. named: what tells a model from others whose weights nobody knows. asked_name: the model that was asked for,
-    where answers name another one, which is model_name then; "" elsewhere.
+    fingerprint: of the stack without the model, for comparing. shown: of all that the bucket's fingerprint covers, for
+    pages; the two differ if a report names the model too. manifest: of the stack, without the model. named:
+    distinguishes models with unknown weights. asked_name: the requested model, if answers name another one, which is
+    model_name then; "" otherwise.
     """
 
     model_name: str
@@ -95,13 +95,13 @@ class ServedShare:
 
     @property
     def model(self) -> str:
-        """What tells one model from another: its content, or its name where that is all."""
+        """Return the identity of the model: its content, or only its name."""
         return self.weights_digest or self.named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideSetup:
-    """How a side was asked and scored, and by what it was served, the largest share first.
+    """A side's settings and scorer, and its buckets, the largest share first.
 
     max_tokens: None where a log does not say it. sampling: the settings that are known (core.profile.facts), each with
     its value; unknown beside unknown is no difference. unknown_prompts: the log, where it does not hold the prompts; ""
@@ -121,7 +121,7 @@ class SideSetup:
 
 
 def find_moved_setup(baseline: SideSetup, candidate: SideSetup) -> tuple[MovedField, ...]:
-    """Return the fields that differ, what was asked first, then what served the largest share of each side."""
+    """Return the differing fields: settings first, then those of each side's main bucket."""
     pairs = [
         ("suite_version", baseline.suite_version, candidate.suite_version),
         ("scorer", baseline.scorer_digest, candidate.scorer_digest),
@@ -152,12 +152,12 @@ def find_blocks(
     n_shared: int | None = None,
     is_verdict: bool = True,
 ) -> tuple[Block, ...]:
-    """Find everything that forbids reading the difference as one change, the gravest first; and the warnings.
+    """Find everything that forbids reading the difference as one change, worst first; and warnings.
 
-    window: where both sides took turns in a time that is short enough to assume that what serves stayed what it was,
-    the facts of that time for the sentence; None elsewhere. prompts: where the prompt is judged, the counts of
-    `PromptPairs`. n_shared: how many cases are on both sides, None where nobody counted. is_verdict: a release is
-    judged; a comparison only warns of two stacks' batches, and of an unknown stack beside one model's name.
+    window: if both sides were interleaved in so short a time that the stack can be assumed unchanged, the facts of that
+    time for the sentence; else None. prompts: if the prompt is judged, the counts of `PromptPairs`. n_shared: how many
+    cases are on both sides, None if not counted. is_verdict: a release is judged; a comparison only warns of two
+    stacks' batches, and of an unknown stack next to one model's name.
     """
     blocks = [*_find_question_blocks(baseline, candidate, treatment, n_shared), *_find_side_blocks(baseline, candidate)]
     blocks += _find_prompt_blocks(prompts) if treatment == PROMPT_TREATMENT and prompts is not None else []
@@ -184,9 +184,11 @@ def is_steady_batch(batch_class: str, *, are_batches_equal: bool) -> bool:
 def _find_question_blocks(
     baseline: SideSetup, candidate: SideSetup, treatment: str, n_shared: int | None
 ) -> list[Block]:
-    """Find what was asked otherwise of the two. What a service makes of a setting is part of the service, so that a
-    known setting may stand beside one that is not known, as where one of two hosted models refuses a temperature. What
-    another stack of ours makes of temperature 0 is, likewise, part of that stack.
+    """Find differences in the settings of the two sides.
+
+    A service's treatment of a setting is part of the service, so that a known setting may be paired with an unknown
+    one, as if one of two hosted models refuses a temperature. Likewise, what another stack of ours makes of temperature
+    0 is part of that stack.
     """
     blocks = []
     moved = find_moved_setup(baseline, candidate)
@@ -239,15 +241,16 @@ def _is_engine_changed(baseline: SideSetup, candidate: SideSetup) -> bool:
 
 
 def _is_greedy_lost(moved: MovedField) -> bool:
-    """Tell whether one side decoded at temperature 0 and the other, of our own engine, did not although it was asked
-    to: only its answers can make that temperature unknown.
+    """Tell whether one side decoded at temperature 0 and the other, on our own engine, ignored it.
+
+    Only its answers can make that temperature unknown.
     """
     values = (moved.baseline, moved.candidate)
     return moved.field == "sampling.temperature" and None in values and 0 in values
 
 
 def _find_side_blocks(baseline: SideSetup, candidate: SideSetup) -> list[Block]:
-    """Find sides that several buckets served, and sides that another model answered than was asked for.
+    """Find sides of several buckets, and sides answered by another model than requested.
 
     moved: between the two buckets that served most.
     """
@@ -359,10 +362,10 @@ FIND_BY_TREATMENT = {
 
 
 def find_terms(treatment: str, pair_by: str, *, are_prompts_other: bool) -> Terms:
-    """Return what is judged, where a person names it or leaves it out: the model then, or the prompt where no case is
-    the same but for its prompt, or cases are to be paired by id.
+    """Return what is judged, as named by a person or by default.
 
-    treatment: "" where nobody named it. Raises InvalidInput for a pairing by id where no prompt is judged.
+    The default is the model, or the prompt if no case is equal except for its prompt, or if cases are to be paired by
+    id. treatment: "" if not named. Raises InvalidInput for a pairing by id if no prompt is judged.
     """
     if pair_by == BY_ID and treatment not in ("", PROMPT_TREATMENT):
         text = f"Cases are paired by id where the prompt is judged, and {treatment} is named."
@@ -373,9 +376,7 @@ def find_terms(treatment: str, pair_by: str, *, are_prompts_other: bool) -> Term
 
 
 def choose_treatment(baseline: SideSetup, candidate: SideSetup) -> str:
-    """Return what differs, if that is one thing, of two sides that were asked the same: what serves one model, or the
-    model.
-    """
+    """Return what differs between two sides with equal settings: the stack of one model, or the model."""
     if not (baseline.served and candidate.served):
         return MODEL_TREATMENT
     ours, theirs = baseline.served[0], candidate.served[0]
@@ -403,13 +404,13 @@ def _select_fields(moved: Sequence[MovedField], *names: str) -> tuple[MovedField
 
 
 def _moved_stack(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
-    """Return the fields of what served that differ, the batch class among them."""
+    """Return the differing fields of the stack, including the batch class."""
     batches = _differing([("batch_class", ours.batch_class, theirs.batch_class)])
     return batches + find_moved_fields(ours.manifest, theirs.manifest)
 
 
 def _fingerprints(ours: ServedShare, theirs: ServedShare) -> tuple[MovedField, ...]:
-    """Return the fingerprints as a field: what is left to name where no field of theirs is known to differ."""
+    """Return the fingerprints as a field, for use if none of their fields is known to differ."""
     return (MovedField("fingerprint", ours.shown or ours.fingerprint, theirs.shown or theirs.fingerprint),)
 
 

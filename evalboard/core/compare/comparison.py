@@ -1,4 +1,4 @@
-"""Write a comparison's summary as JSON: what is stored beside its differing pairs.
+"""Write a comparison's summary as JSON, stored with its differing pairs.
 
 Shape, version 2. Points, nats and positions as everywhere; null is "not known"; `cases` are case indexes.
 `noise` is that between the buckets that served most of each side, null where nothing differs.
@@ -150,10 +150,9 @@ def kind_by_consequence(code: int) -> str | None:
 
 
 def is_larger(cause: str, numeric: str | None, ratio: float | None, limit: float | None) -> bool | None:
-    """Tell whether a pair moved further than noise explains; None where nobody knows, or another cause is established.
+    """Tell whether a pair moved more than noise explains; None if unknown, or if the cause is another.
 
-    cause, numeric: as `cause.Cause` has them. ratio, limit: R of the pair and t(L), None where too few positions are
-    usable.
+    cause, numeric: as in `cause.Cause`. ratio, limit: R of the pair and t(L), None with too few usable positions.
     """
     if cause in ESTABLISHED or numeric in ESTABLISHED:
         return None
@@ -224,7 +223,7 @@ def complete_summary(
 
 
 def _larger_shifts(pairs: Pairing, differing: DifferingPairs, is_read: Bools) -> Json:
-    """Count cases, each once however many pairs it has. It is a count and no test of whether two runs are the same.
+    """Count cases with movement beyond noise, each once. This is no test of whether two runs are equal.
 
     n_read: those with a pair that could be compared with noise; n_cases: those of them with one that moved further.
     n_established: the others that have a pair of an established cause.
@@ -244,7 +243,7 @@ def _larger_shifts(pairs: Pairing, differing: DifferingPairs, is_read: Bools) ->
 
 
 def count_unexplained(pairs: Pairing, differing: DifferingPairs, is_read: Bools) -> int:
-    """Return in how many cases a token was chosen that noise does not explain; 0 where they may be noise's.
+    """Return in how many cases a token was chosen that noise does not explain; 0 if it may.
 
     is_read: as in `complete_summary`.
     """
@@ -324,9 +323,7 @@ def _histogram(positions: Indexes, causes: Indexes, reach: int) -> Json:
 def _clusters(
     differing: DifferingPairs, cases: Indexes, words: tuple[TokenBytes, TokenBytes]
 ) -> tuple[list[Json], int]:
-    """Return like flips put together by the tokens' bytes, of which each knows the ids that they came as: the largest
-    clusters, and how many there are.
-    """
+    """Return similar flips, joined by the tokens' bytes: the largest clusters, and the number of all."""
     is_there = differing.flips != NO_POSITION
     table = np.column_stack(
         [differing.causes[is_there], differing.tokens_baseline[is_there], differing.tokens_candidate[is_there]]

@@ -46,7 +46,7 @@ class Groups:
         return self.members[self.starts[group] : self.starts[group + 1]]
 
     def firsts(self, groups: slice) -> Indexes:
-        """Return the pair that stands for each of some groups."""
+        """Return the representative pair of some groups."""
         return self.members[self.starts[:-1][groups]]
 
 
@@ -111,7 +111,7 @@ def _differ_in_pairs(pairs: Pairing, ours: Digests, theirs: Digests) -> Bools:
 
 
 def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:
-    """Return int64[p, 7]: everything of one side that a pair's cause rests on. A missing response is like no other."""
+    """Return int64[p, 7]: all of one side that a pair's cause depends on. A missing response is unique."""
     place = (cases, repeats)
     scores = side.scores[place]
     key = np.column_stack(
@@ -129,7 +129,7 @@ def _keys(side: Side, cases: Indexes, repeats: Indexes) -> Indexes:
 
 
 def _group(ours: Indexes, theirs: Indexes, cases: Indexes) -> tuple[Indexes, Indexes]:
-    """Return (members, starts) of Groups: rows that are equal, in the order in which each is first met by case."""
+    """Return (members, starts) of Groups: equal rows, in order of first appearance by case."""
     if not len(cases):
         return np.zeros(0, np.int64), np.zeros(1, np.int64)
     table = np.ascontiguousarray(np.column_stack([cases, ours, theirs]))

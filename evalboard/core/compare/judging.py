@@ -1,4 +1,4 @@
-"""Say how and why the pairs of a comparison parted, a group of alike pairs at a time, in bounded memory."""
+"""Find how and why pairs diverge, a group of alike pairs at a time, in bounded memory."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,7 @@ from evalboard.core.compare.traced_text import PairedTexts, WordsById, find_part
 
 
 class AlikePairs(NamedTuple):
-    """Pairs of a case that differ in nothing but their repeats, which are (baseline, candidate); `flip` is the first of
-    them.
-    """
+    """Pairs of a case that differ only in their repeats, (baseline, candidate). `flip`: the first."""
 
     flip: Flip
     repeats: list[tuple[int, int]]
@@ -43,10 +41,9 @@ def judge_groups(
     *,
     prompts: Bools | None = None,
 ) -> Iterator[AlikePairs]:
-    """Judge some groups, in their order: all is read at once, before this returns, and then they are judged one by
-    one, so that what was judged can be stored while the rest still is.
+    """Judge some groups in order: read all of them first, then yield one by one for storing.
 
-    prompts: by case, whether the prompt is another one on the other side; texts alone are compared then.
+    prompts: by case, whether the prompt is another one on the other side; only texts are compared then.
     """
     firsts = groups.firsts(part)
     cases, is_texted = groups.cases[firsts], groups.is_texted[firsts]
@@ -120,7 +117,7 @@ def _judge(
 
 
 class _KnownHere(NamedTuple):
-    """What the columns of a side say of one response."""
+    """The column facts of one response."""
 
     side: Side
     bucket: int

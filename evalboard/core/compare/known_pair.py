@@ -27,7 +27,7 @@ Place = Any  # where a trace is kept; only `Traces` reads it
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """How a run's responses were asked for and scored; what a log does not say is None or empty.
+    """The settings and scoring of a run's responses; None or empty if not in the log.
 
     is_adjusted: more than the logits decided which token is chosen. sampling: those of CHOOSING that are known; what is
     no number or word stands as JSON. is_thinking_scored: some scorer of the suite reads what was thought. constraint:
@@ -45,7 +45,7 @@ class RequestSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServingFacts:
-    """What a bucket says of its responses; None is not known.
+    """A bucket's facts about its responses; None is not known.
 
     model_name, model_revision: where the weights are not known, None beside a digest of them.
     """
@@ -63,8 +63,9 @@ UNKNOWN_SERVING = ServingFacts(None, None, None, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class ResponseFacts:
-    """What one response says of itself; None is not known. text: "" where it is not needed. place: of its trace, None
-    where there is none; vocabulary_id: whose words its tokens are.
+    """One response's facts; None is not known.
+
+    text: "" if it is not needed. place: of its trace, None without one; vocabulary_id: of its tokens.
     """
 
     place: Place | None
@@ -81,7 +82,7 @@ class ResponseFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownResponse:
-    """What is known of one side's response; None is "not known". Digests are hexadecimal.
+    """The known facts of one side's response; None is "not known". Digests are hexadecimal.
 
     weights_digest covers what the model computes with, but not its chat template, which has its own. Where nobody knows
     it, model_revision is the revision that was declared, and model_name what the model goes by; else both are None.
@@ -163,7 +164,7 @@ def make_response(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """has_other_prompt: whether the case's prompt is another one on the other side; None where no prompt is judged."""
+    """Two responses. has_other_prompt: the case's prompts differ; None if no prompt is judged."""
 
     baseline: KnownResponse
     candidate: KnownResponse
@@ -175,7 +176,7 @@ class Pair:
 
     @property
     def is_one_draw(self) -> bool:
-        """Whether one bucket was sent one seed at a temperature above 0; that sampling is the same is known before."""
+        """Return whether one bucket was sent one seed above temperature 0 (with equal sampling)."""
         ours, theirs = self.baseline, self.candidate
         seeds, buckets = (ours.seed, theirs.seed), (ours.bucket, theirs.bucket)
         is_known = None not in (*seeds, *buckets, ours.fingerprint, theirs.fingerprint)

@@ -4,9 +4,7 @@
 each stored before the next, and `complete`. Both give the same report.
 """
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -269,21 +267,6 @@ class Comparing:
 def run(baseline: Side, candidate: Side, reads: Reads) -> ComparisonReport:
     """Compare two sides, whole: the pure function behind every comparison."""
     return Comparing(baseline, candidate, reads).run()
-
-
-@contextmanager
-def without_garbage_search() -> Iterator[None]:
-    """Put Python's search for cycles off.
-
-    Rows and records hold none. To look through millions of them takes a tenth to a sixth of a comparison's time.
-    """
-    is_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_on:
-            gc.enable()
 
 
 def describe_noise(noise: LogitNoise) -> Json:

@@ -36,7 +36,7 @@ Pieces = list[list[str]]  # [SAME, REMOVED or ADDED, the text]
 
 @dataclass(frozen=True, slots=True)
 class PromptedCase:
-    """A case as it is paired, with its index in its suite version. input, target, prompt: equal where these are."""
+    """A case for pairing, with its index in its version. input, target, prompt: comparable keys."""
 
     index: int
     id: str
@@ -73,7 +73,7 @@ class PromptPairs:
 
 
 class PromptOfCase(NamedTuple):
-    """What a case sent: chat messages, tools or None; and its input where that is a text."""
+    """The prompt of a case: chat messages, tools or None; and its input if that is text."""
 
     messages: Sequence[Mapping[str, Any]]
     tools: Any
@@ -82,7 +82,7 @@ class PromptOfCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptsJudged:
-    """What a comparison of prompts rests on beside its sides. has_changed: of `PromptPairs`, by the cases' rows.
+    """The result of comparing prompts. has_changed: as in `PromptPairs`, by the cases' rows.
 
     summary: its counts, with "n_read" and "changes" of `describe_changes`.
     """
@@ -97,9 +97,9 @@ class PromptsJudged:
 
 
 def pair_cases(ours: Sequence[PromptedCase], theirs: Sequence[PromptedCase], pair_by: str = BY_INPUT) -> PromptPairs:
-    """Pair the cases of two suite versions by input, or by id where a person says so; targets must be equal.
+    """Pair the cases of two suite versions by input, or by id on request; targets must be equal.
 
-    Cases of one side with one input and target are paired by their ids alone.
+    Cases of one side with one input and target are paired only by id.
     """
     is_by_id = pair_by == BY_ID
     pairs = _pair_by_id(ours, theirs) if is_by_id else _pair_by_input(ours, theirs)
@@ -152,10 +152,10 @@ def _pair_by_input(
 
 
 def describe_changes(pairs: Iterable[tuple[str, PromptOfCase, PromptOfCase]]) -> Json:
-    """Return {"n_read", "n_changes", "changes"}: what changed in the prompts, the change of most cases first.
+    """Return {"n_read", "n_changes", "changes"}: changes in the prompts, most frequent first.
 
     pairs: the baseline's id and both prompts of each. A change: {"n_cases", "case", the first that has it, "messages":
-    [{"role", "pieces"}]}, of the messages that differ alone. Of CHANGES_KEPT the pieces are kept.
+    [{"role", "pieces"}]}, only of the messages that differ. Pieces are stored for CHANGES_KEPT of them.
     """
     counts: dict[Hashable, int] = defaultdict(int)
     first: dict[Hashable, Json] = {}
@@ -184,16 +184,16 @@ def describe_changes(pairs: Iterable[tuple[str, PromptOfCase, PromptOfCase]]) ->
 def judge_prompts(
     pairs: PromptPairs, read: Callable[[list[int]], Iterable[tuple[str, PromptOfCase, PromptOfCase]]]
 ) -> PromptsJudged:
-    """Return what a comparison of prompts says of them. read: returns the prompts at these places of the pairs."""
+    """Return the result of comparing prompts. read: returns the prompts at these places of the pairs."""
     return PromptsJudged(pairs.has_changed, {**pairs.counts, **describe_changes(read(pairs.read))})
 
 
 def compare_prompts(
     one: PromptOfCase, other: PromptOfCase, known: dict[tuple[str, str], Pieces] | None = None
 ) -> list[Json]:
-    """Return {"role", "pieces"} of the messages that differ, laid beside each other by their roles.
+    """Return {"role", "pieces"} of the messages that differ, aligned by role.
 
-    known: the pieces of texts that were compared before, and are now.
+    known: the pieces of texts that were compared before, extended here.
     """
     known = {} if known is None else known
     own = one.input if one.input == other.input else None
@@ -218,7 +218,7 @@ def compare_prompts(
 
 
 def compare_words(one: str, other: str) -> Pieces:
-    """Return two texts as pieces: what is the same, what was removed and what was added, word by word."""
+    """Return two texts as pieces, word by word: equal, removed and added."""
     if one == other:
         return [[SAME, one]]
     ours, theirs = _WORD.findall(one), _WORD.findall(other)
@@ -240,7 +240,7 @@ def compare_words(one: str, other: str) -> Pieces:
 
 
 def _join(spans: Pieces) -> Pieces:
-    """Join neighbours of one kind; what was removed stands before what was added there."""
+    """Join neighbours of one kind; removed text precedes added text."""
     pieces: Pieces = []
     removed, added = "", ""
     for kind, text in [*spans, [SAME, ""]]:
@@ -268,7 +268,7 @@ def _has_changed(pieces: Pieces) -> bool:
 
 
 def shorten_alike(pieces: Pieces) -> Pieces:
-    """Leave out the middle of long texts that did not change, at the ends all but what is next to a change."""
+    """Shorten long unchanged texts to the parts next to a change."""
     shortened = []
     for at, (kind, text) in enumerate(pieces):
         is_first, is_last = at == 0, at == len(pieces) - 1

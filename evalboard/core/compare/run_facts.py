@@ -1,4 +1,4 @@
-"""What all responses of a run, or of a bucket, have in common, as `cause` judges a pair by it.
+"""Facts common to a run's or a bucket's responses, for judging a pair (`cause`).
 
 Runs and buckets come as stored records or out of a log in memory: the protocols name the attributes that are read.
 """
@@ -44,7 +44,7 @@ UNNAMED = "unnamed model"
 
 
 class AnyRun(Protocol):
-    """A run. Its suite version has n_cases, max_tokens, stop and a scorer with a spec; its profile has settings."""
+    """A run with suite_version (n_cases, max_tokens, stop, scorer.spec) and profile (settings)."""
 
     suite_version: Any
     profile: Any
@@ -56,7 +56,7 @@ class AnyRun(Protocol):
 
 
 class AnyBucket(Protocol):
-    """A bucket. Its model has name, revision, digest, template_digest, files; its fingerprint digest and manifest."""
+    """A bucket with model (name, revision, digest, template_digest, files) and fingerprint (manifest)."""
 
     pk: int
     batch_class: str
@@ -65,7 +65,7 @@ class AnyBucket(Protocol):
 
 
 class Names(Protocol):
-    """What counts as one name of models whose weights nobody knows."""
+    """The merged names of models with unknown weights."""
 
     def of(self, name: str, /) -> str:
         """Return the name that all names of the model share."""
@@ -73,7 +73,7 @@ class Names(Protocol):
 
 
 def digest_model_name(name: str, revision: str = "") -> str:
-    """Return what stands in for the digest of a model's content: its name, and the revision where one is declared."""
+    """Return the replacement for a model's content digest: of its name and declared revision."""
     return digest_json({"imported model": name} | ({"revision": revision} if revision else {}))
 
 
@@ -84,7 +84,7 @@ def is_all_that_is_known(model: Any) -> bool:
 
 
 def request_settings(run: AnyRun) -> RequestSettings:
-    """Return how a run's responses were asked for and scored. Reads its suite version, scorer and profile."""
+    """Return a run's settings and scoring. Reads its suite version, scorer and profile."""
     sampling = run.profile.settings.get("sampling", {})
     adjusted = any(sampling.get(name, default) != default for name, default in GREEDY.items())
     constraint = _name_constraint(sampling)
@@ -107,7 +107,7 @@ def draws_of(run: AnyRun, repeats: Iterable[int] = ()) -> Draws:
 
 
 def setting_facts(run: AnyRun) -> tuple[SettingFact, ...]:
-    """Return what is known of the settings that decide the run's tokens. Reads its profile."""
+    """Return the known facts of the run's deciding settings. Reads its profile."""
     wanted = run.profile.settings["sampling"]
     return list_setting_facts(wanted, is_external=run.is_reported, is_logged=run.is_log, seen=settings_seen(run))
 
@@ -118,17 +118,17 @@ def settings_seen(run: AnyRun) -> SettingsSeen | None:
 
 
 def is_greedy_wanted(run: AnyRun) -> bool:
-    """Tell whether logits alone were to decide each token: no temperature, penalty, grammar or forced call."""
+    """Tell whether logits were to decide each token: no temperature, penalty, grammar or forced call."""
     return setting_facts(run)[0].wanted == 0 and not request_settings(run).is_adjusted
 
 
 def compared_settings(run: AnyRun) -> dict[str, Any]:
-    """Return the settings that a run must share with another to be compared, those that are not known left out."""
+    """Return the known settings that a run must share with another to be compared."""
     return select_compared(setting_facts(run))
 
 
 def limits_of(run: AnyRun) -> dict[str, Any]:
-    """Return {"max_tokens", "stop"} of the run's responses: the suite's, or what a log says was sent."""
+    """Return {"max_tokens", "stop"} of the run's responses, from the suite or the log."""
     if not run.is_log:
         return {"max_tokens": run.suite_version.max_tokens, "stop": list(run.suite_version.stop)}
     sent = run.profile.settings["sampling"]
@@ -136,7 +136,7 @@ def limits_of(run: AnyRun) -> dict[str, Any]:
 
 
 def stack_of(bucket: AnyBucket) -> str | None:
-    """Return what served, as one digest, None where nobody knows. The model that a log reports is no part of it."""
+    """Return the digest of the stack without a reported model name, None if unknown."""
     manifest = bucket.fingerprint.manifest
     if not is_serving_known(manifest):
         return None
@@ -147,15 +147,15 @@ def stack_of(bucket: AnyBucket) -> str | None:
 
 
 def fingerprint_of(bucket: AnyBucket) -> str | None:
-    """Return the fingerprint's digest, None where nobody knows what served."""
+    """Return the fingerprint's digest, None if the stack is unknown."""
     return bucket.fingerprint.digest if is_serving_known(bucket.fingerprint.manifest) else None
 
 
 def served_beside(run: AnyRun, other: AnyRun, buckets: Iterable[AnyBucket], names: Names) -> dict[int, ServingFacts]:
-    """Return bucket id → what these buckets of two runs say of their responses. Reads model and fingerprint of each.
+    """Return bucket id → facts about the responses of two runs' buckets. Reads model and fingerprint.
 
-    Where only one of them is reported, by a log or a server of others, nothing is known of it: its names say nothing
-    beside digests.
+    If only one run is reported, by a log or an external server, nothing is known of it: its names cannot be compared
+    with digests.
     """
     is_one_reported = run.is_reported != other.is_reported
     return {
@@ -167,7 +167,7 @@ def served_beside(run: AnyRun, other: AnyRun, buckets: Iterable[AnyBucket], name
 
 
 def find_other_model(bucket: AnyBucket, names: Names) -> str:
-    """Return the model that answers name, where it is not the one that was asked for; "" elsewhere.
+    """Return the model that answers name if it is not the requested one; else "".
 
     A dated version of an alias and a name that a person called the same are no other model.
     """
@@ -178,21 +178,21 @@ def find_other_model(bucket: AnyBucket, names: Names) -> str:
 
 
 def logits_of(bucket: AnyBucket) -> str | None:
-    """Return the name of the logits, as a floor of noise has it, None where it is not known. Reads the fingerprint."""
+    """Return the key of the logits' noise floor, None if unknown. Reads the fingerprint."""
     manifest = bucket.fingerprint.manifest
     return name_logits(manifest.get("engine", {}).get("dtype"), manifest.get("hardware", {}).get("kind"))
 
 
 def needs_usual(run: AnyRun, column_digests: Iterable[Hashable]) -> bool:
-    """Tell whether independent runs count: some repeats of an external server or a log are equal to the bit."""
+    """Tell whether independent runs count: repeats of an external server or a log are equal to the bit."""
     is_reported: bool = run.is_reported
     return is_reported and max(Counter(column_digests).values(), default=0) > 1
 
 
 def are_independent(run: Any, other: Any) -> bool:
-    """Tell whether one run shows which repeats of the other are copies: both ask the same of one bucket, an hour apart.
+    """Tell whether one run shows which repeats of the other are copies: equal, an hour apart.
 
-    So is a log that a person imported as a second log of the same side.
+    So does a log that a person imported as a second log of the same side.
     """
     names = ("suite_version_id", "endpoint_id", "profile_id")
     if run.pk == other.pk or any(getattr(run, name) != getattr(other, name) for name in names):
@@ -212,7 +212,7 @@ def _may_be_one_bucket(ours: Any, theirs: Any) -> bool:
 
 
 def _name_constraint(sampling: Mapping[str, Any]) -> str | None:
-    """Name what forbids tokens, "tool_choice required"; what is longer than a name by the start of its digest."""
+    """Name what forbids tokens, "tool_choice required"; long values by the start of their digest."""
     parts = [
         f"{name} {value if isinstance(value, str) and len(value) <= MAX_NAMED else digest_json(value)[:8]}"
         for name, free in FREE.items()
@@ -240,7 +240,7 @@ def _served_by(bucket: AnyBucket, names: Names) -> ServingFacts:
 
 
 def _weights_digest(model: Any) -> str:
-    """Return the digest of what the model computes with, whatever its files are called."""
+    """Return the digest of the model's weights, independent of file names."""
     weights = [file["sha256"] for name, file in model.files.items() if WEIGHTS.fullmatch(name)]
     if weights:
         return digest_json(sorted(weights))

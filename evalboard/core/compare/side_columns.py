@@ -1,4 +1,4 @@
-"""The columns of repeats laid side by side as one side of a comparison, and what served them."""
+"""Build one side of a comparison from the columns of its repeats, with its stacks."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     marks: Marks
 
     def take(self, cases: Indexes | slice) -> "Columns":
-        """Return the columns of these cases alone, in this order."""
+        """Return the columns of only these cases, in this order."""
         return Columns(self.repeat_id, self.texts[cases], self.traces[cases], self.buckets[cases], self.marks[cases])
 
     @property
@@ -54,7 +54,7 @@ class Columns(NamedTuple):
 
     @property
     def n_left_out(self) -> int:
-        """How many responses are no draws."""
+        """Return the number of responses that are no samples."""
         return int(np.count_nonzero(is_left_out(self.marks)))
 
 
@@ -78,7 +78,7 @@ def lay_columns(
     unknown_prompts: str,
     is_logged: bool,
 ) -> dict[str, Any]:
-    """Return the fields of `Side` that columns, run and buckets give; the rest is read beside them.
+    """Return the fields of `Side` that come from columns, run and buckets.
 
     repeats, ended: as `Side` has them. suite_version: with its suite, for people. buckets, served: by their ids.
     unknown_prompts, is_logged: as `SideSetup` has them.

@@ -1,4 +1,4 @@
-"""Hold what the verdict is asked about one suite of a release, and the parts that its answer is made of."""
+"""The question of a verdict on one suite of a release, and the parts of its answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ Span = tuple[float, float]  # low and high, in points
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TargetedScores:
-    """Repeats of some cases alone, the same on both sides, chosen by what foretold noise before any of them was scored.
+    """Repeats of only some cases, the same on both sides, chosen by predicted noise before scoring.
 
-    is_chosen: bool[n]. baseline, candidate: float64[n, tA] and float64[n, tB], NaN for other cases and where missing.
+    is_chosen: bool[n]. baseline, candidate: float64[n, tA] and float64[n, tB], NaN for other cases and if missing.
     n_before: the repeats of all cases that each side had before the first of these, the fewer of both sides.
     """
 
@@ -90,7 +90,7 @@ class GateQuestion:
 
 @dataclass(frozen=True, slots=True)
 class VerdictLine:
-    """A reason, a warning or a next step: a code of docs/verdict.md, and the facts that its sentence gives."""
+    """A reason, a warning or a next step: a code of docs/verdict.md, and the facts for its sentence."""
 
     code: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class VerdictLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSide:
-    """One side by itself, over the repeats of the look; points, None where not known.
+    """One side over the repeats of the checkpoint; points, None if not known.
 
     points: by repeat, over the cases that every repeat has. range: their lowest and highest. interval: where the
     score would lie if the same cases were run for ever. noise.sd_points: of one run's score, from flips within cases.
@@ -113,7 +113,7 @@ class MeasuredSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """n_*: missing responses of each side. share: of cases without a score on one side. low, high: worst case."""
+    """Missing responses. n_*: by side. share: of cases without a score on one side. low, high: worst case."""
 
     n_baseline: int
     n_candidate: int

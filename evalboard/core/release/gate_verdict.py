@@ -58,7 +58,7 @@ SIDES = ("baseline", "candidate")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What the rules say; the outlook only where more repeats would settle it, but for its leaning."""
+    """The rules' result. outlook: set only if more repeats would decide, except its leaning."""
 
     verdict: str
     reasons: tuple[VerdictLine, ...]
@@ -125,7 +125,7 @@ class GateInput:
 def make_verdict(
     evidence: Evidence, ruling: Ruling, warnings: tuple[VerdictLine, ...], logged: tuple[str, ...]
 ) -> GateVerdict:
-    """Return a gate's verdict with the numbers that it rests on; without a change there are fewer."""
+    """Return a gate's verdict with the numbers behind it; without a change there are fewer."""
     change, policy = evidence.change, evidence.policy
     measured: Json = {}
     if change is not None:
@@ -171,7 +171,7 @@ def make_verdict(
 
 
 def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
-    """Return a gate's part of the document: every field of its verdict, those of its sides by name and side."""
+    """Return a gate's part of the document: all fields, those of its sides by name and side."""
     verdict = gate.verdict
     document: Json = _plain(verdict)
     sides, outlook = {side: document.pop(side) for side in SIDES}, document.pop("outlook")
@@ -191,7 +191,7 @@ def gate_document(gate: GateInput, *, is_worth_a_look: bool) -> Json:
 
 
 def _plain(value: Any) -> Any:
-    """Return the same as JSON has it: objects for classes, lists for tuples, text for the names of an object."""
+    """Convert to JSON types: objects for classes, lists for tuples, text for keys."""
     if isinstance(value, Contract):
         return value.to_stored()
     if is_dataclass(value):

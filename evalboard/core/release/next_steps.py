@@ -1,4 +1,4 @@
-"""List what a person can do next: the steps of a verdict's page, as codes of docs/verdict.md with their facts."""
+"""List the next steps that a verdict offers, as codes of docs/verdict.md with their facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ DECODING = frozenset(
 
 
 def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
-    """Return what undoes a block. A build that no fingerprint shows is to be found, or judged with the model."""
+    """Return what undoes a block. An unknown build must be found, or judged with the model."""
     if block.code == "computation_apart":
         return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
     prompt = {"is_prompt_judged": True} if block.facts.get("is_prompt_judged") else {}
@@ -61,7 +61,7 @@ def list_no_ship_steps(n_broken: int) -> tuple[VerdictLine, ...]:
 
 
 def list_noise_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return what helps a noisy side; never more repeats, as two in three ranges so wide are so after twenty."""
+    """Return what helps a noisy side; not more repeats, as the range would likely stay as wide."""
     steps = (VerdictLine("use_paired"),)
     return steps if evidence.is_steady else (VerdictLine("pin_batch"), *steps)
 
@@ -73,14 +73,14 @@ def list_missing_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
 
 
 def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return what helps where only a certificate is wanting: asking for one, of each endpoint and profile once."""
+    """Return what helps if only a certificate is missing, per endpoint and profile."""
     probes = dict.fromkeys((side["endpoint"], side["profile"]) for side in evidence.uncertified)
     certify = VerdictLine("certify", {"probes": [list(each) for each in probes]})
     return (certify, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
 
 
 def list_one_draw_steps() -> tuple[VerdictLine, ...]:
-    """Return what helps repeats of one seed; never more of them: those of a run of before have its one seed too."""
+    """Return what helps repeats of one seed; not more of them, which would have it too."""
     return (VerdictLine("draw_again"),)
 
 
@@ -128,7 +128,7 @@ def with_logs(
 
 
 def with_others(steps: Sequence[VerdictLine], *, are_called: bool) -> tuple[VerdictLine, ...]:
-    """Return the steps with those in place that help where a server of others was called, each once."""
+    """Return the steps, replaced by those for external servers if one was called, without duplicates."""
     if not are_called:
         return tuple(steps)
     renamed = [VerdictLine(FOR_OTHERS[step.code], step.facts) if step.code in FOR_OTHERS else step for step in steps]
@@ -136,21 +136,21 @@ def with_others(steps: Sequence[VerdictLine], *, are_called: bool) -> tuple[Verd
 
 
 def list_several_steps(look: int | None) -> tuple[VerdictLine, ...]:
-    """Return the steps where one drop of several does not stand; look: the policy's next, None after the last."""
+    """Return the steps if Holm's rule rejects a drop; look: the next checkpoint, or None."""
     if look is None:
         return (VerdictLine("decide_by_hand"),)
     return (VerdictLine("settle", {"repeats": look}),)
 
 
 def with_load(steps: Sequence[VerdictLine], evidence: Evidence) -> tuple[VerdictLine, ...]:
-    """Return the steps, after the one that helps first where sides differ in load or wander, and took no turns."""
+    """Return the steps, interleaving first if sides differ in load or vary, and were not interleaved."""
     is_read = evidence.load is not None and evidence.change is not None and not evidence.is_in_turn
     helps = (is_read or evidence.wanders) and all(step.code != RUN_IN_TURN for step in steps)
     return (VerdictLine(RUN_IN_TURN), *steps) if helps else tuple(steps)
 
 
 def list_wandering_steps() -> tuple[VerdictLine, ...]:
-    """Return what helps where whole runs move and the sides took no turns; never more repeats of either side alone."""
+    """Return what helps if whole runs vary and sides were not interleaved; not more repeats."""
     return (VerdictLine(RUN_IN_TURN), VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
 
 

@@ -1,4 +1,4 @@
-"""The verdict: ship, no-ship, inconclusive or not comparable, and what would settle it. docs/verdict.md has the rules.
+"""Judge a release: ship, no-ship, inconclusive or not comparable, and how to decide (docs/verdict.md).
 
 Same inputs, same verdict, to the bit; the order of cases, and of the repeats that enter, changes nothing.
 """
@@ -51,7 +51,7 @@ VERDICT_ORDER = (NO_SHIP, NOT_COMPARABLE, INCONCLUSIVE, SHIP)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GateEvidence:
-    """All that one gate of a release is judged by. tier: `critical`, or `advisory`, which never changes the verdict.
+    """The evidence of one gate. tier: `critical`, or `advisory`, which never changes the verdict.
 
     history: warnings of what was judged before on the same runs.
     """
@@ -65,10 +65,10 @@ class GateEvidence:
 
 
 def judge_release(gates: Iterable[GateEvidence], policy: PolicySettings) -> Json:
-    """Judge a release by its evidence alone; no two gates' evidence need be in memory at once.
+    """Judge a release by its evidence, with one gate in memory at a time.
 
-    Return the document of gate_document, whose sentences `wording.release` writes. Raises ValueError where no gate is
-    critical: nothing then decides.
+    Return the document of gate_document, whose sentences `wording.release` writes. Raises ValueError if no gate is
+    critical: nothing decides then.
     """
     return decide_from_gates([_judge(gate, policy) for gate in gates])
 
@@ -145,7 +145,7 @@ def decide_from_gates(gates: Sequence[GateInput]) -> Json:
 
 
 def _find_window(question: GateQuestion, policy: PolicySettings) -> dict[str, Any] | None:
-    """Return the facts of the time in which both sides took turns, where the policy lets it stand for an identity."""
+    """Return the facts of the interleaved time, if the policy accepts it instead of an identity."""
     hours = question.span_hours
     if policy.is_guarded or not question.is_in_turn or hours is None or hours > policy.window_hours:
         return None
@@ -182,7 +182,7 @@ def _not_comparable(blocks: Sequence[Block], expired: Mapping[str, Any] | None) 
 
 
 def _rule(evidence: Evidence) -> Ruling:
-    """Apply rows 6 to 16 of docs/verdict.md; the first that holds decides."""
+    """Apply rows 6 to 16 of docs/verdict.md; the first that applies decides."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     if evidence.one_draw:
         return _one_draw(evidence)
@@ -246,7 +246,7 @@ def _ship(evidence: Evidence, change: Change) -> Ruling:
 
 
 def _lacks_draws(evidence: Evidence) -> bool:
-    """Tell whether a look is out of reach, or over 1 % of the cases are, for the answers that are no draws."""
+    """Tell whether answers that are no samples prevent a checkpoint, or affect over 1 % of cases."""
     left_out = evidence.left_out
     return left_out.is_look_lost or 100 * left_out.n_cases > MAX_MISSING_PERCENT * evidence.n_cases
 
@@ -269,7 +269,7 @@ def _incomplete(evidence: Evidence) -> Ruling:
 
 
 def _lean(evidence: Evidence, **outlook: Any) -> Outlook:
-    """Return which way an open difference leans, beside what more repeats would do."""
+    """Return which way an open difference leans, with the outlook of more repeats."""
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     leaning = settle.name_leaning(change.estimate.difference, tolerance) if change else None
     return Outlook.from_stored({"leaning": leaning, **outlook})
@@ -342,7 +342,7 @@ def _open(evidence: Evidence, reason: VerdictLine, steps: tuple[VerdictLine, ...
 
 
 def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
-    """List the warnings that stay on the page beside any verdict."""
+    """List the warnings that apply to any verdict."""
     change = evidence.change
     if change is None:
         return []
@@ -397,7 +397,7 @@ def _warnings_of_size(evidence: Evidence, change: Change, codes: set[str]) -> li
 
 
 def _apply_holm(gates: Sequence[GateInput], critical: Sequence[int]) -> list[GateInput]:
-    """Return the gates, with those left open whose drop does not stand once it is known how many were looked for."""
+    """Return the gates, reopening those whose drop Holm's rule rejects among the critical ones."""
     judged = list(gates)
     claims = [index for index in critical if gates[index].verdict.verdict == NO_SHIP]
     if len(critical) == 1:
@@ -424,7 +424,7 @@ def _left_open(gate: GateVerdict, n_gates: int) -> GateVerdict:
 
 
 def _worth_a_look(gates: Sequence[GateInput]) -> set[int]:
-    """Return the advisory gates whose change is more than their noise explains; they never change the verdict."""
+    """Return the advisory gates whose change exceeds noise; they never change the verdict."""
     known = {index: gate.verdict.p_change for index, gate in enumerate(gates) if gate.tier != "critical"}
     p_values = {index: p_value for index, p_value in known.items() if p_value is not None}
     flags = benjamini_hochberg(list(p_values.values()))

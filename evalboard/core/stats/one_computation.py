@@ -75,8 +75,6 @@ def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases:
 def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Distances:
     """Return float64[n, 3]: each case's mean distance across sides and within each; NaN if unknown.
 
-    candidate; NaN where it is not known.
-
     distances: float64[n, k, k] of a case's k answers, the baseline's n_ours first, NaN for a pair that shares too few
     positions. are_alike: bool[n, k, k], which of them are one answer.
     """

@@ -2,7 +2,7 @@
 
 import math
 
-from scipy import special
+from evalboard.core.stats import special
 
 
 def normal_quantile(level: float) -> float:

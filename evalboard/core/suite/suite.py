@@ -21,7 +21,7 @@ from evalboard.contract.suite_limits import (
     MAX_TOKENS,
     MAX_TOOLS,
 )
-from evalboard.core.digest import canonical_json, digest_json
+from evalboard.core.digest import canonical_json, digest_bytes, digest_json
 from evalboard.core.document import Problems, at, read_strict_json, storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import KINDS, read_spec, target_problems
@@ -244,7 +244,7 @@ def read_case(
     if len(encoded) > MAX_CASE_CHARS:
         problems.add(path, f"is longer than {MAX_CASE_CHARS} bytes as JSON")
         return None
-    return CaseDocument(index=index, digest=digest_json(content), **content)
+    return CaseDocument(index=index, digest=digest_bytes(encoded), **content)
 
 
 def _check_target(row: Mapping[str, Any], scorer: dict[str, Any] | None, path: str, problems: Problems) -> None:
