@@ -117,7 +117,7 @@ def describe_counts(report: Comparison) -> Headline:
     )
     listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed
-    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 else ""
+    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 and not report.prompts else ""
     return Headline(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
 
 
