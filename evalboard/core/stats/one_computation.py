@@ -110,7 +110,7 @@ def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Di
 
 
 def _order_chance(n_repeats: NDArray[np.int64]) -> float:
-    """Return the probability that the sides differ in every case by the order of answers alone.
+    """Return the chance that each case has different answers on the two sides, if order is random.
 
     n_repeats: int64[n, 2], by case and side.
     """
