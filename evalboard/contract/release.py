@@ -48,6 +48,9 @@ class SideNamed(Contract):
     model: str
 
 
+PairedBy = Annotated[PairBy, says(description="how cases are paired, where the prompt is judged")]
+
+
 class ReleaseRow(Contract):
     """A release in a list; the numbers are those of its headline gate."""
 
@@ -60,6 +63,7 @@ class ReleaseRow(Contract):
     baseline: SideNamed
     policy: str
     treatment: Treatment
+    pair_by: PairedBy
     difference: float | None
     low: float | None
     high: float | None
@@ -69,6 +73,10 @@ class ReleaseRow(Contract):
     created_at: Instant
     decided_at: Instant | None
     url: PageAddress
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.treatment, self.pair_by)
 
     @property
     def interval(self) -> Span | None:
@@ -446,7 +454,7 @@ class Release(Contract):
     gates: tuple[Gate, ...]
     policy: PolicyOfRelease
     treatment: Treatment
-    pair_by: Annotated[PairBy, says(description="how cases are paired, where the prompt is judged")]
+    pair_by: PairedBy
     input_digest: Digest | None
     candidates_tried: Annotated[
         int, says(minimum=0, description="runs judged against this baseline up to this release")

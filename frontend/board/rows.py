@@ -105,7 +105,7 @@ def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
     if row.verdict == "no_ship" and each.n_broken:
         runs = int(row.baseline.run), int(row.candidate.run)
         filters = {"outcome": "broken"} | ({} if each.look is None else {"look": str(each.look)})
-        return Act(f"See the {each.n_broken:,}", f"{comparison_url(*runs, filters=filters)}#cases")
+        return Act(f"See the {each.n_broken:,}", f"{comparison_url(*runs, filters=filters, terms=row.terms)}#cases")
     if row.verdict == "inconclusive" and each.n_more and each.step == "settle" and RUN in scopes:
         cost = counted(2 * each.n_more * each.n_cases, "response")
         return Act(f"Run {each.n_more} more", reverse("release_settle", args=[row.id]), cost)

@@ -112,6 +112,7 @@ def _row(release: Any, gates: Sequence[GateRecord]) -> ReleaseRow:
         baseline=SideNamed(run=str(shown.baseline_run_id), model=model_name(shown.baseline_run)),
         policy=str(verdict.policy if verdict else release.policy),
         treatment=release.treatment,
+        pair_by=release.pair_by,
         difference=headline.get("difference"),
         low=headline.get("low"),
         high=headline.get("high"),

@@ -77,7 +77,7 @@ def test_each_answer_is_shown_beside_that_of_its_own_case(pair: tuple[RunRecord,
 
 
 @pytest.mark.parametrize(("n_wrong", "word"), [(0, "ship"), (3, "no_ship")])
-def test_a_release_judges_the_prompt_and_says_so(n_wrong: int, word: str) -> None:
+def test_a_release_judges_the_prompt_and_says_so(n_wrong: int, word: str, admin_client: Client) -> None:
     release = judged.release(*run_both(n_wrong), treatment="prompt")
     assert release.verdict is not None
     document = release.verdict.document
@@ -85,6 +85,8 @@ def test_a_release_judges_the_prompt_and_says_so(n_wrong: int, word: str) -> Non
     assert [line["text"] for line in document["warnings"] if line["code"] == "prompt_judged"] == [
         "The prompt changed, which is what is judged: in all 30 cases whose inputs are equal on both sides."
     ]
+    board = admin_client.get("/").content.decode()
+    assert ("?treatment=prompt&amp;outcome=broken" in board) == (word == "no_ship")
 
 
 def test_a_release_of_another_question_needs_a_persons_word() -> None:

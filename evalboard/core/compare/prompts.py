@@ -77,7 +77,7 @@ class PromptOfCase(NamedTuple):
 
     messages: Sequence[Mapping[str, Any]]
     tools: Any
-    input: Any
+    own_input: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def compare_prompts(
     known: the pieces of texts that were compared before, extended here.
     """
     known = {} if known is None else known
-    own = one.input if one.input == other.input else None
+    own = one.own_input if one.own_input == other.own_input else None
     sides = [[(str(message.get("role")), _text_of(message, own)) for message in side.messages] for side in (one, other)]
     if one.tools or other.tools:
         for side, given in zip(sides, (one, other), strict=True):
