@@ -40,8 +40,9 @@ def _apart(facts: Facts) -> str:
     within = f"within either side the repeats of all {cases} are the same to the bit"
     apart = f"in {facts['n_apart']:,} of them the sides lie {nats_rounded(facts['shift'])} apart"
     if not facts["is_one_bucket"]:
+        how = ", by no more than rounding may" if facts["shift"] <= facts["floor"] else ""
         return (
-            f"The sides differ, by no more than rounding may: {within}, and {apart} (up to {assumed} is assumed). "
+            f"The sides differ{how}: {within}, and {apart} (rounding is assumed to do up to {assumed}). "
             "Other kernels, batches of another size or a cache can do that, and so can other weights."
         )
     return (

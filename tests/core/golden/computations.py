@@ -71,6 +71,9 @@ SITUATIONS: Situations = {
     "Sides of two dtypes whose repeats are the same to the bit": lambda: read_computation(
         tell_apart(apart(24, FLOOR / 2), np.full((24, 2), 3), n_cases=60, floor=FLOOR), is_one_bucket=False
     ),
+    "Two builds whose repeats are the same to the bit, in four cases beyond rounding": lambda: read_computation(
+        tell_apart(apart(4, 1.1 * FLOOR), np.full((4, 2), 3), n_cases=4, floor=FLOOR), is_one_bucket=False
+    ),
     "Two builds that differ in three cases, too few to judge": lambda: read_computation(
         count_equal(apart(3, FLOOR / 2).model_copy(update={"n_differing": 3}), NO_CASES, n_equal=57, n_differing=3),
         is_one_bucket=False,
