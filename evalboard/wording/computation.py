@@ -61,11 +61,13 @@ def _one(facts: Facts) -> str:
     where = "Where both sides wrote the same tokens, their logprobs"
     if facts["n_positions"]:
         where = f"At {_over(facts)} their logprobs"
-    noise = facts["noise"]
+    noise, n_apart = facts["noise"], facts["n_apart"]
+    apart = f" ({nats_rounded(facts['shift'])} apart, in {counted(n_apart, 'case')})" if n_apart else ""
     agree = (
         f"agree as closely as repeats of one side ({nats_rounded(noise)})"
         if noise
-        else "agree as closely as rounding is assumed to leave them; repeats of either side are the same to the bit"
+        else f"agree as closely as rounding is assumed to leave them{apart}; repeats of either side are the same to "
+        "the bit"
     )
     return f"{where} {agree}{_unexplained(facts)}.{_known_for(facts)}"
 

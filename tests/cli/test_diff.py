@@ -180,6 +180,16 @@ def test_a_number_without_a_log_is_no_folder(
     assert call(capsys, log, "#1")[::2] == (FAILED, "evalboard: #1 does not exist.\n")
 
 
+@pytest.mark.parametrize(
+    ("logs", "problem"), [(["", BASELINE], "A log has an empty name"), (["-", "-"], "`-` can be given once")]
+)
+def test_an_empty_name_and_a_second_standard_input_are_refused(
+    capsys: pytest.CaptureFixture[str], logs: list[str], problem: str
+) -> None:
+    code, _, err = call(capsys, *logs)
+    assert (code, problem in err) == (WRONG_USE, True)
+
+
 @pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "kl=-1", "flip=1"])
 def test_a_limit_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str], limit: str) -> None:
     code, _, err = call(capsys, BASELINE, CANDIDATE, "--fail-on", limit)
