@@ -194,6 +194,11 @@ def test_one_log_repeats_and_logs_without_scores_make_reports(
     assert f"evalboard diff {' '.join(ours)} -- {' '.join(theirs)} --html" in parsed.text()
     html, parsed, _ = report(capsys, tmp_path, ours[0])
     check_closed(html, parsed)
+    rows = [{"case": "1", "prompt": "a", "answer": "yes", "score": 1}]
+    unnamed, named = lines(tmp_path, "u.jsonl", rows), lines(tmp_path, "n.jsonl", [rows[0] | {"model": "paint-1b"}])
+    assert "unnamed model" not in report(capsys, tmp_path, unnamed, unnamed)[1].text()
+    assert "served by" not in report(capsys, tmp_path, unnamed, unnamed)[1].text()  # unknown is never the same
+    assert "model unknown paint-1b" in report(capsys, tmp_path, unnamed, named)[1].text()
     assert "1 backend answered a0.jsonl" in parsed.text()
     assert "fp_1 – m 2 100 % –" in parsed.text()
 
