@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.compare import ServedShare, SideSetup
 from evalboard.core.release import GateQuestion, judge_gate
 from evalboard.core.release.gate_verdict import GateVerdict

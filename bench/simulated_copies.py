@@ -24,7 +24,7 @@ from bench.simulated import (
     draw_repeats,
     judge,
 )
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.stats import Marks, SideAnswers, effective_draws, find_case_outcomes, read_draws
 
 DRAWS = (0, 1, 2, 3, 4)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.simulated import MINUS, N_CASES, PASSING, SEED, Pair, Regime, Scores, draw_chances, follow, judge
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.profile import call_seed
 from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.scoring import MEAN, PASS_ALL, PASS_AT, MetricSpec

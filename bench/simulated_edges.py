@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bench.simulated import PINNED, SEED, Pair, Scores, follow, judge, pairs
 from bench.simulated_draws import sample_by_seed
-from evalboard.contract.draws import Draws
 from evalboard.contract.facts import SettingCheck, SettingFact, SettingsSeen
+from evalboard.contract.run import Draws
 from evalboard.core.compare import SideSetup
 from evalboard.core.profile import OBSERVED, call_seed, find_temperature, list_setting_facts, select_compared
 from evalboard.core.release.gate_verdict import GateVerdict

@@ -23,8 +23,8 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.compare import Computation
-from evalboard.contract.draws import Draws
 from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
+from evalboard.contract.run import Draws
 from evalboard.contract.treatments import PairBy, Terms, Treatment
 
 Span = tuple[float, float]  # low and high, in points

@@ -16,9 +16,8 @@ from evalboard.contract.base import (
     RunStatus,
     page_only,
 )
-from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed, name_version
-from evalboard.contract.run import TERMINAL, RunRow, RunWarning
+from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning
 
 
 class SuiteRow(Contract):

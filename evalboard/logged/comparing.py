@@ -260,7 +260,7 @@ class LogComparison:
         ours, theirs = (side.scored_draws[0].scores for side in self.sides)
         worst = []
         for row, case in enumerate(self.cases[0].tolist()):
-            if (one := chosen.get(case)) is not None:
+            if (one := chosen.get(case)) is not None and self.pairs[one.row].flip.cause != "identical":
                 pair, scores = self.pairs[one.row], (list_scores(ours[row]), list_scores(theirs[row]))
                 worst.append(WorstCase(pair, one.n_alike, one.n_pairs, one.movement, *scores))
         return sorted(worst, key=lambda each: (each.pair.flip.consequence, each.moved, -each.movement))

@@ -37,9 +37,15 @@ def _two(facts: Facts) -> str:
 
 def _apart(facts: Facts) -> str:
     cases, assumed = counted(facts["n_cases"], "case"), nats_rounded(facts["floor"])
+    within = f"within either side the repeats of all {cases} are the same to the bit"
+    apart = f"in {facts['n_apart']:,} of them the sides lie {nats_rounded(facts['shift'])} apart"
+    if not facts["is_one_bucket"]:
+        return (
+            f"The sides differ, by no more than rounding may: {within}, and {apart} (up to {assumed} is assumed). "
+            "Other kernels, batches of another size or a cache can do that, and so can other weights."
+        )
     return (
-        f"The sides differ under one fingerprint: within either side the repeats of all {cases} are the same to the "
-        f"bit, but in {facts['n_apart']:,} of them the sides lie {nats_rounded(facts['shift'])} apart. "
+        f"The sides differ under one fingerprint: {within}, but {apart}. "
         f"Batches of another size can do that (up to {assumed} is assumed), and so can a cache that answers repeats. "
         "If it is neither, the weights or the build have changed."
     )
@@ -51,6 +57,10 @@ def _one(facts: Facts) -> str:
             "One computation, as far as can be seen: repeats of either side and the sides themselves are the same to "
             f"the bit in {counted(facts['n_cases'], 'case')}."
         )
+    if facts["chance"] is None:
+        n, equal = facts["n_differing"], counted(facts["n_cases"], "case")
+        others = f"They differ in {counted(n, 'other')}, and it takes 10 to judge {'it' if n == 1 else 'these'}."
+        return f"Logprobs agree: both sides are the same to the bit in {equal}. {others}"
     if facts["chance"] < UNLIKELY:
         return _unsettled(facts)
     if facts["n_positions"] and not facts["n_apart"]:
@@ -61,13 +71,11 @@ def _one(facts: Facts) -> str:
     where = "Where both sides wrote the same tokens, their logprobs"
     if facts["n_positions"]:
         where = f"At {_over(facts)} their logprobs"
-    noise, n_apart = facts["noise"], facts["n_apart"]
-    apart = f" ({nats_rounded(facts['shift'])} apart, in {counted(n_apart, 'case')})" if n_apart else ""
+    noise = facts["noise"]
     agree = (
         f"agree as closely as repeats of one side ({nats_rounded(noise)})"
         if noise
-        else f"agree as closely as rounding is assumed to leave them{apart}; repeats of either side are the same to "
-        "the bit"
+        else "agree as closely as rounding is assumed to leave them; repeats of either side are the same to the bit"
     )
     return f"{where} {agree}{_unexplained(facts)}.{_known_for(facts)}"
 

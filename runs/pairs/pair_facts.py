@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.compare import (
     ServingFacts,
     WordsById,

@@ -14,7 +14,7 @@ import numpy as np
 from django.db.models import Count, Q
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT
 from evalboard.core import digest
 from evalboard.core.release import VERDICT_RULES, DecodedSide, GateEvidence, GateQuestion, VerdictLine

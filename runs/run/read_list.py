@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.parts import Done
-from evalboard.contract.run import PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
+from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import BucketRecord, GateRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from runs.pairs import pair_facts

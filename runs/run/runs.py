@@ -8,7 +8,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core import scoring
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile

@@ -8,8 +8,8 @@ import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.figures import BucketNoise
+from evalboard.contract.run import Draws
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from evalboard.core.compare import is_steady_batch
 from evalboard.core.digest import digest_json

@@ -12,6 +12,7 @@ import pytest
 from evalboard.cli.errors import FAILED, LIMIT_REACHED, WRONG_USE
 from evalboard.cli.main import main
 from evalboard.logged import sources
+from tests.importers.openai_logs import body, choice, entry
 from tests.recorded import LOGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,6 +122,40 @@ def test_a_limit_that_these_logs_cannot_tell_is_not_passed(
     ours, theirs = chat(tmp_path, "a.jsonl", "yes", "no"), chat(tmp_path, "b.jsonl", "yes", "yes")
     ended, out, err = call(capsys, ours, theirs, "--fail-on", limits)
     assert (ended, unknown in err, "1 case differs" in out) == (code, True, True)
+
+
+def traced(folder: Path, build: str, off: float = 0.0, cases: int = 12) -> str:
+    """A log of one build, three repeats of 12 cases that are the same to the bit. off: nats, in the first `cases`."""
+    lines = []
+    for case in range(12):
+        low = -1.5 - (off if case < cases else 0.0)
+        tokens = [entry(word, -0.25, (word, -0.25), ("other", low)) for word in ("It ", "is ", f"{case}.")]
+        asked = {"model": "acme", "messages": [{"role": "user", "content": f"Number {case}?"}], "temperature": 0}
+        for repeat in (1, 2, 3):
+            answer = body(choice(f"It is {case}.", *tokens), system_fingerprint=build)
+            lines.append({"case_id": f"c{case}", "repeat": repeat, "request": asked, "response": answer})
+    path = folder / f"{build}-{off}-{cases}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("off", "cases", "code", "says"),
+    [
+        (0.0, 12, 0, "same to the bit in 12 cases"),
+        (0.01, 12, LIMIT_REACHED, "The sides differ, by no more than rounding may"),
+        (0.01, 2, 0, "same to the bit in 10 cases. They differ in 2 others"),
+        (0.01, 5, LIMIT_REACHED, "The sides differ, by no more than rounding may"),
+        (2.0, 12, LIMIT_REACHED, "Not the same computation"),
+    ],
+)
+def test_a_build_that_drifts_reaches_shift_and_one_that_does_not_passes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, off: float, cases: int, code: int, says: str
+) -> None:
+    ours, theirs = traced(tmp_path, "engine-1"), traced(tmp_path, "engine-2", off, cases)
+    ended, out, err = call(capsys, ours, theirs, "--fail-on", "shift")
+    assert (ended, says in out) == (code, True), out + err
+    assert ("No case differs." in out) == (off == 0)
 
 
 def test_what_a_log_lacks_is_said_beside_its_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

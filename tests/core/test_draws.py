@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.profile import draws
 
 GREEDY = {"temperature": 0.0, "seed": 42}

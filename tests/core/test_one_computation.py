@@ -11,7 +11,7 @@ from scipy import stats
 from bench.bench_truth import ONE
 from bench.simulated_shifts import share_called_two
 from evalboard.contract.compare import OneComputation
-from evalboard.core.stats import average_distances, judge_distances, judge_steady, tell_apart
+from evalboard.core.stats import average_distances, count_equal, judge_distances, judge_steady, tell_apart
 from evalboard.core.stats.one_computation import MAX_CHANCE, MAX_EXACT, _signed_rank_chance, find_samples
 from evalboard.core.trace import TokenTrace
 from tests.core import stacks
@@ -124,6 +124,25 @@ def test_repeats_that_agree_to_the_bit_tell_sides_apart_under_the_floor(repeats:
     assert share**n_cases <= judged.chance < MAX_CHANCE
     assert (judged.n_cases, judged.n_apart, judged.floor) == (60, n_cases, FLOOR)
     assert judged.shift == pytest.approx(0.2 * FLOOR)
+
+
+@pytest.mark.parametrize(
+    ("n_equal", "n_differing", "steady", "answer"),
+    [
+        (10, 3, 0, "one"),
+        (10, 9, 3, "one"),
+        (9, 3, 0, "unknown"),  # too few that are equal
+        (500, 10, 0, "unknown"),  # so many that they could be judged
+        (500, 4, 4, "unknown"),  # each side has an answer of its own in all four
+    ],
+)
+def test_cases_that_are_equal_to_the_bit_answer_where_few_differ(
+    n_equal: int, n_differing: int, steady: int, answer: str
+) -> None:
+    hidden = judge_distances(np.ones(3), (np.zeros(3), np.zeros(3)), floor=FLOOR)
+    judged = count_equal(hidden, np.full((steady, 2), 3), n_equal=n_equal, n_differing=n_differing)
+    assert judged.answer == answer
+    assert judged == (computation("one", n_equal, 0) if answer == "one" else hidden)
 
 
 def test_sides_that_lie_beyond_the_floor_stay_two() -> None:

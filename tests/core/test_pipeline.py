@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core import digest
 from evalboard.core.compare import (
     COMPARISON_VERSION,

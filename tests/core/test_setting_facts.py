@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.facts import FactSource, FactState, SettingCheck, SettingsSeen
+from evalboard.contract.run import Draws
 from evalboard.core.profile import (
     find_temperature,
     is_same_model_name,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.stats import sd_points, split_variance
 
 DRAWN, GREEDY = Draws(0.7), Draws(0.0)

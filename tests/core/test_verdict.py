@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion, VerdictLine
 from evalboard.core.release.gate_verdict import GateInput, GateVerdict

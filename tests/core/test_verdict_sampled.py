@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.release import verdict
 from evalboard.core.release.gate import GateQuestion
 from evalboard.core.release.gate_verdict import GateVerdict

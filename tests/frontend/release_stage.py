@@ -6,7 +6,6 @@ from typing import Any
 from evalboard.contract import compare as contract
 from evalboard.contract.base import Note
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise
-from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed, ModelServed, RepeatScored
 from evalboard.contract.release import (
     CasesChanged,
@@ -24,7 +23,7 @@ from evalboard.contract.release import (
     SignOff,
     StoryLine,
 )
-from evalboard.contract.run import SuiteNamed
+from evalboard.contract.run import Draws, SuiteNamed
 
 AT = datetime(2026, 4, 14, 8, 9, tzinfo=UTC)
 DIGEST = "9c417d02e07b55a1" + "0" * 48

@@ -3,8 +3,8 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.parts import FingerprintNamed
+from evalboard.contract.run import Draws
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow, SuiteVersion
 from frontend.suites import baselines, history, words
 from runs.suites import SuiteReport

@@ -66,6 +66,7 @@ WITHOUT_SCORES = {"login", "logout", "signin", "api:unknown"}
 # `run` and `baseline` end with what `wait` and `release` print; the others say nothing of a run's score.
 WITHOUT_REPORTS = {
     "diff",
+    "trace",
     "verify-release",
     "up",
     "signin",

@@ -17,6 +17,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
+from evalboard.calling import client
 from runs.models import EndpointRecord, RepeatScore, ResponseRecord, RunRecord, Shard
 from tests import build
 from tests.nightly import nightly
@@ -48,7 +49,6 @@ from tests.worker.test_remote_runs import (  # noqa: F401
     server,
     worked,
 )
-from worker.engines import openai
 from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[Script, Ends]] = {
 @pytest.fixture(autouse=True)
 def quick(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     """Tries follow one another at once, and a call has four seconds."""
-    monkeypatch.setattr(openai, "backoff_seconds", lambda n_failed, randomness: 0.0)
+    monkeypatch.setattr(client, "backoff_seconds", lambda n_failed, randomness: 0.0)
     settings.RESPONSE_SECONDS = 4.0
 
 

@@ -20,8 +20,10 @@ from evalboard.core.compare.comparability import is_steady_batch
 from evalboard.core.compare.sides import AnswerKey, Bools, Indexes, ScoredAnswer, ScoredAnswers, Side, Traces
 from evalboard.core.compare.traced_text import CaseDistances, TracedText, WordsById, distance_tables
 from evalboard.core.stats import (
+    MIN_CASES_JUDGED,
     assume_logit_sd,
     average_distances,
+    count_equal,
     is_left_out,
     judge_distances,
     judge_steady,
@@ -129,6 +131,10 @@ def judge_computation(
     judged = _judge_scored(sides, traces, measure)
     if judged is None:
         (ours, n_strays), (theirs, n_strays_too) = _choose(baseline), _choose(candidate)
+
+        def have_traces(cases: Indexes) -> bool:
+            return ours.has_traces(cases) and theirs.has_traces(cases)
+
         n_repeats = np.column_stack([side.is_there.sum(axis=1) for side in (ours, theirs)])
         has_repeats = np.all(n_repeats >= 2, axis=1)
         digests = np.concatenate([ours.digests, theirs.digests], axis=1)[has_repeats]
@@ -136,19 +142,25 @@ def judge_computation(
         if is_one_vocabulary:
             moved = moved[np.any(differ(digests, digests[:, :1]), axis=1)]
         halves = np.split(digests, [ours.repeats.shape[1]], axis=1)
-        do_repeats_agree = not any(differ(half, half[:, :1]).any() for half in halves)
+        do_agree = ~np.any([differ(half, half[:, :1]).any(axis=1) for half in halves], axis=0)
+        do_agree = do_agree[np.isin(np.flatnonzero(has_repeats), moved)]
+        n_unread = 0
         if baseline.is_reported or candidate.is_reported or not is_one_vocabulary:
-            moved, do_repeats_agree = _find_moved(moved, lambda some: _read_cases(ours, theirs, some, traces), words)
+            n_unread = max(len(moved) - MAX_UNEQUAL, 0)
+            moved, do_agree = _find_moved(moved, lambda some: _read_cases(ours, theirs, some, traces), words)
         is_moved: Bools = np.isin(np.flatnonzero(has_repeats), moved)
-        is_same = is_one_bucket and not len(moved)
-        known = choose_cases(np.flatnonzero(has_repeats))
-        if do_repeats_agree and (is_steady or (is_same and ours.has_traces(known))):
+        n_equal = len(is_moved) - len(moved) - n_unread
+        equal = choose_cases(np.setdiff1d(np.flatnonzero(has_repeats), moved))
+        is_same = not len(moved) and n_equal >= (1 if is_one_bucket else MIN_CASES_JUDGED)
+        if do_agree.all() and (is_steady or (is_same and have_traces(equal))):
             judged = judge_steady(is_moved)
         else:
             cases = choose_cases(moved)
             judged = measure(_read_cases(ours, theirs, cases, traces)).model_copy(update={"n_differing": len(cases)})
-            if is_one_bucket and do_repeats_agree:
+            if do_agree.all():
                 judged = tell_apart(judged, n_repeats[moved], n_cases=len(is_moved), floor=floor)
+            if judged.answer == "unknown" and have_traces(equal):
+                judged = count_equal(judged, n_repeats[moved[do_agree]], n_equal=n_equal, n_differing=len(moved))
         strays = {"n_strays_baseline": n_strays, "n_strays_candidate": n_strays_too}
         judged = judged.model_copy(update=strays if any(strays.values()) else {})
     return {"is_one_bucket": is_one_bucket, **judged.to_stored()}
@@ -164,12 +176,12 @@ def _read_cases(ours: Chosen, theirs: Chosen, cases: Indexes, traces: Traces) ->
     return [CaseRead(*each) for each in both]
 
 
-def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words: WordsById) -> tuple[Indexes, bool]:
-    """Find the cases in which anything differs, and tell whether repeats of either side agree in all.
+def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words: WordsById) -> tuple[Indexes, Bools]:
+    """Find the cases in which anything differs, and tell of each whether the repeats of either side agree.
 
     Decimals differ by more than a step. cases: whose digests differ, or prove nothing.
     """
-    moved, do_repeats_agree = [], True
+    moved, do_agree = [], []
     cases = choose_cases(cases, MAX_UNEQUAL)
     for part in np.split(cases, range(MAX_CASES, len(cases), MAX_CASES)):
         some = read(part)
@@ -178,8 +190,8 @@ def _find_moved(cases: Indexes, read: Callable[[Indexes], list[CaseRead]], words
             n = len(each.baseline)
             if not table.are_alike.all():
                 moved.append(case)
-            do_repeats_agree &= bool(table.are_alike[:n, :n].all() and table.are_alike[n:, n:].all())
-    return np.array(moved, np.int64), do_repeats_agree
+                do_agree.append(bool(table.are_alike[:n, :n].all() and table.are_alike[n:, n:].all()))
+    return np.array(moved, np.int64), np.array(do_agree, np.bool_)
 
 
 def do_repeats_agree(side: Side, traces: Traces, words: WordsById) -> bool:

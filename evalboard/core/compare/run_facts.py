@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.facts import SettingFact, SettingsSeen
+from evalboard.contract.run import Draws
 from evalboard.core.compare.known_pair import CHOOSING, UNKNOWN_SERVING, RequestSettings, ServingFacts
 from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.profile import (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.compare.comparability import SideSetup, is_steady_batch
 from evalboard.core.compare.known_pair import Place, RequestSettings, ResponseFacts, ServingFacts
 from evalboard.core.stats import EffectiveDraws, Marks, SideAnswers, SideDraws, effective_draws, read_draws

@@ -14,7 +14,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.stats import SEEN_IN_NONE, special
+from evalboard.core import special
+from evalboard.core.stats import SEEN_IN_NONE
 
 LEVEL = 0.95
 FARTHEST = 9.0  # standard deviations; beyond them is nothing that double precision shows

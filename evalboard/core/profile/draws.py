@@ -8,7 +8,7 @@ temperature and sample all the same, so each call to one has a seed of its own a
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core import digest
 
 MAX_SEED = 2**63 - 1

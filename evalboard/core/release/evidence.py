@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.release import CasesChanged, ReachInterval, TargetedRepeats
+from evalboard.contract.run import Draws
 from evalboard.core.compare import LOADED_BATCHES, is_steady_batch, read_side_draws
 from evalboard.core.profile import have_same_seeds
 from evalboard.core.release import reach, settle

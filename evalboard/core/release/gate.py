@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
 from evalboard.contract.release import MeasuredNoise
+from evalboard.contract.run import Draws
 from evalboard.core.compare import SideSetup
 from evalboard.core.stats import BATCHES, Bools, EarlierNoise, Marks, SizeCounts
 

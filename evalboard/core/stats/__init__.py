@@ -86,7 +86,9 @@ from evalboard.core.stats.numeric_noise import (
     ratio_threshold,
 )
 from evalboard.core.stats.one_computation import (
+    MIN_CASES_JUDGED,
     average_distances,
+    count_equal,
     judge_distances,
     judge_steady,
     tell_apart,
@@ -138,6 +140,7 @@ __all__ = [
     "FAR_FLOORS",
     "LIKELY_FLIP",
     "MARKS",
+    "MIN_CASES_JUDGED",
     "MIN_POSITIONS",
     "NOISE_LEVEL",
     "NOISIEST",
@@ -175,6 +178,7 @@ __all__ = [
     "choose_larger_noise",
     "choose_noisiest",
     "count_draws",
+    "count_equal",
     "count_in_flight",
     "count_left_out",
     "count_unstable",

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.stats.live_answers import COPIED, Bools, Marks, count_draws, is_left_out, make_mark
 
 MIN_AGREEMENT = 0.995  # share of cases in which copies give one answer

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.core.stats import noise, special
+from evalboard.core import special
+from evalboard.core.stats import noise
 from evalboard.core.stats.numeric_noise import FLOORS, UNKNOWN_DTYPE
 from evalboard.core.stats.paired import BORROWED, DifferenceEstimate, PairedNoise, se_runs
 from evalboard.core.trace import TokenTrace

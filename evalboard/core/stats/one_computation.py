@@ -25,7 +25,7 @@ MAX_CHANCE = 0.001  # of the comparisons of one computation, at most this share 
 MIN_REPEATS = 3  # of a side whose repeats differ: the distance of one pair is too rough
 ALIKE = 1.2  # one side's mean distance over the other's, up to which their noise counts as alike
 ALIKE_IN_CASE = 4.0  # the same of a single case: its few repeats show its noise to a factor of 2, in nats
-MIN_CASES = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE, and no noise counts as measured
+MIN_CASES_JUDGED = 10  # with fewer, no order of the cases is rarer than MAX_CHANCE, and no noise counts as measured
 MAX_EXACT = 30  # cases: up to here the chance is counted out; beyond, its normal limit is near and no smaller
 
 
@@ -49,7 +49,7 @@ def judge_distances(across: Distances, within: tuple[Distances, Distances], *, f
         return _judged("unknown", 0, 0)
     chance = _signed_rank_chance(_log_ratios(far, np.where(noise > 0, noise, _unseen(noise, floor * floor))))
     return _judged(
-        "unknown" if n_cases < MIN_CASES else "two" if chance < MAX_CHANCE else "one",
+        "unknown" if n_cases < MIN_CASES_JUDGED else "two" if chance < MAX_CHANCE else "one",
         n_cases,
         n_apart,
         chance=chance,
@@ -65,11 +65,25 @@ def tell_apart(judged: OneComputation, n_repeats: NDArray[np.int64], *, n_cases:
     side; n_cases: all that could. Of one computation every order of a case's repeats is as likely, so that its two
     answers fall to one side each in at most 2 of C(a + b, a) orders.
     """
-    chance = math.prod(2 / math.comb(ours + theirs, ours) for ours, theirs in n_repeats.tolist())
+    chance = _order_chance(n_repeats)
     if judged.answer == "two" or not judged.shift or chance >= MAX_CHANCE:
         return judged
     apart = {"answer": "apart", "n_cases": n_cases, "n_apart": len(n_repeats), "chance": chance, "floor": floor}
     return judged.model_copy(update=apart)
+
+
+def count_equal(
+    judged: OneComputation, n_repeats: NDArray[np.int64], *, n_equal: int, n_differing: int
+) -> OneComputation:
+    """Answer "one" if enough cases are equal to the bit, and too few others differ to be judged.
+
+    judged: the answer "unknown". n_repeats: int64[n, 2] of the differing cases in which each side's repeats agree, by
+    side: these must be as likely as in `tell_apart`. n_equal, n_differing: cases.
+    """
+    if n_equal < MIN_CASES_JUDGED or n_differing >= MIN_CASES_JUDGED or _order_chance(n_repeats) < MAX_CHANCE:
+        return judged
+    counted = {"answer": "one", "n_cases": n_equal, "n_apart": 0, "chance": None, "shift": None, "noise": None}
+    return judged.model_copy(update=counted)
 
 
 def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Distances:
@@ -95,6 +109,14 @@ def average_distances(distances: Distances, are_alike: Bools, n_ours: int) -> Di
     return means
 
 
+def _order_chance(n_repeats: NDArray[np.int64]) -> float:
+    """Return the chance that each case has different answers on the two sides, if order is random.
+
+    n_repeats: int64[n, 2], by case and side.
+    """
+    return math.prod(2 / math.comb(ours + theirs, ours) for ours, theirs in n_repeats.tolist())
+
+
 def _judged(
     answer: Answer, n_cases: int, n_apart: int, *, is_steady: bool = False, **measured: float
 ) -> OneComputation:
@@ -116,7 +138,7 @@ def _noise(ours: Distances, theirs: Distances) -> Distances:
 def _unseen(noise: Distances, at_most: float) -> float:
     """Return the noise of a case that shows none: the floor if too few others were measured."""
     shown = noise[noise > 0]
-    return at_most if len(shown) < MIN_CASES else min(float(shown.max()), at_most)
+    return at_most if len(shown) < MIN_CASES_JUDGED else min(float(shown.max()), at_most)
 
 
 def _log_ratios(far: Distances, noise: Distances) -> Distances:

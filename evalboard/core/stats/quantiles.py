@@ -2,7 +2,7 @@
 
 import math
 
-from evalboard.core.stats import special
+from evalboard.core import special
 
 
 def normal_quantile(level: float) -> float:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from evalboard.contract.bucket import VarianceParts
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.stats import noise
 from evalboard.core.stats.noise import Scores
 

@@ -6,11 +6,13 @@ import numpy as np
 
 from bench.simulated_shifts import FLOOR, SEED, Stack, tables
 from evalboard.contract.compare import OneComputation
-from evalboard.core.stats import FAR_FLOORS, find_strays, judge_distances, judge_steady, tell_apart
+from evalboard.core.stats import FAR_FLOORS, count_equal, find_strays, judge_distances, judge_steady, tell_apart
 from evalboard.wording.computation import write_computation
 from tests.core.golden.readers import Sentence, Situations, read_run_warnings
 from tests.core.test_one_computation import compare
 from tests.core.test_strays import table
+
+NO_CASES = np.zeros((0, 2), np.int64)
 
 
 def read_computation(judged: OneComputation, *, is_one_bucket: bool = True) -> list[Sentence]:
@@ -67,7 +69,11 @@ SITUATIONS: Situations = {
     "Pinned sides of one case": lambda: read_computation(steady(1, 1)),
     "Pinned sides without logprobs": lambda: read_computation(steady(0, 0)),
     "Sides of two dtypes whose repeats are the same to the bit": lambda: read_computation(
-        apart(24, FLOOR / 2), is_one_bucket=False
+        tell_apart(apart(24, FLOOR / 2), np.full((24, 2), 3), n_cases=60, floor=FLOOR), is_one_bucket=False
+    ),
+    "Two builds that differ in three cases, too few to judge": lambda: read_computation(
+        count_equal(apart(3, FLOOR / 2).model_copy(update={"n_differing": 3}), NO_CASES, n_equal=57, n_differing=3),
+        is_one_bucket=False,
     ),
     "Sides of one fingerprint whose repeats are the same to the bit": lambda: read_computation(
         tell_apart(apart(24, FLOOR / 2), np.full((24, 2), 3), n_cases=60, floor=FLOOR)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evalboard.contract.draws import Draws
+from evalboard.contract.run import Draws
 from evalboard.core.release.gate import GateQuestion, TargetedScores
 from evalboard.core.stats import CALLS, COPIED, EarlierNoise, make_mark
 from evalboard.core.suite import policy
