@@ -21,8 +21,9 @@ START = b'{"case_id":'  # of every line, also of one that was cut
 class TraceFile:
     """A log being recorded, as a context manager; a file without a line is removed at the end.
 
-    done: the calls that it holds answers of. n_failed: of those that it holds no answer of, only a reason. left_out:
-    how many calls were not sent a setting. Failed calls of an earlier recording are made again.
+    done: the calls that it holds answers of. n_failed: of those that it holds no answer of, only a reason.
+    first_reason: that of the first. left_out: how many calls were not sent a setting. Failed calls of an earlier
+    recording are made again.
     """
 
     def __init__(self, path: Path, recording: Recording, *, is_new: bool = False) -> None:
@@ -30,6 +31,7 @@ class TraceFile:
         self.path, self._recording, self._is_new = path, recording, is_new
         self.done: set[Key] = set()
         self.n_failed = 0
+        self.first_reason = ""
         self.left_out: Counter[str] = Counter()
 
     def __enter__(self) -> Self:
@@ -66,7 +68,9 @@ class TraceFile:
     def _note(self, line: Mapping[str, Any], *, is_answered: bool) -> None:
         if is_answered:
             self.done.add((line["case_id"], line["repeat"]))
-        self.n_failed += not is_answered
+        else:
+            self.n_failed += 1
+            self.first_reason = self.first_reason or line["error"]["message"]
         self.left_out.update(line.get("left_out", ()))
 
     def _read(self) -> Iterator[bool]:

@@ -120,6 +120,10 @@ def _split(logs: Sequence[str]) -> list[list[str]]:
         raise WrongUse(f"Two logs can be compared, and {len(logs)} were given. Repeats are written A1 A2 -- B1 B2.")
     else:
         sides = [[log] for log in logs]
+    if any(not log.strip() for side in sides for log in side):
+        raise WrongUse("A log has an empty name, as where a variable is not set.")
+    if sum(side.count("-") for side in sides) > 1:
+        raise WrongUse("Standard input is one log: `-` can be given once.")
     return sides
 
 

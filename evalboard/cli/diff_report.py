@@ -169,7 +169,12 @@ def _list_ranges(made: "LogComparison") -> list[str]:
             n = len(side.buckets)
             lines.append(f"{letter}: {n} backends answered, so it has no score as a whole. Given alone, it is split.")
         elif all(repeat.score is None for repeat in side.repeats):
-            lines.append(f"{letter}: no repeat has a score: the log holds none, or answers are missing.")
+            why = (
+                "the log holds none, or answers are missing."
+                if comparison.score.difference is None
+                else "answers are missing in each. The points are of the cases that both sides answered."
+            )
+            lines.append(f"{letter}: no repeat has a score: {why}")
         elif side.range is not None and len(side.repeats) > 1:
             lines.append(f"{letter}: {score_range(*side.range)} in {counted(len(side.repeats), 'repeat')}.")
     notes = [run.notes for run in (made.baseline, made.candidate)]

@@ -109,10 +109,16 @@ def _parse_request(
 
 @contextmanager
 def open_temporary(target: Path) -> Iterator[IO[bytes]]:
-    """Open a new file next to the target; rename it to the target on success, else delete it."""
+    """Open a new file next to the target; rename it to the target on success, else delete it.
+
+    A link stays, and what it names is replaced. Raises WrongUse for what is no file, such as a device.
+    """
     if target.is_dir():
         raise WrongUse(f"{target} is a folder; name a file in it.")
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    if target.exists() and (not target.is_file() or _is_stdout(target)):
+        raise WrongUse(f"{target} is no file that can be replaced; name another one.")
+    real = Path(os.path.realpath(target))
+    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}.part")
     try:  # before the file is there, for Ctrl-C may come as it is made
         try:
             file = beside.open("x+b")
@@ -122,13 +128,20 @@ def open_temporary(target: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        beside.replace(real)
     except OSError as problem:
         beside.unlink(missing_ok=True)
         raise CommandError(f"{target} cannot be written: {problem.strerror}.") from problem
     except BaseException:  # Ctrl-C too
         beside.unlink(missing_ok=True)
         raise
+
+
+def _is_stdout(target: Path) -> bool:
+    try:
+        return os.path.samestat(target.stat(), os.fstat(1))
+    except OSError:  # stdout is closed
+        return False
 
 
 def download_run(address: str, target: Path) -> None:

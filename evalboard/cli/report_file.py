@@ -30,8 +30,6 @@ class ReportFile:
         for log in (Path(log) for side in sides for log in side):
             if self._path.exists() and log.exists() and self._path.samefile(log):
                 raise WrongUse(f"--html {path} is one of the logs; name another file.")
-        if self._path.exists() and not self._path.is_file():
-            raise WrongUse(f"--html {path} is no file; name one.")
         try:
             with open_temporary(self._path):
                 raise _Tried

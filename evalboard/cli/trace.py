@@ -10,6 +10,7 @@ import typer
 from evalboard.cli.arguments import parse_body, parse_headers
 from evalboard.cli.errors import FAILED, INTERRUPTED, CommandError
 from evalboard.cli.output import decide
+from evalboard.client.errors import WrongUse
 from evalboard.client.program import as_typed
 from evalboard.client.progress import WaitProgress
 from evalboard.client.waiting import GIVE_UP_SECONDS, Follower, make_follower
@@ -64,6 +65,8 @@ def trace(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was recorded as JSON.")] = False,
 ) -> None:
     """Record a log of prompts from any OpenAI-compatible server. No server of Evalboard is needed."""
+    if output.exists() and prompts.exists() and output.samefile(prompts):
+        raise WrongUse(f"{output} holds the prompts; name another file for the answers.")
     recording, client = _plan(
         prompts,
         server={"base_url": base_url, "model": model, "api": api},
@@ -86,7 +89,9 @@ def trace(
                 client.open()
                 _record(client, recording, file, give_up_after=give_up_after)
     except EndpointRefused as refusal:
-        raise CommandError(f"{refusal.detail} {_describe_rest(recording, file)}") from None
+        from evalboard.wording.run import as_sentence
+
+        raise CommandError(f"{as_sentence(refusal.detail)} {_describe_rest(recording, file)}") from None
     except OSError as problem:
         raise CommandError(f"{output} cannot be written: {problem.strerror}.") from problem
     except KeyboardInterrupt:
@@ -234,9 +239,16 @@ def _tell(
 
 def _describe_rest(recording: "Recording", file: "TraceFile") -> str:
     """Say what an incomplete file lacks, and how to go on."""
-    failed = f" {counted(file.n_failed, 'call')} failed; each has a line with the reason." if file.n_failed else ""
+    from evalboard.wording.run import as_sentence
+
+    if not (file.done or file.n_failed):
+        return f"{file.path} was not written."
+    failed = ""
+    if file.n_failed:
+        reason = as_sentence(file.first_reason)
+        failed = f" {counted(file.n_failed, 'call')} failed; each has a line with the reason. The first: {reason}"
     where = f"{file.path} holds {len(file.done):,} of {counted(recording.n_calls, 'answer')}"
-    return f"{where}.{failed} The same command goes on with it." if file.done else f"{file.path} was not written."
+    return f"{where}.{failed} The same command goes on with it."
 
 
 def _render(recording: "Recording", file: "TraceFile") -> str:

@@ -68,8 +68,19 @@ def open_logs(paths: Sequence[Path]) -> Iterator[OpenedLogs]:
             elif path.is_dir():
                 _look_into(path, opened)
             else:
+                _check_readable(path)
                 opened.files.append(LogFile(path.name, path))
         yield opened
+
+
+def _check_readable(path: Path) -> None:
+    if not path.is_file():  # a pipe's first byte is read once; what is not there is left to who opens it
+        return
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as problem:
+        raise InvalidInput(f"{path} cannot be read: {problem.strerror}.") from problem
 
 
 def _look_into(folder: Path, opened: OpenedLogs) -> None:
@@ -82,10 +93,13 @@ def _look_into(folder: Path, opened: OpenedLogs) -> None:
     if len(paths) > MAX_LOOKED_AT:
         raise InvalidInput(f"{folder} holds {len(paths):,} files; the most that is looked at is {MAX_LOOKED_AT:,}.")
     for path in paths:
+        _check_readable(path)
         file = LogFile(path.relative_to(folder).as_posix(), path)
         if recognise([file]):
             opened.files.append(file)
         else:
             opened.left_out.append(file.name)
     if len(opened.files) == n_before:
+        if not paths:
+            raise InvalidInput(f"{folder} holds no file.")
         raise InvalidInput(f"{folder} holds no log, but {counted(len(paths), 'file')} of no known format.")

@@ -15,6 +15,7 @@ from evalboard.contract.parts import ResponseError
 from evalboard.core.compare import (
     CASE_PARTS,
     NO_BUCKET,
+    UNNAMED,
     Divergence,
     ResponseFacts,
     TracedText,
@@ -23,6 +24,7 @@ from evalboard.core.compare import (
     judge_outcomes,
     list_scores,
 )
+from evalboard.core.profile import UNKNOWN_STACK
 from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
@@ -166,8 +168,8 @@ def list_facts(made: LogComparison) -> list[Moved]:
     sides = [getattr(comparison.sides, name) for name in SIDES]
     are_scored = [any(repeat.score is not None for repeat in side.repeats) for side in sides]
     settings: dict[str, list[str | None]] = {
-        "model": [side.model or None for side in sides],
-        "served by": [", ".join(bucket.fingerprint.label for bucket in side.buckets) or None for side in sides],
+        "model": [side.model if side.model != UNNAMED else None for side in sides],
+        "served by": [_name_stacks([bucket.fingerprint.label for bucket in side.buckets]) for side in sides],
         "settings": [_name_settings(run.profile.settings.get("sampling", {})) for run in runs],
         "scorer": [_name_scorer(run) if is_scored else None for run, is_scored in zip(runs, are_scored, strict=True)],
         "repeats": [str(len(side.repeats)) for side in sides],
@@ -180,6 +182,10 @@ def list_facts(made: LogComparison) -> list[Moved]:
         ours, theirs = render_sides(field)
         facts.append(Moved(field=render_field_name(field.field), baseline=ours, candidate=theirs))
     return [fact for fact in facts if not fact.is_unknown]
+
+
+def _name_stacks(labels: Sequence[str]) -> str | None:
+    return ", ".join(labels) if any(label != UNKNOWN_STACK for label in labels) else None
 
 
 def _name_settings(sampling: Mapping[str, Any]) -> str | None:

@@ -146,7 +146,9 @@ def _identical(cause: Cause) -> str:
 
 def _scorer(cause: Cause) -> str:
     scores = _sides(cause.evidence, "score", "from {} to {}")
-    digests = _sides(cause.evidence, "scorer_digest", "scorer {} against {}", shorten=True)
+    ours, theirs = (cause.evidence.get(f"scorer_digest_{side}") for side in ("baseline", "candidate"))
+    which = "by one scorer, {0}" if ours and ours == theirs else "scorer {} against {}"
+    digests = _sides(cause.evidence, "scorer_digest", which, shorten=True)
     return f"Same answer, different grade: the score went {scores} ({digests})."
 
 

@@ -112,6 +112,11 @@ def clock(at: datetime, zone: tzinfo | None = UTC) -> str:
     return f"{at.astimezone(zone):%H:%M:%S %Z}"
 
 
+def as_sentence(text: str) -> str:
+    """Return a text of a server with an end, so that another sentence can follow."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC) -> str:
     """Say why an endpoint is not called, and until when.
 
@@ -119,8 +124,7 @@ def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinf
     """
     after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
     why = f": {reason[:1].lower()}{reason[1:]}" if reason else ""
-    end = "" if reason.endswith((".", "!", "?")) else "."
-    return f"Paused{after}{why}{end} Next try {clock(until, zone)}."
+    return f"{as_sentence(f'Paused{after}{why}')} Next try {clock(until, zone)}."
 
 
 def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:

@@ -215,6 +215,16 @@ def test_a_number_without_a_log_is_no_folder(
     assert call(capsys, log, "#1")[::2] == (FAILED, "evalboard: #1 does not exist.\n")
 
 
+@pytest.mark.parametrize(
+    ("logs", "problem"), [(["", BASELINE], "A log has an empty name"), (["-", "-"], "`-` can be given once")]
+)
+def test_an_empty_name_and_a_second_standard_input_are_refused(
+    capsys: pytest.CaptureFixture[str], logs: list[str], problem: str
+) -> None:
+    code, _, err = call(capsys, *logs)
+    assert (code, problem in err) == (WRONG_USE, True)
+
+
 @pytest.mark.parametrize("limit", ["flips", "points", "points=x", "cause=moon", "kl=-1", "flip=1"])
 def test_a_limit_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str], limit: str) -> None:
     code, _, err = call(capsys, BASELINE, CANDIDATE, "--fail-on", limit)
@@ -286,6 +296,13 @@ def test_a_side_without_a_score_says_why(capsys: pytest.CaptureFixture[str], tmp
     _, out, _ = call(capsys, ours, str(theirs))
     assert "A: no repeat has a score: the log holds none" in out
     assert "B: 2 backends answered, so it has no score as a whole." in out
+    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    answer = {"case": "1", "prompt": "a", "answer": "yes", "score": 1}
+    whole.write_text(json.dumps(answer))
+    cut.write_text(f"{json.dumps(answer)}\n{json.dumps(answer | {'case': '2', 'prompt': 'b', 'answer': None})}")
+    _, out, _ = call(capsys, str(cut), str(whole))
+    assert "0.0 points (100.0 to 100.0)" in out
+    assert "A: no repeat has a score: answers are missing in each. The points are of the cases that both" in out
 
 
 def test_markdown_reads_no_answer_as_markup(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

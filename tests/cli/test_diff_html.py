@@ -3,7 +3,10 @@
 import base64
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -191,6 +194,11 @@ def test_one_log_repeats_and_logs_without_scores_make_reports(
     assert f"evalboard diff {' '.join(ours)} -- {' '.join(theirs)} --html" in parsed.text()
     html, parsed, _ = report(capsys, tmp_path, ours[0])
     check_closed(html, parsed)
+    rows = [{"case": "1", "prompt": "a", "answer": "yes", "score": 1}]
+    unnamed, named = lines(tmp_path, "u.jsonl", rows), lines(tmp_path, "n.jsonl", [rows[0] | {"model": "paint-1b"}])
+    assert "unnamed model" not in report(capsys, tmp_path, unnamed, unnamed)[1].text()
+    assert "served by" not in report(capsys, tmp_path, unnamed, unnamed)[1].text()  # unknown is never the same
+    assert "model unknown paint-1b" in report(capsys, tmp_path, unnamed, named)[1].text()
     assert "1 backend answered a0.jsonl" in parsed.text()
     assert "fp_1 – m 2 100 % –" in parsed.text()
 
@@ -207,6 +215,24 @@ def test_a_path_that_cannot_be_written_is_refused_before_logs_are_read(
     assert (code, out, path in err) == (WRONG_USE, "", True)
     assert "missing.jsonl" not in err
     assert (sorted(tmp_path.iterdir()), (tmp_path / "a.jsonl").read_text()) == (before, "no log")
+
+
+def test_a_link_stays_and_no_device_is_replaced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    report, link = tmp_path / "report.html", tmp_path / "latest.html"
+    link.symlink_to(report.name)
+    assert call(capsys, BASELINE, CANDIDATE, "--html", str(link))[0] == 0
+    assert (link.is_symlink(), report.read_bytes()[:9]) == (True, b"<!doctype")
+    os.mkfifo(tmp_path / "pipe")
+    link.unlink()
+    link.symlink_to("pipe")  # as /dev/stdout is one
+    before = sorted(tmp_path.iterdir())
+    for path in (link, tmp_path / "pipe"):
+        code, _, err = call(capsys, BASELINE, CANDIDATE, "--html", str(path))
+        assert (code, "no file that can be replaced" in err) == (WRONG_USE, True)
+    assert (link.is_symlink(), sorted(tmp_path.iterdir())) == (True, before)
+    with report.open("w") as stdout:
+        words = [sys.executable, "-m", "evalboard", "diff", BASELINE, CANDIDATE, "--html", str(report)]
+        assert subprocess.run(words, stdout=stdout, stderr=subprocess.DEVNULL).returncode == WRONG_USE
 
 
 def test_the_exit_code_is_that_of_the_limits_and_an_old_report_is_replaced(

@@ -156,10 +156,12 @@ def test_a_log_that_was_broken_off_is_continued(call: Call, suite: Path, tmp_pat
     assert call("diff", path, path, "--fail-on", "text")[0] == 0
 
 
-def test_a_file_that_is_no_trace_is_left_alone(call: Call, suite: Path) -> None:
+def test_a_file_that_is_no_trace_is_left_alone(call: Call, suite: Path, tmp_path: Path) -> None:
     before = suite.read_bytes()
     with ScriptedServer() as server:
-        code, _, err = call("trace", suite, *at(server, suite))
+        code, _, err = call("trace", suite, *at(server, suite, "--again"))
+        assert (code, "words.json holds the prompts" in err) == (WRONG_USE, True)
+        code, _, err = call("trace", write(tmp_path / "p.jsonl", {"prompt": "Hello"}), *at(server, suite))
     assert (code, "was not written by this command (line 1)" in err) == (WRONG_USE, True)
     assert suite.read_bytes() == before
 
@@ -190,7 +192,7 @@ def test_a_failed_call_is_a_line_with_its_reason_and_is_made_again(call: Call, s
     with ScriptedServer(lambda received: replies.get(received.prompt, ok())) as server:
         code, out, _ = call("trace", suite, *at(server, path))
         assert code == FAILED
-        assert "holds 4 of 6 answers. 2 calls failed; each has a line with the reason." in out
+        assert "holds 4 of 6 answers. 2 calls failed; each has a line with the reason. The first: " in out
         run = read(path)
         assert run.status == "incomplete"
         missing = {one.case_id: one for one in run.responses if one.error}
@@ -224,6 +226,14 @@ def test_a_server_that_answers_no_call_leaves_no_file(call: Call, suite: Path, t
     with ScriptedServer(status(401, words="Who are you?")) as server:
         code, _, err = call("trace", suite, *at(server, path))
     assert (code, "It answered 401" in err, path.exists()) == (FAILED, True, False)
+
+
+def test_a_server_whose_answers_cannot_be_read_leaves_the_reason(call: Call, suite: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with ScriptedServer(Reply(b"<html>")) as server:
+        code, out, _ = call("trace", suite, *at(server, path))
+    assert (code, len(lines(path))) == (FAILED, 6)
+    assert "holds 0 of 6 answers. 6 calls failed; each has a line with the reason. The first: The answer is no" in out
 
 
 def test_a_server_that_stops_answering_leaves_a_reason_for_every_call(call: Call, suite: Path, tmp_path: Path) -> None:

@@ -321,6 +321,7 @@ def test_a_planted_scorer_is_named_before_everything_else() -> None:
         explain_cause(cause)
         == "Same answer, different grade: the score went from 1.0 to 0.0 (scorer 5c5c5c5c against 6d6d6d6d)."
     )
+    assert "from 1.0 to 0.0 (by one scorer, 5c5c5c5c)." in explain_cause(named(None, score=0.0))
 
 
 @pytest.mark.parametrize("side", ["baseline", "candidate", "both"])

@@ -59,8 +59,20 @@ def test_a_folder_without_a_log_and_one_of_too_many_files_are_refused(
         open_logs([folder / "b"]),
     ):
         pass
+    (folder / "none").mkdir()
+    with pytest.raises(InvalidInput, match="none holds no file"), open_logs([folder / "none"]):
+        pass
     monkeypatch.setattr(paths, "MAX_LOOKED_AT", 1)
     with pytest.raises(InvalidInput, match="holds 2 files; the most that is looked at is 1"), open_logs([folder]):
+        pass
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    unreadable = Path("/proc/self/mem")  # for every user, root too
+    with (
+        pytest.raises(InvalidInput, match="/proc/self/mem cannot be read: Input/output error"),
+        open_logs([unreadable]),
+    ):
         pass
 
 

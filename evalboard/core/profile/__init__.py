@@ -17,6 +17,7 @@ from evalboard.core.profile.facts import (
 from evalboard.core.profile.fingerprint import (
     MIN_NAMED,
     NAMELESS,
+    UNKNOWN_STACK,
     compare_manifests,
     digest_model,
     find_moved_fields,
@@ -72,6 +73,7 @@ __all__ = [
     "SELF_TEST_VERSION",
     "TESTED_BATCH_SIZES",
     "TESTED_DTYPES",
+    "UNKNOWN_STACK",
     "EnginePlan",
     "ProfileSettings",
     "attest_pins",
