@@ -59,11 +59,12 @@ class TraceFile:
         end = self._file.seek(0, os.SEEK_END)
         try:
             _write(self._file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        except BaseException:
+            self._note(line, is_answered=isinstance(outcome, Answered))
+        except BaseException:  # Ctrl-C too: a line is either there and counted, or neither
+            self.done.discard((line["case_id"], line["repeat"]))
             with suppress(OSError):
                 self._file.truncate(end)
             raise
-        self._note(line, is_answered=isinstance(outcome, Answered))
 
     def _note(self, line: Mapping[str, Any], *, is_answered: bool) -> None:
         if is_answered:

@@ -136,18 +136,19 @@ def test_a_log_that_was_broken_off_is_continued(call: Call, suite: Path, tmp_pat
     path = tmp_path / "a.jsonl"
     with ScriptedServer(interrupt) as server:
         code, _, err = call("trace", suite, *at(server, path, "--concurrency", 1))
-        assert (code, "holds 3 of 6 answers. The same command goes on with it." in err) == (INTERRUPTED, True)
-        assert len(lines(path)) == 3
+        n = len(lines(path))  # the third may be taken back by an interrupt in the midst of writing it
+        assert (code, n in (2, 3)) == (INTERRUPTED, True)
+        assert f"holds {n} of 6 answers. The same command goes on with it." in err
         assert (read(path).status, read(path).n_cases) == ("incomplete", 6)
         path.write_bytes(path.read_bytes()[:-20])  # as a machine that lost its power leaves it
         server.script = ok()
         server.requests.clear()
         assert call("trace", suite, *at(server, path, "--concurrency", 1))[0] == 0
-        assert [each.prompt for each in server.requests] == ["Say 2.", "Say 3.", "Say 4.", "Say 5."]
+        assert [each.prompt for each in server.requests] == [f"Say {number}." for number in range(n - 1, 6)]
         assert call("trace", suite, *at(server, path, "--concurrency", 1, "--repeats", 2))[0] == 0
         code, _, err = call("trace", suite, *at(server, path, "--concurrency", 1, "--repeats", 2))
         assert (code, err) == (0, "It was complete, and no call was made. --again overwrites it.\n")
-        assert len(server.requests) == 10
+        assert len(server.requests) == 7 - n + 6
         code, _, err = call("trace", suite, *at(server, path, "--concurrency", 1, "--temperature", 1, "--seed", 1))
         assert code == WRONG_USE
         assert "other settings: seed (42, now 1) and temperature (0.0, now 1.0)" in err
