@@ -57,7 +57,7 @@ OLD_DOCSTRINGS = (  # files that are still to be rewritten
     "runs/compare/comparisons.py",
 )
 LEFT_OUT = re.compile(r"^```.*?^```|<!-- \w[^>]* of .*?<!-- end -->|<!--.*?-->", re.MULTILINE | re.DOTALL)
-DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/rig/README.md")
+DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "tests/rig/README.md")
 
 
 def banned_names(source: str, *, has_fixed_fields: bool = False) -> Iterator[tuple[int, str]]:
