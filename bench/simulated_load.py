@@ -107,7 +107,7 @@ CLAIMS = tuple(
 )
 
 
-ORDERS = ("one side after the other, at hours that nobody knows", "one side after the other", "in turn")
+ORDERS = ("one side after the other, at unknown hours", "one side after the other", "in turn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

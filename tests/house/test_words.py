@@ -11,7 +11,6 @@ from tools.words import (
     MAX_FIRST_LINE,
     MAX_WORDS,
     OLD_DOCSTRINGS,
-    STILL_TO_DO,
     banned_names,
     is_dialect,
     unplain_docstrings,
@@ -101,10 +100,6 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert [line for line, fault in faults if "words in one sentence" in fault] == [3, 5, 7]
     assert [line for line, fault in faults if "compared with" in fault] == [10]
     assert len(faults) == 4
-
-
-def test_the_pages_still_to_do_have_something_to_do() -> None:
-    assert all(any(unplain_sentences((ROOT / page).read_text())) for page in STILL_TO_DO)
 
 
 @pytest.mark.parametrize(
