@@ -9,5 +9,5 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     from scipy import special
 
-    value = globals()[name] = getattr(special, name)
-    return value
+    globals().update({each: value for each, value in vars(special).items() if not each.startswith("_")})
+    return getattr(special, name)
