@@ -43,7 +43,7 @@ def litellm() -> Path:
 def rounded_model(vllm_python: Path, sample_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the sample model with its weights rounded to 8 bits."""
     folder = tmp_path_factory.mktemp("models") / "rounded"
-    script = ROOT / "tests" / "bench" / "rounded_model.py"
+    script = ROOT / "bench" / "rounded_model.py"
     subprocess.run([vllm_python, script, sample_model, folder, "8"], check=True)
     return folder
 

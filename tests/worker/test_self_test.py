@@ -34,7 +34,7 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import torch, torch_check as check
 
-inputs = check.Inputs("cpu", "float32")
+inputs = check.SeededInputs("cpu", "float32")
 sizes = [2, 3, 4, 8, 16, 32, 64]
 terms = inputs.normal(max(sizes), 64)
 
