@@ -132,7 +132,7 @@ def read_side(paths: Sequence[Path], *, log_format: str = formats.AUTO, scale: s
     """Return the one run of a side. Several logs are repeats of one another. Raises InvalidInput."""
     archives = [archive for path in paths if (archive := find_archive(path)) is not None]
     if archives and len(paths) > 1:
-        raise InvalidInput(f"{archives[0].name} is a run with all of its repeats, so it is a side by itself.")
+        raise InvalidInput(f"{archives[0].name} has all repeats of its run: give it as the only file of a side.")
     if archives:
         return archives[0]
     logs = []

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evalboard.core.stats import MIN_CASES_JUDGED
 from evalboard.wording.numbers import counted, fixed, listed, nats_rounded
 
 Facts = Mapping[str, Any]
@@ -60,7 +61,8 @@ def _one(facts: Facts) -> str:
         )
     if facts["chance"] is None:
         n, equal = facts["n_differing"], counted(facts["n_cases"], "case")
-        others = f"They differ in {counted(n, 'other')}, and it takes 10 to judge {'it' if n == 1 else 'these'}."
+        judged = f"it takes {MIN_CASES_JUDGED} to judge {'it' if n == 1 else 'these'}"
+        others = f"They differ in {counted(n, 'other')}, and {judged}."
         return f"Logprobs agree: both sides are the same to the bit in {equal}. {others}"
     if facts["chance"] < UNLIKELY:
         return _unsettled(facts)
@@ -111,7 +113,8 @@ def _unknown(facts: Facts) -> str:
     n = facts["n_cases"]
     judged = f"only {counted(n, 'case')}" if n else "no case"
     return (
-        f"Whether both sides are one computation is not known: {judged} can be judged, and it takes 10. A case can be "
+        f"Whether both sides are one computation is not known: {judged} can be judged, "
+        f"and it takes {MIN_CASES_JUDGED}. A case can be "
         "judged where logprobs of its responses differ and each side has 3 repeats of it that are not copies, or "
         "repeats that are all the same to the bit."
     )

@@ -409,7 +409,7 @@ def test_an_archive_that_is_no_side_says_what_to_do(
     shutil.copy(whole, alone)
     assert call(capsys, str(alone), str(whole), "--limit", "0")[0] == 0
     code, _, err = call(capsys, str(whole), str(whole), "--", str(whole))
-    assert (code, "is a run with all of its repeats, so it is a side by itself." in err) == (FAILED, True)
+    assert (code, "has all repeats of its run: give it as the only file of a side." in err) == (FAILED, True)
 
 
 def test_no_server_is_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,7 +385,7 @@ SITUATIONS: Situations = {
     "A prompt is judged, and the engine is another one": lambda: read_gate(
         replace(prompted(), setup_candidate=served(**NEWER))
     ),
-    "Two logs with another prompt, of a stack that nobody names": lambda: read_comparison(
+    "Two logs with another prompt, of an unknown stack": lambda: read_comparison(
         served(fingerprint=""), served(fingerprint=""), "prompt", prompts=COUNTS
     ),
     "Two engines compared, in batches": lambda: read_comparison(
