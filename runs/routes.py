@@ -32,6 +32,7 @@ urlpatterns = [
     path("suites/<text:slug>/versions/", suites.version_list, name="suite_versions"),
     path("suites/<text:slug>/history/", suites.history, name="suite_history"),
     path("suites/<text:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
+    path("suites/<text:slug>/cases/<text_path:case>/", suites.case_detail, name="suite_case"),
     path("uploads/", uploads.upload_list, name="uploads"),
     path("uploads/<int:upload_id>/", uploads.upload_detail, name="upload"),
     path("uploads/<int:upload_id>/parts/<int:offset>/", uploads.part, name="upload_part"),

@@ -2,8 +2,10 @@
 
 from runs.suites import read
 from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
+from runs.suites.decoding import decode_case
 from runs.suites.noise import REPEATS
 from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
+from runs.suites.read_case import RUNS_SHOWN, case_history
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
 from runs.suites.rescoring import rescore_run, set_endings
@@ -12,13 +14,16 @@ from runs.suites.suites import case_content, keep_version, push_suite, reference
 __all__ = [
     "BASELINES_READ",
     "REPEATS",
+    "RUNS_SHOWN",
     "CasesWorth",
     "SomeCases",
     "SuiteReport",
     "SuiteStanding",
     "case_content",
+    "case_history",
     "cases_report",
     "cases_worth",
+    "decode_case",
     "keep_version",
     "newest_runs",
     "push_suite",

@@ -79,6 +79,7 @@ WITHOUT_REPORTS = {
     "verify",
     "probe",
     "suite",
+    "case",
     "import",
     "run",
     "baseline",
