@@ -109,6 +109,23 @@ def test_keys_lead_to_the_next_case_to_the_search_and_to_help(stage, watch):
     watched.check()
 
 
+def test_a_term_opens_its_definition_by_key_and_by_click_one_at_a_time(stage, watch):
+    watched = watch(width=390)
+    page = watched.open(f"/suites/{SLUG}/")
+    tall = page.evaluate("document.documentElement.scrollHeight")
+    bucket, baseline = (page.locator(f"#term-{name}") for name in ("bucket", "baseline"))
+    page.get_by_role("button", name="bucket", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(bucket).to_be_visible()
+    page.get_by_role("button", name="Baselines", exact=True).click()
+    expect(baseline).to_be_visible()
+    expect(bucket).to_be_hidden()
+    assert (page.evaluate("document.documentElement.scrollHeight"), watched.overflow()) == (tall, 0)
+    page.keyboard.press("Escape")
+    expect(baseline).to_be_hidden()
+    watched.check()
+
+
 def test_the_skip_link_is_first_and_leads_to_the_content(stage, watch):
     page = watch().open("/runs/")
     page.keyboard.press("Tab")
