@@ -224,7 +224,7 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched = watch(width=width)
     page = watched.open("/")
     out = page.get_by_role("button", name="Sign out", exact=True)
-    name = page.locator(".account summary")
+    name = page.get_by_role("button", name="signed in as")
     expect(out).to_be_hidden()
     name.click()
     expect(out).to_be_visible()
@@ -235,6 +235,30 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     name.click()
     out.click()
     expect(page).to_have_url(f"{watched.base}/login/")
+    watched.check()
+
+
+def test_what_a_button_opens_closes_by_esc_by_a_click_elsewhere_and_by_the_next(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(width=390)
+    page = watched.open(f"/runs/{run.pk}/")
+    more, compare = (page.get_by_role("button", name=name, exact=True) for name in ("More…", "Compare with…"))
+    opened = page.locator(":popover-open")
+    more.click()
+    expect(opened).to_have_id("more")
+    assert watched.overflow() == 0
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    expect(more).to_be_focused()
+    more.click()
+    compare.dispatch_event("click")  # the next, while the first is open
+    expect(opened).to_have_id("compare-with")
+    page.mouse.click(5, 700)
+    expect(opened).to_have_count(0)
+    page.keyboard.press("?")
+    expect(opened).to_have_id("help")
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
     watched.check()
 
 
