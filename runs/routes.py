@@ -34,6 +34,7 @@ urlpatterns = [
     path("suites/<text:slug>/baselines/", baselines.baseline_list, name="suite_baselines"),
     path("trials/", suites.trial_list, name="trials"),
     path("trials/<int:trial_id>/", suites.trial_detail, name="trial"),
+    path("suites/<text:slug>/cases/<text_path:case>/", suites.case_detail, name="suite_case"),
     path("uploads/", uploads.upload_list, name="uploads"),
     path("uploads/<int:upload_id>/", uploads.upload_detail, name="upload"),
     path("uploads/<int:upload_id>/parts/<int:offset>/", uploads.part, name="upload_part"),

@@ -7,7 +7,9 @@ from rest_framework.response import Response
 from rest_framework.utils.mediatypes import media_type_matches
 
 from evalboard.contract.base import Page
+from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint
+from evalboard.contract.replay import Replay
 from evalboard.contract.run import Rescored, ScorerNamed
 from evalboard.contract.suite import HistoryRow, SuiteRow, SuiteVersion, SuiteVersionRow, Trial
 from evalboard.contract.suite_document import SuiteIn
@@ -18,11 +20,14 @@ from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import JSON, TEXT, StatusAnswer, describe, text, whole
 from runs.api.parsers import CsvParser, JsonLinesParser, PlainText, StrictJson
-from runs.api.serializers import Object, Strict, Text, read_body
+from runs.api.serializers import Nothing, Object, Strict, Text, read_body
 from runs.catalogue.read import endpoint_row
+from runs.replays.read import replay_row
 from runs.run import run_report
 from runs.suites import read as suite_reads
+from runs.suites.decoding import decode_case
 from runs.suites.read import suite_rows
+from runs.suites.read_case import RUNS_READ, RUNS_SHOWN, case_history
 from runs.suites.read_history import history_rows
 from runs.suites.rescoring import rescore_run, set_endings
 from runs.suites.suites import push_text, shipped_mapping
@@ -34,6 +39,10 @@ LINES = {
     "scorer": text("of cases that name none: a kind, or JSON"),
     "columns": text("of CSV, such as prompt=question,target=expected"),
     "mapping": text("of another tool's JSONL: bfcl or short"),
+}
+RUNS_OF_CASE = {
+    "offset": whole("skip so many of the newest runs"),
+    "limit": whole(f"so many runs; {RUNS_SHOWN} unless given, {RUNS_READ} at most"),
 }
 VERSION = {"version": whole("the newest, unless given")}
 
@@ -149,6 +158,34 @@ def trial_list(request: Request) -> Response:
 def trial_detail(request: Request, trial_id: int) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(trial_row(trial_id), request)
+
+
+@resource(GET=READ, POST=RUN)
+@describe("GET", "A case over the runs of its suite", name="suite_case", answer=CaseHistory, query=RUNS_OF_CASE)
+@describe(
+    "POST",
+    "Decode a case now, on each of our endpoints that ran it",
+    name="decode_case",
+    body=Nothing,
+    status=201,
+    answer=Page[Replay],
+    refuses=[409, 422],
+)
+def case_detail(request: Request, slug: str, case: str) -> Response:
+    if request.method == "POST":
+        return _decode(request, slug, case)
+    sent = query.read(request, RUNS_OF_CASE, is_paged=False)
+    limit = min(query.number(sent, "limit") or RUNS_SHOWN, RUNS_READ)
+    history = case_history(slug, case, offset=query.number(sent, "offset") or 0, limit=limit)
+    return wire.answer(history, request)
+
+
+def _decode(request: Request, slug: str, case: str) -> Response:
+    """Answer the replays, all of which are in the list."""
+    read_body(Nothing, request)
+    made = decode_case(slug=slug, case_id=case, user=request.user)
+    page = Page[Replay](next=None, previous=None, results=tuple(replay_row(each.pk) for each in made))
+    return wire.answer(page, request, status=201)
 
 
 class RescoreIn(Strict):

@@ -224,6 +224,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("suite", take("slug"), query={"version": 1}),
         Good("suite_versions", take("slug")),
         Good("suite_history", take("slug")),
+        Good("suite_case", take("slug", "case")),
+        Good("decode_case", take("slug", "case"), body={}),
         Good("baselines", take("slug")),
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),

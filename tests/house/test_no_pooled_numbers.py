@@ -80,6 +80,7 @@ WITHOUT_REPORTS = {
     "verify",
     "probe",
     "suite",
+    "case",
     "import",
     "run",
     "baseline",
