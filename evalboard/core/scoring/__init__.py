@@ -16,7 +16,7 @@ from evalboard.core.scoring.plan import (
     scorer_for,
     target_problems,
 )
-from evalboard.core.scoring.reasons import shown
+from evalboard.core.scoring.reasons import failure_kind, shown
 from evalboard.core.scoring.recorded import MAX_SOURCE_CHARS, RECORDED, is_recorded
 from evalboard.core.scoring.response_json import UnreadableJson, parse_response_json
 
@@ -34,6 +34,7 @@ __all__ = [
     "UnreadableJson",
     "capped",
     "check_spec",
+    "failure_kind",
     "is_recorded",
     "parse_metric",
     "parse_response_json",
