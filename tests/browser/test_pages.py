@@ -1,17 +1,24 @@
 """The pages in a real browser: the way from the board to a token, keys, themes, charts, and axe on each page."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from runs.models import RunRecord
 from runs.work import bind_bucket, claim_shard, finish_shard
 from tests.browser import looks
 from tests.frontend.stage import SLUG
 from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => window.shifts.push(...list.getEntries()))
+  .observe({ type: "layout-shift", buffered: true });
+"""
 
 
 def addresses(run_id: int) -> list[str]:
@@ -286,4 +293,21 @@ def test_fingerprints_and_probes_are_reached_from_endpoints(stage, watch):
         page.get_by_role("link", name=name).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(name)
         expect(sections.filter(has_text="Endpoints")).to_have_attribute("aria-current", "page")
+    watched.check()
+
+
+@pytest.mark.nightly
+def test_times_are_in_the_readers_zone_with_utc_on_hover_and_nothing_moves(stage, watch):
+    run = stage.run_in("finished")
+    RunRecord.objects.filter(pk=run.pk).update(ran_at=datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
+    watched = watch(timezone_id="Europe/Berlin")
+    watched.page.add_init_script(SHIFTS)
+    page = watched.open("/runs/")
+    time = page.locator("table.runs time").first
+    expect(time).to_have_text("2026-07-02 01:30")
+    expect(time).to_have_attribute("title", "2026-07-01 23:30:00 UTC")
+    expect(page.locator("[data-zone]")).to_have_text("Europe/Berlin")
+    assert page.evaluate("window.shifts.reduce((sum, shift) => sum + shift.value, 0)") == 0
+    plain = watch(timezone_id="Europe/Berlin", java_script_enabled=False)
+    expect(plain.open("/runs/").locator("table.runs time").first).to_have_text("2026-07-01 23:30 UTC")
     watched.check()
