@@ -25,7 +25,7 @@ from evalboard.contract.release import Release, ReleaseRow
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Run, RunPair, RunRow
-from evalboard.contract.suite import SuiteRow, SuiteVersion
+from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.verification import Verification
 from evalboard.importers.files import LogFile
@@ -170,6 +170,13 @@ class RestClient:
 
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self._post(SuiteVersion, "/suites/", document)
+
+    def create_trial(self, body: Mapping[str, Any]) -> Answer[Trial]:
+        """Send one case of a suite document to an endpoint; the suite is not stored."""
+        return self._post(Trial, "/trials/", body)
+
+    def trial(self, trial_id: str) -> Answer[Trial]:
+        return self._poll(Trial, f"/trials/{trial_id}/")
 
     def uploads(self, **filters: str) -> Iterator[Answer[Upload]]:
         return self._list(Upload, "/uploads/", filters)

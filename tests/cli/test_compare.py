@@ -33,7 +33,7 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     )
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
-    assert noise.startswith("How much of −50.0 points is noise is not known: ")
+    assert noise.startswith("All repeats were identical")
     limits = {
         "points=50,text": (5, "points: the score fell by 50.0"),
         "cause=seed_ignored": (4, "is not known of both"),
