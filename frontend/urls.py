@@ -33,6 +33,7 @@ from frontend.runs import run_views as run
 from frontend.runs import stray_views as strays
 from frontend.schedules import views as schedules
 from frontend.suites import baseline_views as baselines
+from frontend.suites import making_views as making
 from frontend.suites import views as suites
 
 urlpatterns = [
@@ -44,6 +45,7 @@ urlpatterns = [
     path("logout/everywhere/", account.logout_everywhere, name="logout_everywhere"),
     path("signin/", account.signin, name="signin"),
     path("suites/", suites.suites, name="suites"),
+    path("suites/new/", making.new_suite, name="suite_new"),
     path("suites/<text:slug>/", suites.suite, name="suite"),
     path("suites/<text:slug>/badge.svg", badges.badge, name="suite_badge"),
     path("suites/<text:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
