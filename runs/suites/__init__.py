@@ -3,7 +3,15 @@
 from runs.suites import read
 from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
 from runs.suites.noise import REPEATS
-from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
+from runs.suites.read import (
+    SUITE_ORDERS,
+    SuiteReport,
+    cases_report,
+    newest_runs,
+    suite_report,
+    suite_rows,
+    suite_to_compare,
+)
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
 from runs.suites.rescoring import rescore_run, set_endings
@@ -12,6 +20,7 @@ from runs.suites.suites import case_content, keep_version, push_suite, reference
 __all__ = [
     "BASELINES_READ",
     "REPEATS",
+    "SUITE_ORDERS",
     "CasesWorth",
     "SomeCases",
     "SuiteReport",
