@@ -22,7 +22,7 @@ from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
 from frontend.lab.forms import BisectForm, ExperimentForm
 from frontend.shell.forms import blaming, posted_from, reporting
-from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.lists import read_view
 from frontend.shell.live import answer_list
 from runs import lab
 from runs.access import READ, RUN, may, requires
@@ -64,9 +64,9 @@ def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | N
     runs = {name: request.GET.get(name, "") for name in ("baseline", "candidate")}
     bisect_form = bisect_form or BisectForm(initial=runs)
     bisect_form.mark_problems()
-    before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
-    rows = lab.experiment_rows(after=before, limit=EXPERIMENTS_PER_PAGE + 1)
-    shown = newest_first(rows, limit=EXPERIMENTS_PER_PAGE, active={}, since=before)
+    query = request.GET if request.method != "POST" else {}
+    view = read_view(query, orders=lab.EXPERIMENT_ORDERS, default="-id", size=EXPERIMENTS_PER_PAGE)
+    shown = view.read(lab.sortable_experiments())
     page = {
         "rows": tuple((row, _mark(row.status)) for row in shown.rows),
         "list": shown,

@@ -105,7 +105,8 @@ def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str)
         return
     addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
     OutboxMessage.objects.bulk_create(
-        make_message(address, contract.FOLLOWED, _payload(by_person[address.owner_id or 0], path), text) for address in addresses
+        make_message(address, contract.FOLLOWED, _payload(by_person[address.owner_id or 0], path), text)
+        for address in addresses
     )
     FollowRecord.objects.filter(any_of, kind__in=ENDS_ONCE).delete()
 

@@ -87,7 +87,8 @@ def delete_webhook(*, webhook_id: int, owner: Any = None) -> None:
 def switch_on(*, webhook_id: int, owner: Any = None) -> WebhookRecord:
     """Enable a webhook that was disabled after failures; missed events are not sent. Raises NotFound."""
     webhook = require_row(
-        WebhookRecord.objects.select_for_update().filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}."
+        WebhookRecord.objects.select_for_update().filter(pk=webhook_id, owner=owner),
+        f"There is no webhook {webhook_id}.",
     )
     webhook.is_active, webhook.n_failures, webhook.last_error = True, 0, ""
     webhook.save(update_fields=["is_active", "n_failures", "last_error"])
@@ -96,7 +97,9 @@ def switch_on(*, webhook_id: int, owner: Any = None) -> WebhookRecord:
 
 def send_test(*, webhook_id: int, owner: Any = None) -> OutboxMessage:
     """Write a test message. Raises NotFound, or Conflict if the webhook is disabled."""
-    webhook = require_row(WebhookRecord.objects.filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}.")
+    webhook = require_row(
+        WebhookRecord.objects.filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}."
+    )
     if not webhook.is_active:
         raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
     page = "/settings/webhooks/" if owner is None else "/settings/notifications/"
