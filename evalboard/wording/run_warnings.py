@@ -172,7 +172,7 @@ def few_draws(run: WarnedRun) -> Iterator[str]:
 def several_buckets(run: WarnedRun) -> Iterator[str]:
     """more than one bucket answered it"""
     if run.n_buckets > 1:
-        yield f"{run.n_buckets} buckets served this run; it is scored per bucket and never as a whole."
+        yield f"{run.n_buckets} buckets served this run; each is scored apart, and no verdict reads a pooled score."
 
 
 @warns("warning", must_act="operator")
