@@ -42,18 +42,18 @@ def against(baseline: RunRecord, *more: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("n_right", "dtype", "policy", "code", "word", "computation"),
     [
-        pytest.param(N_CASES, "float32", "lenient", 0, "ship", "One computation, as far", id="ship"),
+        pytest.param(N_CASES, "float32", "lenient", 0, "ship", "Logprobs agree to the bit", id="ship"),
         pytest.param(
             N_CASES // 2,
             "float32",
             "lenient",
             3,
             "not comparable",
-            "Something that no fingerprint",
+            "The sides differ in",
             id="one bucket",
             marks=pytest.mark.nightly,
         ),
-        pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", "One computation, as far", id="inconclusive"),
+        pytest.param(N_CASES, "float32", "strict", 2, "inconclusive", "Logprobs agree to the bit", id="inconclusive"),
         pytest.param(N_CASES, "bfloat16", "lenient", 3, "not comparable", "", id="not comparable"),
     ],
 )
