@@ -174,7 +174,7 @@ def test_a_run_says_that_the_others_rest(stage, viewer):
     assert "The worker of pool default is paused until" in page
     leave_alone(worker=stage.worker("two"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert "the others leave this run alone. No GPU is there." in page
+    assert "The others do not take this run. No GPU is there." in page
 
 
 def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):

@@ -139,7 +139,7 @@ def test_one_repeat_a_side_says_nothing(version: SuiteVersionRecord, batched: En
     )
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_cases, judged.chance) == ("unknown", 0, None)
-    assert "no case can be judged, and it takes 10." in judged.text
+    assert "No case can be judged for equal logprobs, and it takes 10." in judged.text
 
 
 def test_only_the_bucket_that_served_most_is_judged(
@@ -200,7 +200,7 @@ def test_a_release_of_two_computations_under_one_bucket_is_not_comparable(
     loose = judge_release(*(stored(version, *side, by=batched) for side in sides))
     assert "computation_apart" not in {line["code"] for line in document(loose)["reasons"]}
     [warning] = [line for line in document(loose)["warnings"] if line["code"] == "computation_apart"]
-    assert "run both in turn" in warning["text"]
+    assert "Run both sides in turn" in warning["text"]
 
 
 def document(release: ReleaseRecord) -> dict[str, Any]:

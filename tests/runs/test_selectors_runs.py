@@ -164,7 +164,7 @@ def test_the_fast_profile_is_called_a_rough_signal() -> None:
 def test_a_queued_run_without_any_worker_says_so() -> None:
     run = build.run()
     report = run_report(run.pk)
-    assert "No worker of pool default is there" in report.waiting
+    assert "Pool default has no worker" in report.waiting
     assert "no_matching_worker" in codes(run)
 
 
