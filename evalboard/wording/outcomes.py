@@ -6,7 +6,7 @@ from evalboard.wording.messages import Message, Messages, speak
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison, OutcomeCounts
+    from evalboard.contract.compare import CaseParts, Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 
@@ -16,7 +16,7 @@ UNDER_LOAD = "Different load on both sides may cause half of them or more."
 OUTCOMES = Messages(
     "outcomes",
     {
-        "counts": Message("change", "asserts", "{broken:case} broke, {fixed:,} fixed, {unstable:,} unstable."),
+        "counts": Message("change", "asserts", "Of {n:case}: {parts}."),
         "in_every_repeat": Message(
             "chance", "denies", "Repeats give the same bits. Each change is there in every repeat."
         ),
@@ -32,10 +32,21 @@ OUTCOMES = Messages(
 )
 
 
-def count_changes(counts: "OutcomeCounts") -> str:
-    """Count the cases of a comparison by outcome, and those that would be there by chance."""
-    numbers = {"broken": counts.broken, "fixed": counts.fixed, "unstable": counts.unstable}
-    return " ".join(filter(None, (OUTCOMES.write("counts", numbers), compare_with_chance(counts))))
+def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
+    """Count all cases of a comparison in parts that add up, and those that would be there by chance."""
+    counts = (
+        (parts.broken, "broke", outcomes),
+        (parts.fixed, "fixed", outcomes),
+        (parts.unstable, "unstable", outcomes),
+        (parts.changed, "of another score", None),
+        (parts.other_text, "of another text", None),
+        (parts.same_text, "of the same text", None),
+        (parts.unscored, "not scored", None),
+        (parts.missing, "not answered", None),
+    )
+    shown = ", ".join(f"{n:,} {what}" for n, what, is_always in counts if n or is_always)
+    text = OUTCOMES.write("counts", n=parts.n_cases, parts=shown) if shown else ""
+    return " ".join(filter(None, (text, compare_with_chance(outcomes) if outcomes else "")))
 
 
 def count_targeted(comparison: "Comparison") -> str:

@@ -227,7 +227,7 @@ def _too_few_draws(facts: Facts) -> str:
     if left_out["is_look_lost"]:
         return f"{text} {have(facts)}, and a verdict takes {facts['looks'][0]}."
     n = left_out["n_cases"]
-    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on one side"
+    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on at least one side"
     return f"{text} {cases}. A verdict takes 99 % of the cases."
 
 
@@ -259,7 +259,7 @@ def _incomplete(facts: Facts) -> str:
         return "No case has a score on both sides, so there is nothing to compare."
     if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
-        return f"{share} have no score on one side. A verdict takes 99 % of the cases. {capital(count_missing(facts))}."
+        return f"{share} have no score on at least one side. A verdict takes 99 % of the cases. {capital(count_missing(facts))}."
     return write(
         "{missing}. With {it} the change is in {span} points, so the candidate may be worse than the {accepted}.",
         missing=capital(count_missing(facts)),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.messages import Message, Messages, alike, write
-from evalboard.wording.numbers import capital, counted, listed, points
+from evalboard.wording.numbers import capital, counted, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
@@ -31,6 +31,11 @@ TRACE_REASONS = {
     "placeholder_logprobs": "Some logprobs are exactly 0, as servers write for draft tokens they accepted.",
     "not_listed": "The server has no logprob of the chosen tokens, only a placeholder such as −9999.",
 }
+
+
+def describe_score(score: float) -> str:
+    """Return a response's score in a word: right, wrong, or how much of it is right."""
+    return {1.0: "right", 0.0: "wrong"}.get(score) or f"{percent(score)} right"
 
 
 def waiting(code: str, facts: Facts) -> str:

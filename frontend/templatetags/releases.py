@@ -1,15 +1,14 @@
 """What pages with verdicts on them ask: the word with its glyph, an interval, what a person decided."""
 
 import re
-from datetime import UTC, datetime
 
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from frontend.release.verdicts import DECISIONS, OUTCOMES, VERDICTS
 from frontend.templatetags.drawing import drawn, glyph
-from frontend.templatetags.numbers import MISSING, signed_points
+from frontend.templatetags.numbers import MISSING, signed_points, with_times
 
 register = template.Library()
 
@@ -31,8 +30,8 @@ def verdict_word(code: str) -> str:
 
 @register.filter
 def numbers_whole(text: str) -> SafeString:
-    """Draw a sentence so that no line breaks within a number, a range or an interval."""
-    return mark_safe(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))  # noqa: S308 (escaped by drawn)
+    """Render a sentence so that no line breaks within a number, a range, an interval or a time."""
+    return with_times(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))
 
 
 @register.simple_tag
@@ -84,13 +83,6 @@ def decided(code: str) -> str:
 @register.filter
 def decision_means(code: str) -> str:
     return DECISIONS[code].means
-
-
-@register.filter
-def day(value: datetime) -> SafeString:
-    """Format a date in UTC, as ends of waivers are."""
-    at = value.astimezone(UTC)
-    return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', at.isoformat(), f"{at:%Y-%m-%d}")
 
 
 @register.filter

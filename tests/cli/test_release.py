@@ -128,7 +128,7 @@ def test_several_gates_are_a_table_and_an_advisory_one_does_not_decide(evalboard
     table = [line for line in done.stdout.splitlines() if line.startswith("  ")]
     assert [line.split()[:3] for line in table] == [["colours", "critical", "ship"], ["shapes", "advisory", "no-ship"]]
     assert "−50.0 [−" in table[1]
-    assert "\ncolours: One computation, as far as can be seen" in done.stdout
+    assert "\ncolours: Logprobs agree to the bit" in done.stdout
     both = evalboard("release", "--gate", colours, "--gate", f"shapes:{mine.pk}:{theirs.pk}", "--policy", "lenient")
     assert both.returncode == 1
 
