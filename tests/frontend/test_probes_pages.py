@@ -285,4 +285,4 @@ def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db
     here = build.worker("able")
     assert "No worker of pool" not in viewer.get(path).content.decode()
     WorkerRecord.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
-    assert "The worker of pool default rests after failures of the engine" in viewer.get(path).content.decode()
+    assert "The worker of pool default is paused until" in viewer.get(path).content.decode()
