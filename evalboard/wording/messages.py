@@ -1,4 +1,4 @@
-"""Write sentences from tables: what a message is about, how much it claims, and its format with plurals.
+"""Write sentences from tables of messages: subject, strength of the claim, format with plurals.
 
 A format is filled by name. After the colon is how a fact is written: a noun counts it ("{n:case}" is "1 case" or
 "3 cases"), two words with a bar choose by the number ("{n:is|are}"), a name in `WRITTEN` is one of `wording.numbers`,
@@ -92,7 +92,10 @@ def write(text: str, **facts: Any) -> str:
 
 
 def speak(claims: Iterable[Claim], *, with_codes: Iterable[str] = ()) -> str:
-    """Join the sentences of one page that may be next to each other. with_codes: of what else is on the page."""
+    """Join the sentences of one page that do not exclude each other.
+
+    with_codes: codes of what else is on the page.
+    """
     claims = list(claims)
     codes = {*with_codes, *(claim.code for claim in claims)}
     silent = {loser for winner, loser in EXCLUDED if winner in codes}

@@ -1,4 +1,4 @@
-"""Short definitions of the terms that pages explain in place: the first sentence of each in `docs/glossary.md`."""
+"""Short definitions of terms for pages: the first sentence of each in `docs/glossary.md`."""
 
 from collections.abc import Mapping
 
