@@ -235,6 +235,7 @@ TEMPLATES = [
                 "csp.context_processors.nonce",
                 "frontend.shell.context.page_context",
             ],
+            "builtins": ["frontend.templatetags.terms"],
             # `{% load runs %}`: the tags of one feature alone; those of several stand in frontend/templatetags.
             "libraries": {
                 path.parent.name: f"frontend.{path.parent.name}.tags"

@@ -26,6 +26,7 @@ from evalboard.wording.numbers import letter
 CLUSTERS_SHOWN, FACETS_SHOWN = 23, 40
 NO_SIDES: dict[str, Any] = {name: {"repeats": [], "buckets": [], "vocabulary": None} for name in SIDES}
 NOTHING_COUNTED = dict.fromkeys(ComparedCounts.model_fields, 0)
+NO_PARTS = dict.fromkeys(contract.CaseParts.model_fields, 0)
 
 Json = dict[str, Any]
 
@@ -89,6 +90,7 @@ def write_comparison(
         blocks=tuple(Note(code=block["code"], text=block["text"]) for block in summary.get("blocks", ())),
         score=contract.ScoreCompared(**points),
         counts=ComparedCounts(**summary.get("counts", NOTHING_COUNTED)),
+        parts=contract.CaseParts(**summary.get("parts", NO_PARTS)),
         outcomes=contract.OutcomeCounts(**known) if (known := summary.get("outcomes")) else None,
         ledger=_ledger(summary),
         noise_share=_noise_share(summary),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from evalboard.wording.numbers import about, counted, listed
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison, OutcomeCounts
+    from evalboard.contract.compare import CaseParts, Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 
@@ -15,10 +15,21 @@ UNDER_LOAD = "; where the two sides ran under unlike load, half of them or more 
 IN_EVERY_REPEAT = "Repeats give the same bits each time: each case that changed did so in every repeat."
 
 
-def count_changes(counts: "OutcomeCounts") -> str:
-    """Count the cases of a comparison by outcome, and those that would be there by chance."""
-    text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
-    return " ".join(filter(None, (text, compare_with_chance(counts))))
+def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
+    """Count all cases of a comparison in parts that add up, and those that would be there by chance."""
+    counts = (
+        (parts.broken, "broke", outcomes),
+        (parts.fixed, "fixed", outcomes),
+        (parts.unstable, "unstable", outcomes),
+        (parts.changed, "of another score", None),
+        (parts.other_text, "of another text", None),
+        (parts.same_text, "of the same text", None),
+        (parts.unscored, "not scored", None),
+        (parts.missing, "not answered", None),
+    )
+    shown = ", ".join(f"{n:,} {what}" for n, what, is_always in counts if n or is_always)
+    text = f"Of {counted(parts.n_cases, 'case')}: {shown}." if shown else ""
+    return " ".join(filter(None, (text, compare_with_chance(outcomes) if outcomes else "")))
 
 
 def count_targeted(comparison: "Comparison") -> str:

@@ -234,7 +234,7 @@ def _too_few_draws(facts: Facts) -> str:
     if left_out["is_look_lost"]:
         return f"{text}, {have(facts)}, and a verdict takes {facts['looks'][0]} on each side."
     n = left_out["n_cases"]
-    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on one side"
+    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on at least one side"
     return f"{text}, {cases}, and a verdict takes 99 % of the cases."
 
 
@@ -264,7 +264,8 @@ def _incomplete(facts: Facts) -> str:
         return "No case has a score on both sides, so there is nothing to compare."
     if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
-        return f"{share} have no score on one side, and a verdict takes 99 % of the cases: {count_missing(facts)}."
+        text = f"{share} have no score on at least one side, and a verdict takes 99 % of the cases"
+        return f"{text}: {count_missing(facts)}."
     span = interval(missing["low"], missing["high"], -facts["tolerance"])
     they_decide = "they decide: depending on what they are"
     if count_all_missing(facts) == 1:

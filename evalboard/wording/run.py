@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.numbers import capital, counted, listed, points
+from evalboard.wording.numbers import capital, counted, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
@@ -33,6 +33,11 @@ TRACE_REASONS = {
     ),
     "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
 }
+
+
+def describe_score(score: float) -> str:
+    """Return a response's score in a word: right, wrong, or how much of it is right."""
+    return {1.0: "right", 0.0: "wrong"}.get(score) or f"{percent(score)} right"
 
 
 def waiting(code: str, facts: Facts) -> str:

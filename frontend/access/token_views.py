@@ -4,11 +4,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.access import ApiToken
 from frontend.access.forms import TokenForm
-from frontend.shell.forms import blaming
+from frontend.shell.forms import blaming, posted_from
 from frontend.shell.lists import read_view
 from runs.access import (
     ADMIN,
@@ -44,7 +44,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("tokens")
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     token = revoke_token(token_id=token_id, user=request.user, may_all=may(request.user, ADMIN))
     messages.success(request, f"Token {token.name} was revoked; whoever sends it is refused from now on.")

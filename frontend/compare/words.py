@@ -1,13 +1,14 @@
 """Explain why the number changed, for readers who have never seen the product."""
 
-from evalboard.contract.compare import Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
+from evalboard.contract.compare import CaseParts, Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
+from evalboard.wording.numbers import counted, listed
 from frontend.compare.causes import MARKS
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import nats, points, signed_points
 
 PLAIN = {
-    "error": "responses are missing on one side",
+    "error": "responses are missing",
     "scorer": "the same answers were graded differently",
     "prompt_changed": "the prompt changed",
     "model_changed": "the model itself is another one",
@@ -35,12 +36,22 @@ NAMED = 2
 
 def describe_comparison(report: Comparison) -> Headline:
     """Return the first sentence of the page, and what supports it; where cases lack a response, how many."""
-    finding, counts = _describe_change(report), report.counts
-    n, n_missing = counts.n_cases, counts.n_cases_missing
-    if not n_missing or not report.progress.is_finished or report.score.difference is None:
+    finding, n = _describe_change(report), report.counts.n_cases
+    lack = describe_not_compared(report.parts)
+    if not lack or not report.progress.is_finished or report.score.difference is None:
         return finding
-    lack = f"{n_missing:,} of {n:,} cases {'has' if n_missing == 1 else 'have'} no response on one side"
-    return Headline(finding.claim, f"{finding.rest} {lack}: the scores are over the other {n - n_missing:,}.".lstrip())
+    others = f"the scores are over {n - report.counts.n_cases_missing:,} of {n:,} cases"
+    return Headline(finding.claim, f"{finding.rest} {lack}: {others}.".lstrip())
+
+
+def describe_not_compared(parts: CaseParts) -> str:
+    """Say how many cases lack a response or a score, and on which side; "" if none does."""
+    counts = (
+        (parts.missing - parts.missing_on_both, "no response on one side"),
+        (parts.missing_on_both, "no response on either side"),
+        (parts.unscored, "no score on at least one side"),
+    )
+    return listed([f"{counted(n, 'case')} {'has' if n == 1 else 'have'} {what}" for n, what in counts if n] or [""])
 
 
 def _describe_change(report: Comparison) -> Headline:
@@ -102,7 +113,7 @@ def describe_counts(report: Comparison) -> Headline:
     """Say how many cases read or score differently, and what their pairs of responses are like."""
     counts = report.counts
     n, n_changed = counts.n_cases_paired, counts.n_cases_score_changed
-    most = "Most cases read the same" if 2 * counts.n_cases_same_text > n else "Most cases read differently"
+    most = "Most cases read the same" if 2 * report.parts.same_text > n else "Most cases read differently"
     if n_changed:
         claim = f"{most}; {n_changed:,} of {n:,} changed {'its' if n_changed == 1 else 'their'} score."
     else:
@@ -113,7 +124,7 @@ def describe_counts(report: Comparison) -> Headline:
         (counts.flipped, "parting at a token"),
         (counts.text_only, "of another text"),
         (counts.unread, "not read yet"),
-        (counts.missing, "without a response on one side"),
+        (counts.missing, "without a response or a score"),
     )
     listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.schedule import Schedule
 from frontend.schedules.forms import PROBE_FIELDS, RUN_FIELDS, ProbeScheduleForm, RunScheduleForm
-from frontend.shell.forms import blaming
+from frontend.shell.forms import blaming, posted_from
 from frontend.shell.lists import read_view
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import ENGINES, read
@@ -70,19 +70,19 @@ def schedules(request: HttpRequest) -> HttpResponse:
 
 
 @requires(RUN)
-@require_POST
+@posted_from("schedules")
 def delete(request: HttpRequest, schedule_id: int) -> HttpResponse:
     return _act(request, delete_schedule, schedule_id, "The schedule was deleted; what it started stays.")
 
 
 @requires(RUN)
-@require_POST
+@posted_from("schedules")
 def pause(request: HttpRequest, schedule_id: int) -> HttpResponse:
     return _act(request, pause_schedule, schedule_id, "The schedule pauses and starts nothing.")
 
 
 @requires(RUN)
-@require_POST
+@posted_from("schedules")
 def resume(request: HttpRequest, schedule_id: int) -> HttpResponse:
     return _act(request, resume_schedule, schedule_id, "The schedule goes on from its next time.")
 

@@ -26,6 +26,7 @@ from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRe
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
 from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
+from runs.models.trial import TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import OutboxMessage, WebhookRecord
 
@@ -81,6 +82,7 @@ __all__ = [
     "Token",
     "TourEnd",
     "TraceBlock",
+    "TrialRecord",
     "UploadPartRecord",
     "UploadRecord",
     "UploadedCase",

@@ -12,7 +12,7 @@ from runs.release.read_list import (
     with_outcome,
 )
 from runs.release.read_sign_offs import sign_off_lines
-from runs.release.read_waiting import WaitingRelease, waiting_releases
+from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
@@ -21,6 +21,7 @@ from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 
 __all__ = [
     "RELEASE_ORDERS",
+    "Broken",
     "Decided",
     "ReleaseFilter",
     "ReleaseStage",

@@ -66,6 +66,7 @@ class SignOffIn(Strict):
     note = Text(required=False, allow_blank=True, default="")
     expires_at = Instant(required=False)
     input_digest = Text()
+    after = Text(required=False, allow_blank=True)
 
 
 class SettleIn(Strict):
@@ -118,11 +119,11 @@ def release_detail(request: Request, release_id: int) -> Response:
 @resource(POST=SIGN)
 @describe("POST", "Sign a verdict", name="sign_release", body=SignOffIn, status=201, answer=SignOff, refuses=[409])
 def sign(request: Request, release_id: int) -> Response:
-    """Answer 409 if the release's inputs no longer have the digest that the person saw."""
+    """Answer 409 if the release's inputs or its sign-offs are no longer those that the person saw."""
     body = read_body(SignOffIn, request)
-    row = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
+    row, was_there = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
     [line] = [each for each in release_report(release_id).signoffs if each.id == str(row.pk)]
-    return wire.answer(line, request, status=201)
+    return wire.answer(line, request, status=201, headers=wire.replayed(was_there))
 
 
 @resource(GET=READ, POST=RUN)

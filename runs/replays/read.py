@@ -85,6 +85,15 @@ def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple
     return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
+def list_replays_of_case(slug: str, case_id: str, *, limit: int = 6) -> tuple[contract.Replay, ...]:
+    """Return the newest replays of a case of any run of its suite."""
+    versions = Case.objects.filter(suite_version__suite__slug=slug, case_id=case_id)
+    places = Q()
+    for version, index in versions.values_list("suite_version", "index"):
+        places |= Q(run__suite_version=version, case_index=index)
+    return _rows_if_any(ReplayRecord.objects.filter(places).order_by("-id")[:limit]) if places else ()
+
+
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
     """Return the newest replay of a case under its run's profile, None without one."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]

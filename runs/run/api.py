@@ -118,11 +118,7 @@ def _create(request: Request) -> Response:
     else:
         run, was_made_before = create_run_once(key=key, body=request.data, **order)
     headers = {"Location": request.build_absolute_uri(reverse("api:run", args=[run.pk]))}
-    return wire.answer(run_report(run.pk), request, status=201, headers={**_replayed(was_made_before), **headers})
-
-
-def _replayed(was_made_before: bool) -> dict[str, str]:
-    return {"Idempotent-Replayed": "true"} if was_made_before else {}
+    return wire.answer(run_report(run.pk), request, status=201, headers={**wire.replayed(was_made_before), **headers})
 
 
 @resource(POST=RUN)
@@ -146,7 +142,7 @@ def pair_list(request: Request) -> Response:
         runs, was_made_before = create_pair_once(key=key, body=request.data, **sides)
     baseline, candidate = (run_report(run.pk) for run in runs)
     answer = RunPair(baseline=baseline, candidate=candidate)
-    return wire.answer(answer, request, status=201, headers=_replayed(was_made_before))
+    return wire.answer(answer, request, status=201, headers=wire.replayed(was_made_before))
 
 
 @resource(GET=READ, DELETE=ADMIN)

@@ -116,6 +116,23 @@ def test_keys_lead_to_the_next_case_to_the_search_and_to_help(stage, watch):
     watched.check()
 
 
+def test_a_term_opens_its_definition_by_key_and_by_click_one_at_a_time(stage, watch):
+    watched = watch(width=390)
+    page = watched.open(f"/suites/{SLUG}/")
+    tall = page.evaluate("document.documentElement.scrollHeight")
+    bucket, baseline = (page.locator(f"#term-{name}") for name in ("bucket", "baseline"))
+    page.get_by_role("button", name="bucket", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(bucket).to_be_visible()
+    page.get_by_role("button", name="Baselines", exact=True).click()
+    expect(baseline).to_be_visible()
+    expect(bucket).to_be_hidden()
+    assert (page.evaluate("document.documentElement.scrollHeight"), watched.overflow()) == (tall, 0)
+    page.keyboard.press("Escape")
+    expect(baseline).to_be_hidden()
+    watched.check()
+
+
 def test_the_skip_link_is_first_and_leads_to_the_content(stage, watch):
     page = watch().open("/runs/")
     page.keyboard.press("Tab")
@@ -214,7 +231,7 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched = watch(width=width)
     page = watched.open("/")
     out = page.get_by_role("button", name="Sign out", exact=True)
-    name = page.locator(".account summary")
+    name = page.get_by_role("button", name="signed in as")
     expect(out).to_be_hidden()
     name.click()
     expect(out).to_be_visible()
@@ -225,6 +242,30 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     name.click()
     out.click()
     expect(page).to_have_url(f"{watched.base}/login/")
+    watched.check()
+
+
+def test_what_a_button_opens_closes_by_esc_by_a_click_elsewhere_and_by_the_next(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(width=390)
+    page = watched.open(f"/runs/{run.pk}/")
+    more, compare = (page.get_by_role("button", name=name, exact=True) for name in ("More…", "Compare with…"))
+    opened = page.locator(":popover-open")
+    more.click()
+    expect(opened).to_have_id("more")
+    assert watched.overflow() == 0
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    expect(more).to_be_focused()
+    more.click()
+    compare.dispatch_event("click")  # the next, while the first is open
+    expect(opened).to_have_id("compare-with")
+    page.mouse.click(5, 700)
+    expect(opened).to_have_count(0)
+    page.keyboard.press("?")
+    expect(opened).to_have_id("help")
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
     watched.check()
 
 

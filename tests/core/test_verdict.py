@@ -85,7 +85,7 @@ def test_nothing_of_a_log_is_to_be_run_here_and_new_logs_are_asked_for_instead()
         )
     )
     assert (code, codes(found.next)) == ("noisy", ["import_again", "use_paired"])
-    assert steps(found)[0].startswith("The candidate was read from a log")
+    assert steps(found)[0].startswith("The candidate is from a log.")
     incomplete = runs(*FIVE, n_cases=800)
     incomplete[:100] = NAN
     _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), setup_baseline=LOGGED))

@@ -128,7 +128,10 @@ def test_the_summary_says_on_which_cases_the_scores_are_where_others_are_missing
     half = pinned()
     half.candidate[400:] = np.nan
     found = decided(("critical", verdict.judge_gate(half, STRICT)))["summary"]
-    assert "on the 400 cases with a score on both sides. 400 of 800 cases (50.0 %) have no score on one side" in found
+    assert (
+        "on the 400 cases with a score on both sides. 400 of 800 cases (50.0 %) have no score on at least one side"
+        in found
+    )
     half.candidate[:] = np.nan
     assert "with a score" not in decided(("critical", verdict.judge_gate(half, STRICT)))["summary"]
 

@@ -1,6 +1,8 @@
 """The pages of the lab: a plan with its cost, the table with a dot a run, and what a person may do."""
 
+import re
 from collections.abc import Container
+from html import unescape
 from typing import Any
 
 import pytest
@@ -189,6 +191,14 @@ def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisec
     text = page(engineer, bisected)
     assert f"/compare/{runs[0]}" not in text
     assert "the cause" in text
+
+
+def test_a_refused_form_asks_for_news_of_the_list_and_not_of_the_forms_address(engineer: Client, db: None) -> None:
+    refused = engineer.post("/lab/bisect/", {"baseline": "1"})
+    assert refused.status_code == 422
+    polled = re.search(r'id="live-rows" hx-get="([^"]+)"', refused.content.decode())[1]
+    assert polled.startswith("/lab/?part=rows")
+    assert engineer.get(unescape(polled)).status_code == 204
 
 
 def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(

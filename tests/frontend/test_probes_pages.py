@@ -241,7 +241,7 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
     assert "min_p 1 refused It says: No field <b>min_p</b>." in shown
     assert "parameters honoured 16" in shown
     assert "no seed probe of this endpoint has ended yet" in shown
-    assert "control It had none: the endpoint names neither a bypass nor a reference" in shown
+    assert "It had none: the endpoint names neither a bypass nor a reference" in shown
 
 
 def test_a_gateways_probe_says_which_hop_and_leads_to_the_other(viewer: Client) -> None:

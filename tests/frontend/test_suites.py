@@ -143,7 +143,7 @@ def test_a_run_is_shaded_only_by_the_baseline_of_its_line_and_profile_that_was_s
 
 
 def test_the_history_keeps_who_set_each_baseline_when_why_and_what_made_it_expire(made, viewer):
-    words = words_of(viewer.get(PAGE)).split("Baselines one for each model line")[1]
+    words = words_of(viewer.get(PAGE)).split("one for each model line")[1]
     assert "by mira" in words
     assert "Released in March." in words
     assert re.search(rf"expired 2026-10-16 \d\d:\d\d UTC with fp \w{{4}} → \w{{4}} , run {made.runs[3].pk}", words)

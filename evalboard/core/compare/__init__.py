@@ -25,7 +25,7 @@ from evalboard.core.compare.comparability import (
     find_terms,
     is_steady_batch,
 )
-from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
+from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, SCORE_MISSING
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import cut_hit, cut_pair, cut_text, cut_texts, cut_tokens
@@ -120,7 +120,6 @@ __all__ = [
     "MAX_USUAL",
     "MIN_REPEATS",
     "NO_BUCKET",
-    "NO_PART",
     "NO_STRAYS",
     "PARTED_ALIKE",
     "REPLAY_OUTCOMES",
