@@ -59,9 +59,7 @@ def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -
     claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
     before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
     if not before:
-        return Headline(
-            claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}"
-        )
+        return Headline(claim, f"First run of this model on this server. {resolved}")
     earlier = (min(low for low, _ in before), max(high for _, high in before))
     runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
     return Headline(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
