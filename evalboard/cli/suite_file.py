@@ -122,7 +122,7 @@ def _parse(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]
 def _read_object(text: str) -> dict[str, Any]:
     document = read_suite_json(text)
     if not isinstance(document, dict):
-        raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
+        raise InvalidInput("A suite is a JSON object; cases, one per line, belong in a file that ends in .jsonl.")
     return document
 
 

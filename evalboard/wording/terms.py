@@ -1,4 +1,4 @@
-"""Short definitions of the terms that pages explain in place: the first sentence of each in `docs/glossary.md`."""
+"""Short definitions of the terms that pages explain: the first sentences of `docs/glossary.md`."""
 
 from collections.abc import Mapping
 
