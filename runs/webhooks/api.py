@@ -26,7 +26,7 @@ class WebhookIn(Strict):
 @describe("GET", "Webhooks, each with its last messages", name="webhooks", answer=Page[Webhook])
 @describe(
     "POST",
-    "Tell an address of events; the secret that signs is shown this once",
+    "Send events to an address; the signing secret is shown only once",
     name="create_webhook",
     body=WebhookIn,
     status=201,
@@ -63,7 +63,7 @@ def switch_on(request: Request, webhook_id: int) -> Response:
 @resource(POST=ADMIN)
 @describe(
     "POST",
-    "Send a message that tells of nothing, to see whether it arrives",
+    "Send a test message",
     name="send_webhook_test",
     body=Nothing,
     status=202,
