@@ -1127,6 +1127,7 @@ class Migration(migrations.Migration):
                 ('delivered_at', models.DateTimeField(help_text='the last message that was taken', null=True)),
                 ('last_error', models.CharField(blank=True, max_length=500)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to=settings.AUTH_USER_MODEL)),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='addresses', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'db_table': 'runs_webhook',
@@ -1355,6 +1356,21 @@ class Migration(migrations.Migration):
                 'ordering': ['-id'],
                 'abstract': False,
                 'indexes': [models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='trial_claimable'), models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='trial_leased')],
+            },
+        ),
+        migrations.CreateModel(
+            name='FollowRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=20)),
+                ('subject', models.BigIntegerField()),
+                ('name', models.CharField(max_length=80)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='follows', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'db_table': 'runs_follow',
+                'constraints': [models.UniqueConstraint(fields=('kind', 'subject', 'person'), name='one_follow_each')],
             },
         ),
     ]

@@ -126,9 +126,7 @@ def address_list(request: Request) -> Response:
 
 
 @resource(DELETE=READ)
-@describe(
-    "DELETE", "Delete an address of your own, with the messages that wait for it", name="delete_address", status=204
-)
+@describe("DELETE", "Delete an address of your own, with what waits for it", name="delete_address", status=204)
 def address_detail(request: Request, webhook_id: int) -> Response:
     query.read(request, is_paged=False)
     delete_webhook(webhook_id=webhook_id, owner=request.user)
