@@ -11,6 +11,7 @@ from typer.core import TyperGroup, TyperOption
 from evalboard.cli import (
     baseline,
     bisect,
+    case,
     compare,
     diff,
     endpoint,
@@ -79,6 +80,7 @@ app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(trace.trace)
 app.command()(release.release)
+app.command()(case.case)
 app.command()(replay.replay)
 app.command()(bisect.bisect)
 app.command()(forced.force)

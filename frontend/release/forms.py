@@ -170,7 +170,10 @@ def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardErr
 
 
 class SignForm(PlainForm):
-    """A person's decision. `input_digest` and `read_at` are those of the verdict on their page."""
+    """A person's decision.
+
+    `input_digest`, `read_at` and `after` say which verdict and last sign-off their page shows.
+    """
 
     decision = forms.ChoiceField(widget=forms.RadioSelect)
     note = forms.CharField(
@@ -188,6 +191,7 @@ class SignForm(PlainForm):
     )
     input_digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
     read_at = forms.CharField(required=False, max_length=40, widget=forms.HiddenInput)
+    after = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, verdict: str | None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -211,7 +215,13 @@ class SignForm(PlainForm):
 def sign_form(report: Release, **initial: Any) -> SignForm:
     """Return the form for the shown verdict. initial: earlier input."""
     read = {"input_digest": report.input_digest, "read_at": report.decided_at and report.decided_at.isoformat()}
+    read["after"] = newest_sign_off(report)
     return SignForm(verdict=report.verdict, initial=initial | read)
+
+
+def newest_sign_off(report: Release) -> str:
+    """Return the id of a release's newest sign-off, "" without one."""
+    return max((line.id for line in report.signoffs), key=int, default="")
 
 
 def read_at(text: str) -> datetime | None:

@@ -22,7 +22,7 @@ from frontend.release import page as release_page
 from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
-from frontend.shell.lists import Filter, filter_by, newest_first, parse_number, read_filters
+from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs import exports
 from runs.access import READ, RUN, SIGN, requires, scopes_of
@@ -32,16 +32,17 @@ from runs.compare import compare, report_of
 from runs.fingerprints import fingerprint_difference
 from runs.probes import hops_of, probes_before
 from runs.release import (
+    RELEASE_ORDERS,
     Decided,
     ReleaseFilter,
     compare_gate,
     create_release,
     decide,
     release_report,
-    release_rows,
     release_stage,
     settle_plans,
     shown_stage,
+    sortable_releases,
 )
 from runs.run import bucket_reports, event_lines, run_report, run_rows
 from runs.suites import suite_rows
@@ -61,9 +62,8 @@ def releases(request: HttpRequest) -> HttpResponse:
         Filter("verdict", "Verdict", tuple((code, mark.label) for code, mark in VERDICTS.items())),
         Filter("outcome", "Sign-off", tuple((code, mark.label) for code, mark in OUTCOMES.items())),
     )
-    after = parse_number(request.GET.get("after", ""))
-    rows = release_rows(ReleaseFilter(**filters.values), after=after, limit=RELEASES_PER_PAGE + 1)
-    shown = newest_first(rows, limit=RELEASES_PER_PAGE, active=filters.active, since=after, parameter="after")
+    view = read_view(request.GET, orders=RELEASE_ORDERS, default="-id", size=RELEASES_PER_PAGE, active=filters.active)
+    shown = view.read(sortable_releases(ReleaseFilter(**filters.values)))
     scale = ruler.rows_scale((row.difference, row.interval, row.tolerance_points) for row in shown.rows)
     page = {
         "lines": tuple(

@@ -59,13 +59,12 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
     for case in Case.objects.filter(pk__in=by_id).select_related("suite_version__suite"):
         version = case.suite_version
-        url = reverse("suite_version", args=[version.suite.slug, version.number])
         yield make_hit(
             by_id[case.pk],
             case.case_id,
             " ".join(prompt_of(case).split()),
             str(version),
-            f"{url}?{urlencode({'q': case.case_id})}",
+            reverse("suite_case", args=[version.suite.slug, case.case_id]),
         )
 
 

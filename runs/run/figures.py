@@ -25,7 +25,7 @@ from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NO_BUCKET
 
-FIGURES_RULES = 3  # more, whenever the same columns come to other figures
+FIGURES_RULES = 4  # more, whenever the same columns come to other figures
 _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a later version has are no longer used
 
 

@@ -10,6 +10,7 @@ from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
+from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.catalogue import OneNames
@@ -144,7 +145,9 @@ def _warnings(
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
-    return list_warnings(warned)
+    splits = [split for each in buckets if (split := each.noise.split)]
+    codes = [f"split.{split_code(split, is_external=pair_facts.draws_of(run).is_external)}" for split in splits]
+    return list_warnings(warned, with_codes=codes)
 
 
 def asked_model(run: RunRecord) -> str:

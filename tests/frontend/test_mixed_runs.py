@@ -54,7 +54,7 @@ def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
 
 def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
     page = unescape(viewer.get(f"/runs/{mixed.pk}/").content.decode())
-    assert "2 buckets served this run; each is scored apart, and no verdict reads a pooled score." in page
+    assert "2 buckets answered this run. Each is scored separately, and no verdict reads a pooled score." in page
     assert "Judge as a release" not in page
     build.finished_run(["blue", "blue", "red"])
     chooser = unescape(viewer.get("/compare/").content.decode())

@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 from evalboard.cli.main import app
 from evalboard.client import Client as Notebook
 from evalboard.core.stats import CASE_OUTCOMES
+from evalboard.core.suite import read_suite_text
 from runs import models
 from runs.baselines import set_baseline
 from runs.forced import create_forced
@@ -35,7 +36,7 @@ from runs.lab.run_figures import measure_run, whole_passes
 from runs.release import create_release
 from runs.replays import create_replay
 from runs.schedules import create_schedule
-from runs.suites import rescore_run
+from runs.suites import create_trial, rescore_run
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from tests import build, forced, judged, probes
@@ -91,6 +92,7 @@ WITHOUT_REPORTS = {
     "verify",
     "probe",
     "suite",
+    "case",
     "import",
     "run",
     "baseline",
@@ -176,6 +178,7 @@ def stored(transactional_db: None) -> Stored:
         "schedule_id": [models.ScheduleRecord.objects.get().pk],
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
+        "trial_id": [_tried()],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],
@@ -213,6 +216,11 @@ def _experimented(*runs: models.RunRecord) -> int:
 def _scored(run: models.RunRecord, **chosen: Any) -> int:
     """A forced scoring in which no logprob reads like a pooled score."""
     return int(forced.scored(create_forced(run_id=run.pk, endpoint="local", **chosen), shift=0.125).pk)
+
+
+def _tried() -> int:
+    read = read_suite_text("prompt,target\nSay it.,blue\n", slug="sheet", scorer={"kind": "exact"})
+    return int(create_trial(read=read, endpoint="local").pk)
 
 
 def _probed() -> int:

@@ -66,7 +66,7 @@ def test_a_case_has_one_hit_of_its_newest_version_by_id_and_by_the_words_of_its_
         push_suite(document={**document, "cases": cases})
     for text in ("tool-041", "tool-0", "041", "yen convert", "Invoi", "000 yen"):
         [hit] = search(parse_wanted(text, "case")).hits
-        assert (hit.name, hit.fact, hit.url) == ("tool-041", "tools v2", "/suites/tools/versions/2/?q=tool-041")
+        assert (hit.name, hit.fact, hit.url) == ("tool-041", "tools v2", "/suites/tools/cases/tool-041/")
     assert names("ool-041", "case") == names("convert dollars", "case") == names("'", "case") == []
     assert search(parse_wanted("tool-041", "case")).hits[0].match == "exact"
 
