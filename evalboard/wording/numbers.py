@@ -130,7 +130,7 @@ def percent_at_least(share: float) -> str:
 
 def percent_rounded(share: float) -> str:
     """Write a share that is only known roughly with two digits: "0.74 %", "5.8 %", "13 %"."""
-    return f"{100 * share:.2g} %"
+    return f"{rounded(100 * share)} %"
 
 
 def p_value(chance: float) -> str:
@@ -150,7 +150,8 @@ def nats_rounded(value: float, digits: int = 2) -> str:
 
 def rounded(value: float, digits: int = 2) -> str:
     """Write a number with so many digits and no exponent: "0.047", "−0.0000035"."""
-    return f"{Decimal(f'{value:.{digits}g}'):f}".replace("-", MINUS)
+    places = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{Decimal(f'{shown(value, places):.{digits}g}'):f}".replace("-", MINUS)
 
 
 def counted(n: int, noun: str) -> str:
