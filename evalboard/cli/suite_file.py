@@ -121,7 +121,8 @@ def load_document(
         read.parse()  # so that a mistake is named before anything is sent
     except InvalidInput as problem:
         raise WrongUse(f"{file}: {_sentence(problem)}") from problem
-    return read.document | ({"slug": slug} if slug else {})
+    document: dict[str, Any] = read.document
+    return document | ({"slug": slug} if slug else {})
 
 
 def _load_mapping(name: str) -> Any:

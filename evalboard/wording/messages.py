@@ -1,4 +1,4 @@
-"""Write sentences from tables: what a message is about, how much it claims, and its format with plurals.
+"""Write sentences from tables of messages: subject, strength of the claim, format with plurals.
 
 A format is filled by name. After the colon is how a fact is written: a noun counts it ("{n:case}" is "1 case" or
 "3 cases"), two words with a bar choose by the number ("{n:is|are}"), a name in `WRITTEN` is one of `wording.numbers`,
@@ -6,6 +6,7 @@ and all else is Python's own ("{n:,}"). A row that needs more than that is a fun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from string import Formatter
@@ -27,8 +28,15 @@ WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "about": numbers.about,
     "list": numbers.listed,
 }
+BOLD = "\ue000\ue001"  # around what a format marks as bold, "{claim!b}"; in no text that leaves this package
 # The first speaks, and the second does not, where both would be on one page.
-EXCLUDED: tuple[tuple[str, str], ...] = ()
+EXCLUDED: tuple[tuple[str, str], ...] = (
+    ("outcomes.beyond", "noise_share.near_ties_are_noise"),
+    ("outcomes.in_every_repeat", "noise_share.near_ties_are_noise"),
+    *((f"noise_share.{reason}", "note.noise_floor") for reason in ("left_out", "copies", "one_draw", "one_repeat")),
+    *((f"split.{code}", "run.unknown_batching") for code in ("batch", "both")),
+    *((f"block.{code}", "compare.because_stack") for code in ("rebaseline", "stack_changed", "service_judged")),
+)
 
 
 class Message(NamedTuple):
@@ -59,6 +67,7 @@ class Messages(dict[str, Message]):
     def __init__(self, name: str, rows: Mapping[str, Message] | Iterable[tuple[str, Message]] = ()) -> None:
         super().__init__(rows)
         self.name = name
+        TABLES.append(self)
 
     def claim(self, code: str, facts: Facts | None = None, **more: Any) -> Claim:
         """Fill in a message without saying it."""
@@ -72,7 +81,13 @@ class Messages(dict[str, Message]):
         return speak([self.claim(code, facts, **more)])
 
 
+TABLES: list[Messages] = []
+
+
 class _Words(Formatter):
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return f"{BOLD[0]}{value}{BOLD[1]}" if conversion == "b" else super().convert_field(value, conversion)
+
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec in WRITTEN:
             return WRITTEN[format_spec](value)
@@ -92,7 +107,10 @@ def write(text: str, **facts: Any) -> str:
 
 
 def speak(claims: Iterable[Claim], *, with_codes: Iterable[str] = ()) -> str:
-    """Join the sentences of one page that may be next to each other. with_codes: of what else is on the page."""
+    """Join the sentences of one page that do not exclude each other.
+
+    with_codes: codes of what else is on the page.
+    """
     claims = list(claims)
     codes = {*with_codes, *(claim.code for claim in claims)}
     silent = {loser for winner, loser in EXCLUDED if winner in codes}
@@ -100,6 +118,18 @@ def speak(claims: Iterable[Claim], *, with_codes: Iterable[str] = ()) -> str:
     if (record := _SPOKEN.get()) is not None:
         record.extend(spoken)
     return " ".join(claim.text for claim in spoken if claim.text)
+
+
+def list_excluded(codes: AbstractSet[str]) -> list[tuple[str, str]]:
+    """Return the pairs that exclude each other and are both there."""
+    return [pair for pair in EXCLUDED if codes >= {*pair}]
+
+
+def split_bold(text: str) -> tuple[str, tuple[int, int] | None]:
+    """Return a text without its mark of bold, and from where to where it was; None without one."""
+    before, start, rest = text.partition(BOLD[0])
+    bold, _, after = rest.partition(BOLD[1])
+    return f"{before}{bold}{after}", (len(before), len(before) + len(bold)) if start else None
 
 
 @contextmanager

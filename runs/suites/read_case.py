@@ -136,7 +136,10 @@ def case_history(slug: str, case_id: str, *, offset: int = 0, limit: int = RUNS_
 
 
 def _find_versions(slug: str, case_id: str) -> dict[int, Case]:
-    """Return the case in each version of the suite that has it, newest first; only the newest has its content."""
+    """Return the case in each suite version that has it, newest first.
+
+    Only the newest has its content.
+    """
     cases = Case.objects.filter(suite_version__suite__slug=slug, case_id=case_id).order_by("-suite_version__number")
     versions = {case.suite_version_id: case for case in cases.select_related("suite_version").defer("content")}
     if not versions:
@@ -162,7 +165,10 @@ def _read_responses(versions: _Versions, runs: Mapping[int, _Run]) -> _Responses
 
 
 def _group_by_text(responses: Sequence[_CaseResponse]) -> dict[bytes, list[_CaseResponse]]:
-    """Group answers by text: the most frequent right one first, then by frequency; within a group newest run first."""
+    """Group answers by text: the most frequent right one first, then by frequency.
+
+    Within a group the newest run is first.
+    """
     groups: dict[bytes, list[_CaseResponse]] = defaultdict(list)
     for each in responses:
         if not each.error:

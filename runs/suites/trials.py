@@ -22,7 +22,7 @@ KEPT = timedelta(days=7)
 def create_trial(
     *, read: SuiteText, endpoint: str, case: str = "", profile: str = "pinned", user: Any = None
 ) -> TrialRecord:
-    """Send one case of a suite that was read; a worker of the endpoint's pool finds the row. Stores no suite.
+    """Queue one case of a suite for a worker of the endpoint's pool; the suite is not stored.
 
     case: its id; "": the first. Raises InvalidInput with fields, NotFound for names that do not exist, and
     ProfileRefused where no worker can honour the profile.

@@ -172,7 +172,7 @@ def test_another_vocabulary_makes_the_page_approximate(stage, viewer):
         {5: said(5, [sure(4), sure(5), sure(7), END_ROW])}, {5: said(5, theirs, text="Blue is red.")}, by=by
     )
     page = page_of(viewer, runs)
-    assert "Approximate: the two sides have different vocabularies." in page
+    assert "The two models have different vocabularies, so bytes are compared" in page
     ours, found = sides(page)
     assert [token[1] for token in ours] == ["1", "1", "2", "3"]
     assert [token[1] for token in found] == ["1", "1", "1", "2", "3", "4"]  # " is" is the first that both sides have
@@ -228,7 +228,7 @@ def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_i
     ResponseRecord.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
     page = page_of(viewer, runs)
     assert 'confounded <span class="quiet">backends differ as well</span>' in page
-    assert "Confounded: backends differ as well, so which of these parted the answers is not known." in page
+    assert "Confounded: backends differ too, so each of them may be the cause." in page
     listed = viewer.get(pair_address.comparison_url(runs[0].pk, runs[1].pk)).content.decode()
     assert listed.count("confounded: backends differ") == 1
     query = {"baseline": runs[0].pk, "candidate": runs[1].pk, "cause": "prompt_mismatch"}

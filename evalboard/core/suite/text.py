@@ -46,7 +46,7 @@ class SuiteText:
     """
 
     format: str
-    document: Any
+    document: dict[str, Any]
     lines: tuple[int, ...] = ()
     header: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -110,7 +110,8 @@ def read_suite_text(
 
 def read_suite_jsonl(text: str, *, slug: str, title: str = "") -> dict[str, Any]:
     """Return the suite document in a JSONL text, as `read_suite_text` does."""
-    return read_suite_text(text, slug=slug, title=title, form=JSONL).document
+    document: dict[str, Any] = read_suite_text(text, slug=slug, title=title, form=JSONL).document
+    return document
 
 
 def parse_scorer(text: str) -> Any:
@@ -233,7 +234,10 @@ def _as_case(row: Mapping[str, str], number: int, kind: str | None, place: str, 
 
 
 def _as_target(cell: str, kind: str | None, place: str, problems: Problems) -> Any:
-    """Return a cell as the scorer takes a target: text, a number, or JSON; a list in JSON means any of its texts."""
+    """Convert a cell to a target of the scorer: text, a number or JSON.
+
+    A list in JSON means any of its texts.
+    """
     is_json = kind in ("json", "tool_calls") or (kind != "number" and cell.lstrip().startswith('["'))
     try:
         return (
