@@ -130,6 +130,12 @@ class RunHead(Contract):
     ]
     bucket: Id | None
     n_buckets: Count
+    backends: Annotated[
+        tuple[str, ...],
+        says(
+            description="what the backends that answered are called on this endpoint, in the order of `bucket_scores`"
+        ),
+    ]
     bucket_scores: Annotated[
         tuple[Points | None, ...],
         says(description="of each bucket of a finished run of several, that of most responses first; else empty"),

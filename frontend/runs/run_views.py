@@ -87,7 +87,7 @@ def _live(run: Run) -> dict[str, object]:
 
 
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
-    backends = result.draw_backends(run, lists.letters)
+    backends = result.draw_backends(run)
     noise_rows = noise_table.rows(run.buckets)
     return {
         "result": result.draw_result(run, baseline_of(run.row)),

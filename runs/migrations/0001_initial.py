@@ -125,6 +125,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='BackendNameRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=320)),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='names', to='runs.bucketrecord')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='backend_names', to='runs.endpointrecord')),
+            ],
+            options={
+                'db_table': 'runs_backendname',
+                'constraints': [
+                    models.UniqueConstraint(fields=('endpoint', 'bucket'), name='one_name_per_backend'),
+                    models.UniqueConstraint(fields=('endpoint', 'name'), name='one_backend_per_name'),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name='ImportRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

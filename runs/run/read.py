@@ -16,6 +16,7 @@ from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
+from runs.pairs.backend_names import names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
@@ -51,7 +52,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
     why = explain_waiting(facts) if is_waiting(run, facts.every) else None
-    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
+    names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
+    buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -61,7 +63,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
-        served=[[(line.score, line.n_responses) for line in bucket.repeats] for bucket in buckets],
+        served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
+        names=names,
     )
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
@@ -182,9 +185,14 @@ def _shares_one_process(facts: RunFacts) -> bool:
 
 def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:
     """Read the buckets of each run, by its id, in a fixed number of queries."""
+    served = read_facts.read_served(run_ids)
+    names = read_names({(facts.run.endpoint_id, bucket) for facts in served.values() for bucket in facts.buckets})
     return {
-        run_id: tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
-        for run_id, facts in read_facts.read_served(run_ids).items()
+        run_id: tuple(
+            _bucket(facts, bucket, {pk: names[facts.run.endpoint_id, pk] for pk in facts.buckets})
+            for bucket in facts.buckets.values()
+        )
+        for run_id, facts in served.items()
     }
 
 
@@ -324,7 +332,7 @@ def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
     return n_never + repeat.errors.total()
 
 
-def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
+def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int, str]) -> Bucket:
     known = next((each for each in facts.figures.buckets if each.bucket == bucket.pk), None)
     lines = _bucket_repeats(facts, bucket, known)
     n_responses = sum(line.n_responses for line in lines)
@@ -338,6 +346,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
     fingerprint = bucket.fingerprint
     return Bucket(
         id=str(bucket.pk),
+        backend=names[bucket.pk],
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=bucket.batch_class,
