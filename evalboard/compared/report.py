@@ -259,8 +259,17 @@ def _noise_share(summary: dict[str, Any]) -> contract.NoiseShare | None:
         **share,
         level=NOISE_LEVEL,
         beyond=None if up_to is None else find_beyond(difference, up_to),
-        text=write_noise_share(facts),
+        text=write_noise_share(facts, with_codes=_outcome_codes(summary.get("outcomes"))),
     )
+
+
+def _outcome_codes(outcomes: Json | None) -> list[str]:
+    """Return the codes of what a comparison claims of cases that changed and chance."""
+    known = outcomes or {}
+    if known.get("is_in_every_repeat"):
+        return ["outcomes.in_every_repeat"]
+    by_chance = (known.get(f"{outcome}_by_chance") or {} for outcome in ("broken", "fixed"))
+    return ["outcomes.beyond"] if any(each.get("n_beyond") for each in by_chance) else []
 
 
 def _lines(rows: Sequence[dict[str, Any]], whole: float) -> Iterator[tuple[dict[str, Any], Sequence[dict[str, Any]]]]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, ENDED, Cause
-from evalboard.wording.messages import Message, Messages, alike, write
-from evalboard.wording.numbers import counted, fixed, listed, nats
+from evalboard.wording.messages import Message, Messages, alike, speak, write
+from evalboard.wording.numbers import fixed, listed, nats
 
 if TYPE_CHECKING:
     from evalboard.contract.pair import ForcedFlip
@@ -53,10 +53,41 @@ def explain_cause(cause: Cause, *, replay: str = "") -> str:
 
     replay: the command that decodes the case again, "" if there is none.
     """
-    advice = f" To see whether it happens again: {replay}" if replay and cause.code == "leak" else ""
-    return (
-        f"{CAUSES.write(cause.code, cause=cause)}{_confounded(cause.evidence)}{_in_reasoning(cause.evidence)}{advice}"
-    )
+    facts = cause.evidence
+    claims = [CAUSES.claim(cause.code, cause=cause)]
+    if names := name_changes(facts):
+        claims.append(NOTES.claim("confounded", names=names))
+    if "in_reasoning_at" in facts:
+        ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
+        n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
+        claims.append(NOTES.claim("in_reasoning", at=facts["in_reasoning_at"], n_tokens=n_tokens))
+    if replay and cause.code == "leak":
+        claims.append(NOTES.claim("replay", command=replay))
+    return speak(claims)
+
+
+NOTES = Messages(
+    "cause_note",
+    {
+        "confounded": Message("cause", "allows", "Confounded: {names} differ too, so each of them may be the cause."),
+        "in_reasoning": Message(
+            "cause", "asserts", "They differ inside the thinking, from token {at:,} of {n_tokens}."
+        ),
+        "replay": Message("next", "advises", "To see whether it happens again: {command}"),
+        "leak": Message(
+            "leak",
+            "asserts",
+            "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the same batch.",
+        ),
+        "no_leak": Message("leak", "unknown", "The source was not identified: {searched}."),
+        "larger_shifts": Message(
+            "cause", "asserts", "The logits moved more than noise explains in {n_cases:,} of {n_read:case}."
+        ),
+        "established": Message("cause", "asserts", "{n:other case} {n:differs|differ} for an established cause."),
+        "at_flip": Message("near_tie", "asserts", "After the same prefix, {leads}."),
+        "ties": Message("near_tie", "asserts", "{judged}."),
+    },
+)
 
 
 def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> str:
@@ -67,10 +98,9 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
     """
     if source is not None:
         where = "answer to" if source["stands_in"] == "answer" else "prompt of"
-        text = "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the same batch."
-        return write(text, **source, where=where)
+        return NOTES.write("leak", source, where=where)
     searched = "; ".join(_searched(side, n) for side, n in n_beside.items())
-    return f"The source was not identified: {searched}."
+    return NOTES.write("no_leak", searched=searched)
 
 
 def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> str:
@@ -83,14 +113,16 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
     first, *others = choices
     leads = [f"the {first.stack}’s top two tokens are {nats(first.margin)} apart"]
     leads += [f"the {other.stack}’s {nats(other.margin)}" for other in others]
-    sentence = f"After the same prefix, {listed(leads)}."
+    claims = [NOTES.claim("at_flip", leads=listed(leads))]
     if near is None:
-        return sentence
+        return speak(claims)
     ties = [each.stack for each in choices if each.margin <= near]
     if len(ties) == len(choices):
-        return f"{sentence} {'Both are near ties' if others else 'That is a near tie'}."
-    judged = f"Only the {ties[0]}’s is" if ties else "Neither is" if others else "That is not"
-    return f"{sentence} {judged} a near tie (noise explains {nats(near)})."
+        judged = "Both are near ties" if others else "That is a near tie"
+    else:
+        which = f"Only the {ties[0]}’s is" if ties else "Neither is" if others else "That is not"
+        judged = f"{which} a near tie (noise explains {nats(near)})"
+    return speak([*claims, NOTES.claim("ties", judged=judged)])
 
 
 def _searched(side: str, n_beside: int | None) -> str:
@@ -148,10 +180,8 @@ def count_larger_shifts(n_cases: int, n_read: int, n_established: int) -> str:
     """Say in how many cases logits moved more than noise; "" if none could be compared."""
     if not n_read:
         return ""
-    counts = f"The logits moved more than noise explains in {n_cases:,} of {counted(n_read, 'case')}."
-    if not n_established:
-        return counts
-    return write("{counts} {n:other case} {n:differs|differ} for an established cause.", counts=counts, n=n_established)
+    claims = [NOTES.claim("larger_shifts", n_cases=n_cases, n_read=n_read)]
+    return speak([*claims, NOTES.claim("established", n=n_established)] if n_established else claims)
 
 
 def _error(cause: Cause) -> str:
@@ -316,24 +346,11 @@ def _unknown(cause: Cause) -> str:
     return REASONS.write(cause.evidence["reason"])
 
 
-def _confounded(facts: Facts) -> str:
-    names = name_changes(facts)
-    return f" Confounded: {names} differ too, so each of them may be the cause." if names else ""
-
-
 def _names(code: str, facts: Facts) -> list[str]:
     """Name what differs for a cause that is listed next to another: limits by their own names."""
     if code == "length":
         return [text for name, text in LIMITS.items() if f"{name}_baseline" in facts]
     return [CHANGES[code]]
-
-
-def _in_reasoning(facts: Facts) -> str:
-    if "in_reasoning_at" not in facts:
-        return ""
-    ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
-    n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
-    return f" They differ inside the thinking, from token {facts['in_reasoning_at']:,} of {n_tokens}."
 
 
 def _beside(cause: Cause) -> str:

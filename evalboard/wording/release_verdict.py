@@ -259,8 +259,8 @@ def _incomplete(facts: Facts) -> str:
         return "No case has a score on both sides, so there is nothing to compare."
     if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
-        need = "A verdict takes 99 % of the cases."
-        return f"{share} have no score on at least one side. {need} {capital(count_missing(facts))}."
+        text = f"{share} have no score on at least one side. A verdict takes 99 % of the cases."
+        return f"{text} {capital(count_missing(facts))}."
     return write(
         "{missing}. With {it} the change is in {span} points, so the candidate may be worse than the {accepted}.",
         missing=capital(count_missing(facts)),

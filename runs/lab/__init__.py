@@ -10,7 +10,13 @@ from runs.lab.experiments import (
     resume_experiment,
     start_experiment,
 )
-from runs.lab.read import EXPERIMENT_ORDERS, experiment_detail, experiment_state, sortable_experiments
+from runs.lab.read import (
+    EXPERIMENT_ORDERS,
+    experiment_detail,
+    experiment_state,
+    runs_of_experiments,
+    sortable_experiments,
+)
 
 __all__ = [
     "DEFAULT_CASES",
@@ -26,6 +32,7 @@ __all__ = [
     "plan_bisect",
     "plan_experiment",
     "resume_experiment",
+    "runs_of_experiments",
     "sortable_experiments",
     "start_experiment",
 ]

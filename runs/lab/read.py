@@ -51,6 +51,11 @@ def sortable_experiments() -> RecordList[contract.ExperimentRow]:
     return RecordList(_experiments(), _rows, EXPERIMENT_ORDERS)
 
 
+def runs_of_experiments(run_ids: Iterable[int]) -> set[int]:
+    """Return those of these runs that are conditions of an experiment."""
+    return set(ExperimentArm.objects.filter(run__in=list(run_ids)).values_list("run", flat=True))
+
+
 def experiment_detail(experiment_id: int) -> contract.Experiment:
     """Return an experiment and its results so far. Raises NotFound."""
     experiment = require_row(_experiments().filter(pk=experiment_id), f"There is no experiment {experiment_id}.")
@@ -176,6 +181,9 @@ def _common_fields(
         sentence = wording.describe_experiment([_sentence_row(row) for row in rows], **state)
     else:
         sentence = describe_bisect(bisect, **state)
+    if experiment.status == ExperimentRecord.Status.PLANNED:
+        estimate = add_costs(contract.ArmCost(**arm.cost) for arm in arms)
+        sentence += wording.describe_budget(estimate.minutes, experiment.budget_minutes)
     return {
         "id": str(experiment.pk),
         "kind": experiment.kind,

@@ -104,9 +104,9 @@ def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str)
     if not by_person:
         return
     addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
+    payloads = {person: _payload(row, path) for person, row in by_person.items()}
     OutboxMessage.objects.bulk_create(
-        make_message(address, contract.FOLLOWED, _payload(by_person[address.owner_id or 0], path), text)
-        for address in addresses
+        make_message(address, contract.FOLLOWED, payloads[address.owner_id or 0], text) for address in addresses
     )
     FollowRecord.objects.filter(any_of, kind__in=ENDS_ONCE).delete()
 

@@ -96,6 +96,7 @@ WITHOUT_REPORTS = {
     "import",
     "run",
     "baseline",
+    "follow",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -179,6 +180,7 @@ def stored(transactional_db: None) -> Stored:
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
         "trial_id": [_tried()],
+        "follow_id": [],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],
