@@ -79,7 +79,7 @@ NOTES = Messages(
             "asserts",
             "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the same batch.",
         ),
-        "no_leak": Message("leak", "unknown", "The source was not identified: {searched}."),
+        "no_leak": Message("leak", "unknown", "The source was not identified. {searched}."),
         "larger_shifts": Message(
             "cause", "asserts", "The logits moved more than noise explains in {n_cases:,} of {n_read:case}."
         ),
@@ -99,7 +99,7 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
     if source is not None:
         where = "answer to" if source["stands_in"] == "answer" else "prompt of"
         return NOTES.write("leak", source, where=where)
-    searched = "; ".join(_searched(side, n) for side, n in n_beside.items())
+    searched = ". ".join(_searched(side, n) for side, n in n_beside.items())
     return NOTES.write("no_leak", searched=searched)
 
 
@@ -127,9 +127,9 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
 
 def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
-        return f"the {side}'s batch is unknown"
+        return f"The {side}'s batch is unknown"
     if not n_beside:
-        return f"the {side}'s was decoded at batch size 1"
+        return f"The {side}'s was decoded at batch size 1"
     return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
 
 
@@ -282,11 +282,9 @@ def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
     moved = "the same probabilities"
     if facts["moved_by"]:
-        moved = "probabilities so close that chance gives this in fewer than 1 of 1,000 pairs"
-    return (
-        f"The seed was ignored: both sides had seed {facts['seed']}, but at position {facts['flip']} other tokens were "
-        f"sampled from {moved}."
-    )
+        moved = "almost the same probabilities, as chance does in fewer than 1 of 1,000 pairs"
+    at = f"With seed {facts['seed']}, position {facts['flip']}"
+    return f"The seed was ignored. {at} was sampled differently from {moved}."
 
 
 def _whitespace(cause: Cause) -> str:

@@ -29,7 +29,7 @@ RUN_LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark to read before deciding. label: what it is about; size: its effect or cost in points, "" without one."""
+    """A remark to read before deciding. label: its subject; size: its effect in points, "" without."""
 
     text: str
     label: str = ""
@@ -77,7 +77,10 @@ NOTES = Messages(
 
 
 def notes(report: Release, *, with_codes: Iterable[str] = ()) -> Notes:
-    """Return every warning, and what is known of spread and new cases. with_codes: of the page's other claims."""
+    """Return every warning, and what is known of spread and new cases.
+
+    with_codes: of the page's other claims.
+    """
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
     codes = {line.code for line in warnings}
