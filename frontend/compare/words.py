@@ -2,7 +2,7 @@
 
 from evalboard.contract.compare import CaseParts, Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted, listed
 from frontend.compare.causes import MARKS
 from frontend.shell.findings import Headline
@@ -35,16 +35,20 @@ PLAIN = {
 HEADLINES = Messages(
     "compare",
     {
-        "queued": Message("cause", "unknown", "The causes are still being computed."),
-        "mixed": Message("backends", "asserts", "Several buckets answered for the {sides}, so there is no difference."),
-        "unscored": Message("change", "unknown", "No case is scored on both sides, so there is no difference."),
-        "identical": Message("change", "denies", "Nothing changed:"),
-        "identical_pairs": Message("change", "denies", "Nothing changed where both sides answered:"),
-        "same_scores": Message("change", "denies", "The score did not change,"),
-        "cancels_out": Message("change", "denies", "The score did not change, though {cases}:"),
-        "because": Message("cause", "asserts", "The score {moved} because {cause}."),
-        "because_stack": Message("cause", "asserts", "The score {moved} because {cause}."),
-        "next_to": Message("cause", "allows", "The score {moved}, and {cause}."),
+        ("cause", "unknown"): {"queued": "The causes are still being computed."},
+        ("backends", "asserts"): {"mixed": "Several buckets answered for the {sides}, so there is no difference."},
+        ("change", "unknown"): {"unscored": "No case is scored on both sides, so there is no difference."},
+        ("change", "denies"): {
+            "identical": "Nothing changed:",
+            "identical_pairs": "Nothing changed where both sides answered:",
+            "same_scores": "The score did not change,",
+            "cancels_out": "The score did not change, though {cases}:",
+        },
+        ("cause", "asserts"): {
+            "because": "The score {moved} because {cause}.",
+            "because_stack": "The score {moved} because {cause}.",
+        },
+        ("cause", "allows"): {"next_to": "The score {moved}, and {cause}."},
     },
 )
 NAMED = 2
