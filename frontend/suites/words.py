@@ -67,7 +67,7 @@ def _stands(newest: Scored, band: BaselinePeriod) -> str:
     if point.run_id == band.baseline.run_id:
         return "nothing has run since the baseline"
     if not is_served_alike(band.bucket, bucket):
-        return f"run {point.run_id} was served by another stack, so it is not compared with the baseline"
+        return f"run {point.run_id} has another stack, so it is not compared with the baseline"
     who = "newest run" if bucket.bucket_id == band.bucket.bucket_id else "newest candidate"
     ours, theirs = points(band.mean), points(point.mean or 0.0)
     if ours == theirs:
@@ -82,21 +82,15 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
         measured = standing.noise.get(bucket.bucket_id)
         if measured is not None and bucket.batch_class not in resolutions:
             resolutions[bucket.batch_class] = measured
-    worth = f"One of {report.suite.n_cases:,} cases is worth {points(report.suite.points_per_case)} points."
+    worth = f"One of {report.suite.n_cases:,} cases is {points(report.suite.points_per_case)} points."
     if not resolutions and any(point.draws.is_one for bucket in report.buckets for point in bucket.runs):
-        return f"The repeats of its sampled runs are one draw, so its noise is not known. {worth}"
+        return f"The repeats of its sampled runs are one sample, so noise is unknown. {worth}"
     if not resolutions:
-        return f"What it can tell from noise is known once a run has two repeats. {worth}"
-    (batch_class, first), *others = resolutions.items()
-    also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
-    resolved = f"{_one(batch_class)} bucket resolves {points(first.resolution_points)} points here{also}"
+        return f"Two repeats of a run show what the suite can detect. {worth}"
+    here = [f"{points(each.resolution_points)} points ({name})" for name, each in list(resolutions.items())[:3]]
     elsewhere = max(each.resolution_elsewhere_points for each in resolutions.values())
-    return f"With {REPEATS} repeats a side, {resolved}. For other cases like these, {points(elsewhere)}. {worth}"
-
-
-def _one(batch_class: str) -> str:
-    """Return a batch class with its article: "a mixed", "an invariant"."""
-    return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
+    detects = f"{REPEATS} repeats per side detect a change of {listed(here, 'or')} on these cases"
+    return f"{detects}, {points(elsewhere)} on new ones. {worth}"
 
 
 def describe_scorer(suite: SuiteVersion) -> Headline:

@@ -284,7 +284,7 @@ def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
     first = [bar for bar in drawn.bars if bar.x < 33]
     assert first[1].y + first[1].height == pytest.approx(first[0].y)
     assert min(bar.y for bar in drawn.bars) >= 0
-    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
+    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 differ from the first token."
     assert charts.histogram(found.model_copy(update={"n": 0}), "flip") is None
 
 

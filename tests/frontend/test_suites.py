@@ -71,7 +71,7 @@ def test_what_five_repeats_resolve_is_what_the_core_says_of_the_bucket(made, vie
     assert standing.noise[bucket].n_repeats == 20
     assert standing.noise[bucket].resolution_points == pytest.approx(here)
     newest = standing.noise[made.candidate.bucket_id]
-    resolved = f"With 5 repeats a side, a mixed bucket resolves {newest.resolution_points:.1f} points here"
+    resolved = f"5 repeats per side detect a change of {newest.resolution_points:.1f} points (mixed)"
     assert resolved in words_of(viewer.get(PAGE))
 
 
