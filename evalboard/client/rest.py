@@ -11,6 +11,7 @@ import httpx
 
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
+from evalboard.contract.access import Follow, NewWebhook, Webhook
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.case import CaseHistory
@@ -170,6 +171,23 @@ class RestClient:
 
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self._post(SuiteVersion, "/suites/", document)
+
+    def follow(self, kind: str, name: str) -> Answer[Follow]:
+        """Be told of a run, suite, endpoint or other thing, at your own addresses."""
+        return self._post(Follow, "/follows/", {"kind": kind, "name": name})
+
+    def follows(self) -> Iterator[Answer[Follow]]:
+        return self._list(Follow, "/follows/", {})
+
+    def unfollow(self, follow_id: str) -> None:
+        self._transport.request("DELETE", f"/follows/{follow_id}/")
+
+    def addresses(self) -> Iterator[Answer[Webhook]]:
+        """Yield the addresses where you are told of what you follow."""
+        return self._list(Webhook, "/follows/addresses/", {})
+
+    def create_address(self, url: str) -> Answer[NewWebhook]:
+        return self._post(NewWebhook, "/follows/addresses/", {"url": url})
 
     def create_trial(self, body: Mapping[str, Any]) -> Answer[Trial]:
         """Send one case of a suite document to an endpoint; the suite is not stored."""

@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import change_and_interval, counted, interval_digits, points, score_range, signed
+from evalboard.wording.numbers import (
+    change_and_interval,
+    counted,
+    interval_digits,
+    points,
+    score_range,
+    scores_apart,
+    signed,
+)
 from evalboard.wording.release_names import verdict_name
 
 if TYPE_CHECKING:
@@ -23,7 +31,9 @@ def describe_end(run: "RunHead") -> str:
     if run.status != "finished":
         return f"Run {run.id} is {run.status}: {run.progress.n_done} of {run.progress.n_total} responses, no score."
     if run.n_buckets > 1:
-        return f"Run {run.id} finished in {run.n_buckets} buckets, each scored separately."
+        pooled = "" if run.pooled is None else f"; pooled {points(run.pooled)}"
+        apart = f": {scores_apart(run.bucket_scores)}{pooled}." if run.bucket_scores else "."
+        return f"Run {run.id} finished in {run.n_buckets} buckets, each scored separately{apart}"
     if n_left_out:
         return f"Run {run.id} finished. It has no range: every repeat has answers from a cache or a fallback."
     return f"Run {run.id} finished over {repeats}, with no score."

@@ -12,9 +12,10 @@ from evalboard.wording.numbers import counted, listed
 from frontend.compare import pair_address
 from frontend.shell import addresses
 from frontend.shell.forms import reporting
-from frontend.shell.lists import parse_offset, window_page
+from frontend.shell.lists import ListView, read_view
 from runs.access import READ, RUN, requires
 from runs.replays import list_replays_of_case
+from runs.store import RowWindow
 from runs.suites import RUNS_SHOWN, case_history, decode_case
 
 RUNS_NAMED = 3
@@ -35,13 +36,13 @@ class CaseAnswerLine:
 def case(request: HttpRequest, slug: str, case: str) -> HttpResponse:
     if request.method == "POST":
         return _decode(request, slug, case)
-    offset = parse_offset(request)
+    offset = read_view(request.GET, size=RUNS_SHOWN).offset
     history = case_history(slug, case, offset=offset, limit=RUNS_SHOWN)
-    has_more = offset + RUNS_SHOWN < history.n_runs
+    view = ListView({}, "", RUNS_SHOWN, offset, {}, {}, anchor="life")
     context = {
         "history": history,
         "lines": tuple(_answer_line(history, answer) for answer in history.answers),
-        "page": window_page(history.runs, offset=offset, limit=RUNS_SHOWN, has_more=has_more, total=history.n_runs),
+        "page": view.page(RowWindow(history.runs, history.n_runs)),
         "link": request.build_absolute_uri(addresses.case_url(slug, case)),
         "replays": list_replays_of_case(slug, case),
         "n_hidden": history.n_answers - len(history.answers),

@@ -163,7 +163,7 @@ def _sign_off(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> con
 
 def _void(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> str | None:
     if verdict is None or row.input_digest != verdict.input_digest:
-        return "What it was signed on has changed since; it says nothing of the present verdict."
+        return "Its inputs have changed since; it does not apply to the current verdict."
     if row.expires_at is not None and row.expires_at <= now:
         return f"The waiver ended on {row.expires_at:%Y-%m-%d}."
     return None

@@ -132,7 +132,7 @@ def _present_verdict(release: ReleaseRecord, input_digest: str) -> Verdict:
     ids = {run for pair in sides for run in pair}
     at_work = RunRecord.objects.filter(pk__in=ids).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
     if at_work is not None:
-        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign when the verdict rests on what has ended.")
+        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign after it has ended.")
     verdict = release.verdict
     if verdict is None or verdict.input_digest != input_digest or verdicts.present_digest(release) != input_digest:
         raise Conflict(REPLACED)
@@ -151,6 +151,6 @@ def _refuse_own_release(decision: str, release: ReleaseRecord, user: Any) -> Non
     """Raise Refused: where the installation asks for two people, its maker may stop a release only."""
     if settings.FOUR_EYES and decision != SignOffRecord.Decision.REJECT and release.created_by_id == user.pk:
         raise Refused(
-            "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
+            "You made this release, so another person must approve or waive it (EVALBOARD_FOUR_EYES). "
             "You may reject it."
         )

@@ -15,8 +15,10 @@ from evalboard.wording.replay import explain_replay, explain_result
 from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
 from runs.replays.read_production import chat_of, describe_production, describe_request
 from runs.replays.recorded import RunResponse, read_run_response
-from runs.store import newest_page, require_row
+from runs.store import RecordList, newest_page, require_row
 from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
+
+REPLAY_ORDERS = {"id": "id", "status": "status"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,10 @@ def replay_rows(
     return newest_page(ReplayRecord.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
 
 
-def production_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Replay, ...]:
-    """Return up to `limit` replays under the settings of production, newest first, as `replay_rows` does."""
+def sortable_replays() -> RecordList[contract.Replay]:
+    """Return the replays under the settings of production as a list that can be sorted."""
     others = ReplayRecord.objects.filter(Q(run=None) | ~Q(profile=F("run__profile")))
-    return newest_page(others, _rows, after=after, before=before, limit=limit)
+    return RecordList(others, _rows, REPLAY_ORDERS)
 
 
 def replay_work(replay_id: int) -> ReplayWork:

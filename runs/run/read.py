@@ -51,6 +51,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
     why = explain_waiting(facts) if is_waiting(run, facts.every) else None
+    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -60,8 +61,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
+        served=[[(line.score, line.n_responses) for line in bucket.repeats] for bucket in buckets],
     )
-    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
         "suite": _suite(facts),

@@ -110,9 +110,9 @@ def find_order(
     if scoring.is_recorded(version.scorer.spec):
         fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
     if target.is_remote and model is not None:
-        fields["model"] = "Others run this endpoint and choose what it serves; create an endpoint for the other model."
+        fields["model"] = "The operator of this external endpoint chooses the model; create another endpoint."
     if target.is_remote and is_restarted:
-        fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
+        fields["is_restarted"] = "The endpoint is external, so its engine cannot be restarted from here."
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, drawn, default)
@@ -194,7 +194,7 @@ def add_repeats(*, run_id: int, n: int) -> RunRecord:
 
 def one_draw_refusal(run: RunRecord) -> str:
     """Say why a run of before runs had seeds is given no more repeats."""
-    return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
+    return f"Every repeat of run {run.pk} is sent the profile's seed, so more repeats add no sample; start a new run."
 
 
 def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> None:
@@ -256,7 +256,7 @@ def refuse_if_relied_on(run: RunRecord) -> None:
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
     if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
-        raise Conflict(f"Release {release} rests on run {run.pk}; it is kept.")
+        raise Conflict(f"Release {release} uses run {run.pk}; it is kept.")
     if Rotation.objects.filter(run=run).exists():
         raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
 
@@ -352,13 +352,13 @@ def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[s
     fields: dict[str, str] = {}
     batch_class = decoding.settings.get("batch_class")
     if target.engine == EndpointRecord.Engine.IMPORTED:
-        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
+        fields["endpoint"] = "It only records what answered according to logs; nothing here can decode with it."
     if batch_class == OBSERVED:
-        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+        fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
     if target.is_remote and batch_class in ("invariant", "fixed"):
         fields["profile"] = (
-            f"It promises the batch class {batch_class}, and nobody can promise that of a server of others: what else "
-            "it decodes at the same time is not known. Choose a profile of the class alone or mixed."
+            f"It promises the batch class {batch_class}, but the batches of an external server are unknown. Choose a "
+            "profile of the class alone or mixed."
         )
     return fields
 

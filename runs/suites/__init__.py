@@ -4,7 +4,15 @@ from runs.suites import read
 from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
 from runs.suites.decoding import decode_case
 from runs.suites.noise import REPEATS
-from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
+from runs.suites.read import (
+    SUITE_ORDERS,
+    SuiteReport,
+    cases_report,
+    newest_runs,
+    suite_report,
+    suite_rows,
+    suite_to_compare,
+)
 from runs.suites.read_case import RUNS_SHOWN, case_history
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
@@ -13,6 +21,7 @@ from runs.suites.suites import (
     case_content,
     keep_version,
     mapping_names,
+    next_version,
     push_suite,
     push_text,
     reference_suite,
@@ -25,6 +34,7 @@ __all__ = [
     "BASELINES_READ",
     "REPEATS",
     "RUNS_SHOWN",
+    "SUITE_ORDERS",
     "TRIALS",
     "CasesWorth",
     "SomeCases",
@@ -41,6 +51,7 @@ __all__ = [
     "keep_version",
     "mapping_names",
     "newest_runs",
+    "next_version",
     "push_suite",
     "push_text",
     "read",

@@ -1,5 +1,7 @@
 """Suites: uploaded, listed, their versions and how their scores moved; a run scored again."""
 
+from typing import Any
+
 from django.urls import reverse
 from rest_framework.decorators import parser_classes
 from rest_framework.request import Request
@@ -24,9 +26,10 @@ from runs.api.serializers import Nothing, Object, Strict, Text, read_body
 from runs.catalogue.read import endpoint_row
 from runs.replays.read import replay_row
 from runs.run import run_report
+from runs.store import sort_rows
 from runs.suites import read as suite_reads
 from runs.suites.decoding import decode_case
-from runs.suites.read import suite_rows
+from runs.suites.read import SUITE_ORDERS, suite_rows
 from runs.suites.read_case import RUNS_READ, RUNS_SHOWN, case_history
 from runs.suites.read_history import history_rows
 from runs.suites.rescoring import rescore_run, set_endings
@@ -44,11 +47,12 @@ RUNS_OF_CASE = {
     "offset": whole("skip so many of the newest runs"),
     "limit": whole(f"so many runs; {RUNS_SHOWN} unless given, {RUNS_READ} at most"),
 }
+ORDERING = query.ordering_of(SUITE_ORDERS)
 VERSION = {"version": whole("the newest, unless given")}
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Suites", name="suites", answer=Page[SuiteRow])
+@describe("GET", "Suites", name="suites", answer=Page[SuiteRow], query=ORDERING)
 @describe(
     "POST",
     "Store a suite: a new version, or the one that has this content already",
@@ -64,8 +68,8 @@ VERSION = {"version": whole("the newest, unless given")}
 def suite_list(request: Request) -> Response:
     if request.method == "POST":
         return _push(request)
-    query.read(request)
-    return pages.answer_with(request, suite_rows())
+    sent = query.read(request, ORDERING)
+    return pages.answer_with(request, sort_rows(suite_rows(), SUITE_ORDERS, query.ordering(sent, SUITE_ORDERS)))
 
 
 def _push(request: Request) -> Response:
@@ -82,7 +86,8 @@ def _read_text(request: Request) -> SuiteText:
     """Return the suite of the body: JSON, or lines with the slug of the address."""
     if media_type_matches(StrictJson.media_type, request.content_type):
         query.read(request, is_paged=False)
-        return SuiteText("json", request.data)
+        body: Any = request.data
+        return SuiteText("json", body)
     sent = query.read(request, LINES, is_paged=False)
     if "slug" not in sent:
         raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})

@@ -196,6 +196,8 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         "body": LINES,
     }
     uploaded = [
+        lambda: Good("unfollow", {"follow_id": answers["follow"]["id"]}),
+        lambda: Good("delete_address", {"webhook_id": answers["create_address"]["id"]}),
         lambda: Good("trial", {"trial_id": answers["create_trial"]["id"]}),
         of_upload("send_part", **part, media=JSONL),
         of_upload("send_part", **part, media=JSONL),
@@ -217,6 +219,10 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("push_suite", body=suite),
         Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
         Good("push_suite", query={"slug": "sheet", "scorer": "exact"}, body=SHEET, media="text/csv"),
+        Good("follow", body={"kind": "suite", "name": stage.SLUG}),
+        Good("follows"),
+        Good("create_address", body={"url": "https://chat.example.com/hook"}),
+        Good("addresses"),
         Good("create_trial", body={"suite": suite, "endpoint": "local"}),
         Good("uploads"),
         Good("uploads", query={"own": "true"}),

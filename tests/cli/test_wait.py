@@ -56,7 +56,7 @@ def test_a_run_of_two_buckets_is_0_and_has_no_score(evalboard: Call) -> None:
     first, second = build.process(build.bucket("float32")), build.process(build.bucket("bfloat16"))
     build.decode(run, 1, ("blue",) * 3, by=[first, first, second])
     done = evalboard("wait", str(run.pk))
-    assert (done.returncode, "finished in 2 buckets, each scored separately" in done.stdout) == (0, True)
+    assert (done.returncode, "finished in 2 buckets, each scored separately: " in done.stdout) == (0, True)
 
 
 def test_json_is_the_run_and_nothing_else(evalboard: Call) -> None:

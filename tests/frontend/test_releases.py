@@ -289,5 +289,5 @@ def test_the_list_goes_on_to_older_releases(manager, monkeypatch, made):
     first = manager.get("/releases/").content.decode()
     assert f"release {newer.pk}<" in first
     assert f"release {made.pk}<" not in first
-    older = manager.get(f"/releases/{unescape(part(first, r'href=.(.after=[0-9]+)'))}").content.decode()
+    older = manager.get(f"/releases/{unescape(part(first, r'href=.(.offset=[0-9]+)'))}").content.decode()
     assert f"release {made.pk}<" in older
