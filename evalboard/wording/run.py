@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.messages import Message, Messages, alike, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import capital, counted, listed, percent, points
 
 if TYPE_CHECKING:
@@ -119,31 +119,21 @@ def split_code(parts: "VarianceParts", *, is_external: bool) -> str:
 SPLITS = Messages(
     "split",
     {
-        "none": Message("variance", "denies", "Repeats have the same score."),
-        "batch": Message("batching", "asserts", "Repeats differ by {total:points} points, all of it from batching."),
-        "sampler": Message("variance", "asserts", "Repeats differ by {total:points} points, all of it from sampling."),
-        "both": Message(
-            "batching",
-            "asserts",
-            "Repeats differ by {total:points} points: sampling {sampler:points}, batching {batch:points}.",
-        ),
-        "external": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from the server's sampling or batching.",
-        ),
-        "unexplained": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from neither sampling nor batching. No fingerprint shows the "
+        ("variance", "denies"): {"none": "Repeats have the same score."},
+        ("batching", "asserts"): {
+            "batch": "Repeats differ by {total:points} points, all of it from batching.",
+            "both": "Repeats differ by {total:points} points: sampling {sampler:points}, batching {batch:points}.",
+        },
+        ("variance", "asserts"): {"sampler": "Repeats differ by {total:points} points, all of it from sampling."},
+        ("variance", "unknown"): {
+            "external": "Repeats differ by {total:points} points, from the server's sampling or batching.",
+            "unexplained": "Repeats differ by {total:points} points, from neither sampling nor batching. No "
+            "fingerprint shows the "
             "cause.",
-        ),
-        "together": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from sampling and batching together. To separate them, run the "
+            "together": "Repeats differ by {total:points} points, from sampling and batching together. To "
+            "separate them, run the "
             "same seed under another batch class.",
-        ),
+        },
     },
 )
 
@@ -341,10 +331,8 @@ LEFT_OUT_METRICS = {
 }
 WAITING = Messages(
     "waiting",
-    alike(
-        "status",
-        "asserts",
-        {
+    {
+        ("status", "asserts"): {
             "nobody": "Pool {pool} has no worker. Start one: `evalboard worker --pool {pool}`.",
             "no_engine": "No worker of pool {pool} has an engine. Start one where vLLM is installed: `evalboard worker "
             "--pool {pool}`.",
@@ -356,5 +344,5 @@ WAITING = Messages(
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
             "queued": _queued,
         },
-    ),
+    },
 )

@@ -86,7 +86,7 @@ def describe_repeats(run: Run) -> str:
         parts.append(f"On these cases [{low}, {high}] at {share(noise.level)}.")
     if noise.resolution is not None:
         repeats = counted(noise.resolution.repeats, "repeat")
-        parts.append(f"{repeats} tell {points(noise.resolution.points)} points from noise.")
+        parts.append(f"{repeats} detect changes of {points(noise.resolution.points)} points or more.")
     return " ".join(parts)
 
 

@@ -10,11 +10,13 @@ from django.apps import apps
 from evalboard.wording.terms import TERMS
 from tools.words import (
     MAX_FIRST_LINE,
+    MAX_GOLDEN_WORDS,
     MAX_WORDS,
     OLD_DOCSTRINGS,
     banned_names,
     is_dialect,
     unplain_docstrings,
+    unplain_golden,
     unplain_sentences,
 )
 
@@ -109,6 +111,23 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert [line for line, fault in faults if "words in one sentence" in fault] == [3, 5, 7]
     assert [line for line, fault in faults if "compared with" in fault] == [10]
     assert len(faults) == 4
+
+
+def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
+    fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
+    page = f"""## Runs
+
+**A title that stands beside anything**
+
+- run info `a`: {fair} ({fair}): evalboard run {fair}
+- run info `b`: {fair} more.
+- run info `c`: It came anew.
+
+## Probes
+
+- seed probe `old`: {fair} more.
+"""
+    assert [line for line, _ in unplain_golden(page)] == [6, 7]
 
 
 @pytest.mark.parametrize(
