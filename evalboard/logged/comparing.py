@@ -287,8 +287,8 @@ class LogComparison:
 
     @property
     def case_parts(self) -> NDArray[np.uint8]:
-        """The place in CASE_PARTS of each case, NO_PART where it has no pair of answers."""
-        return self._comparing.matched.case_parts
+        """The place in CASE_PARTS of each case."""
+        return self._comparing.case_parts
 
     @property
     def has_tokens(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalboard.contract.lab_kinds import STEP, Source, SourceFinding, State
 from evalboard.core.rounding import shown
-from evalboard.wording.numbers import capital, counted, fixed, listed, points
+from evalboard.wording.numbers import capital, counted, fixed, limit, listed, points
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import LabCost
@@ -164,6 +164,14 @@ class SentenceRow:
     n_same: int | None
     n_flipped: int = 0
     n_responses: int = 0
+
+
+def describe_budget(minutes: float | None, budget: float) -> str:
+    """Warn that a plan is estimated to take more than its budget, both in minutes; "" if it fits."""
+    if minutes is None or minutes <= budget:
+        return ""
+    estimate = f"The estimate of {points(minutes)} min is above the budget of {limit(budget)} min"
+    return f" {estimate}: it would stop before its end. Plan fewer runs, or a larger budget."
 
 
 def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: int, problem: str = "") -> str:

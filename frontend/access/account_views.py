@@ -10,10 +10,11 @@ from django.contrib.auth import authenticate, views
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard import oidc
 from evalboard.core.errors import LinkSpent
+from frontend.shell.forms import posted_from
 from runs.access import ANYONE, READ, end_sessions, login_guard, requires, use_link
 
 LINK_PARAMETER = "sesame"
@@ -62,7 +63,7 @@ def locked(request: HttpRequest, response: HttpResponseBase, credentials: Mappin
 
 
 login = requires(ANYONE)(PasswordLogin.as_view())
-logout = requires(ANYONE)(views.LogoutView.as_view())
+logout = requires(ANYONE)(posted_from("board")(views.LogoutView.as_view()))
 
 
 @requires(ANYONE)
@@ -87,7 +88,7 @@ def signin(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("board")
 def logout_everywhere(request: HttpRequest) -> HttpResponse:
     n = end_sessions(person=request.user)
     auth.logout(request)

@@ -13,9 +13,9 @@ from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
-from evalboard.wording.release_verdict import claim
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
+from frontend.compare.words import code_of_noise
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
@@ -149,7 +149,6 @@ def context(
         "release": report,
         "headline": gate,
         "mark": VERDICTS[report.verdict or ""],
-        "claim": claim(gate.reasons[0].code, {"tolerance": gate.tolerance_points}) if gate.reasons else "",
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
@@ -160,7 +159,7 @@ def context(
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
-        "notes": notes(report),
+        "notes": notes(report, with_codes=() if comparison is None else code_of_noise(comparison)),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
         "compare_url": comparison_url(*gate.run_ids, terms=gate.terms),

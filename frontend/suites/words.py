@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
-from evalboard.wording.numbers import listed
+from evalboard.core.suite import SuiteDocument, SuiteText
+from evalboard.wording.numbers import counted, listed
 from frontend.shell.findings import Headline
 from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
@@ -13,6 +14,24 @@ from runs.suites import REPEATS, SuiteReport, SuiteStanding
 RUNS_NAMED = 3
 
 Scored = tuple[HistoryRow, BucketHistory]
+NOUNS = {"prompt": "prompts", "target": "targets", "id": "ids", "tags": "tags", "group": "groups"}
+
+
+def describe_text(read: SuiteText, suite: SuiteDocument) -> tuple[str, ...]:
+    """Say what was understood of a suite's text: its format, its columns, and which of them are not read."""
+    n_scorers = sum(case.scorer is not None for case in suite.cases)
+    lines = [f"{counted(len(suite.cases), 'case')}, read as {read.format.upper()}."]
+    if n_scorers:
+        lines.append(f"{counted(n_scorers, 'case')} have a scorer of their own.")
+    if not read.header:
+        return tuple(lines)
+    chosen = [f"{NOUNS[name]} from {column}" for name, column in read.columns.items()]
+    lines.append(f"It takes {listed(chosen)}.")
+    if unread := [column for column in read.header if column and column not in read.columns.values()]:
+        lines.append(f"It does not read {listed(unread)}.")
+    if "id" not in read.columns:
+        lines.append("No column has ids, so the cases are row-1, row-2 and so on. Add one if rows may move.")
+    return tuple(lines)
 
 
 def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:
@@ -40,9 +59,7 @@ def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -
     claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
     before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
     if not before:
-        return Headline(
-            claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}"
-        )
+        return Headline(claim, f"First run of this model on this server. {resolved}")
     earlier = (min(low for low, _ in before), max(high for _, high in before))
     runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
     return Headline(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")

@@ -1127,6 +1127,7 @@ class Migration(migrations.Migration):
                 ('delivered_at', models.DateTimeField(help_text='the last message that was taken', null=True)),
                 ('last_error', models.CharField(blank=True, max_length=500)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to=settings.AUTH_USER_MODEL)),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='addresses', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'db_table': 'runs_webhook',
@@ -1331,4 +1332,45 @@ class Migration(migrations.Migration):
             field=models.ManyToManyField(help_text='started by themselves after it', related_name='+', through='runs.RotationRun', to='runs.runrecord'),
         ),
         migrations.RunSQL(APPEND_ONLY, "DROP FUNCTION runs_refuse_change() CASCADE"),
+        migrations.CreateModel(
+            name='TrialRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=20)),
+                ('attempt', models.PositiveIntegerField(default=0)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text="not before; by the database's clock")),
+                ('error', models.TextField(blank=True)),
+                ('n_crashes', models.PositiveIntegerField(db_default=0, default=0)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('case', models.JSONField(help_text='id, messages, tools, target, scorer, max_tokens, stop')),
+                ('answer', models.JSONField(null=True)),
+                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.endpointrecord')),
+                ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='runs.workerrecord')),
+                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='runs.profilerecord')),
+            ],
+            options={
+                'db_table': 'runs_trial',
+                'ordering': ['-id'],
+                'abstract': False,
+                'indexes': [models.Index(condition=models.Q(('status', 'queued')), fields=['next_at', 'id'], name='trial_claimable'), models.Index(condition=models.Q(('status', 'running')), fields=['lease_until'], name='trial_leased')],
+            },
+        ),
+        migrations.CreateModel(
+            name='FollowRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(max_length=20)),
+                ('subject', models.BigIntegerField()),
+                ('name', models.CharField(max_length=80)),
+                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='follows', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'db_table': 'runs_follow',
+                'constraints': [models.UniqueConstraint(fields=('kind', 'subject', 'person'), name='one_follow_each')],
+            },
+        ),
     ]

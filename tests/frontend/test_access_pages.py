@@ -77,9 +77,8 @@ def test_a_webhook_is_made_tested_and_deleted(admin: Client) -> None:
     page = admin.get("/settings/webhooks/").content.decode()
     assert secret not in page
     assert "not used yet" in page
-    assert (
-        "A test message was queued" in admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
-    )
+    tested = admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True)
+    assert "A test message was queued" in tested.content.decode()
     assert OutboxMessage.objects.get().event == webhooks.TEST
     admin.post(f"/settings/webhooks/{hook.pk}/delete/")
     assert not WebhookRecord.objects.exists()

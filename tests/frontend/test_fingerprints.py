@@ -67,7 +67,7 @@ def test_the_list_shows_each_endpoints_fingerprints_by_date_and_names_the_rotati
     page = words(viewer, "/fingerprints/")
     assert f"The last rotation was on local, pinned, with run {run.pk}." in page
     assert "What moved: vLLM 0.31.2 → 0.32.0, dtype float32 → bfloat16." in page
-    assert "2026-11-16 09:00 2026-11-16 10:00 1" in page
+    assert "2026-11-16 09:00 UTC 2026-11-16 10:00 UTC 1" in page
     digests = [found.fingerprint.digest[:4] for found in (one, other)]
     assert f"2026-11-18 09:00 UTC, pinned: fp {digests[0]} → fp {digests[1]} with run {run.pk}." in page
     html = viewer.get("/fingerprints/").content.decode()
@@ -131,7 +131,7 @@ def test_a_fingerprints_page_has_its_manifest_by_part_and_what_it_served(
 ) -> None:
     _, other, run = monday_and_wednesday
     page = words(viewer, f"/fingerprints/{other.fingerprint_id}/")
-    assert "It served 1 run, from 2026-11-18 09:00 to 2026-11-18 10:00 UTC." in page
+    assert "It served 1 run, from 2026-11-18 09:00 UTC to 2026-11-18 10:00 UTC." in page
     assert re.search(r"Versions vLLM 0\.32\.0 CUDA unknown Hardware hardware cpu .* Engine dtype bfloat16", page)
     assert "vLLM 0.31.2 → 0.32.0, dtype float32 → bfloat16" in page
     assert re.search(rf"Runs newest first .* run {run.pk} ", page)
@@ -152,7 +152,7 @@ def test_the_difference_names_what_moved_and_folds_what_did_not(
     assert "2 moved, 3 fields are equal, 2 unknown on both sides." in page
     assert "vLLM versions.vllm 0.31.2 0.32.0" in page
     assert "2 fields are unknown on both sides, which does not count as equal" in page
-    assert "2026-11-16 09:00 to 2026-11-16 10:00 UTC" in page
+    assert "2026-11-16 09:00 UTC to 2026-11-16 10:00 UTC" in page
     html = viewer.get(address).content.decode()
     assert html.count('<tr class="differs">') == 2
     assert html.index('<tr class="differs">') < html.index("<summary>3 fields are equal")

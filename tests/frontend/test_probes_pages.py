@@ -158,12 +158,21 @@ def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:
     seed = probes.ask("seed")
     first = viewer.get("/probes/?kind=routing")
     assert f"probe {seed.pk} " not in text_of(first)
-    older = re.search(r'href="(\?[^"]*before=[^"]*)">Older', first.content.decode())
+    assert "1–25 of 26" in text_of(first)
+    older = re.search(r'href="(\?[^"]*offset=[^"]*)">Next', first.content.decode())
     assert older is not None
     rest = viewer.get(f"/probes/{unescape(older[1])}")
     assert rest.content.decode().count('<th scope="row" class="keep">') == 1
     assert "There is no kind “ speed ”," in text_of(viewer.get("/probes/?kind=speed"))
     assert "No probe matches this filter." in text_of(viewer.get("/probes/?kind=canary"))
+
+
+def test_the_list_is_sorted_by_what_its_address_says_and_filtering_keeps_the_order(viewer: Client) -> None:
+    asked = [probes.ask(kind).pk for kind in ("seed", "routing", "seed")]
+    page = viewer.get("/probes/?ordering=kind&size=100").content.decode()
+    assert re.findall(r'id="probe-(\d+)"', page) == [str(asked[at]) for at in (1, 0, 2)]
+    assert '<th scope="col" aria-sort="ascending"><a class="sort" href="?ordering=-kind&amp;size=100">Kind</a>' in page
+    assert '<input type="hidden" name="ordering" value="kind"><input type="hidden" name="size" value="100">' in page
 
 
 def test_who_may_run_asks_on_the_page(engineer: Client) -> None:
@@ -276,4 +285,4 @@ def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db
     here = build.worker("able")
     assert "No worker of pool" not in viewer.get(path).content.decode()
     WorkerRecord.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
-    assert "The worker of pool default rests after failures of the engine" in viewer.get(path).content.decode()
+    assert "The worker of pool default is paused until" in viewer.get(path).content.decode()

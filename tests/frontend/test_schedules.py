@@ -34,7 +34,7 @@ def test_a_run_and_a_probe_are_scheduled_and_shown(engineer: Client) -> None:
     assert "No schedules yet" in engineer.get("/schedules/").content.decode()
     assert engineer.post("/schedules/", RUN).status_code == engineer.post("/schedules/", PROBE).status_code == 302
     page = engineer.get("/schedules/").content.decode()
-    for words in ("At 03:00 on Monday through Friday, Europe/Berlin", "2 repeats", "a canary probe of"):
+    for words in ("at 03:00 on Monday through Friday, Europe/Berlin", "2 repeats", "a canary probe of"):
         assert words in page
     assert ScheduleRecord.objects.filter(kind="probe").get().order["kind"] == "canary"
 

@@ -12,9 +12,9 @@ from runs.catalogue import create_profile
 from runs.lab import (
     cancel_experiment,
     experiment_detail,
-    experiment_rows,
     plan_bisect,
     resume_experiment,
+    sortable_experiments,
     start_experiment,
 )
 from runs.models import EndpointRecord, ExperimentRecord, RepeatRecord, ResponseRecord, RunRecord
@@ -125,7 +125,7 @@ def test_the_one_field_that_matters_is_the_cause_tried_both_ways(person: Any) ->
         "enforce_eager and top_k cause none."
     )
     assert {step.n_beside_moved for step in bisect(experiment).steps} == {0}
-    assert experiment_rows(limit=5)[0].sentence == detail.sentence
+    assert sortable_experiments().rows(limit=5)[0].sentence == detail.sentence
 
 
 def test_steps_are_ordinary_runs_of_the_chosen_cases_on_endpoints_between_the_two(person: Any) -> None:

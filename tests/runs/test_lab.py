@@ -15,10 +15,10 @@ from runs.lab import (
     cancel_experiment,
     delete_experiment,
     experiment_detail,
-    experiment_rows,
     experiment_state,
     plan_experiment,
     resume_experiment,
+    sortable_experiments,
     start_experiment,
 )
 from runs.lab.engine_time import measure_engine_time
@@ -479,7 +479,7 @@ def test_an_endpoint_that_nobody_names_is_that_of_the_suite_s_newest_run(new: Ne
 
 def test_lists_are_newest_first(new: New) -> None:
     first, second = new(), new()
-    assert [each.id for each in experiment_rows(limit=5)] == [str(second.pk), str(first.pk)]
+    assert [each.id for each in sortable_experiments().rows(limit=5)] == [str(second.pk), str(first.pk)]
 
 
 @pytest.mark.parametrize(

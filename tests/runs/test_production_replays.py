@@ -21,7 +21,7 @@ from runs.replays import (
     replay_page,
     replay_work,
 )
-from runs.replays.read import production_rows, replay_row, replay_rows
+from runs.replays.read import replay_row, replay_rows, sortable_replays
 from runs.run import delete_run, run_report
 from tests import outcomes
 from tests.runs.test_replays import result
@@ -152,7 +152,7 @@ def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str,
     assert production.answer.trace is not None
     assert production.answer.trace.length == len(outcomes.decoded(3).trace)
     assert all(len(position.alternatives) >= 2 for position in production.answer.trace.positions)
-    [listed] = production_rows(limit=5)
+    [listed] = sortable_replays().rows(limit=5)
     assert listed.production is not None
     assert listed.production.answer is not None
     assert listed.production.answer.trace is None
@@ -181,7 +181,7 @@ def test_no_run_has_anything_of_it(run: RunRecord, on: str, warm: str, worker: W
     rows = replay_rows(run.pk, limit=5)
     assert [row.production is not None for row in rows] == [False, True]
     assert rows[1].reading[-1] == "Decoded under warm instead of the run’s pinned: it counts toward no score."
-    assert len(production_rows(limit=5)) == 2
+    assert len(sortable_replays().rows(limit=5)) == 2
 
 
 def test_a_run_takes_its_own_replays_with_it_and_no_others(run: RunRecord, on: str, warm: str) -> None:
