@@ -54,15 +54,6 @@ DIALECT = re.compile(
 NO_DIALECT = re.compile(r"`[^`]*`|\bREST\b|docs/\S+")  # code, the API, and links to pages
 MAX_FIRST_LINE = 100
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-OLD_DOCSTRINGS = (  # files that are still to be rewritten
-    "evalboard/cli/diff.py",
-    "evalboard/core/compare/__init__.py",
-    "evalboard/core/compare/pipeline.py",
-    *(f"evalboard/importers/{name}.py" for name in ("calls", "field_values", "inspect_shape", "quick_json", "tokens")),
-    "evalboard/importers/zip_members.py",
-    "evalboard/logged/sources.py",
-    "runs/compare/comparisons.py",
-)
 LEFT_OUT = re.compile(r"^```.*?^```|<!-- \w[^>]* of .*?<!-- end -->|<!--.*?-->", re.MULTILINE | re.DOTALL)
 DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "tests/rig/README.md")
 
@@ -173,10 +164,9 @@ def main(names: list[str]) -> int:
         if not name.endswith(".py") or name.startswith(NEVER_EDITED):
             continue
         source = (ROOT / name).read_text()
-        if names or name not in OLD_DOCSTRINGS:
-            for line, fault in unplain_docstrings(source):
-                print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
-                n_banned += 1
+        for line, fault in unplain_docstrings(source):
+            print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
+            n_banned += 1
         is_fixed = name.startswith(HOLDS_FIXED_FIELDS)
         for line, word in banned_names(source, has_fixed_fields=is_fixed):
             print(f"{name}:{line}: {word!r} names nothing: name what it holds or returns (CONTRIBUTING, Words)")

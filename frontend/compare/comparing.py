@@ -34,7 +34,7 @@ def others(run: RunRow, rows: tuple[RunRow, ...]) -> tuple[Other, ...]:
 
 
 def with_answers(rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
-    """Return those of `rows` that have a repeat to compare and are no condition of an experiment, in their order."""
+    """Return the rows with a repeat to compare that are no condition of an experiment."""
     conditions = runs_of_experiments([int(row.id) for row in rows])
     return tuple(row for row in rows if _has_ended_repeat(row) and int(row.id) not in conditions)
 

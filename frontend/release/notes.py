@@ -29,7 +29,10 @@ RUN_LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark to read before deciding. label: its subject; size: its effect in points, "" without."""
+    """A remark to read before deciding.
+
+    label: its subject; size: its effect in points, "" without.
+    """
 
     text: str
     label: str = ""
@@ -75,7 +78,7 @@ NOTES = Messages(
 def notes(report: Release, *, with_codes: Iterable[str] = ()) -> Notes:
     """Return every warning, and what is known of spread and new cases.
 
-    with_codes: of the page's other claims.
+    with_codes: the codes of the page's other claims.
     """
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends

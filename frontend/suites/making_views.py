@@ -1,4 +1,4 @@
-"""The page that makes a suite: cases pasted or uploaded, read, one of them tried, and only then stored."""
+"""Make a suite on a page: paste or upload cases, try one of them, then store them."""
 
 from typing import Any
 

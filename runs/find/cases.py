@@ -71,7 +71,7 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 
 def case_page(slug: str, case_id: str) -> str:
-    """Return the address of a case's page, with the slash before dots escaped, which browsers would resolve."""
+    """Return the address of a case's page. A slash before dots is escaped, as browsers resolve it."""
     return BEFORE_DOTS.sub("%2F", reverse("suite_case", args=[slug, case_id]))
 
 

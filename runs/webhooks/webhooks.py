@@ -78,7 +78,7 @@ def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webho
 
 
 def delete_webhook(*, webhook_id: int, owner: Any = None) -> None:
-    """Delete a webhook, or a person's own address, with its messages, also those that wait. Raises NotFound."""
+    """Delete a webhook or a person's own address with all its messages. Raises NotFound."""
     if WebhookRecord.objects.filter(pk=webhook_id, owner=owner).delete()[0] == 0:
         raise NotFound(f"There is no webhook {webhook_id}.")
 

@@ -12,7 +12,6 @@ from tools.words import (
     MAX_FIRST_LINE,
     MAX_GOLDEN_WORDS,
     MAX_WORDS,
-    OLD_DOCSTRINGS,
     banned_names,
     is_dialect,
     unplain_docstrings,
@@ -159,7 +158,3 @@ class Run:
 
 def test_first_lines_of_docstrings_are_short_and_plain() -> None:
     assert [line for line, _ in unplain_docstrings(FIRST_LINES)] == [1, 4]
-
-
-def test_the_docstrings_still_to_do_have_something_to_do() -> None:
-    assert all(any(unplain_docstrings((ROOT / file).read_text())) for file in OLD_DOCSTRINGS)
