@@ -11,10 +11,27 @@ from evalboard.contract.compare import Comparison
 from evalboard.contract.treatments import BY_ID, BY_INPUT, PROMPT_TREATMENT, TREATMENTS, Terms
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.shell.addresses import BEFORE_DOTS
-from runs.compare import CASE_LISTS, DivergenceFilter
+from runs.compare import CASE_LISTS, SORTS, DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
-FILTERS = ("show", "outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q", "compact")
+FILTERS = (
+    "show",
+    "outcome",
+    "look",
+    "cause",
+    "changed",
+    "tag",
+    "backend",
+    "cluster",
+    "q",
+    "compact",
+    "sort",
+    "rows",
+    "hide",
+)
+COLUMNS = {"got": "expected / got", "why": "why"}  # of a list of cases, that `hide` may name
+PAGE_SIZES = ("10", "50", "200")
+VIEW = ("compact", "sort", "rows", "hide")  # how a list is shown, not which cases
 PAIRS = "pairs"  # of `show`: pairs of responses, not cases
 MAX_DIGITS = 9
 
@@ -34,6 +51,11 @@ def parse_filters(request: HttpRequest) -> dict[str, str]:
         values["look"] = ""
     if values["show"] != PAIRS:
         values["show"] = ""
+    if values["sort"] not in SORTS:
+        values["sort"] = ""
+    if values["rows"] not in PAGE_SIZES:
+        values["rows"] = ""
+    values["hide"] = ",".join(name for name in COLUMNS if name in values["hide"].split(","))
     if parse_look(values) is None:
         values["look"] = ""
     return {name: value for name, value in values.items() if value}
