@@ -103,7 +103,7 @@ def judge_forced(scoring: "ForcedScoring") -> Judge:
             if figures.kl_k3 is None or not scoring.are_draws:
                 return "", "the answers were not sampled from the distribution that their logprobs are of"
             kl = figures.kl_k3.value
-            return (f"{kl:.3g} nats a token" if kl >= float(value) else ""), ""
+            return (f"{kl:.3g} nats per token" if kl >= float(value) else ""), ""
         if scoring.is_sampled:
             return "", "the answers were sampled, so that any token may be another one than the most likely"
         if not figures.n_ranked:

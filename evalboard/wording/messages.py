@@ -27,6 +27,7 @@ WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "about": numbers.about,
     "list": numbers.listed,
 }
+BOLD = "\ue000\ue001"  # around what a format marks as bold, "{claim!b}"; in no text that leaves this package
 # The first speaks, and the second does not, where both would be on one page.
 EXCLUDED: tuple[tuple[str, str], ...] = ()
 
@@ -73,6 +74,9 @@ class Messages(dict[str, Message]):
 
 
 class _Words(Formatter):
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return f"{BOLD[0]}{value}{BOLD[1]}" if conversion == "b" else super().convert_field(value, conversion)
+
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec in WRITTEN:
             return WRITTEN[format_spec](value)
@@ -103,6 +107,13 @@ def speak(claims: Iterable[Claim], *, with_codes: Iterable[str] = ()) -> str:
     if (record := _SPOKEN.get()) is not None:
         record.extend(spoken)
     return " ".join(claim.text for claim in spoken if claim.text)
+
+
+def split_bold(text: str) -> tuple[str, tuple[int, int] | None]:
+    """Return a text without its mark of bold, and from where to where it was; None without one."""
+    before, start, rest = text.partition(BOLD[0])
+    bold, _, after = rest.partition(BOLD[1])
+    return f"{before}{bold}{after}", (len(before), len(before) + len(bold)) if start else None
 
 
 @contextmanager

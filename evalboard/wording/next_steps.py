@@ -64,7 +64,7 @@ def _import_again(facts: Facts) -> str:
     is_one = len(logged) == 1
     return write(
         "{who}. Run both sides again{in_turn} with the tool that made {it}{times}. Then import the new logs: "
-        "evalboard import LOG",
+        "evalboard import LOG.",
         who=f"The {logged[0]} is from a log" if is_one else "Both sides are from logs",
         it="it" if is_one else "them",
         in_turn=" in turn" if facts["in_turn"] else "",

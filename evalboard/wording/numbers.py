@@ -10,6 +10,7 @@ from evalboard.core.rounding import shown
 
 MINUS = "−"
 MAX_DIGITS = 3
+MAX_APART = 3  # scores of buckets in a row
 
 
 def fixed(value: float, digits: int) -> str:
@@ -104,6 +105,12 @@ def interval_digits(low: float, high: float, line: float | None = None) -> int:
 def score_range(low: float, high: float) -> str:
     """Write a range, "80.6 to 81.3 points"; one number where every repeat scored the same."""
     return f"{points(low)} points" if low == high else f"{points(low)} to {points(high)} points"
+
+
+def scores_apart(scores: Sequence[float | None]) -> str:
+    """Write the scores of several buckets, which are never one: "66.7 / 55.9"."""
+    shown = ["–" if score is None else points(score) for score in scores[:MAX_APART]]
+    return " / ".join([*shown, *(["…"] if len(scores) > MAX_APART else [])])
 
 
 def limit(value: float) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.wording import release_verdict
+from evalboard.wording.messages import split_bold, write
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.numbers import ShownScores, counted, interval_digits, points, scores_beside
 from evalboard.wording.release_names import verdict_name
@@ -32,10 +33,12 @@ def write_verdict(document: Mapping[str, Any], runs: Sequence[Mapping[str, int]]
         ]
         for kind, sentence in KINDS.items()
     }
+    summary, bold = split_bold(_summary(document))
     return {
         **document,
         **lines,
-        "summary": _summary(document),
+        "summary": summary,
+        "summary_bold": bold and list(bold),
         "gates": [
             gate
             | {
@@ -67,8 +70,13 @@ def _summary(document: Mapping[str, Any]) -> str:
     if gate["verdict"] == "not_comparable":
         text = f"The two runs of {gate['suite']} cannot be compared. {release_verdict.reason(code, facts)}"
     elif "change" in facts and (claim := release_verdict.claim(code, facts)):
-        compares = f"{release_verdict.CLAIM_VERBS.get(code, 'is')} {claim}"
-        text = f"{_moved(gate)} With a change of {release_verdict.measured(facts)}, the candidate {compares}."
+        text = write(
+            "{moved} The change is {measured}. The candidate {verb} {claim!b}.",
+            moved=_moved(gate),
+            measured=release_verdict.measured(facts),
+            verb=release_verdict.CLAIM_VERBS.get(code, "is"),
+            claim=claim,
+        )
     else:
         scored = _scored(gate, "" if code == "no_metric" else _by(gate), has_n=code != "copies")
         n = facts["n_judged"] if code == "incomplete" else 0

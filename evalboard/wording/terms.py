@@ -19,7 +19,7 @@ TERMS: Mapping[str, str] = {
     "manifest": "What an engine reported about its environment when it started.",
     "fingerprint": "Digest of what decides the numbers: versions, hardware, kernels, engine settings; not the model.",
     "batch class": "How responses were batched: size 1 (alone), invariant, fixed-N, mixed, or unknown (observed).",
-    "bucket": "One model, fingerprint and batch class together; scores of different buckets are never pooled.",
+    "bucket": "One model, fingerprint and batch class together: what scores are compared by.",
     "rotation": "A change of the fingerprint that answers for an endpoint; baselines of the old one expire.",
     "seat": "Room to decode one sequence of full length.",
     "self-check": "Four fixed prompts that an engine process decodes again and again; their bits must not change.",

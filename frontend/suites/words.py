@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
-from evalboard.wording.numbers import listed
+from evalboard.core.suite import SuiteDocument, SuiteText
+from evalboard.wording.numbers import counted, listed
 from frontend.shell.findings import Headline
 from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
@@ -13,6 +14,24 @@ from runs.suites import REPEATS, SuiteReport, SuiteStanding
 RUNS_NAMED = 3
 
 Scored = tuple[HistoryRow, BucketHistory]
+NOUNS = {"prompt": "prompts", "target": "targets", "id": "ids", "tags": "tags", "group": "groups"}
+
+
+def describe_text(read: SuiteText, suite: SuiteDocument) -> tuple[str, ...]:
+    """Say what was understood of a suite's text: its format, its columns, and which of them are not read."""
+    n_scorers = sum(case.scorer is not None for case in suite.cases)
+    lines = [f"{counted(len(suite.cases), 'case')}, read as {read.format.upper()}."]
+    if n_scorers:
+        lines.append(f"{counted(n_scorers, 'case')} have a scorer of their own.")
+    if not read.header:
+        return tuple(lines)
+    chosen = [f"{NOUNS[name]} from {column}" for name, column in read.columns.items()]
+    lines.append(f"It takes {listed(chosen)}.")
+    if unread := [column for column in read.header if column and column not in read.columns.values()]:
+        lines.append(f"It does not read {listed(unread)}.")
+    if "id" not in read.columns:
+        lines.append("No column has ids, so the cases are row-1, row-2 and so on. Add one if rows may move.")
+    return tuple(lines)
 
 
 def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -> Headline:

@@ -74,6 +74,12 @@ def span(value: tuple[float, float] | None) -> str:
 
 
 @register.filter
+def apart(values: Sequence[float | None]) -> str:
+    """Format the scores of several buckets: `66.7 / 55.9`."""
+    return wording.scores_apart(values)
+
+
+@register.filter
 def metric_meaning(name: str) -> str:
     """Explain a metric over samples."""
     return describe_metric(name)

@@ -35,12 +35,12 @@ def numbers_whole(text: str) -> SafeString:
 
 
 @register.simple_tag
-def in_bold(text: str, words: str) -> SafeString:
-    """Draw a sentence as `numbers_whole` does, these words of it in bold where it has them."""
-    before, bold, after = text.partition(words) if words else (text, "", "")
-    if not bold:
+def in_bold(text: str, span: tuple[int, int] | None) -> SafeString:
+    """Draw a sentence as `numbers_whole` does, with what its message marks in bold. span: from where to where."""
+    if span is None:
         return numbers_whole(text)
-    return format_html("{}<strong>{}</strong>{}", *map(numbers_whole, (before, bold, after)))
+    parts = text[: span[0]], text[slice(*span)], text[span[1] :]
+    return format_html("{}<strong>{}</strong>{}", *map(numbers_whole, parts))
 
 
 @register.filter

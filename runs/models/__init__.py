@@ -28,7 +28,7 @@ from runs.models.schedule import ScheduledStart, ScheduleRecord
 from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
 from runs.models.trial import TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
-from runs.models.webhook import OutboxMessage, WebhookRecord
+from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
     "AnswerSet",
@@ -46,6 +46,7 @@ __all__ = [
     "ExperimentArm",
     "ExperimentRecord",
     "FingerprintRecord",
+    "FollowRecord",
     "ForcedAnswerRecord",
     "ForcedScoringRecord",
     "GateRecord",

@@ -76,6 +76,7 @@ def release_report(
         outcome=release.outcome,
         reasons=_findings(document.get("reasons", ())),
         summary=document.get("summary") or "",
+        summary_bold=(bold := document.get("summary_bold")) and (bold[0], bold[1]),
         next=_findings(document.get("next", ())),
         headline_gate=headline,
         gates=gates,

@@ -1,5 +1,7 @@
 """Suites: uploaded, listed, their versions and how their scores moved; a run scored again."""
 
+from typing import Any
+
 from django.urls import reverse
 from rest_framework.decorators import parser_classes
 from rest_framework.request import Request
@@ -84,7 +86,8 @@ def _read_text(request: Request) -> SuiteText:
     """Return the suite of the body: JSON, or lines with the slug of the address."""
     if media_type_matches(StrictJson.media_type, request.content_type):
         query.read(request, is_paged=False)
-        return SuiteText("json", request.data)
+        body: Any = request.data
+        return SuiteText("json", body)
     sent = query.read(request, LINES, is_paged=False)
     if "slug" not in sent:
         raise InvalidInput("The suite is not valid.", fields={"slug": "Name it in the address: ?slug=…"})

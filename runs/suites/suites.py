@@ -78,10 +78,9 @@ def keep_version(
         known = suite.versions.filter(digest=digest).first()
         if known is not None:
             return known, False
-        newest = suite.versions.aggregate(number=Max("number"))["number"] or 0
         version = SuiteVersionRecord.objects.create(
             suite=suite,
-            number=newest + 1,
+            number=next_version(suite.slug),
             digest=digest,
             title=head.title,
             max_tokens=head.max_tokens,
@@ -91,6 +90,12 @@ def keep_version(
         )
         store_cases(version)
         return version, True
+
+
+def next_version(slug: str) -> int:
+    """Return the number that new content of a suite would get."""
+    newest = SuiteVersionRecord.objects.filter(suite__slug=slug).aggregate(number=Max("number"))["number"]
+    return int(newest or 0) + 1
 
 
 def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:

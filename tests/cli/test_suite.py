@@ -110,7 +110,7 @@ def test_a_case_is_tried_and_nothing_is_stored(evalboard: Call, written: Write) 
     def answer(text: str) -> None:
         lease = TRIALS.claim(TrialRecord.objects.all(), worker=build.worker(text))
         assert lease is not None
-        how = {"thinking": None, "is_truncated": None, "finish_reason": "stop", "seconds": 0.5}
+        how: dict[str, Any] = {"thinking": None, "is_truncated": None, "finish_reason": "stop", "seconds": 0.5}
         finish_trial(lease=lease, text=text, **how)
 
     call = ("suite", "try", file, "--scorer", "number", "--endpoint", "local", "--case", "row-2")

@@ -8,7 +8,7 @@ import pytest
 
 from evalboard.contract import suite_limits as limits
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import EXAMPLES, KINDS, score
+from evalboard.core.scoring import EXAMPLES, KINDS, PASSES, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
 from evalboard.core.scoring.plan import READS
@@ -34,6 +34,8 @@ def examples(section):
 
 def test_every_kind_is_there_with_its_version():
     assert rows("Scorers") == {name: str(kind.version) for name, kind in KINDS.items()}
+    found = re.findall(r"^\| `(\w+)` \| \d+ \| (.+?) \|", SECTIONS["Scorers"], re.MULTILINE)
+    assert dict(found) == PASSES
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

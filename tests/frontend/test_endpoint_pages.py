@@ -131,9 +131,9 @@ def test_a_check_is_a_table_of_words_beside_that_of_the_direct_endpoint(viewer: 
     gateway = remote("gateway", bypass="direct")
     check(gateway, ROWS)
     alone = words(viewer, "/endpoints/gateway/")
-    for said in ("temperature honoured", "seed ignored", "top_k refused", "no <top_k> here", "min_p not asked"):
+    for said in ("temperature honoured", "seed ignored", "top_k refused", "no <top_k> here", "min_p not tested"):
         assert said in alone
-    assert "ignore_eos could not tell" in alone
+    assert "ignore_eos undecided" in alone
     check(direct, [row | {"state": "honoured"} if row["parameter"] == "top_k" else row for row in ROWS])
     html = viewer.get("/endpoints/gateway/").content.decode()
     assert html.count('class="hops-part"') == 1

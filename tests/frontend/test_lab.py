@@ -64,7 +64,7 @@ def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(
         assert words in text
     assert "Start</button>" in text
     engineer.post(f"/lab/{made.pk}/start/")
-    assert "The control is at work" in page(engineer, made)
+    assert "The control is running" in page(engineer, made)
     assert "0 of 25" in engineer.get(f"/lab/{made.pk}/?part=progress").content.decode()
     engineer.post(f"/lab/{made.pk}/cancel/")
     assert "Go on with what is missing" in page(engineer, made)
@@ -87,7 +87,7 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(
 ) -> None:
     text = page(engineer, served(planned, "batch"))
     assert "<strong><bdi>Batching moves this score (±16.7);</bdi></strong>" in text
-    assert "no movement is seen from the order of cases" in text
+    assert "no visible effect of the order of cases" in text
     run = planned.arms.get(source="batch").run_id
     assert text.count(f'<a href="/runs/{run}/"><title>') == 5
     assert "5 of 5 equal to the bit" in text
@@ -108,7 +108,7 @@ def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
 
 def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: ExperimentRecord) -> None:
     text = page(engineer, served(planned, "control", "batch"))
-    assert "nothing below can be blamed on its source" in text
+    assert "nothing below can be attributed to its source" in text
     assert 'class="sources blameless"' in text
 
 
@@ -177,7 +177,7 @@ def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisec
     runs = bisected.plan["runs"]
     for words in (
         "Which change moved it?",
-        "dtype alone makes 1 of 1 flips, and undoing it removes 1 of 1.",
+        "dtype alone causes 1 of 1 flips, and undoing it removes 1 of 1.",
         "tried both ways",
         "+ dtype bfloat16",
         "candidate as it was",

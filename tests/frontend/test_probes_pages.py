@@ -55,7 +55,9 @@ def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> No
     ended = viewer.get(path)
     assert "hx-get" not in ended.content.decode()
     assert "Seed honoured" in text_of(ended)
-    assert "The seed is honoured exactly: each prompt's calls with one seed, 8 in all, gave one text" in text_of(ended)
+    assert "The seed is honoured exactly: all 8 calls with the same seed gave one text for each prompt" in text_of(
+        ended
+    )
     assert "by grace" in text_of(ended)
     assert viewer.get(f"{path}?part=elsewhere").status_code == 404
 
@@ -236,9 +238,9 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
     assert "<b>min_p</b>" not in response.content.decode()
     assert "Something ignored" in shown
     assert re.search(
-        r"seed two calls with one, a third with another ignored Two calls with one seed part as early", shown
+        r"seed two calls with one, a third with another ignored Two calls with the same seed differ as early", shown
     )
-    assert "min_p 1 refused It says: No field <b>min_p</b>." in shown
+    assert "min_p 1 refused The server says: No field <b>min_p</b>." in shown
     assert "parameters honoured 16" in shown
     assert "no seed probe of this endpoint has ended yet" in shown
     assert "It had none: the endpoint names neither a bypass nor a reference" in shown
@@ -283,4 +285,4 @@ def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db
     here = build.worker("able")
     assert "No worker of pool" not in viewer.get(path).content.decode()
     WorkerRecord.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
-    assert "The worker of pool default rests after failures of the engine" in viewer.get(path).content.decode()
+    assert "The worker of pool default is paused until" in viewer.get(path).content.decode()

@@ -41,11 +41,11 @@ def test_its_page_says_how_sure_it_is_and_leads_to_every_token(viewer: Client, s
     response = viewer.get(f"/probes/{probe.pk}/")
     shown = text_of(response)
     assert (
-        "Another model Another model: 24 tokens of 12 answers lie farther from the reference than other numerics"
+        "Another model Another model: 24 tokens of 12 answers are farther from the reference than other numerics"
         in shown
     )
     assert "(p < 0.001)" in shown or "(p = 0.00" in shown
-    assert "What to do: Probe again before you say so" in shown
+    assert "What to do: Probe again first" in shown
     assert "above numerics p " in shown
     own = probe.sets.get(role="endpoint")
     links = re.findall(r'href="(/(?:forced|runs)/\d+/)"', response.content.decode())

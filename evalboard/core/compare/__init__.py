@@ -59,8 +59,10 @@ from evalboard.core.compare.prompts import (
     PromptPairs,
     PromptsJudged,
     compare_prompts,
+    compare_words,
     judge_prompts,
     pair_cases,
+    shorten_alike,
 )
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
@@ -178,6 +180,7 @@ __all__ = [
     "choose_treatment",
     "cluster_pairs",
     "compare_prompts",
+    "compare_words",
     "compared_settings",
     "count_looks",
     "count_not_greedy",
@@ -229,6 +232,7 @@ __all__ = [
     "served_beside",
     "setting_facts",
     "settings_seen",
+    "shorten_alike",
     "split_by_bucket",
     "stack_of",
     "sum_listed_kl",

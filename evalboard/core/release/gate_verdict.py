@@ -6,7 +6,7 @@ A number of a gate is a field of `GateVerdict`, filled in `make_verdict`; the do
 Shape, version 1. Points everywhere, not rounded; null is "not known"; `gate` is a gate's position; spans are [low,
 high].
 
-    {"version", "rules", "verdict", "summary", "headline_gate",
+    {"version", "rules", "verdict", "summary", "summary_bold": [start, end] or null, "headline_gate",
      "reasons", "warnings", "next": [{"code", "text", "gate"}],
      "gates": [{"tier", "suite", "verdict", "reasons", "warnings", "next": [{"code", "text"}],
                 "n_cases", "n_cases_judged", "points_per_case",

@@ -18,6 +18,7 @@ from evalboard.core.suite.policy import (
 )
 from evalboard.core.suite.suite import (
     DEFAULT_MAX_TOKENS,
+    RESERVED,
     CaseDocument,
     PolicyDocument,
     SuiteDocument,
@@ -45,6 +46,7 @@ __all__ = [
     "DEFAULT_POLICY",
     "FORMATS",
     "LOOKS",
+    "RESERVED",
     "SAMPLED_POLICY",
     "TARGETED_ALPHA",
     "TARGETED_REPEATS",

@@ -29,6 +29,7 @@ from evalboard.core.suite import policy
 from evalboard.core.suite.policy import PolicySettings
 
 DEFAULT_MAX_TOKENS = 256
+RESERVED = ("new",)  # suites/new/ is a page of its own
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
@@ -123,6 +124,8 @@ def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
     """Return a suite document without its cases; problems are added to `problems`."""
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
     slug = _read_slug(document.get("slug"), "slug", problems)
+    if slug in RESERVED:
+        problems.add("slug", "is the address of the page that makes suites; choose another name")
     title = read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
     max_tokens = _read_max_tokens(document.get("max_tokens", DEFAULT_MAX_TOKENS), problems)
     stop = _read_texts(document.get("stop"), "stop", problems, n=MAX_STOPS, at_most=MAX_STOP_CHARS)

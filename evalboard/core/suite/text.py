@@ -46,7 +46,7 @@ class SuiteText:
     """
 
     format: str
-    document: Any
+    document: dict[str, Any]
     lines: tuple[int, ...] = ()
     header: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
