@@ -1,6 +1,5 @@
 """Cases by id and by the words of their messages, and tokens by where responses flip to or from them."""
 
-import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
@@ -23,7 +22,6 @@ TOKENS_LOOKED_FOR = 40  # spellings of what was typed, per vocabulary
 COMPARISONS_LOOKED_AT = 100
 # PostgreSQL breaks words at these by rules of its own ("tool-041" becomes "tool" and "-041"), so they become spaces,
 # in the index (the function `case_words` of the database) and here.
-BEFORE_DOTS = re.compile(r"/(?=\.{1,2}(?:/|$))")
 PUNCTUATION = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
 TOKEN_IDS = Func(
     F("summary"), Value("$.clusters[*].tokens[*][*]"), function="jsonb_path_query_array", output_field=JSONField()
