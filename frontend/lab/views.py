@@ -24,9 +24,10 @@ from frontend.lab.forms import BisectForm, ExperimentForm
 from frontend.shell.forms import blaming, posted_from, reporting
 from frontend.shell.lists import newest_first, parse_number
 from frontend.shell.live import answer_list
-from runs import lab
+from runs import acts, lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
+from runs.models import ExperimentRecord
 from runs.suites import suite_rows
 
 EXPERIMENTS_PER_PAGE = 25
@@ -149,6 +150,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
     address = reverse("api:experiment", args=[answer.id])
     return {
         "experiment": answer,
+        "acts": acts.offers_on(ExperimentRecord, int(answer.id), request.user),
         "claim": claim,
         "rest": rest,
         "strips": strips,

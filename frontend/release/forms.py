@@ -170,7 +170,7 @@ def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardErr
 
 
 class SignForm(PlainForm):
-    """A person's decision. `input_digest`, `read_at` and `after` say which verdict and last sign-off their page has."""
+    """A person's decision. `input_digest`, `read_at`, `after`: of the verdict and sign-off on their page."""
 
     decision = forms.ChoiceField(widget=forms.RadioSelect)
     note = forms.CharField(
@@ -217,7 +217,7 @@ def sign_form(report: Release, **initial: Any) -> SignForm:
 
 
 def newest_sign_off(report: Release) -> str:
-    """Return the id of a release's newest sign-off, "" where nobody has signed."""
+    """Return the id of a release's newest sign-off; "" without one."""
     return max((line.id for line in report.signoffs), key=int, default="")
 
 

@@ -35,6 +35,7 @@ from evalboard.core.probes import (
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.core.trace import combine_clocks
 from evalboard.wording.probe import describe_finding
+from runs import acts
 from runs.catalogue import rotations
 from runs.models import (
     BucketRecord,
@@ -216,12 +217,12 @@ def _refuse_unknown_cases(version: SuiteVersionRecord, ids: Sequence[str]) -> No
 def _problems(
     endpoint: EndpointRecord, decoding: ProfileRecord, kind: str, parameters: Mapping[str, Any]
 ) -> dict[str, str]:
-    if endpoint.engine == EndpointRecord.Engine.IMPORTED:
-        return {"endpoint": "It stands for what answered according to logs, and nothing here decodes it."}
+    if (no := acts.refusal("probe", endpoint)) is not None:
+        return {"endpoint": no.reason}
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
-    if kind == ProbeRecord.Kind.CAPABILITY and not endpoint.is_remote:
-        return {"kind": "It asks what a server of others honours; what this endpoint's engine runs under is attested."}
+    if kind == ProbeRecord.Kind.CAPABILITY and (no := acts.refusal("check", endpoint)) is not None:
+        return {"kind": no.reason}
     if kind == ProbeRecord.Kind.AUDIT and endpoint.is_remote:
         return {"kind": "It holds workers of ours against each other; a canary tells whether a server of others moved."}
     if kind == ProbeRecord.Kind.DETERMINISM and endpoint.is_remote:

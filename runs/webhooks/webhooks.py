@@ -14,6 +14,7 @@ from django.db import transaction
 
 from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs import acts
 from runs.models import OutboxMessage, WebhookRecord
 from runs.store import require_row
 from runs.webhooks.web_address import host_problem
@@ -97,8 +98,7 @@ def switch_on(*, webhook_id: int) -> WebhookRecord:
 def send_test(*, webhook_id: int) -> OutboxMessage:
     """Write a test message. Raises NotFound, or Conflict if the webhook is disabled."""
     webhook = require_row(WebhookRecord.objects.filter(pk=webhook_id), f"There is no webhook {webhook_id}.")
-    if not webhook.is_active:
-        raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
+    acts.require("test", webhook)
     message = _message(webhook, TEST, {"url": page_url("/settings/webhooks/")}, "This webhook works.")
     message.save()
     return message
