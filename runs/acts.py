@@ -1,4 +1,4 @@
-"""What may be done to what: one rule an act, for every offer on a page and every refusal, in the same words.
+"""Rules of what may be done to what: one an act, for the offers of pages and the refusals of REST.
 
 A rule stands here, or in the slice whose records it reads, under `@rule`.
 Services refuse by `require`, and pages ask `can`.
@@ -32,7 +32,7 @@ from runs.store import database_now, require_row
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """Why an act is not to be done. is_shown: a page shows the act all the same, disabled, with this reason.
+    """Why an act is not to be done. is_shown: a page shows the act disabled, with this reason.
 
     is_done: it is so already. Pages leave it out, and asking for it again changes nothing.
     """
@@ -88,19 +88,19 @@ def offers_on(kind: type[Model], subject_id: int, viewer: Any) -> dict[str, ActO
 
 
 def can_on_both(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
-    """Return whether a person may do an act that needs several runs: the first answer that is no, else the last."""
+    """Return whether a person may do an act that needs several runs: the first no, else the last yes."""
     runs = RunRecord.objects.filter(pk__in=run_ids).order_by("pk")
     given = [can(act, run, viewer) for run in runs]
     return next((answer for answer in given if not answer), given[-1])
 
 
 def refusal(act: str, subject: Any) -> No | None:
-    """Return why an act cannot be done to a record now, whoever asks; None where it can."""
+    """Return why an act cannot be done to a record now; None if it can."""
     return RULES[act, type(subject)][1](subject)
 
 
 def require(act: str, subject: Any) -> bool:
-    """Raise Conflict with the reason where an act cannot be done now; return False where it is done already.
+    """Raise Conflict where an act cannot be done now; return False if it is done already.
 
     Who asks has been let in by the view, which states the right.
     """
@@ -118,13 +118,13 @@ def _state(run: RunRecord) -> str:
     return f"Run {run.pk} {'has' if has else 'is'} {run.status}"
 
 
-def _of_a_log(run: RunRecord, rest: str) -> No | None:
+def _refuse_log(run: RunRecord, rest: str) -> No | None:
     return No(f"Run {run.pk} was read from a log, and {rest}", is_shown=False) if run.source_id is not None else None
 
 
 @rule("again", RunRecord, RUN)
 def _again(run: RunRecord) -> No | None:
-    if no := _of_a_log(run, "only the tool that made it can run it again."):
+    if no := _refuse_log(run, "only the tool that made it can run it again."):
         return no
     if not run.repeats.filter(cases=None).exists():
         return No(f"Run {run.pk} decoded chosen cases for an experiment; run the experiment again.", is_shown=False)
@@ -133,7 +133,7 @@ def _again(run: RunRecord) -> No | None:
 
 @rule("complete", RunRecord, RUN)
 def _complete(run: RunRecord) -> No | None:
-    if no := _of_a_log(run, "nothing here decodes it. Import a longer log of it."):
+    if no := _refuse_log(run, "nothing here decodes it. Import a longer log of it."):
         return no
     if run.status not in (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED):
         text = f"{_state(run)}; incomplete, failed and cancelled runs can be completed."
@@ -186,7 +186,7 @@ def gates_of(run: RunRecord) -> QuerySet[GateRecord]:
 
 @rule("add_repeats", RunRecord, RUN)
 def _add_repeats(run: RunRecord) -> No | None:
-    if no := _of_a_log(run, "nothing here decodes it; it has the log's repeats."):
+    if no := _refuse_log(run, "nothing here decodes it; it has the log's repeats."):
         return no
     if run.is_one_draw:
         # Of before runs had seeds.
