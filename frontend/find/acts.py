@@ -1,4 +1,4 @@
-"""The acts that the search offers: on what the page behind it shows, and on a run or release that it found."""
+"""The acts that the search offers: on the page behind it, and on a run or release that it found."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class FoundAct:
 
 
 def find_acts(text: str, path: str, hits: Sequence[Hit], viewer: Any) -> tuple[FoundAct, ...]:
-    """Return what may be done: to the page at `path` by its name, and to a hit that is exactly what was typed."""
+    """Return what may be done to the page at `path`, and to a hit that is exactly what was typed."""
     named = [each for each in _on(path, viewer) if text.lower() in each.label.lower()]
     exact = [hit.url for hit in hits[:1] if hit.match == "exact"] if text else []
     match = "exact" if text else "part"
