@@ -16,6 +16,7 @@ from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
 from frontend.shell.lists import parse_number
+from runs import acts
 from runs import compare as compare_slice
 from runs.access import READ, requires
 from runs.compare import ALL_CASES, divergence_page, report_of
@@ -64,7 +65,10 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    answer = render(request, "compare/page.html", _page(report) | {"forced": sides.offer(comparison)} | cases)
+    offers: dict[str, Any] = {"forced": sides.offer(comparison)}
+    if len(report.moved) > 1:
+        offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
+    answer = render(request, "compare/page.html", _page(report) | offers | cases)
     looked_at.remember(answer, baseline, candidate)
     return answer
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from evalboard.contract.find import Hit
 from evalboard.wording import find as words
 from runs.compare import case_ids
+from runs.find.cases import case_page
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit
 from runs.models import (
     Case,

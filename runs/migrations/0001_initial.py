@@ -110,6 +110,7 @@ class Migration(migrations.Migration):
                 ('rescores', models.BooleanField(default=False, help_text='runs the reference set automatically after a rotation')),
                 ('has_daily_check', models.BooleanField(db_default=False, default=False, help_text='a schedule that checks it was made once, at its first use')),
                 ('n_failures', models.PositiveIntegerField(default=0, help_text='failed calls in a row, as workers last reported')),
+                ('failing_since', models.DateTimeField(help_text='the first pause since a call came through', null=True)),
                 ('rests_until', models.DateTimeField(help_text='no call is made before; null: it is not resting', null=True)),
                 ('rest_reason', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

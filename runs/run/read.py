@@ -7,7 +7,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
+from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
@@ -20,7 +20,7 @@ from runs.pairs.backend_names import names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
-from runs.run.read_list import row_of
+from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_scores import drawn_points, run_range
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
@@ -65,6 +65,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         pins_held=pins.held,
         served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
         names=names,
+        now=facts.now,
     )
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
@@ -75,6 +76,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "pins": pins,
         "warnings": _warnings(facts, pins.broken, why, buckets),
         "endings": dict(facts.endings),
+        "trouble": _trouble(facts, why),
     }
     return contract.Run(
         **dict(row) | own,
@@ -84,7 +86,6 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         errors=_errors(facts),
         scores=_scores(facts, n_buckets=row.n_buckets),
         ahead=facts.ahead,
-        pause=None if row.is_terminal or facts.pause is None else Pause(**facts.pause),
         twin=facts.twin,
         stored_bytes=facts.stored_bytes,
         created_by=run.created_by.get_username() if run.created_by else None,
@@ -103,6 +104,26 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
     )
+
+
+def _trouble(facts: RunFacts, why: tuple[str, dict[str, Any]] | None) -> contract.Trouble | None:
+    """Return what is wrong with a run. why: it waits, where it does."""
+    run, first_line = facts.run, next(iter(facts.run.failure.strip().splitlines()), "")
+    code, cause = "", ""
+    if run.source_id is not None:
+        return None
+    if run.status == RunRecord.Status.FAILED:
+        codes = [event.code for event in facts.events if event.code in wording.FAILURES]
+        code, cause = codes[-1] if codes and first_line else "failed", first_line
+    elif run.status == RunRecord.Status.CANCELLED and not facts.n_in:
+        code = "cancelled"
+    elif run.is_terminal and not facts.n_in:
+        code, cause = "no_answer", (_newest_error(facts) or "")
+    elif (paused := paused_endpoint(run, facts.now)) is not None:
+        code, cause = "endpoint_rests", wording.describe_waiting(paused)
+    elif why is not None and not run.is_terminal and is_deserted(facts):
+        code, cause = "no_worker", wording.waiting(*why)
+    return wording.describe_trouble(code, cause, endpoint=run.endpoint.slug, pool=run.endpoint.pool) if code else None
 
 
 def _warnings(
@@ -144,7 +165,7 @@ def _warnings(
         has_unlike_self_checks=_self_checks_differ(facts),
         is_stack_unknown=run.is_reported and not all(known),
         notes={event.code: event.text for event in facts.events} if run.is_reported else {},
-        pause=None if run.is_terminal else facts.pause,
+        pause=facts.pause,
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
@@ -224,11 +245,14 @@ def _seats(processes: tuple[contract.ProcessOfRun, ...]) -> tuple[contract.Seats
     )
 
 
+def _newest_error(facts: RunFacts) -> str | None:
+    return next((event.text for event in reversed(facts.events) if event.level == Event.Level.ERROR), None)
+
+
 def _errors(facts: RunFacts) -> contract.Errors:
     by_code = facts.all_errors
-    newest = next((event.text for event in reversed(facts.events) if event.level == Event.Level.ERROR), None)
     return contract.Errors(
-        n=by_code.total(), by_code=dict(by_code.most_common()), last=facts.run.failure or newest or None
+        n=by_code.total(), by_code=dict(by_code.most_common()), last=facts.run.failure or _newest_error(facts)
     )
 
 

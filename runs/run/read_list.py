@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
+from django.utils import timezone
 
 from evalboard.contract.bucket import weigh_scores
-from evalboard.contract.parts import Done
+from evalboard.contract.parts import Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import (
@@ -169,7 +170,8 @@ def rows_of(runs: "QuerySet[RunRecord]") -> tuple[RunRow, ...]:
         parts[run.pk].names = {bucket: names[run.endpoint_id, bucket] for bucket in own}
     for run_id, n_errors in _n_errors([run.pk for run in rows if run.status in WITHOUT_SCORE]):
         parts[run_id].n_done -= n_errors
-    return tuple(_row(run, parts[run.pk]) for run in rows)
+    now = timezone.now()
+    return tuple(_row(run, parts[run.pk], now) for run in rows)
 
 
 def with_buckets(runs: Iterable[RunRecord]) -> None:
@@ -234,11 +236,12 @@ def row_of(
     pins_held: bool | None,
     served: Served,
     names: Mapping[int, str],
+    now: datetime,
 ) -> RunRow:
     """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
     n_targeted: responses that its targeted repeats are to have. served: read where several buckets served the run.
-    names: of its buckets.
+    names: of its buckets. now: for the pause of its endpoint.
     """
     own = _bucket_ids(run, bucket_ids)
     n_buckets = len(own)
@@ -256,6 +259,7 @@ def row_of(
         profile_version=run.profile.version,
         sampled=_sampled(draws),
         model=model_name(run),
+        waiting_for=paused_endpoint(run, now),
         progress=Done(n_done=n_done, n_total=len(points) * run.suite_version.n_cases + n_targeted),
         repeats=tuple(
             RepeatOfRow(index=index, score=score, n_left_out=n_left_out)
@@ -277,13 +281,27 @@ def row_of(
     )
 
 
+def paused_endpoint(run: RunRecord, now: datetime) -> WaitingFor | None:
+    """Return the pause that a run waits for, None where its endpoint is called or the run has ended."""
+    of = run.endpoint
+    if run.is_terminal or of.rests_until is None or of.rests_until <= now:
+        return None
+    return WaitingFor(
+        endpoint=of.slug,
+        n_failures=of.n_failures,
+        reason=of.rest_reason,
+        until=of.rests_until,
+        since=of.failing_since or now,
+    )
+
+
 def _sampled(draws: Draws) -> Sampled | None:
     if draws.temperature is None or not draws.is_sampled:
         return None
     return Sampled(temperature=draws.temperature, seed=draws.seed, is_one_draw=draws.is_one)
 
 
-def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
+def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
     return row_of(
         run,
         n_done=parts.n_done,
@@ -295,6 +313,7 @@ def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
         pins_held=parts.pins_held if not run.is_reported else None,
         served=parts.served,
         names=parts.names,
+        now=now,
     )
 
 
