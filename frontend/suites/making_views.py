@@ -1,4 +1,4 @@
-"""The page that makes a suite: cases pasted or uploaded, read, one of them tried, and only then stored."""
+"""The page that makes a suite: cases are pasted or uploaded, one is tried, then all are stored."""
 
 from typing import Any
 from urllib.parse import urlencode

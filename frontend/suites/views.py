@@ -116,7 +116,10 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
 
 
 def _at_once(request: HttpRequest, report: SuiteReport) -> dict[str, str] | None:
-    """Return the fields of a run that one press starts: as the newest ran, or on the only endpoint; None without."""
+    """Return the fields of a run that one press starts, None if no endpoint is obvious.
+
+    It runs as the newest run did, or on the only endpoint.
+    """
     runs = [(point.run_id, point.endpoint, point.profile) for bucket in report.buckets for point in bucket.runs]
     known = {row.slug for row in endpoint_rows() if row.engine in ENGINES}
     _, endpoint, profile = max(runs, default=(0, "", "pinned"))

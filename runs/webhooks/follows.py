@@ -1,4 +1,4 @@
-"""Follows: a person is told of what they follow, at addresses of their own, through the outbox of webhooks."""
+"""Follows: people are told of what they follow, at their own addresses, through the outbox."""
 
 import base64
 import secrets
@@ -81,7 +81,7 @@ def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
 
 @transaction.atomic
 def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
-    """Store an address where a person is told: https://… or mailto:…; the signing secret is returned only here.
+    """Store an address of a person, https://… or mailto:…; its secret is returned only here.
 
     Raises InvalidInput with fields, or Conflict beyond MAX_ADDRESSES.
     """

@@ -78,7 +78,10 @@ def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webho
 
 
 def delete_webhook(*, webhook_id: int, owner: Any = None) -> None:
-    """Delete a webhook, or a person's own address, with its messages, also those that wait. Raises NotFound."""
+    """Delete a webhook with its messages. Raises NotFound.
+
+    owner: whose own address it is.
+    """
     if WebhookRecord.objects.filter(pk=webhook_id, owner=owner).delete()[0] == 0:
         raise NotFound(f"There is no webhook {webhook_id}.")
 
