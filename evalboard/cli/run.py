@@ -63,6 +63,7 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
     ] = "",
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and start nothing.")] = False,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
         str,
@@ -125,6 +126,11 @@ def run(
     if against or priority:
         body["priority"] = priority or "release"
     with connect() as client:
+        if estimate:
+            named = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": str(repeats)}
+            cost = client.run_estimate(**named)
+            typer.echo(json.dumps(cost.json) if as_json else cost.value.sentence)
+            return
         opponent = None
         if against:
             opponent = find_opponent(
