@@ -1,20 +1,25 @@
-"""What to read before deciding: warnings that could change the verdict, and what is good to know.
+"""Build the questions about other causes with their evidence, and the warnings about the decision.
 
-No warning is left out or folded. Its severity is that of its row (`evalboard.wording.release_warnings`).
+No warning is left out. Its severity is that of its row (`evalboard.wording.release_warnings`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
-from evalboard.wording.numbers import listed, percent
+from evalboard.contract.bucket import Bucket
+from evalboard.contract.compare import Comparison
+from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
+from evalboard.core.release import CAUSE_OF
+from evalboard.wording.numbers import counted, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import points, signed_points
+
+Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
 COARSE_POINTS = 0.5  # a case that is worth more than this is said
@@ -27,53 +32,96 @@ RUN_LINKS = {
     "unsteady",
     "unvouched",
 }
+MARKS = {"ok": ("pass", "Yes"), "doubt": ("warning", "Doubt"), "no": ("fail", "No"), "unknown": ("info", "Not known")}
+QUESTIONS = {
+    "server": "Same server",
+    "prompts": "Same prompts",
+    "noise": "Beyond noise",
+    "missing": "Nothing missing",
+    "identity": "Identity attested",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark to read before deciding. size: its possible effect or cost in points, "" without one."""
+    """A remark. is_heavy: its cause could change the verdict. size: its effect in points, "" without."""
 
     claim: str
     rest: str = ""
     size: str = ""
     url: str = ""
     link: str = ""
+    is_heavy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """could_change: the word; good_to_know: a line each."""
+class CauseTick:
+    """A question of the strip. question: in two words. word: its state, for those who see no glyph."""
 
-    could_change: tuple[Remark, ...]
-    good_to_know: tuple[Remark, ...]
+    cause: OtherCause
+    question: str
+    glyph: str
+    word: str
+    remarks: tuple[Remark, ...]
 
 
-def notes(report: Release) -> Notes:
-    """Return every warning, and what is known of spread and reach."""
+def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None) -> tuple[CauseTick, ...]:
+    """Return the strip "Could anything else explain it?", each tick with all that is known of it."""
+    remarks = _remarks_by_cause(report, buckets, comparison)
+    return tuple(
+        CauseTick(each, QUESTIONS[each.code], *MARKS[each.state], remarks=tuple(remarks[each.code]))
+        for each in report.other_causes
+    )
+
+
+def decision_notes(report: Release) -> tuple[Remark, ...]:
+    """Return the warnings that are about the decision itself."""
+    lines = [line for line in report.warnings if line.code not in CAUSE_OF]
+    return tuple(_remark(alike, report) for alike in group_alike(lines))
+
+
+def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison | None) -> dict[str, list[Remark]]:
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
     codes = {line.code for line in warnings}
-    weighty = [line for line in warnings if line.severity == "warning"]
-    light = [line for line in warnings if line.severity == "info"]
-    wide = [line for line in report.warnings if line.code == "reach_wide" and line.gate == report.headline_gate]
-    reach = _note_reach(gate, is_wide=bool(wide))
-    is_weighty = any(line.severity == "warning" for line in wide)
+    is_wide = any(line.code == "reach_wide" and line.gate == report.headline_gate for line in report.warnings)
+    by_cause: dict[str, list[Remark]] = {cause.code: [] for cause in report.other_causes}
+    for cause in report.other_causes:
+        mine = [line for line in gate.reasons if line.code in cause.because]
+        by_cause[cause.code] += [_split(line.text, is_heavy=True) for line in mine]
+    heavy, light = ([line for line in warnings if line.severity == severity] for severity in ("warning", "info"))
+    for alike in (*group_alike(heavy), *group_alike(light)):
+        if alike[0].code in CAUSE_OF:
+            by_cause[CAUSE_OF[alike[0].code]].append(_remark(alike, report))
+    newest = comparison.computation if comparison else None  # the report may be older than the comparison
+    known = report.computations or ([newest.text] if newest and newest.answer != "unknown" else [])
+    by_cause["server"] += [Remark(text) for text in known]
     own = (
-        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
-        _note_unstable(gate),
-        None if is_weighty else reach,
+        _note_reach(gate, is_wide=is_wide),
         None if "noise_unmeasured" in codes else _note_noise(gate),
         _note_resolution(gate),
         None if "few_cases" in codes else _note_cases(gate),
+        _note_unstable(gate),
+        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
     )
-    heavy = [_remark(lines, report, has_size=True) for lines in group_alike(weighty)]
-    return Notes(
-        could_change=(*heavy, *([reach] if is_weighty and reach else ())),
-        good_to_know=(
-            *(note for note in own if note is not None),
-            *(_remark(lines, report, has_size=False) for lines in group_alike(light)),
-        ),
+    by_cause["noise"] += [note for note in own if note is not None]
+    by_cause["server"] += _who_served(gate, buckets)
+    by_cause["prompts"].append(
+        Remark(f"{gate.suite} v{gate.suite_version}", f"with {counted(gate.n_cases, 'case')} on both sides.")
     )
+    judged = f"{gate.n_cases_judged:,} of {counted(gate.n_cases, 'case')} judged"
+    by_cause["missing"].append(Remark(judged, f"from {_repeats(gate.baseline, gate.candidate)}."))
+    if not by_cause["identity"]:
+        by_cause["identity"].append(Remark("Both engines ran under our workers,", "which read their files and flags."))
+    return by_cause
+
+
+def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
+    for name, side, _ in gate.sides:
+        rows = buckets.get(side.run_id, ())
+        if rows:
+            served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
+            yield Remark(f"The {name}:", f"{served}.")
 
 
 def set_lead(text: str) -> Headline:
@@ -100,12 +148,18 @@ def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
     return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
 
 
-def _remark(lines: Sequence[ReleaseWarning], report: Release, *, has_size: bool) -> Remark:
+def _remark(lines: Sequence[ReleaseWarning], report: Release) -> Remark:
     first, *rest = lines
-    lead = set_lead(f"{first.text}{same_holds(rest, report)}")
     gate = report.headline if first.gate is None else report.gates[first.gate]
     url, link = _link(first, gate)
-    return Remark(lead.claim, lead.rest, _size(first, gate) if has_size else "", url, link)
+    is_heavy = first.severity == "warning"
+    size = _size(first, gate) if is_heavy else ""
+    return _split(f"{first.text}{same_holds(rest, report)}", size=size, url=url, link=link, is_heavy=is_heavy)
+
+
+def _split(text: str, *, is_heavy: bool, size: str = "", url: str = "", link: str = "") -> Remark:
+    lead = set_lead(text)
+    return Remark(lead.claim, lead.rest, size, url, link, is_heavy)
 
 
 def _size(line: ReleaseWarning, gate: Gate) -> str:
