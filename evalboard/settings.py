@@ -94,6 +94,13 @@ try:
     # Hosts that webhooks may reach though their addresses are private.
     _private_hosts: list[str] = env.list("EVALBOARD_WEBHOOK_ALLOW_PRIVATE", [])
     WEBHOOK_ALLOW_PRIVATE = frozenset(host.strip().casefold().rstrip(".") for host in _private_hosts)
+    # The mail server that tells people of what they follow; without a host no e-mail is sent.
+    EMAIL_HOST = env.str("EVALBOARD_EMAIL_HOST", "")
+    EMAIL_PORT = env.int("EVALBOARD_EMAIL_PORT", 587, validate=validate.Range(min=1, max=65535))
+    EMAIL_HOST_USER = env.str("EVALBOARD_EMAIL_USER", "")
+    EMAIL_HOST_PASSWORD = env.str("EVALBOARD_EMAIL_PASSWORD", "")
+    _email_security = env.str("EVALBOARD_EMAIL_TLS", "starttls", validate=validate.OneOf(["starttls", "tls", "none"]))
+    DEFAULT_FROM_EMAIL = env.str("EVALBOARD_EMAIL_FROM", "")
     # Hosts that endpoints of others may have, and where a worker finds files with their keys.
     ENDPOINT_HOSTS = safety.endpoint_hosts(env.list("EVALBOARD_ENDPOINT_HOSTS", []), hosts=HOSTS)
     SECRETS_DIR = Path(env.str("EVALBOARD_SECRETS_DIR", "/run/secrets"))
@@ -101,6 +108,9 @@ try:
 except (EnvError, ValueError) as problem:  # ValueError: a file that NAME_FILE names cannot be read
     raise ImproperlyConfigured(f"A setting cannot be read: {problem}") from problem
 
+EMAIL_USE_TLS, EMAIL_USE_SSL, EMAIL_TIMEOUT = _email_security == "starttls", _email_security == "tls", 15
+if bool(EMAIL_HOST) != bool(DEFAULT_FROM_EMAIL):
+    raise ImproperlyConfigured("Set both EVALBOARD_EMAIL_HOST and EVALBOARD_EMAIL_FROM, or neither.")
 if refused := safety.refusal(hosts=HOSTS, debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS):
     raise ImproperlyConfigured(refused)
 # This machine's own names are for health checks, which know no other.
@@ -235,6 +245,7 @@ TEMPLATES = [
                 "csp.context_processors.nonce",
                 "frontend.shell.context.page_context",
             ],
+            "builtins": ["frontend.templatetags.terms"],
             # `{% load runs %}`: the tags of one feature alone; those of several stand in frontend/templatetags.
             "libraries": {
                 path.parent.name: f"frontend.{path.parent.name}.tags"

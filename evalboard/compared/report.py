@@ -26,6 +26,7 @@ from evalboard.wording.numbers import letter
 CLUSTERS_SHOWN, FACETS_SHOWN = 23, 40
 NO_SIDES: dict[str, Any] = {name: {"repeats": [], "buckets": [], "vocabulary": None} for name in SIDES}
 NOTHING_COUNTED = dict.fromkeys(ComparedCounts.model_fields, 0)
+NO_PARTS = dict.fromkeys(contract.CaseParts.model_fields, 0)
 
 Json = dict[str, Any]
 
@@ -89,6 +90,7 @@ def write_comparison(
         blocks=tuple(Note(code=block["code"], text=block["text"]) for block in summary.get("blocks", ())),
         score=contract.ScoreCompared(**points),
         counts=ComparedCounts(**summary.get("counts", NOTHING_COUNTED)),
+        parts=contract.CaseParts(**summary.get("parts", NO_PARTS)),
         outcomes=contract.OutcomeCounts(**known) if (known := summary.get("outcomes")) else None,
         ledger=_ledger(summary),
         noise_share=_noise_share(summary),
@@ -253,8 +255,17 @@ def _noise_share(summary: dict[str, Any]) -> contract.NoiseShare | None:
         **share,
         level=NOISE_LEVEL,
         beyond=None if up_to is None else find_beyond(difference, up_to),
-        text=write_noise_share(facts),
+        text=write_noise_share(facts, with_codes=_outcome_codes(summary.get("outcomes"))),
     )
+
+
+def _outcome_codes(outcomes: Json | None) -> list[str]:
+    """Return the codes of what a comparison claims of cases that changed and chance."""
+    known = outcomes or {}
+    if known.get("is_in_every_repeat"):
+        return ["outcomes.in_every_repeat"]
+    by_chance = (known.get(f"{outcome}_by_chance") or {} for outcome in ("broken", "fixed"))
+    return ["outcomes.beyond"] if any(each.get("n_beyond") for each in by_chance) else []
 
 
 def _lines(rows: Sequence[dict[str, Any]], whole: float) -> Iterator[tuple[dict[str, Any], Sequence[dict[str, Any]]]]:

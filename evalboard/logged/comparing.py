@@ -287,8 +287,8 @@ class LogComparison:
 
     @property
     def case_parts(self) -> NDArray[np.uint8]:
-        """The place in CASE_PARTS of each case, NO_PART where it has no pair of answers."""
-        return self._comparing.matched.case_parts
+        """The place in CASE_PARTS of each case."""
+        return self._comparing.case_parts
 
     @property
     def has_tokens(self) -> bool:
@@ -336,7 +336,7 @@ class LogComparison:
     def _side(self, run: LogRun, cases: Indexes, other: LogRun) -> Side:
         repeats, version = run.whole, run.suite_version
         if not repeats:
-            raise InvalidInput("No repeat of the log has all of its cases, so that there is nothing to compare.")
+            raise InvalidInput("No repeat of the log has all of its cases, so there is nothing to compare.")
         columns = [repeat.columns.take(cases) for repeat in repeats]
         ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}

@@ -10,10 +10,11 @@ from django.contrib.auth import authenticate, views
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard import oidc
 from evalboard.core.errors import LinkSpent
+from frontend.shell.forms import posted_from
 from runs.access import ANYONE, READ, end_sessions, login_guard, requires, use_link
 
 LINK_PARAMETER = "sesame"
@@ -21,8 +22,8 @@ BUSY_SECONDS = 5
 REFUSED = {
     "name_here": f"{settings.AXES_FAILURE_LIMIT} wrong passwords were sent for this name from where you are.",
     "address": "Many wrong passwords were sent from where you are, for several names.",
-    "name": "Somebody is guessing passwords for this name, so a wrong one makes you wait.",
-    "all": "Somebody is guessing passwords, so a wrong one makes you wait.",
+    "name": "Many wrong passwords were tried for this name, so a wrong one makes you wait.",
+    "all": "Many wrong passwords were tried, so a wrong one makes you wait.",
 }
 
 
@@ -62,7 +63,7 @@ def locked(request: HttpRequest, response: HttpResponseBase, credentials: Mappin
 
 
 login = requires(ANYONE)(PasswordLogin.as_view())
-logout = requires(ANYONE)(views.LogoutView.as_view())
+logout = requires(ANYONE)(posted_from("board")(views.LogoutView.as_view()))
 
 
 @requires(ANYONE)
@@ -87,7 +88,7 @@ def signin(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("board")
 def logout_everywhere(request: HttpRequest) -> HttpResponse:
     n = end_sessions(person=request.user)
     auth.logout(request)

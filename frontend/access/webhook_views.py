@@ -6,10 +6,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from frontend.access.forms import WebhookForm
-from frontend.shell.forms import blaming, reporting
+from frontend.shell.forms import blaming, posted_from, reporting
 from runs import webhooks as webhooks_slice
 from runs.access import ADMIN, requires
 from runs.models import WebhookRecord
@@ -30,22 +30,22 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 
 
 @requires(ADMIN)
-@require_POST
+@posted_from("webhooks")
 def delete(request: HttpRequest, webhook_id: int) -> HttpResponse:
     return _act(request, lambda: delete_webhook(webhook_id=webhook_id), "The webhook was deleted.")
 
 
 @requires(ADMIN)
-@require_POST
+@posted_from("webhooks")
 def switch_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
     words = "The webhook is on again. What it missed is not sent."
     return _act(request, lambda: webhooks_slice.switch_on(webhook_id=webhook_id), words)
 
 
 @requires(ADMIN)
-@require_POST
+@posted_from("webhooks")
 def send_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    words = "A test message is on its way; what becomes of it stands below."
+    words = "A test message was queued; its result appears below."
     return _act(request, lambda: webhooks_slice.send_test(webhook_id=webhook_id), words)
 
 

@@ -5,10 +5,11 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from frontend.board import rows, tour
 from frontend.board.words import describe_board
+from frontend.shell.forms import posted_from
 from frontend.shell.live import answer_part, digest_of
 from runs import board as board_slice
 from runs.access import READ, SIGN, requires, scopes_of
@@ -27,7 +28,7 @@ def board(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("board")
 def leave_tour(request: HttpRequest) -> HttpResponse:
     """End the tour for this person, for good."""
     end_tour(user=request.user)

@@ -7,11 +7,10 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from evalboard.contract.pair import TracePair
 from frontend.compare import pair_address
-from frontend.shell.forms import PlainForm, reporting
+from frontend.shell.forms import PlainForm, posted_from, reporting
 from runs.access import RUN, requires
 from runs.catalogue.read import decoding_profiles
 from runs.replays import create_replay, newest_replay
@@ -31,7 +30,7 @@ class ReplayForm(PlainForm):
         help_text="Batch sizes to try. Blank: the profile's.",
     )
     profile = forms.ChoiceField(
-        required=False, help_text="Another profile replays production's settings; it enters no score."
+        required=False, help_text="Another profile replays production's settings; it counts toward no score."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -62,7 +61,7 @@ def describe_last(pair: TracePair, run: str | None) -> dict[str, Any]:
 
 
 @requires(RUN)
-@require_POST
+@posted_from("compare", "baseline", "candidate")
 def replay(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     repeats = pair_address.parse_repeats(request) or (1, 1)
     form = ReplayForm(request.POST)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.core.suite import DEFAULT_POLICIES, DEFAULT_POLICY
 from frontend.endpoints.forms import (
@@ -17,7 +17,7 @@ from frontend.endpoints.forms import (
     RemoteEndpointForm,
     SameModelForm,
 )
-from frontend.shell.forms import PlainForm, blaming, reporting
+from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
 from frontend.templatetags.drawing import as_json
 from runs import fingerprints
 from runs.access import ADMIN, READ, requires
@@ -47,7 +47,7 @@ def settings(request: HttpRequest) -> HttpResponse:
 
 
 @requires(ADMIN)
-@require_POST
+@posted_from("endpoint", "endpoint")
 def set_fingerprint(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Ignore the fingerprints of an external endpoint's answers, or read them again."""
     with reporting(request):
@@ -71,7 +71,7 @@ def new_endpoint(request: HttpRequest) -> HttpResponse:
             return redirect("endpoint", endpoint.slug)
     if is_remote and form.errors:
         form.forget(SECRETIVE & form.errors.keys())
-    kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "A server that others run", is_remote))
+    kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "An external server", is_remote))
     about = ABOUT_REMOTE if is_remote else ABOUT_OWN
     return _form(request, form, "Add an endpoint", about, kinds=kinds)
 
@@ -125,7 +125,7 @@ def new_same_model(request: HttpRequest) -> HttpResponse:
 
 
 @requires(ADMIN)
-@require_POST
+@posted_from("settings")
 def take_back_same_model(request: HttpRequest, same_model_id: int) -> HttpResponse:
     statement = fingerprints.take_back_same_model(same_model_id=same_model_id, user=request.user)
     messages.success(request, f"{statement.name} and {statement.other_name} count as two models again.")

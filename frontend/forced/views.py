@@ -3,13 +3,13 @@
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.forced import ForcedAnswer, ForcedScoring
 from frontend.forced import words
 from frontend.shell import addresses
 from frontend.shell.findings import Headline
-from frontend.shell.forms import reporting
+from frontend.shell.forms import posted_from, reporting
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -47,11 +47,11 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 @requires(RUN)
-@require_POST
+@posted_from("compare", "baseline", "candidate")
 def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     with reporting(request):
         create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)
-        messages.success(request, "Both sides are scored on both stacks; what that gives stands here at the end.")
+        messages.success(request, "Both sides are scored on both stacks; the result will appear here.")
     return redirect("compare", baseline=baseline, candidate=candidate)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, Gate, GateSide, Release, SettlePlan
 from evalboard.core.compare import LOADED_BATCHES
@@ -15,7 +15,7 @@ from frontend.release import forms, steps, words
 from frontend.release.forms import RerunForm, SettleForm, SignForm
 from frontend.release.verdicts import DECISIONS
 from frontend.release.views import named_runs, shown, with_plan
-from frontend.shell.forms import blame, blaming, reporting
+from frontend.shell.forms import blame, blaming, posted_from, reporting
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN, credential, requires
 from runs.catalogue import read
@@ -30,7 +30,7 @@ SIDES = ("baseline", "candidate")
 
 
 @requires(SIGN)
-@require_POST
+@posted_from("release", "release_id", at="sign")
 def sign(request: HttpRequest, release_id: int) -> HttpResponse:
     decide_release(release_id=release_id)
     report = release_report(release_id)
@@ -40,12 +40,13 @@ def sign(request: HttpRequest, release_id: int) -> HttpResponse:
         return shown(request, report, sign_form=form, status=422)
     fields = form.cleaned_data
     try:
-        sign_release(
+        _, was_there = sign_release(
             release_id=release_id,
             decision=fields["decision"],
             note=fields["note"],
             input_digest=fields["input_digest"],
             expires_at=form.until(),
+            after=request.POST.get("after"),
             user=request.user,
             made_with=credential(request),
         )
@@ -55,13 +56,18 @@ def sign(request: HttpRequest, release_id: int) -> HttpResponse:
         report = release_report(release_id)
         if fields["input_digest"] == report.input_digest:
             form.add_error(None, problem.detail)
+            form.data = {**request.POST.dict(), "after": forms.newest_sign_off(report)}
             return shown(request, report, sign_form=form, status=409)
         return _stale(request, report, fields, problem)
     except EvalboardError as problem:
         blame(form, problem)
         form.mark_problems()
         return shown(request, report, sign_form=form, status=422)
-    messages.success(request, f"{DECISIONS[fields['decision']].happened}. It holds while nothing it rests on changes.")
+    happened = DECISIONS[fields["decision"]].happened
+    if was_there:
+        messages.info(request, f"{happened} already, by you. Nothing was added.")
+    else:
+        messages.success(request, f"{happened}. It holds while nothing it rests on changes.")
     answer = redirect("release", release_id=release_id)
     answer["Location"] += "#sign-offs"
     return answer

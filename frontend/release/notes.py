@@ -3,8 +3,7 @@
 No warning is left out. Its severity is that of its row (`evalboard.wording.release_warnings`).
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -13,15 +12,15 @@ from evalboard.contract.bucket import Bucket
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
 from evalboard.core.release import CAUSE_OF
-from evalboard.wording.numbers import counted, listed, percent
+from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
+from frontend.compare.words import code_of_noise
 from frontend.release.words import describe_outcome
-from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import points, signed_points
 
 Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
-LEAD = re.compile(r"^(.{16,}?(?:[.!?:;]|,(?= so )))\s+(.+)$", re.S)  # up to the first stop, for bold type alone
 COARSE_POINTS = 0.5  # a case that is worth more than this is said
 RUN_LINKS = {
     "pins_broken",
@@ -44,10 +43,13 @@ QUESTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark. is_heavy: its cause could change the verdict. size: its effect in points, "" without."""
+    """A remark. label: what it is about. is_heavy: its cause could change the verdict.
 
-    claim: str
-    rest: str = ""
+    size: its effect or cost in points, "" without one.
+    """
+
+    text: str
+    label: str = ""
     size: str = ""
     url: str = ""
     link: str = ""
@@ -63,6 +65,42 @@ class CauseTick:
     glyph: str
     word: str
     remarks: tuple[Remark, ...]
+
+
+NOTES = Messages(
+    "note",
+    {
+        "first_candidate": Message("candidates", "asserts", "The first candidate against this baseline."),
+        "candidates": Message(
+            "candidates",
+            "allows",
+            "{n:,} candidates were judged against this baseline. The more you try, the likelier a lucky one.",
+        ),
+        "unstable": Message(
+            "noise", "asserts", "{n:unstable case} of {suite} scored differently between repeats of one side."
+        ),
+        "reach_wide": Message(
+            "new_cases",
+            "asserts",
+            "For new cases the interval is {span}{level}. This suite cannot rule out a drop of {drop:points} there.",
+        ),
+        "reach": Message(
+            "new_cases", "asserts", "For new cases the interval is {span}{level}. The verdict covers only these cases."
+        ),
+        "noise_unmeasured": Message("noise", "unknown", "The noise of {sides} is not measured. It takes two repeats."),
+        "noise_floor": Message("noise", "asserts", "Noise floor {floor} points, measured from {repeats}."),
+        "resolution": Message(
+            "resolution", "asserts", "On new cases, {look} repeats detect changes of {elsewhere:points} points or more."
+        ),
+        "case": Message("resolution", "asserts", "One case is {worth:points} points here."),
+        "served": Message("server", "asserts", "The {side}: {served}."),
+        "prompts": Message("prompts", "asserts", "{suite} v{version} with {n_cases:case} on both sides."),
+        "judged": Message("missing", "asserts", "{n:,} of {n_cases:case} judged, from {repeats}."),
+        "attested": Message(
+            "identity", "asserts", "Both engines ran under our workers, which read their files and flags."
+        ),
+    },
+)
 
 
 def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None) -> tuple[CauseTick, ...]:
@@ -88,7 +126,7 @@ def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison 
     by_cause: dict[str, list[Remark]] = {cause.code: [] for cause in report.other_causes}
     for cause in report.other_causes:
         mine = [line for line in gate.reasons if line.code in cause.because]
-        by_cause[cause.code] += [_split(line.text, is_heavy=True) for line in mine]
+        by_cause[cause.code] += [Remark(line.text, is_heavy=True) for line in mine]
     heavy, light = ([line for line in warnings if line.severity == severity] for severity in ("warning", "info"))
     for alike in (*group_alike(heavy), *group_alike(light)):
         if alike[0].code in CAUSE_OF:
@@ -98,7 +136,9 @@ def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison 
     by_cause["server"] += [Remark(text) for text in known]
     own = (
         _note_reach(gate, is_wide=is_wide),
-        None if "noise_unmeasured" in codes else _note_noise(gate),
+        None
+        if "noise_unmeasured" in codes
+        else _note_noise(gate, () if comparison is None else code_of_noise(comparison)),
         _note_resolution(gate),
         None if "few_cases" in codes else _note_cases(gate),
         _note_unstable(gate),
@@ -106,13 +146,14 @@ def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison 
     )
     by_cause["noise"] += [note for note in own if note is not None]
     by_cause["server"] += _who_served(gate, buckets)
-    by_cause["prompts"].append(
-        Remark(f"{gate.suite} v{gate.suite_version}", f"with {counted(gate.n_cases, 'case')} on both sides.")
-    )
-    judged = f"{gate.n_cases_judged:,} of {counted(gate.n_cases, 'case')} judged"
-    by_cause["missing"].append(Remark(judged, f"from {_repeats(gate.baseline, gate.candidate)}."))
-    if not by_cause["identity"]:
-        by_cause["identity"].append(Remark("Both engines ran under our workers,", "which read their files and flags."))
+    n_cases, repeats = gate.n_cases, _repeats(gate.baseline, gate.candidate)
+    own_words = {
+        "prompts": NOTES.write("prompts", suite=gate.suite, version=gate.suite_version, n_cases=n_cases),
+        "missing": NOTES.write("judged", n=gate.n_cases_judged, n_cases=n_cases, repeats=repeats),
+        "identity": "" if by_cause["identity"] else NOTES.write("attested"),
+    }
+    for code, text in own_words.items():
+        by_cause[code] += [Remark(text)] if text else []
     return by_cause
 
 
@@ -121,13 +162,7 @@ def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
         rows = buckets.get(side.run_id, ())
         if rows:
             served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
-            yield Remark(f"The {name}:", f"{served}.")
-
-
-def set_lead(text: str) -> Headline:
-    """Split a sentence into an opening for bold type and the remainder, for typography only."""
-    match = LEAD.match(text)
-    return Headline(*match.groups()) if match else Headline(text)
+            yield Remark(NOTES.write("served", side=name, served=served))
 
 
 def group_alike(warnings: Sequence[ReleaseWarning]) -> tuple[tuple[ReleaseWarning, ...], ...]:
@@ -150,16 +185,13 @@ def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
 
 def _remark(lines: Sequence[ReleaseWarning], report: Release) -> Remark:
     first, *rest = lines
+    row = WARNINGS.get(first.code)
+    label = "" if row is None else capital(row.message.subject.replace("_", " "))
     gate = report.headline if first.gate is None else report.gates[first.gate]
     url, link = _link(first, gate)
+    text = f"{first.text}{same_holds(rest, report)}"
     is_heavy = first.severity == "warning"
-    size = _size(first, gate) if is_heavy else ""
-    return _split(f"{first.text}{same_holds(rest, report)}", size=size, url=url, link=link, is_heavy=is_heavy)
-
-
-def _split(text: str, *, is_heavy: bool, size: str = "", url: str = "", link: str = "") -> Remark:
-    lead = set_lead(text)
-    return Remark(lead.claim, lead.rest, size, url, link, is_heavy)
+    return Remark(text, label, _size(first, gate) if is_heavy else "", url, link, is_heavy)
 
 
 def _size(line: ReleaseWarning, gate: Gate) -> str:
@@ -167,10 +199,10 @@ def _size(line: ReleaseWarning, gate: Gate) -> str:
     spare, noise = gate.points_to_spare, gate.points_of_noise
     if spare is None or gate.verdict == "inconclusive":
         return ""
-    takes = f"It would take {points(spare)} to change the word"
+    takes = f"It would have to explain {points(spare)} points to change the verdict"
     row = WARNINGS.get(line.code)
     moves = row is not None and row.about == "noise" and noise is not None
-    return f"{takes}; noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
+    return f"{takes}. Noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
 
 
 def _link(line: ReleaseWarning, gate: Gate) -> tuple[str, str]:
@@ -186,19 +218,15 @@ def _link(line: ReleaseWarning, gate: Gate) -> tuple[str, str]:
 
 
 def _note_candidates(n: int) -> Remark:
-    if n <= 1:
-        return Remark("The first candidate against this baseline.")
-    return Remark(f"{n:,} candidates were judged against this baseline.", "Each makes a lucky pass likelier.")
+    return Remark(NOTES.write("candidates" if n > 1 else "first_candidate", n=n))
 
 
 def _note_unstable(gate: Gate) -> Remark | None:
-    if not gate.changed.n_unstable:
-        return None
-    if gate.candidate.draws.is_sampled:
-        return None  # draws differ; that is the model's own doing and no alarm
-    cases = "1 unstable case" if gate.changed.n_unstable == 1 else f"{gate.changed.n_unstable:,} unstable cases"
-    rest = "scored differently between repeats of one side."
-    return Remark(f"{cases} of {gate.suite}", rest, "", describe_outcome(gate, "unstable"), "List")
+    n = gate.changed.n_unstable
+    if not n or gate.candidate.draws.is_sampled:
+        return None  # samples differ; that is the model's own doing and no alarm
+    text = NOTES.write("unstable", n=n, suite=gate.suite)
+    return Remark(text, "Noise", "", describe_outcome(gate, "unstable"), "List")
 
 
 def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
@@ -206,21 +234,22 @@ def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
         return None
     low, high = gate.reach.interval
     level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
-    claim = f"For other cases like these: [{signed_points(low)}, {signed_points(high)}]{level}."
-    if is_wide:
-        return Remark(claim, f"This suite cannot rule out a drop of {points(-low)} there.")
-    return Remark(claim, "The verdict holds for the cases of the suite alone.")
+    span = f"[{signed_points(low)}, {signed_points(high)}]"
+    return Remark(NOTES.write("reach_wide" if is_wide else "reach", span=span, level=level, drop=-low), "New cases")
 
 
-def _note_noise(gate: Gate) -> Remark:
+def _note_noise(gate: Gate, with_codes: Iterable[str]) -> Remark | None:
     sides = {"baseline": gate.baseline, "candidate": gate.candidate}
     unmeasured = [name for name, side in sides.items() if side.noise.sd_points is None]
     if unmeasured:
-        both = "either side" if len(unmeasured) == 2 else f"the {unmeasured[0]}"
-        return Remark(f"The noise floor of {both} is not measured.", "One bucket's repeats would measure it.")
+        return Remark(
+            NOTES.write("noise_unmeasured", sides="both sides" if len(unmeasured) == 2 else f"the {unmeasured[0]}")
+        )
     floors = [points(side.noise.sd_points) for side in sides.values()]
     known = floors[0] if floors[0] == floors[1] else f"{floors[0]} and {floors[1]}"
-    return Remark(f"Noise floor {known} points,", f"measured from {_repeats(gate.baseline, gate.candidate)}.")
+    claim = NOTES.claim("noise_floor", floor=known, repeats=_repeats(gate.baseline, gate.candidate))
+    text = speak([claim], with_codes=with_codes)
+    return Remark(text) if text else None
 
 
 def _repeats(baseline: GateSide, candidate: GateSide) -> str:
@@ -233,10 +262,9 @@ def _note_resolution(gate: Gate) -> Remark | None:
     elsewhere = gate.resolution_elsewhere_points
     if gate.resolution_points is None or gate.look is None or not elsewhere:
         return None
-    return Remark(f"{gate.look} repeats resolve {points(elsewhere)} points on others like these.")
+    return Remark(NOTES.write("resolution", look=gate.look, elsewhere=elsewhere))
 
 
 def _note_cases(gate: Gate) -> Remark | None:
-    if gate.points_per_case <= COARSE_POINTS:
-        return None
-    return Remark(f"One case is worth {points(gate.points_per_case)} points here.")
+    worth = gate.points_per_case
+    return Remark(NOTES.write("case", worth=worth)) if worth > COARSE_POINTS else None

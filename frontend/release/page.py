@@ -13,7 +13,6 @@ from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
-from evalboard.wording.release_verdict import claim
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
 from frontend.release import ruler as release_ruler
@@ -148,7 +147,6 @@ def context(
         "release": report,
         "headline": gate,
         "mark": VERDICTS[report.verdict or ""],
-        "claim": claim(gate.reasons[0].code, {"tolerance": gate.tolerance_points}) if gate.reasons else "",
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,

@@ -46,6 +46,7 @@ class Worst:
 
     title: str
     lines: tuple[WorstLine, ...]
+    suite: str
 
 
 def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
@@ -62,7 +63,7 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     shown = worst_cases(comparison.id, runs, outcome=outcome, look=look, n=N_SHOWN, terms=terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
-    return Worst(_title(gate, outcome, len(lines), n), lines)
+    return Worst(_title(gate, outcome, len(lines), n), lines, gate.suite)
 
 
 def _look(gate: Gate) -> int | None:

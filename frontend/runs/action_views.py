@@ -5,11 +5,11 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from evalboard.wording.numbers import counted
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell.forms import PlainForm, reporting
+from frontend.shell.forms import PlainForm, posted_from, reporting
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
 from runs.run import cancel_run, complete_run, delete_run, run_report
@@ -17,21 +17,21 @@ from runs.suites import rescore_run
 
 
 @requires(RUN)
-@require_POST
+@posted_from("run", "run_id")
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     words = "The run is being cancelled; responses that are in stay."
     return _act(request, run_id, lambda: cancel_run(run_id=run_id), words)
 
 
 @requires(RUN)
-@require_POST
+@posted_from("run", "run_id")
 def complete(request: HttpRequest, run_id: int) -> HttpResponse:
     words = "The missing responses are queued, under the same settings and seeds."
     return _act(request, run_id, lambda: complete_run(run_id=run_id), words)
 
 
 @requires(RUN)
-@require_POST
+@posted_from("run", "run_id")
 def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RepeatsForm(request.POST)
     if not form.is_valid():
@@ -42,7 +42,7 @@ def add_repeats(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 @requires(RUN)
-@require_POST
+@posted_from("run", "run_id")
 def rescore(request: HttpRequest, run_id: int) -> HttpResponse:
     form = RescoreForm(request.POST)
     if not form.is_valid():

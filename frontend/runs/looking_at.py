@@ -133,4 +133,4 @@ def describe_banner(backends: tuple[BackendPart, ...]) -> str:
     """Return the banner of a run that several backends answered."""
     first, others = backends[0], backends[1:]
     odd = [(share(part.bucket.share), f"backend {part.letter}") for part in others]
-    return f"{without_odd_ones(first.bucket.score, odd)} Nothing on this page mixes them.".strip()
+    return without_odd_ones(first.bucket.score, odd)

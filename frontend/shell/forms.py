@@ -1,14 +1,17 @@
 """Form helpers. Forms check shape, services check meaning; `blame` shows a service's errors."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import NON_FIELD_ERRORS
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import reverse
 
 from evalboard.core.document import refuse_constant
 from evalboard.core.errors import EvalboardError, NotFound
@@ -54,6 +57,33 @@ def reporting(request: HttpRequest) -> Iterator[None]:
         messages.error(request, " ".join((problem.detail, *unsaid)))
 
 
+View = Callable[..., HttpResponse]
+
+
+def posted_from(page: str, *names: str, at: str = "") -> Callable[[View], View]:
+    """Make a view answer POST only, and lead a GET of its address to the page with its form.
+
+    page: its name among the addresses, `names` those parameters of the view that it has, `at` the form's id. A view
+    that shows that page again says `form_page` to what the page then asks for.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def answered(request: HttpRequest, *args: Any, **parameters: Any) -> HttpResponse:
+            path = reverse(page, kwargs={name: parameters[name] for name in names})
+            if request.method in ("GET", "HEAD"):
+                query = f"?{request.GET.urlencode()}" if request.GET else ""
+                return redirect(path + query + (f"#{at}" if at else ""))
+            if request.method != "POST":
+                return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+            request.form_page = path  # type: ignore[attr-defined]
+            return view(request, *args, **parameters)
+
+        return answered
+
+    return decorate
+
+
 def parse_labels(text: str) -> dict[str, str]:
     """Parse labels as typed, one name=value a line. Raises ValidationError for a line that is none."""
     labels: dict[str, str] = {}
@@ -74,6 +104,8 @@ class JSONText(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value)
+        if not text:
+            return {}
         try:
             parsed = json.loads(text, parse_constant=refuse_constant)
         except ValueError as problem:

@@ -48,7 +48,8 @@ def answer_list(
     seen = digest_of(html)
     query = request.GET.copy()
     query["part"], query["seen"] = ROWS, seen
-    live = LiveRows(html, f"{request.path}?{query.urlencode()}", MOVING_SECONDS if is_moving else RESTING_SECONDS)
+    path = getattr(request, "form_page", request.path)
+    live = LiveRows(html, f"{path}?{query.urlencode()}", MOVING_SECONDS if is_moving else RESTING_SECONDS)
     if request.method == "GET" and request.GET.get("part") == ROWS:
         return answer_part(request, "shell/_live_rows.html", {"live": live}, seen=seen)
     return render(request, template, {**page, "live": live}, status=status)

@@ -5,10 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from evalboard.core.errors import EvalboardError, NotFound
-from frontend.shell.forms import blaming
+from frontend.shell.forms import blaming, posted_from
 from frontend.suites.baselines import list_eligible
 from frontend.suites.forms import BaselineForm
 from frontend.suites.views import suite_page
@@ -22,7 +21,7 @@ REFERENCE = "reference"  # what to run again; anything else is the whole suite
 
 
 @requires(SIGN)
-@require_POST
+@posted_from("suite", "slug")
 def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
     """Set one, from the suite's page or a run's; a refusal leads back with its words at the fields."""
     report = suite_report(slug)
@@ -38,7 +37,7 @@ def set_baseline(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @requires(RUN)
-@require_POST
+@posted_from("suite", "slug")
 def run_again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse:
     """Ask for the baseline's run once more, on the whole suite or on its reference set."""
     known = baseline_rows(slug, limit=BASELINES_READ)

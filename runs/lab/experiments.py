@@ -191,9 +191,9 @@ def _problems(
 ) -> dict[str, str]:
     fields: dict[str, str] = {}
     if target.engine == EndpointRecord.Engine.IMPORTED:
-        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
+        fields["endpoint"] = "It only records what answered according to logs; nothing here can decode with it."
     if pinned.settings.get("batch_class") != "alone":
-        fields["profile"] = "Must decode cases alone, as pinned does: all else is held against it."
+        fields["profile"] = "Must decode at batch size 1, as pinned does: everything is compared with it."
     elif planned_draws(pinned, target).is_sampled:
         fields["profile"] = "Must decode at temperature 0, or no two runs of the control could be equal."
     if not MIN_RUNS <= runs <= MAX_REPEATS:

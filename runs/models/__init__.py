@@ -26,8 +26,9 @@ from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRe
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
 from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
+from runs.models.trial import TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
-from runs.models.webhook import OutboxMessage, WebhookRecord
+from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
     "AnswerSet",
@@ -45,6 +46,7 @@ __all__ = [
     "ExperimentArm",
     "ExperimentRecord",
     "FingerprintRecord",
+    "FollowRecord",
     "ForcedAnswerRecord",
     "ForcedScoringRecord",
     "GateRecord",
@@ -81,6 +83,7 @@ __all__ = [
     "Token",
     "TourEnd",
     "TraceBlock",
+    "TrialRecord",
     "UploadPartRecord",
     "UploadRecord",
     "UploadedCase",

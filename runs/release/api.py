@@ -1,6 +1,5 @@
 """REST of releases: judge a candidate, add repeats to decide, and sign."""
 
-from functools import partial
 from typing import Any
 
 from django.urls import reverse
@@ -18,7 +17,7 @@ from runs.api.describe import describe, one_of, text
 from runs.api.serializers import Flag, Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
-from runs.release.read_list import ReleaseFilter, release_rows
+from runs.release.read_list import RELEASE_ORDERS, ReleaseFilter, sortable_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
@@ -26,6 +25,7 @@ from runs.release.verdicts import decide_release
 
 MAX_GATES = 50
 FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
+FILTERS |= query.ordering_of(RELEASE_ORDERS)
 
 
 class GateIn(Strict):
@@ -66,6 +66,7 @@ class SignOffIn(Strict):
     note = Text(required=False, allow_blank=True, default="")
     expires_at = Instant(required=False)
     input_digest = Text()
+    after = Text(required=False, allow_blank=True)
 
 
 class SettleIn(Strict):
@@ -98,7 +99,7 @@ def release_list(request: Request) -> Response:
         verdict=query.choice(sent, "verdict", Verdict.Word.values),
         outcome=query.choice(sent, "outcome", OUTCOMES),
     )
-    return pages.answer(request, partial(release_rows, wanted))
+    return pages.answer_list(request, sortable_releases(wanted), ordering=query.ordering(sent, RELEASE_ORDERS))
 
 
 def _create(request: Request) -> Response:
@@ -118,11 +119,11 @@ def release_detail(request: Request, release_id: int) -> Response:
 @resource(POST=SIGN)
 @describe("POST", "Sign a verdict", name="sign_release", body=SignOffIn, status=201, answer=SignOff, refuses=[409])
 def sign(request: Request, release_id: int) -> Response:
-    """Answer 409 if the release's inputs no longer have the digest that the person saw."""
+    """Answer 409 if the release's inputs or its sign-offs are no longer those that the person saw."""
     body = read_body(SignOffIn, request)
-    row = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
+    row, was_there = sign_release(release_id=release_id, **body, user=request.user, made_with=credential(request))
     [line] = [each for each in release_report(release_id).signoffs if each.id == str(row.pk)]
-    return wire.answer(line, request, status=201)
+    return wire.answer(line, request, status=201, headers=wire.replayed(was_there))
 
 
 @resource(GET=READ, POST=RUN)

@@ -68,7 +68,7 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
         list(RunRecord.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
         plan = _plans(release).of(cases)
         if plan is None:
-            raise Conflict("Repeats would not settle this release as it stands now; look at its page again.")
+            raise Conflict("Repeats cannot decide this release in its current state; reload its page.")
         if plan.refused:
             raise Conflict(plan.refused)
         if (plan.look, plan.n_responses) != (look, n_responses):

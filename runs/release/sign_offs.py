@@ -1,6 +1,6 @@
 """Sign-offs: a person's decision on a verdict, bound to its inputs, in an append-only history."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -30,14 +30,19 @@ def sign_release(
     note: str = "",
     input_digest: str,
     expires_at: datetime | None = None,
+    after: str | None = None,
     user: Any,
     made_with: str = "",
-) -> SignOffRecord:
+) -> tuple[SignOffRecord, bool]:
     """Approve a `ship`, reject anything, or waive another verdict with a reason and an end date.
 
-    `input_digest` is that of the verdict that the person saw, `made_with` what access.credential says of the request.
+    Return it, and whether this is the newest sign-off, repeated: then nothing is stored.
+
+    `input_digest` is that of the verdict that the person saw, `after` the id of the newest sign-off that they saw, ""
+    where there was none; `made_with` is what access.credential says of the request.
     Raises Refused for who may not sign, NotFound, InvalidInput with fields, or Conflict where the verdict is another
-    one by now, is not what its inputs give, is not of a kind that can be so decided, or waits for repeats.
+    one by now, is not what its inputs give, is not of a kind that can be so decided, waits for repeats, or was signed
+    since the person looked.
     """
     if not roles.may(user, roles.SIGN):
         raise Refused("This needs the right to sign.")
@@ -58,6 +63,12 @@ def sign_release(
             raise Conflict(REPLACED)
         _refuse_wrong_kind(decision, verdict)
         _refuse_own_release(decision, release, user)
+        before = release.sign_offs.select_related("person").order_by("-id").first()
+        if before is not None and before.verdict_id == verdict.pk:
+            stored = (before.person, before.decision, before.note, before.expires_at, before.version)
+            if stored == (user, decision, note.strip(), expires_at, sign_off_chain.VERSION):
+                return before, True
+            _refuse_unseen(before, after, user)
         with connection.cursor() as cursor:
             cursor.execute(ONE_WRITER)
         last = SignOffRecord.objects.order_by("-id").values_list("digest", flat=True).first()
@@ -79,7 +90,20 @@ def sign_release(
         )
         row.digest = sign_off_chain.digest_of(row)
         row.save(force_insert=True)
-    return row
+    return row, False
+
+
+def _refuse_unseen(before: SignOffRecord, after: str | None, user: Any) -> None:
+    """Raise Conflict if the newest sign-off of the verdict is one that the person has not seen.
+
+    Who names none in `after` is taken to know their own.
+    """
+    is_seen = before.person == user if after is None else after == str(before.pk)
+    if not is_seen:
+        raise Conflict(
+            f"{before.person_name} has signed this verdict: {before.decision}, "
+            f"{before.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC. Read that sign-off; then you may add yours."
+        )
 
 
 def _refuse_wrong_input(decision: str, note: str, expires_at: datetime | None, now: datetime) -> None:
@@ -108,7 +132,7 @@ def _present_verdict(release: ReleaseRecord, input_digest: str) -> Verdict:
     ids = {run for pair in sides for run in pair}
     at_work = RunRecord.objects.filter(pk__in=ids).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
     if at_work is not None:
-        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign when the verdict rests on what has ended.")
+        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign after it has ended.")
     verdict = release.verdict
     if verdict is None or verdict.input_digest != input_digest or verdicts.present_digest(release) != input_digest:
         raise Conflict(REPLACED)
@@ -127,6 +151,6 @@ def _refuse_own_release(decision: str, release: ReleaseRecord, user: Any) -> Non
     """Raise Refused: where the installation asks for two people, its maker may stop a release only."""
     if settings.FOUR_EYES and decision != SignOffRecord.Decision.REJECT and release.created_by_id == user.pk:
         raise Refused(
-            "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
+            "You made this release, so another person must approve or waive it (EVALBOARD_FOUR_EYES). "
             "You may reject it."
         )

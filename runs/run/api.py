@@ -25,7 +25,7 @@ from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
 from runs.run.read_cases import case_page
-from runs.run.read_list import PLACE_DIGITS, RunFilter, place_of, run_page
+from runs.run.read_list import PLACE_DIGITS, RUN_ORDERS, RunFilter, place_of, run_page, sortable_runs
 from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
 from runs.run.read_state import run_state
@@ -39,6 +39,7 @@ FILTERS = {
     "status": one_of(models.RunRecord.Status.values),
     "bucket": whole("its id"),
     "label": text("branch, or branch=main"),
+    **query.ordering_of(RUN_ORDERS),
     "date": text("a day, or two as 2026-11-01..2026-11-20, in UTC", pattern=rf"^{DAY}(\.\.{DAY})?$"),
 }
 KEY = {HEADER: text("the same request sent again makes no second run or pair", pattern="^[!-~]{1,255}$")}
@@ -98,6 +99,10 @@ def run_list(request: Request) -> Response:
         until=until,
     )
 
+    listed = sortable_runs(wanted)
+    if ordering := query.ordering(sent, RUN_ORDERS):
+        return pages.answer_with(request, listed.sort(ordering), make_rows=listed.make_rows)
+
     def fetch(*, after: int | None, before: int | None, limit: int) -> tuple[RunRow, ...]:
         # Newest first: what comes after a row in the list has a lower place.
         return run_page(wanted, before=after, after=before, limit=limit)
@@ -113,11 +118,7 @@ def _create(request: Request) -> Response:
     else:
         run, was_made_before = create_run_once(key=key, body=request.data, **order)
     headers = {"Location": request.build_absolute_uri(reverse("api:run", args=[run.pk]))}
-    return wire.answer(run_report(run.pk), request, status=201, headers={**_replayed(was_made_before), **headers})
-
-
-def _replayed(was_made_before: bool) -> dict[str, str]:
-    return {"Idempotent-Replayed": "true"} if was_made_before else {}
+    return wire.answer(run_report(run.pk), request, status=201, headers={**wire.replayed(was_made_before), **headers})
 
 
 @resource(POST=RUN)
@@ -141,7 +142,7 @@ def pair_list(request: Request) -> Response:
         runs, was_made_before = create_pair_once(key=key, body=request.data, **sides)
     baseline, candidate = (run_report(run.pk) for run in runs)
     answer = RunPair(baseline=baseline, candidate=candidate)
-    return wire.answer(answer, request, status=201, headers=_replayed(was_made_before))
+    return wire.answer(answer, request, status=201, headers=wire.replayed(was_made_before))
 
 
 @resource(GET=READ, DELETE=ADMIN)

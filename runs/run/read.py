@@ -10,6 +10,7 @@ from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
+from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.catalogue import OneNames
@@ -50,6 +51,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
     why = explain_waiting(facts) if is_waiting(run, facts.every) else None
+    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -59,8 +61,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
+        served=[[(line.score, line.n_responses) for line in bucket.repeats] for bucket in buckets],
     )
-    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
         "suite": _suite(facts),
@@ -143,7 +145,9 @@ def _warnings(
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
-    return list_warnings(warned)
+    splits = [split for each in buckets if (split := each.noise.split)]
+    codes = [f"split.{split_code(split, is_external=pair_facts.draws_of(run).is_external)}" for split in splits]
+    return list_warnings(warned, with_codes=codes)
 
 
 def asked_model(run: RunRecord) -> str:

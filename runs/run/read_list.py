@@ -1,31 +1,51 @@
 """Runs as rows of a list, a fixed number of queries for any number of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
 
+from evalboard.contract.bucket import weigh_scores
 from evalboard.contract.parts import Done
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import BucketRecord, GateRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.models import (
+    BucketRecord,
+    GateRecord,
+    RepeatRecord,
+    RepeatScore,
+    ResponseRecord,
+    RunRecord,
+    Shard,
+)
 from runs.pairs import pair_facts
+from runs.run.figures import read_served
 from runs.run.read_scores import drawn_points, run_range
-from runs.store import NOT_IN_LOG
+from runs.store import NOT_IN_LOG, RecordList
 
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
 # statements of a few joins in a tenth of the time that it takes for one of many.
 RELATED = ("suite_version__suite", "endpoint", "profile")
 WITHOUT_SCORE = (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED)
 NEWEST_FIRST = ("-ran_at", "-id")
+RUN_ORDERS = {
+    "ran_at": "ran_at",
+    "id": "id",
+    "suite": "suite_version__suite__slug",
+    "endpoint": "endpoint__slug",
+    "status": "status",
+}
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LAST_MICROSECOND = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 ID_ROOM = 10**19  # more than a bigint holds
 PLACE_DIGITS = len(str(LAST_MICROSECOND * ID_ROOM))
 ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
+
+
+Served = Sequence[Sequence[tuple[float | None, int]]]  # by bucket: the points and responses of its part of each repeat
 
 
 @dataclass(slots=True)
@@ -39,6 +59,7 @@ class _RunDetails:
     n_done: int = 0
     n_targeted: int = 0
     pins_held: bool | None = None
+    served: Served = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +98,11 @@ class RunFilter:
         if not key:
             return runs
         return runs.filter(labels__contains={key: value}) if has_value else runs.filter(labels__has_key=key)
+
+
+def sortable_runs(wanted: RunFilter) -> RecordList[RunRow]:
+    """Return the runs of a filter as a list that can be sorted."""
+    return RecordList(wanted.runs(), rows_of, RUN_ORDERS)
 
 
 def run_rows(
@@ -130,6 +156,9 @@ def rows_of(runs: "QuerySet[RunRecord]") -> tuple[RunRow, ...]:
     rows = list(runs.select_related(*RELATED))
     with_buckets(rows)
     parts = _parts_of([run.pk for run in rows])
+    mixed = [run.pk for run in rows if run.status == RunRecord.Status.FINISHED and len(parts[run.pk].bucket_ids) > 1]
+    for run_id, served in read_served(mixed).items():
+        parts[run_id].served = served
     for run_id, n_errors in _n_errors([run.pk for run in rows if run.status in WITHOUT_SCORE]):
         parts[run_id].n_done -= n_errors
     return tuple(_row(run, parts[run.pk]) for run in rows)
@@ -190,14 +219,17 @@ def row_of(
     left_out: tuple[int, ...],
     bucket_ids: set[int],
     pins_held: bool | None,
+    served: Served,
 ) -> RunRow:
     """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
-    n_targeted: responses that its targeted repeats are to have.
+    n_targeted: responses that its targeted repeats are to have. served: read where several buckets served the run.
     """
     n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
     draws = pair_facts.draws_of(run)
     span = run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets)
+    is_pooled = n_buckets > 1 and run.status == RunRecord.Status.FINISHED
+    served = sorted(served, key=lambda parts: -sum(n for _, n in parts)) if is_pooled else ()
     return RunRow.from_record(
         run,
         id=str(run.pk),
@@ -215,6 +247,8 @@ def row_of(
         range=span if run.status == RunRecord.Status.FINISHED else None,
         bucket=None if run.bucket_id is None else str(run.bucket_id),
         n_buckets=n_buckets,
+        bucket_scores=tuple(weigh_scores(part for part in parts if part[0] is not None) for parts in served),
+        pooled=weigh_scores(part for parts in served for part in parts),
         warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
         pins=PinsHeld(held=pins_held),
         url=reverse("run", args=[run.pk]),
@@ -241,6 +275,7 @@ def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
         left_out=tuple(parts.left_out),
         bucket_ids=parts.bucket_ids,
         pins_held=parts.pins_held if not run.is_reported else None,
+        served=parts.served,
     )
 
 

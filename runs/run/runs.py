@@ -106,11 +106,13 @@ def find_order(
     target = named_endpoint(endpoint)
     decoding = newest_profile(profile)
     drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
-    fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
-    if target.is_remote:
-        fields |= _not_of_others(decoding, model)
-        if is_restarted:
-            fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
+    fields = label_problems(labels or {}) | _model_problems(model) | decoding_problems(target, decoding)
+    if scoring.is_recorded(version.scorer.spec):
+        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
+    if target.is_remote and model is not None:
+        fields["model"] = "The operator of this external endpoint chooses the model; create another endpoint."
+    if target.is_remote and is_restarted:
+        fields["is_restarted"] = "The endpoint is external, so its engine cannot be restarted from here."
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, drawn, default)
@@ -192,7 +194,7 @@ def add_repeats(*, run_id: int, n: int) -> RunRecord:
 
 def one_draw_refusal(run: RunRecord) -> str:
     """Say why a run of before runs had seeds is given no more repeats."""
-    return f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw; start a new run."
+    return f"Every repeat of run {run.pk} is sent the profile's seed, so more repeats add no sample; start a new run."
 
 
 def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> None:
@@ -254,7 +256,7 @@ def refuse_if_relied_on(run: RunRecord) -> None:
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
     if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
-        raise Conflict(f"Release {release} rests on run {run.pk}; it is kept.")
+        raise Conflict(f"Release {release} uses run {run.pk}; it is kept.")
     if Rotation.objects.filter(run=run).exists():
         raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
 
@@ -345,28 +347,18 @@ def _seed_problems(seed: int | None, drawn: Draws, default: Draws) -> dict[str, 
     return {}
 
 
-def _known_from_logs(version: SuiteVersionRecord, target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
-    """Return the problems, by field, of what exists only in logs and cannot be decoded or scored."""
+def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
+    """Return the problems, by field, of an endpoint and a profile that cannot decode together."""
     fields: dict[str, str] = {}
-    if scoring.is_recorded(version.scorer.spec):
-        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
-    if target.engine == EndpointRecord.Engine.IMPORTED:
-        fields["endpoint"] = "It stands for what answered according to logs, and nothing here decodes it."
-    if decoding.settings.get("batch_class") == OBSERVED:
-        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
-    return fields
-
-
-def _not_of_others(decoding: ProfileRecord, model: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the problems, by field, of what an external server cannot promise or change."""
-    fields: dict[str, str] = {}
-    if model is not None:
-        fields["model"] = "Others run this endpoint and choose what it serves; create an endpoint for the other model."
     batch_class = decoding.settings.get("batch_class")
-    if batch_class in ("invariant", "fixed"):
+    if target.engine == EndpointRecord.Engine.IMPORTED:
+        fields["endpoint"] = "It only records what answered according to logs; nothing here can decode with it."
+    if batch_class == OBSERVED:
+        fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
+    if target.is_remote and batch_class in ("invariant", "fixed"):
         fields["profile"] = (
-            f"It promises the batch class {batch_class}, and nobody can promise that of a server of others: what else "
-            "it decodes at the same time is not known. Choose a profile of the class alone or mixed."
+            f"It promises the batch class {batch_class}, but the batches of an external server are unknown. Choose a "
+            "profile of the class alone or mixed."
         )
     return fields
 

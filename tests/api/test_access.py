@@ -160,6 +160,20 @@ def test_roles_decide_what_the_pages_do(role: str) -> None:
     assert problems == []
 
 
+@pytest.mark.django_db
+def test_a_get_of_a_page_that_only_takes_forms_leads_to_its_form() -> None:
+    client = Client()
+    client.force_login(build.user("ada", "admin"))
+    answers = {name(route): client.get(f"{route.path}?repeat=2,2") for route in PAGES}
+    assert not [each for each, answer in answers.items() if answer.status_code == 405]
+    led = {each: answer["Location"] for each, answer in answers.items() if answer.status_code == 302}
+    assert led["runs/<int:run_id>/cancel/"] == "/runs/999999/?repeat=2%2C2"
+    assert led["releases/<int:release_id>/signoffs/"] == "/releases/999999/?repeat=2%2C2#sign"
+    assert len(led) > 20
+    assert Client().get("/runs/999999/cancel/")["Location"].startswith("/login/?next=")
+    assert client.delete("/runs/999999/cancel/").status_code == 405
+
+
 def test_what_the_right_to_sign_is_needed_for() -> None:
     """Judging is not signing: whoever may run may ask for a verdict, and settle one."""
     signing = {

@@ -271,6 +271,17 @@ def test_a_ship_is_approved_and_the_sign_off_stays_with_the_release(api: Api, sh
     assert (found["outcome"], found["signoffs"]) == ("approved", [line])
 
 
+def test_a_sign_off_sent_again_is_answered_and_that_of_another_is_409(
+    api: Api, as_role: Callable[[str], Api], ship: dict[str, Any]
+) -> None:
+    first, again = (sign(api, ship, note="Good.") for _ in range(2))
+    assert (again.status_code, again.json(), again["Idempotent-Replayed"]) == (201, first.json(), "true")
+    assert "Idempotent-Replayed" not in first
+    refused = sign(as_role("release manager"), ship)
+    assert (refused.status_code, refused.json()["detail"].partition(":")[0]) == (409, "root has signed this verdict")
+    assert SignOffRecord.objects.count() == 1
+
+
 def test_a_stale_digest_is_409_and_nothing_is_signed(api: Api, baseline: RunRecord, ship: dict[str, Any]) -> None:
     add_repeats(run_id=baseline.pk, n=1)
     build.decode(baseline, 6, judged.answers(N_CASES))
@@ -332,8 +343,11 @@ def test_who_may_sign(as_role: Callable[[str], Api], ship: dict[str, Any]) -> No
     for role, status in {"anonymous": 401, "viewer": 403, "engineer": 403}.items():
         assert sign(as_role(role), ship).status_code == status, role
     assert not SignOffRecord.objects.exists()
+    signed = ""
     for role in ("release manager", "admin"):
-        assert sign(as_role(role), ship).status_code == 201, role
+        answer = sign(as_role(role), ship, after=signed)
+        assert answer.status_code == 201, role
+        signed = answer.json()["id"]
     assert list(SignOffRecord.objects.values_list("person_name", flat=True)) == ["release manager", "admin"]
 
 

@@ -94,7 +94,8 @@ def test_signing_out_everywhere_ends_every_session_and_nobody_elses(browser: Cal
     other.force_login(build.user("grace"))
     secret = build.token(build.user("mary"))
     assert "Sign out everywhere" in here.get("/settings/").content.decode()
-    assert here.get("/logout/everywhere/").status_code == 405
+    assert here.get("/logout/everywhere/").headers["Location"] == "/"
+    assert is_signed_in(here)
     answer = here.post("/logout/everywhere/", follow=True)
     assert "2 sessions ended" in answer.content.decode()
     assert [is_signed_in(each) for each in (here, stolen, other)] == [False, False, True]

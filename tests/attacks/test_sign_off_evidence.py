@@ -60,7 +60,7 @@ def execute(statement: str, *values: Any) -> None:
 
 def sign(release: ReleaseRecord, by: Any, decision: str = "approve", **more: Any) -> SignOffRecord:
     digest = Verdict.objects.get(release=release).input_digest
-    return sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)
+    return sign_release(release_id=release.pk, decision=decision, input_digest=digest, user=by, **more)[0]
 
 
 def exported() -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def test_a_word_written_into_the_database_is_not_signed(
     inconclusive: ReleaseRecord, mary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     execute("UPDATE runs_verdict SET word = 'ship'")
-    with pytest.raises(Conflict, match="it says ship, and taken anew it is inconclusive"):
+    with pytest.raises(Conflict, match="it says ship, and recomputed it is inconclusive"):
         sign(inconclusive, mary)
     assert not SignOffRecord.objects.exists()
     [line] = [line for line in caplog.records if line.levelno == logging.ERROR]
@@ -183,7 +183,7 @@ def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Re
     old_sign_off(inconclusive, mary)
     [line] = exported()
     assert line["is_intact"] is False
-    assert "it says ship, and taken anew it is inconclusive" in line["problem"]
+    assert "it says ship, and recomputed it is inconclusive" in line["problem"]
 
 
 def test_the_table_cannot_be_emptied(ship: ReleaseRecord, mary: Any) -> None:
@@ -230,7 +230,7 @@ def test_whoever_made_a_release_does_not_let_it_pass_where_two_are_asked_for(
     opened = judged.release(*pair, policy="strict", user=mary)
     with pytest.raises(Refused, match="somebody else approves or waives"):
         sign(opened, mary, "waive", note="It must.", expires_at=timezone.now() + timedelta(days=1))
-    assert sign(hers, mary, "reject", note="No.").decision == "reject"
-    assert sign(hers, build.user("john", "release manager")).decision == "approve"
+    rejected = sign(hers, mary, "reject", note="No.")
+    approved = sign(hers, build.user("john", "release manager"), after=str(rejected.pk))
     settings.FOUR_EYES = False
-    assert sign(hers, mary).decision == "approve"
+    assert sign(hers, mary, after=str(approved.pk)).decision == "approve"

@@ -14,7 +14,6 @@ from evalboard.contract.release import (
     Gate,
     GateSide,
     NoiseOfSide,
-    OtherCause,
     PolicyOfRelease,
     Reach,
     Release,
@@ -25,6 +24,8 @@ from evalboard.contract.release import (
     StoryLine,
 )
 from evalboard.contract.run import Draws, SuiteNamed
+from evalboard.core.release import find_other_causes
+from evalboard.wording.other_causes import write_other_cause
 
 AT = datetime(2026, 4, 14, 8, 9, tzinfo=UTC)
 DIGEST = "9c417d02e07b55a1" + "0" * 48
@@ -242,7 +243,6 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "settling": None,
         "signoffs": (VOID,),
         "warnings": (),
-        "other_causes": (OtherCause(code="server", state="ok", text="One server answered both sides", because=()),),
         "labels": {"commit": "8f21c0e", "branch": "main"},
         "created_by": "mira",
         "created_at": AT - timedelta(hours=2),
@@ -250,7 +250,10 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "url": "/releases/22/",
         "story": STORY,
     }
-    return Release(**{**known, **changes})
+    fields = {**known, **changes}
+    asked = (fields[name] for name in ("gates", "warnings", "verdict", "treatment"))
+    causes = tuple(map(write_other_cause, find_other_causes(*asked)))
+    return Release(**{"other_causes": causes, **fields})
 
 
 def of_kind(kind: str) -> Release:
@@ -489,6 +492,17 @@ def compared(**changes: Any) -> contract.Comparison:
         n_cases_missing=0,
         n_cases_score_changed=27,
     )
+    parts = contract.CaseParts(
+        broken=7,
+        fixed=3,
+        changed=5,
+        unstable=12,
+        other_text=173,
+        same_text=600,
+        unscored=0,
+        missing=0,
+        missing_on_both=0,
+    )
     made = contract.Comparison(
         baseline="61",
         candidate="62",
@@ -501,6 +515,7 @@ def compared(**changes: Any) -> contract.Comparison:
         blocks=(),
         score=contract.ScoreCompared(baseline=80.8, candidate=80.2, difference=-0.6),
         counts=counts,
+        parts=parts,
         noise_share=None,
         outcomes=contract.OutcomeCounts(broken=7, fixed=3, unstable=12),
         ledger=ledger,

@@ -43,7 +43,7 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
 def test_what_moves_a_score_is_said_where_repeats_scored_unlike(viewer, last, is_said):
     run = build.finished_run(["blue", "blue", "red"], last.split())
     for address in (f"/runs/{run.pk}/", f"/suites/{run.suite_version.suite.slug}/"):
-        assert ("points between repeats" in viewer.get(address).content.decode()) == is_said
+        assert ("Repeats differ by" in viewer.get(address).content.decode()) == is_said
 
 
 @pytest.mark.nightly

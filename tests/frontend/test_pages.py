@@ -84,7 +84,7 @@ def test_a_finished_run_says_its_range_and_what_was_unstable(run, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "73.3–76.7 points over 2 repeats." in page
     assert "1 case changed its score between repeats." in page
-    assert "One of 30 cases is worth 3.3 points." in page
+    assert "One of 30 cases is 3.3 points." in page
     assert re.search(r'href="\?only=unstable#cases">List<', page)
     assert re.search(r'class="cases".*?<tbody>.*?case-002', page, re.S)
 

@@ -335,6 +335,19 @@ def test_a_gate_that_is_not_there_is_not_found(client_of, made):
 
 
 @of_kind("ship")
+def test_a_second_click_signs_nothing_more_and_who_has_not_seen_a_sign_off_is_told(client_of, manager, made):
+    for _ in range(2):
+        page = manager.get(sign(manager, made, after="").headers["Location"]).content.decode()
+    assert "Approved already, by you. Nothing was added." in page
+    told = sign(client_of("admin"), made, after="")
+    assert told.status_code == 409
+    assert "has signed this verdict: approve" in told.content.decode()
+    sent = re.search(r'name="after" value="(\d+)"', told.content.decode())[1]
+    assert sign(client_of("admin"), made, after=sent).status_code == 302
+    assert [row.decision for row in SignOffRecord.objects.all()] == ["approve", "approve"]
+
+
+@of_kind("ship")
 def test_the_export_has_a_line_a_sign_off_and_says_that_the_chain_holds(manager, made):
     sign(manager, made, note=HOSTILE)
     sign(manager, made, "reject", note="On second thought.")

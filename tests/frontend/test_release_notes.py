@@ -23,7 +23,7 @@ def remarks(report) -> list[Remark]:
 
 
 def heavy(report) -> list[Remark]:
-    return [note for note in remarks(report) if note.is_heavy and not note.claim.startswith("It may be")]
+    return [note for note in remarks(report) if note.is_heavy and not note.text.startswith("It may be")]
 
 
 def warn(code, gate=0, **changes):
@@ -42,7 +42,7 @@ def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
     warnings = tuple(
         staged.warning("few_cases", f"{gate.suite}: {worth}", gate.position, alike=worth) for gate in report.gates[:3]
     )
-    said = [f"{note.claim} {note.rest}".strip() for note in remarks(weighed(report, *warnings))]
+    said = [note.text for note in remarks(weighed(report, *warnings))]
     assert "toolcalls: One case is worth 3.3 points here." in said
     assert "refusals: One case is worth 3.3 points here. The same holds for json-extract." in said
 
@@ -54,7 +54,7 @@ def test_the_same_warning_of_several_runs_names_the_runs():
         for run, side in (("61", "baseline"), ("62", "candidate"))
     )
     [note] = heavy(staged.report(warnings=warnings))
-    assert f"{note.claim} {note.rest}" == f"{words.format(61, 'baseline')} The same holds for run 62."
+    assert note.text == f"{words.format(61, 'baseline')} The same holds for run 62."
 
 
 def test_points_to_spare_are_those_between_the_interval_and_the_limit():
@@ -93,29 +93,29 @@ def test_a_code_that_no_rule_has_any_more_weighs_as_far_as_it_could():
 
 def test_a_warning_that_could_change_the_word_leads_its_question():
     light, weighty = warn("pins_broken", severity="info", alike="a"), warn("load_differs", alike="b")
-    made = [note for note in remarks(staged.report(warnings=(light, weighty))) if note.claim.startswith("A claim")]
+    made = [note for note in remarks(staged.report(warnings=(light, weighty))) if note.text.startswith("A claim")]
     assert [note.is_heavy for note in made] == [True, False]
 
 
 def test_a_warning_about_the_decision_stands_below_the_questions():
     report = staged.report(warnings=(warn("policy_changed"), warn("load_differs")))
-    assert [note.claim for note in decision_notes(report)] == ["A claim of so many words."]
+    assert [note.text for note in decision_notes(report)] == ["A claim of so many words. And the rest."]
 
 
 def test_a_gate_that_does_not_decide_cannot_change_the_word():
     made = staged.report(staged.of_kind("no_ship").gates[0], staged.shipping())
     assert heavy(weighed(made, warn("pins_broken", gate=1, run="63"))) == []
     [note] = heavy(weighed(made, warn("pins_broken", run="62")))
-    assert note.size == "It would take 0.9 to change the word."
+    assert note.size == "It would have to explain 0.9 points to change the verdict."
     assert (note.url, note.link) == ("/runs/62/", "Run 62")
 
 
 def test_a_wide_reach_is_said_once_with_both_its_ends():
     small = staged.of_kind("suite_too_small")
-    [wide] = [note for note in remarks(weighed(small, warn("reach_wide"))) if "other cases" in note.claim]
-    assert "cannot rule out a drop of 9.3" in wide.rest
+    [wide] = [note for note in remarks(weighed(small, warn("reach_wide"))) if "For new cases" in note.text]
+    assert "cannot rule out a drop of 9.3" in wide.text
 
 
 def test_how_many_were_tried_is_never_left_out():
-    tried = [note.claim for note in remarks(staged.report()) if "candidates" in note.claim]
-    assert tried == ["3 candidates were judged against this baseline."]
+    tried = [note.text for note in remarks(staged.report()) if "candidates" in note.text]
+    assert tried == ["3 candidates were judged against this baseline. The more you try, the likelier a lucky one."]

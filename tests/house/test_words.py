@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
+from evalboard.wording.terms import TERMS
 from tools.words import (
     MAX_FIRST_LINE,
     MAX_WORDS,
@@ -29,6 +30,14 @@ MODELS = [model for model in TABLES if model not in LINKS]
 def test_every_record_is_a_word_of_the_glossary(model: str) -> None:
     word = re.sub(r"(?<!^)(?=[A-Z])", "[ -]", model.removesuffix("Record")).lower()
     assert re.search(rf"\*\*{word}\*\*", GLOSSARY)
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_page_explains_a_term_as_the_glossary_begins(term: str) -> None:
+    rows = re.findall(rf"^\|(?=[^|]*\*\*{term}\*\*)[^|]*\| (.*) \|$", GLOSSARY, re.MULTILINE | re.IGNORECASE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[*`]", "", row)) for row in rows]
+    assert any(row.startswith(TERMS[term]) for row in plain)
+    assert len(TERMS[term].split()) <= 20
 
 
 def test_the_page_of_the_architecture_has_every_record_with_its_module() -> None:

@@ -52,7 +52,7 @@ def person() -> Any:
 def sign(release: ReleaseRecord, by: Any, decision: str = "approve", **changes: Any) -> SignOffRecord:
     assert release.verdict is not None
     asked = {"release_id": release.pk, "decision": decision, "note": "", "input_digest": release.verdict.input_digest}
-    return sign_release(**{**asked, **changes}, user=by)
+    return sign_release(**{**asked, **changes}, user=by)[0]
 
 
 def soon(days: float = 30) -> Any:
@@ -221,18 +221,66 @@ def test_a_person_who_signed_can_be_shut_out_and_their_sign_off_stays(ship: Rele
         sign(ship, person)
 
 
+def test_the_same_sign_off_again_is_the_one_that_is_there(ship: ReleaseRecord, person: Any) -> None:
+    first = sign(ship, person, note="Go.")
+    assert sign(ship, person, note="Go. ", after="") == first
+    assert SignOffRecord.objects.count() == 1
+    other = sign(ship, person, "reject", note="Found a fault.")
+    again = sign(ship, person, note="Go.", after=str(other.pk))
+    assert [row.decision for row in SignOffRecord.objects.all()] == ["approve", "reject", "approve"]
+    assert again.previous_digest == other.digest
+
+
+def test_who_has_not_seen_a_sign_off_is_told_of_it_and_may_then_add_theirs(ship: ReleaseRecord, person: Any) -> None:
+    first, other = sign(ship, person), build.user("bob", "release manager")
+    for unseen in ({}, {"after": ""}, {"after": str(first.pk + 1)}):
+        with pytest.raises(Conflict, match="mary has signed this verdict: approve"):
+            sign(ship, other, **unseen)
+    with pytest.raises(Conflict, match="mary has signed"):  # another tab of hers
+        sign(ship, person, "reject", note="No.", after="")
+    assert sign(ship, other, after=str(first.pk)).person_name == "bob"
+    assert SignOffRecord.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_sign_at_the_same_moment_store_one_sign_off() -> None:
+    version, process = judged.suite(n_cases=8, policy=POLICY), build.process()
+    release = judged.release(*(judged.run(version, repeats=3, by=process) for _ in range(2)))
+    people = [build.user(name, "release manager") for name in ("mary", "bob")]
+    clicks = [*people, people[0]]  # mary clicks twice
+    together = threading.Barrier(len(clicks))
+
+    def once(by: Any) -> str:
+        try:
+            together.wait(timeout=60)
+            return f"{by}: {sign(release, by, after='').person_name}"
+        except Conflict as problem:
+            return f"{by}: {problem.detail}"
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(clicks)) as pool:
+        answers = sorted(each.result(timeout=30) for each in [pool.submit(once, by) for by in clicks])
+    signed = SignOffRecord.objects.get()
+    first, second = ("mary", "bob") if signed.person_name == "mary" else ("bob", "mary")
+    assert answers.count(f"{first}: {first}") == (2 if first == "mary" else 1)
+    assert sum(answer.startswith(f"{second}: {first} has signed this verdict") for answer in answers) == (
+        1 if first == "mary" else 2
+    )
+
+
 @pytest.mark.django_db(transaction=True)
 def test_many_who_sign_at_once_make_one_chain() -> None:
     version, process = judged.suite(n_cases=3), build.process()
     pairs = [judged.run(version, {0: ALWAYS}, repeats=1, by=process) for _ in range(2)]
-    releases = [judged.release(*pairs), judged.release(*pairs, policy="paired")]
+    releases = [judged.release(*pairs, policy="strict" if n % 2 else "paired") for n in range(6)]
     people = [build.user(f"person-{n}", "release manager") for n in range(6)]
     together = threading.Barrier(len(people))
 
     def once(place: int) -> None:
         try:
             together.wait(timeout=60)
-            sign(releases[place % 2], people[place], "reject", note="At once.")
+            sign(releases[place], people[place], "reject", note="At once.")
         finally:
             connections.close_all()
 

@@ -36,7 +36,14 @@ from evalboard.core.compare.ledger import find_look
 from evalboard.core.compare.pair_noise import PairNoise
 from evalboard.core.compare.pairing import PAIR_KINDS
 from evalboard.core.compare.prompts import PromptsJudged
-from evalboard.core.compare.scores import ScoreNoise, find_noise_share, judge_outcomes
+from evalboard.core.compare.scores import (
+    Codes,
+    ScoreNoise,
+    count_parts,
+    find_case_parts,
+    find_noise_share,
+    judge_outcomes,
+)
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
 from evalboard.core.compare.unseen import find_unseen
@@ -62,9 +69,9 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """What two sides come to. summary: as `comparison` has it, with "sides", "outcomes" (the counts), "noise_share",
-    "computation", "sample" and "backends" beside it. cases: by outcome, as `judge_outcomes` has them. flips: in the
-    order of the groups.
+    """What two sides come to. summary: as `comparison` has it, with "sides", "outcomes" and "parts" (counts),
+    "noise_share", "computation", "sample" and "backends" beside it. cases: by outcome, as `judge_outcomes` has them.
+    flips: in the order of the groups.
     """
 
     summary: Json
@@ -105,6 +112,16 @@ class Comparing:
         """What the pairs are judged by."""
         return self.reads.measure_noise()
 
+    @cached_property
+    def outcomes(self) -> Json:
+        """What `judge_outcomes` says of all repeats."""
+        return judge_outcomes(self.baseline, self.candidate)
+
+    @property
+    def case_parts(self) -> Codes:
+        """uint8[n_cases]: the place in CASE_PARTS of each case."""
+        return find_case_parts(self.baseline, self.candidate, self.matched, self.outcomes)
+
     @property
     def differing_cases(self) -> Indexes:
         """The suite's indexes of the cases that have a pair in a group."""
@@ -125,7 +142,7 @@ class Comparing:
         blocks = find_blocks(
             ours.setup, theirs.setup, self.treatment, prompts=prompts, n_shared=len(ours.case_indexes), is_verdict=False
         )
-        outcomes = judge_outcomes(ours, theirs)
+        outcomes = self.outcomes
         # What is shown for all is the noise between the buckets that served most of either side.
         mains = (side.bucket_ids[0] if side.bucket_ids else None for side in (ours, theirs))
         summary = {
@@ -141,6 +158,7 @@ class Comparing:
                 "candidate": _describe(theirs, is_traced=not is_prompt),
             },
             "outcomes": outcomes["counts"],
+            "parts": count_parts(self.case_parts, ours, theirs),
             "noise_share": find_noise_share(ours, theirs, self.matched, do_agree=self._do_agree),
         }
         return ComparisonReport(summary, outcomes)

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+WORD_CHARS = 16  # before a difference that are shown, back to the start of the word
 SHOWN_CHARS = 60
 SHOWN_TARGETS = 3
 VALUE = re.compile(r'"(?:[^"\\]|\\.)*?(?:"|…(?=[,;. ]|$))')  # a string, which `shown` may have cut
@@ -23,7 +24,7 @@ FAILURES = tuple(
         (r"^Chose|^No letter", "another choice"),
         (r"pattern", "no match of the pattern"),
         (r" lacks| does not contain", "expected text missing"),
-        (r" is not ", "another answer"),
+        (r" is not |^Expected .*, got ", "another answer"),
     )
 )
 
@@ -56,6 +57,17 @@ def first_difference(actual: str, wanted: list[str]) -> str:
     if position == len(nearest):
         return f"it goes on with {shown(actual[position:], 20)} after the {position} expected characters"
     return f"first difference at character {position + 1}: {shown(actual[position])} for {shown(nearest[position])}"
+
+
+def expected_and_got(actual: str, wanted: list[str]) -> str:
+    """Return both texts from the word on where a long one leaves the accepted text that it follows longest."""
+    nearest = max(wanted, key=lambda text: _shared(actual, text))
+    position = _shared(actual, nearest)
+    start = next((at + 1 for at in reversed(range(position)) if not nearest[at].isalnum()), 0)
+    start = start if position - start <= WORD_CHARS else position
+    rest, other = nearest[start:], actual[start:]
+    place = f"; first difference at character {position + 1}" if position else ""
+    return f"Expected {shown(rest) if rest else 'the end'}, got {shown(other) if other else 'the end'}{place}"
 
 
 def failure_kind(reason: str) -> str:

@@ -17,16 +17,16 @@ export function meaning(event, isTyping) {
 
 /** @param {Document} page @param {() => void} openFind */
 export function mount(page, openFind) {
-  const help = /** @type {HTMLDialogElement | null} */ (page.getElementById("help"));
-  page.querySelector("[data-open-help]")?.addEventListener("click", () => help?.showModal());
+  const help = /** @type {HTMLElement | null} */ (page.getElementById("help"));
   page.addEventListener("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
-    const isTyping = target.closest("input, textarea, select, [contenteditable]") !== null || Boolean(help?.open);
+    const isHelped = Boolean(help?.matches(":popover-open"));
+    const isTyping = isHelped || target.closest("input, textarea, select, [contenteditable]") !== null;
     const what = meaning(event, isTyping);
     if (what === "help" && help) {
       event.preventDefault();
-      help.showModal();
-    } else if (what === "find" && !help?.open) {
+      help.showPopover();
+    } else if (what === "find" && !isHelped) {
       event.preventDefault();
       openFind();
     } else if (what === "link") {
