@@ -15,6 +15,7 @@ from tools.words import (
     is_dialect,
     unplain_docstrings,
     unplain_sentences,
+    unplain_texts,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,6 +109,22 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert [line for line, fault in faults if "words in one sentence" in fault] == [3, 5, 7]
     assert [line for line, fault in faults if "compared with" in fault] == [10]
     assert len(faults) == 4
+
+
+TEMPLATE = f"""{{# It lies beside. #}}
+<p title="{{{{ name }}}} by itself">A <b>short</b> text, {{{{ value|points }}}} points.</p>
+{{% if it_stands %}}<th>Guard</th>{{% else %}}{LONG}{{% endif %}}
+<!-- It rests. --><pre>It stands</pre>
+"""
+
+
+def test_visible_texts_of_a_template_are_plain_and_short() -> None:
+    assert [fault.partition(":")[0] for _, fault in unplain_texts(TEMPLATE)] == [
+        "'by itself'",
+        "'Guard'",
+        f"{MAX_WORDS + 1} words in one sentence",
+    ]
+    assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
 
 
 @pytest.mark.parametrize(
