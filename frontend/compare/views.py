@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.compare import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
-from frontend.compare import charts, filters, flip_chart, looked_at, outcomes, pair_address, words
+from frontend.compare import charts, filters, flip_chart, last_viewed, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
@@ -69,7 +69,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     if len(report.moved) > 1:
         offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)
-    looked_at.remember(answer, baseline, candidate)
+    last_viewed.remember(answer, baseline, candidate)
     return answer
 
 

@@ -218,7 +218,7 @@ def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer)
     ComparisonRecord.objects.update(status="queued", n_pairs=4, n_done=1)
     page = page_of(viewer, moved)
     assert 'hx-trigger="every 2s"' in page
-    assert "1 of 4 pairs of traces are read." in page
+    assert "Comparing: 1 of 4 pairs of traces." in page
     address = f"/compare/{moved[0].pk}/{moved[1].pk}/?part=progress"
     assert "HX-Refresh" not in viewer.get(address).headers
     ComparisonRecord.objects.filter(pk=comparison.pk).update(status="finished")
