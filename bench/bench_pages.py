@@ -43,7 +43,9 @@ def measure() -> list[Row]:
         size = f"{n_cases:,} cases × {N_REPEATS}"
         for what, (address, aim) in of_size.items():
             rows += _rows(client, f"{what}, {size}", address, aim)
-    for what, address, aim in (("board", "/", "at most 60"), ("list of runs", "/runs/", "")):
+    case = f"/suites/{api_data.SUITE}/cases/case-1/"
+    of_runs = (("board", "/", "at most 60"), ("list of runs", "/runs/", ""), ("case page", case, "at most 80"))
+    for what, address, aim in of_runs:
         rows += _rows(client, f"{what}, {N_RUNS:,} runs", address, aim)
     return rows
 

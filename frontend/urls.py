@@ -5,6 +5,7 @@ from django.urls import path
 
 import evalboard.path_converters  # noqa: F401  registers the converters
 from frontend.access import account_views as account
+from frontend.access import notification_views as notifications
 from frontend.access import token_views as tokens
 from frontend.access import webhook_views as webhooks
 from frontend.api_docs import views as api_docs
@@ -33,6 +34,8 @@ from frontend.runs import run_views as run
 from frontend.runs import stray_views as strays
 from frontend.schedules import views as schedules
 from frontend.suites import baseline_views as baselines
+from frontend.suites import case_views as cases
+from frontend.suites import making_views as making
 from frontend.suites import views as suites
 
 urlpatterns = [
@@ -44,10 +47,12 @@ urlpatterns = [
     path("logout/everywhere/", account.logout_everywhere, name="logout_everywhere"),
     path("signin/", account.signin, name="signin"),
     path("suites/", suites.suites, name="suites"),
+    path("suites/new/", making.new_suite, name="suite_new"),
     path("suites/<text:slug>/", suites.suite, name="suite"),
     path("suites/<text:slug>/badge.svg", badges.badge, name="suite_badge"),
     path("suites/<text:slug>/baselines/", baselines.set_baseline, name="suite_baselines"),
     path("suites/<text:slug>/baselines/<int:baseline_id>/again/", baselines.run_again, name="baseline_again"),
+    path("suites/<text:slug>/cases/<text_path:case>/", cases.case, name="suite_case"),
     path("suites/<text:slug>/versions/<int:number>/", suites.version, name="suite_version"),
     path("runs/", runs.runs, name="runs"),
     path("runs/new/", runs.new_run, name="run_new"),
@@ -106,6 +111,12 @@ urlpatterns = [
     path("settings/model-names/<int:same_model_id>/take-back/", settings.take_back_same_model, name="same_model_back"),
     path("settings/tokens/", tokens.tokens, name="tokens"),
     path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="token_revoke"),
+    path("settings/notifications/", notifications.notifications, name="notifications"),
+    path("settings/notifications/<int:webhook_id>/delete/", notifications.delete_address, name="address_delete"),
+    path("settings/notifications/<int:webhook_id>/on/", notifications.switch_address_on, name="address_on"),
+    path("settings/notifications/<int:webhook_id>/test/", notifications.test_address, name="address_test"),
+    path("follows/", notifications.follow, name="follow"),
+    path("follows/<int:follow_id>/stop/", notifications.unfollow, name="unfollow"),
     path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<int:webhook_id>/delete/", webhooks.delete, name="webhook_delete"),
     path("settings/webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),

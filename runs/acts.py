@@ -173,7 +173,7 @@ def _replace(run: RunRecord) -> No | None:
     if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
         return No(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
     if (release := gates_of(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
-        return No(f"Release {release} rests on run {run.pk}; it is kept.")
+        return No(f"Release {release} uses run {run.pk}; it is kept.")
     if Rotation.objects.filter(run=run).exists():
         return No(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
     return None
@@ -190,7 +190,7 @@ def _add_repeats(run: RunRecord) -> No | None:
         return no
     if run.is_one_draw:
         # Of before runs had seeds.
-        text = f"Every repeat of run {run.pk} is sent the profile's seed, so more of them add no draw"
+        text = f"Every repeat of run {run.pk} is sent the profile's seed, so more repeats add no sample"
         return No(f"{text}; start a new run.", is_shown=False)
     if run.status in (RunRecord.Status.CANCELLED, RunRecord.Status.FAILED) or run.is_cancel_wanted:
         state = _state(run) if run.is_terminal else f"Run {run.pk} is being cancelled"
@@ -310,12 +310,12 @@ def _test(webhook: WebhookRecord) -> No | None:
 def _call(endpoint: EndpointRecord) -> No | None:
     if endpoint.engine != EndpointRecord.Engine.IMPORTED:
         return None
-    return No("It stands for what answered according to logs, and nothing here decodes it.", is_shown=False)
+    return No("It only records what answered according to logs; nothing here can decode with it.", is_shown=False)
 
 
 @rule("check", EndpointRecord, RUN)
 def _check(endpoint: EndpointRecord) -> No | None:
-    text = "It asks what a server of others honours; what this endpoint's engine runs under is attested."
+    text = "It checks external servers; the settings of this endpoint's engine are known."
     return None if endpoint.is_remote else _call(endpoint) or No(text, is_shown=False)
 
 
@@ -341,5 +341,5 @@ def _sign(release: ReleaseRecord) -> No | None:
     sides = Q(gates_as_baseline__release=release) | Q(gates_as_candidate__release=release)
     at_work = RunRecord.objects.filter(sides).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
     if at_work is not None:
-        return No(f"{_state(at_work)}; sign when the verdict rests on what has ended.")
+        return No(f"{_state(at_work)}; sign after it has ended.")
     return No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None

@@ -1,20 +1,21 @@
 """The board: everything that needs attention."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from evalboard.contract.baseline import Baseline, RotationSeen
+from evalboard.contract.parts import Pause
 from evalboard.contract.probe import ProbeRow
 from evalboard.contract.run import RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.stack import Worker
 from runs.baselines import current_baselines, rotation_rows
-from runs.models import ReleaseRecord, RepeatRecord, RunRecord, SignOffRecord
+from runs.models import EndpointRecord, ReleaseRecord, RepeatRecord, RunRecord, SignOffRecord
 from runs.probes import probes_to_mind
 from runs.release import WaitingRelease, waiting_releases, with_outcome
 from runs.run import ANY_PIN_BROKEN, NEWEST_FIRST, rows_of
@@ -43,14 +44,23 @@ class SignedRelease:
 
 
 @dataclass(frozen=True, slots=True)
+class PausedEndpoint:
+    """An external server that is not called for a while. n_runs: how many wait for it."""
+
+    endpoint: str
+    pause: Pause
+    n_runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """What needs attention, newest first.
 
-    attention: runs that failed, are incomplete, have broken pins, or repeats that differ where they must not.
-    in_progress: other runs. `deserted_pools` have work but no worker that takes it; some of their workers may be silent
-    or paused. `waiting` have no valid sign-off; `expired_baselines` are current ones that a rotation ended;
-    `rotations`, `signed` and the numbers of ended runs are those of a week, `last_signed` is the newest of all;
-    `probes` failed, or need action.
+    attention: runs that failed, are incomplete, have broken pins, or repeats that differ where they must not; failures:
+    why, "" where none has failed. in_progress: other runs. `deserted_pools` have work but no worker that takes it; some
+    of their workers may be silent or paused. `waiting` have no valid sign-off; `expired_baselines` are current ones
+    that a rotation ended; `rotations`, `signed` and the numbers of ended runs are those of a week, `last_signed` is the
+    newest of all; `probes` failed, or need action; `paused` endpoints are not called for a while.
     """
 
     attention: tuple[RunRow, ...]
@@ -68,6 +78,8 @@ class Board:
     rotations: tuple[RotationSeen, ...] = ()
     probes: tuple[ProbeRow, ...] = ()
     schedules: tuple[Schedule, ...] = ()
+    paused: tuple[PausedEndpoint, ...] = ()
+    failures: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def failing_schedules(self) -> tuple[Schedule, ...]:
@@ -87,13 +99,14 @@ class Board:
 
 def board() -> Board:
     at_work = RunRecord.objects.filter(status__in=OPEN).order_by("-id")[:IN_PROGRESS_SHOWN]
-    lists = [list(runs.values_list("pk", flat=True)) for runs in (_need_somebody(), at_work)]
-    rows = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in={*chain(*lists)}))}
-    attention, in_progress = (tuple(rows[pk] for pk in of if pk in rows) for of in lists)
+    failures, working = (dict(runs.values_list("pk", "failure")) for runs in (_need_somebody(), at_work))
+    rows = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in=[*failures, *working]))}
+    attention, in_progress = (tuple(rows[pk] for pk in of if pk in rows) for of in (failures, working))
     signed = _signed()
     workers = worker_rows()
     return Board(
         attention=attention,
+        failures=failures,
         in_progress=in_progress,
         silent_workers=tuple(worker for worker in workers if worker.state == "silent"),
         resting_workers=tuple(worker for worker in workers if worker.state == "resting"),
@@ -107,12 +120,25 @@ def board() -> Board:
         rotations=rotation_rows(since=timezone.now() - NEWS_FOR, limit=ROTATIONS_SHOWN),
         probes=probes_to_mind(since=timezone.now() - ATTENTION_FOR),
         schedules=schedule_rows(),
+        paused=_paused(),
     )
 
 
 def _waiting() -> tuple[WaitingRelease, ...]:
     newest = with_outcome(ReleaseRecord.objects.filter(created_at__gt=Now() - ATTENTION_FOR))
     return waiting_releases(newest.exclude(outcome__in=STANDING).order_by("-id")[:RELEASES_SHOWN])
+
+
+def _paused() -> tuple[PausedEndpoint, ...]:
+    open_runs = Count("runs", filter=Q(runs__status__in=OPEN))
+    rows = EndpointRecord.objects.filter(rests_until__gt=Now()).annotate(n_runs=open_runs).order_by("slug")
+    return tuple(
+        PausedEndpoint(slug, Pause(n_failures=n_failures, reason=reason, until=until), n_runs)
+        for slug, n_failures, reason, until, n_runs in rows.values_list(
+            "slug", "n_failures", "rest_reason", "rests_until", "n_runs"
+        )
+        if until is not None
+    )
 
 
 def _signed() -> tuple[SignedRelease, ...]:

@@ -23,7 +23,7 @@ from runs.replays import REPLAYS
 from runs.run import idempotency
 from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
 from runs.store import history
-from runs.suites import run_reference_sets
+from runs.suites import TRIALS, run_reference_sets
 from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
 from runs.work.requests import Requests
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 RING_AGAIN = timedelta(seconds=30)
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
-REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED)
+REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED, TRIALS)
 NEXT: dict[str, str] = {
     Shard.Status.QUEUED: "Back in the queue.",
     Shard.Status.CANCELLED: "Cancelled with its run.",

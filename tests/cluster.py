@@ -25,14 +25,14 @@ DATABASE = "test_evalboard"
 @contextmanager
 def serve_cluster() -> Iterator[str]:
     """Start a server on a copy of the migrated folder. Yield the URL of its database; at the end the copy is gone."""
-    with _own_folder() as folder:
+    with short_folder() as folder:
         _copy(_migrated_folder(), folder / "postgres")
         with _server(folder) as server:
             yield server.url(DATABASE)
 
 
 @contextmanager
-def _own_folder() -> Iterator[Path]:
+def short_folder() -> Iterator[Path]:
     """A folder with a short path, for a Unix socket's may have about 100 bytes; pytest's own are longer."""
     folder = Path(tempfile.mkdtemp(prefix="evalboard-test-"))
     try:
@@ -66,7 +66,7 @@ def _migrated_folder() -> Path:
 
 
 def _migrate(kept: Path) -> None:
-    with _own_folder() as folder:
+    with short_folder() as folder:
         with _server(folder) as server:
             url = server.create_database(DATABASE)
             command = [sys.executable, "manage.py", "migrate", "--verbosity=0", "--skip-checks"]

@@ -1,22 +1,29 @@
-"""Send one POST to a user-supplied address: only checked addresses, with a time limit, no redirects."""
+"""Send one message: a POST to a checked address, with a time limit and no redirects, or an e-mail."""
 
 import contextlib
 import ipaddress
+import json
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from smtplib import SMTPException
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+from django.conf import settings
+from django.core.mail import EmailMessage
+
 from evalboard.calling.addresses import Address
 from runs.webhooks import host_problem
+from runs.webhooks.follows import NO_EMAIL
 
 CONNECT_SECONDS = 5.0
 ATTEMPT_SECONDS = 15.0  # connecting, TLS, sending and the answer's head together; the resolver gives up by itself
+MAX_SUBJECT = 150  # characters of an e-mail's subject
 PORTS = {"http": 80, "https": 443}
 
 
@@ -54,6 +61,24 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float = 
     if not 200 <= status < 300:
         raise NotTaken(f"It answered {status}.", status=status)
     return status
+
+
+def mail(address: str, body: str) -> None:
+    """Send a message of the outbox as an e-mail. Raises NotTaken."""
+    if not settings.EMAIL_HOST:
+        raise NotTaken(NO_EMAIL)
+    message = json.loads(body)
+    data, (subject, *_) = message["data"], message["text"].splitlines() or [""]
+    following = data.get("following")
+    why = f"\n\nYou follow {following['kind']} {following['name']}. Stop: {data['stop_url']}" if following else ""
+    # One line without control characters: a name in it must not become a header.
+    title = "".join(char for char in subject if char.isprintable())[:MAX_SUBJECT]
+    letter = EmailMessage(f"Evalboard: {title}", f"{message['text']}{why}\n", to=[address])
+    letter.extra_headers = {"Auto-Submitted": "auto-generated"}
+    try:
+        letter.send()
+    except (SMTPException, OSError) as problem:
+        raise NotTaken(f"The mail server did not take it: {problem}.") from problem
 
 
 class _Watch:

@@ -28,12 +28,13 @@ from worker.probe import ProbeJob
 from worker.replay import ReplayJob
 from worker.session import EngineSession
 from worker.shard import ShardJob
+from worker.trial import TrialJob
 
 logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
 # In this order they are claimed: what comes before shards is short, and a person waits for it.
-JOBS: tuple[Callable[[Station], Job], ...] = (ReplayJob, ProbeJob, ForceJob, ShardJob)
+JOBS: tuple[Callable[[Station], Job], ...] = (TrialJob, ReplayJob, ProbeJob, ForceJob, ShardJob)
 
 
 class Runner:

@@ -11,7 +11,8 @@ from standardwebhooks import Webhook
 
 from runs.store import database_now
 from runs.webhooks import Delivery, outbox
-from worker.post import NotTaken, post
+from runs.webhooks.read import MAILTO
+from worker.post import NotTaken, mail, post
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,10 @@ def send_next() -> bool:
     if delivery is None:
         return False
     try:
-        post(delivery.url, delivery.body.encode(), _headers(delivery))
+        if delivery.url.startswith(MAILTO):
+            mail(delivery.url.removeprefix(MAILTO), delivery.body)
+        else:
+            post(delivery.url, delivery.body.encode(), _headers(delivery))
     except NotTaken as why:
         logger.warning("Message %s was not taken, attempt %s: %s", delivery.message_id, delivery.attempt, why)
         outbox.record_failure(message=delivery.message, attempt=delivery.attempt, error=str(why), status=why.status)

@@ -89,7 +89,7 @@ def render_comparison(comparison: "Comparison", title: str = "") -> str:
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     ledger = [f"  {cause:<{widths[0]}}  {n_cases:>{widths[1]}}  {moved:>{widths[2]}}" for cause, n_cases, moved in rows]
     computation = [] if comparison.computation is None else [comparison.computation.text]
-    outcomes = [] if comparison.outcomes is None else [count_changes(comparison.outcomes)]
+    outcomes = [text] if (text := count_changes(comparison.parts, comparison.outcomes)) else []
     noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
     targeted = [text] if (text := count_targeted(comparison)) else []
     title = f"{title}: {change}, {is_comparable}. {comparison.url}".rstrip()

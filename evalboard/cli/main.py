@@ -11,11 +11,13 @@ from typer.core import TyperGroup, TyperOption
 from evalboard.cli import (
     baseline,
     bisect,
+    case,
     compare,
     diff,
     endpoint,
     experiment,
     export,
+    follow,
     forced,
     imports,
     on_policy,
@@ -79,6 +81,7 @@ app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(trace.trace)
 app.command()(release.release)
+app.command()(case.case)
 app.command()(replay.replay)
 app.command()(bisect.bisect)
 app.command()(forced.force)
@@ -87,6 +90,7 @@ app.command("on-policy")(on_policy.on_policy)
 app.command()(verify.verify)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
+app.command()(follow.follow)
 app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, worker, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)

@@ -185,4 +185,4 @@ def parse_baseline(text: str, option: str = "--baseline") -> str:
 
 def _refuse_beside(option: str, *, is_given: bool) -> None:
     if is_given:
-        raise typer.BadParameter("It says by itself what is judged; leave the rest away.", param_hint=option)
+        raise typer.BadParameter("It already names what is judged; leave out the rest.", param_hint=option)

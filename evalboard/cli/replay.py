@@ -8,7 +8,7 @@ import typer
 
 from evalboard.cli.arguments import parse_id, parse_number, split
 from evalboard.cli.errors import FAILED
-from evalboard.cli.output import decide
+from evalboard.cli.output import decide, printable
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
@@ -49,9 +49,7 @@ def replay(
     case_options = [run, case, batch_sizes, dtype, repeat != 1, neighbours != 1]
     if show:
         if any((*case_options, profile, body, on)):
-            raise typer.BadParameter(
-                "It names the replay by itself, without RUN and CASE or another option.", param_hint="--show"
-            )
+            raise typer.BadParameter("Use it without RUN, CASE and other options.", param_hint="--show")
         parse_id(show, "--show")
     elif body:
         if any(case_options):
@@ -108,11 +106,4 @@ def _render_result(replay: "Replay") -> str:
     table = [f"  {name:<{width}}  {phrase}" for name, phrase in rows] if len(rows) > 1 else []
     closing = replay.reading or [" ".join((replay.error or "").split())]
     answer = replay.production.answer if replay.production else None
-    return "\n".join([f"{title} {replay.url}", *table, *closing, *(["", _printable(answer.text)] if answer else [])])
-
-
-def _printable(text: str) -> str:
-    """Return a model's text with what would steer a terminal written as an escape."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
-    )
+    return "\n".join([f"{title} {replay.url}", *table, *closing, *(["", printable(answer.text)] if answer else [])])

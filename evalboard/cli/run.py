@@ -110,7 +110,7 @@ def run(
         raise typer.BadParameter("The run on this endpoint is the baseline already.", param_hint="--against")
     check_treatment(treatment)
     if priority not in ("", "normal", "bulk"):
-        raise typer.BadParameter("Must be normal or bulk; a run that is judged goes first by itself.")
+        raise typer.BadParameter("Must be normal or bulk; runs of releases go first automatically.")
     if against:
         parse_baseline(against, "--against")
     files = parse_report_files(junit=junit, summary=summary, comment=comment)
@@ -190,7 +190,7 @@ def _ask_again(run: "Run") -> dict[str, Any]:
 def _start(ask: Callable[[str], Made], *, key: str, give_up_after: float) -> Made:
     """Ask by a key, again where no answer came: by the key the server knows that it is the same request."""
     key = key or f"evalboard-{uuid.uuid4()}"
-    again = f"Whether the run was made is not known; ask again with --key {key}, and no second one is made."
+    again = f"The run may or may not exist; repeat the command with --key {key}, and no second one is made."
     try:
         with make_follower() as follower:
             return ask_until_answered(lambda: ask(key), follower, advice=again, give_up_after=give_up_after)

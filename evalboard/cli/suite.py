@@ -6,16 +6,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalboard.cli.errors import INTERRUPTED
+from evalboard.cli.errors import FAILED, INTERRUPTED
+from evalboard.cli.output import printable
+from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
+from evalboard.client.progress import trial_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer, make_follower
 from evalboard.wording.numbers import counted
+from evalboard.wording.run import describe_score
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.client.rest import RestClient
     from evalboard.client.suite_parts import SuiteLines
-    from evalboard.contract.suite import SuiteVersion
+    from evalboard.contract.suite import SuiteVersion, Trial
+
+SCORER_HELP = "The scorer of cases that name none, such as contains; needed with CSV."
+COLUMNS_HELP = "The columns of CSV, such as prompt=question,target=expected; default: the usual names."
 
 app = typer.Typer(help="Suites.", no_args_is_help=True)
 
@@ -27,12 +34,14 @@ def suite() -> None:
 
 @app.command()
 def push(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON, or JSONL with one case per line.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON, JSONL with one case per line, or CSV.")],
     slug: Annotated[str, typer.Option(help="The suite's slug; default: from the document, else the file name.")] = "",
     title: Annotated[str, typer.Option(help="The suite's title; default: from the document, else the slug.")] = "",
     mapping: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")
     ] = "",
+    scorer: Annotated[str, typer.Option(metavar="KIND|JSON", help=SCORER_HELP)] = "",
+    columns: Annotated[str, typer.Option(metavar="FIELD=COLUMN,…", help=COLUMNS_HELP)] = "",
     give_up_after: Annotated[
         float, typer.Option(min=0, help="For a large file: give up after so many seconds without an answer.")
     ] = GIVE_UP_SECONDS,
@@ -42,16 +51,56 @@ def push(
     # Here, and the scorers with it, which check a case's options: no other command waits for them.
     from evalboard.cli.suite_file import is_large, load_document, open_lines
 
+    options = {"mapping": mapping, "scorer": scorer, "columns": columns}
     with connect() as client:
         if is_large(file):
-            with open_lines(file, slug=slug, title=title, mapping=mapping) as lines:
+            with open_lines(file, slug=slug, title=title, **options) as lines:
                 answer = _send(client, lines, give_up_after=give_up_after)
         else:
-            answer = client.push_suite(load_document(file, slug=slug, title=title, mapping=mapping))
+            answer = client.push_suite(load_document(file, slug=slug, title=title, **options))
     stored = answer.value
     state = "stored" if answer.is_new else "was there already"
     sentence = f"{stored.slug} v{stored.version} {state}: {counted(stored.n_cases, 'case')}. {stored.url}"
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else sentence)
+
+
+@app.command("try")
+def try_case(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A suite, as `push` takes it. It is not stored.")],
+    endpoint: Annotated[str, typer.Option(help="The endpoint's slug.")],
+    case: Annotated[str, typer.Option(help="The case's id; default: the first.")] = "",
+    profile: Annotated[str, typer.Option(help="The profile's slug.")] = "pinned",
+    mapping: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")
+    ] = "",
+    scorer: Annotated[str, typer.Option(metavar="KIND|JSON", help=SCORER_HELP)] = "",
+    columns: Annotated[str, typer.Option(metavar="FIELD=COLUMN,…", help=COLUMNS_HELP)] = "",
+    give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trial as JSON.")] = False,
+) -> None:
+    """Send one case to an endpoint once, and show its answer, its score and why."""
+    from evalboard.cli.suite_file import load_document
+
+    document = load_document(file, mapping=mapping, scorer=scorer, columns=columns)
+    with connect() as client:
+        body = {"suite": document, "case": case, "endpoint": endpoint, "profile": profile}
+        trial_id = client.create_trial(body).value.id
+        answer = follow_to_end(
+            lambda: client.trial(trial_id),
+            trial_progress,
+            sentence=f"Trial {trial_id} goes on.",
+            come_back=f"GET /api/v1/trials/{trial_id}/",
+            give_up_after=give_up_after,
+        )
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_trial(answer.value))
+    raise typer.Exit(0 if answer.value.answer else FAILED)
+
+
+def _render_trial(trial: "Trial") -> str:
+    if trial.answer is None:
+        return f"Case {trial.case} has no answer: {printable(trial.error or '')}"
+    verdict = f"Case {trial.case} is {describe_score(trial.answer.score)}: {printable(trial.answer.reason)}"
+    return f"{verdict}\n\n{printable(trial.answer.text)}"
 
 
 def _send(client: "RestClient", lines: "SuiteLines", *, give_up_after: float) -> "Answer[SuiteVersion]":

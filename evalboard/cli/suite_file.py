@@ -1,4 +1,4 @@
-"""Read a file of cases as a suite's document: JSON, JSONL, or another tool's JSONL by a mapping."""
+"""Read a file of cases as a suite's document: JSON, JSONL, CSV, or another tool's JSONL by a mapping."""
 
 import json
 import re
@@ -15,12 +15,15 @@ from evalboard.core.document import Problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import (
     SuiteDocument,
-    map_jsonl,
+    decode_suite,
+    parse_columns,
     parse_mapping,
+    parse_scorer,
     parse_suite,
     read_lines,
     read_suite_json,
     read_suite_jsonl,
+    read_suite_text,
 )
 from evalboard.importers.paths import STDIN
 
@@ -28,6 +31,7 @@ MAPPINGS = Path(__file__).resolve().parents[2] / "runs" / "samples" / "mappings"
 FIELDS_NAMED = 10
 UNSCORED = {"kind": "recorded", "source": "no scorer"}
 LARGE_BYTES = 16 * 2**20
+FORMAT_OF = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 
 def is_large(file: Path) -> bool:
@@ -39,13 +43,13 @@ def is_large(file: Path) -> bool:
 
 
 @contextmanager
-def open_lines(file: Path, *, slug: str, title: str, mapping: str) -> Iterator[SuiteLines]:
+def open_lines(file: Path, *, slug: str, title: str, **options: str) -> Iterator[SuiteLines]:
     """Open a large file as lines.
 
-    JSONL is sent unchanged, and the server checks it; other formats are converted first.
+    JSONL is sent unchanged, and the server checks it; other formats are converted first. options: as `load_document`.
     """
-    if mapping or not _is_jsonl(file):
-        document = load_document(file, slug=slug, title=title, mapping=mapping)
+    if any(options.values()) or not _is_jsonl(file):
+        document = load_document(file, slug=slug, title=title, **options)
         yield SuiteLines(document["slug"], "", _lines_of(document))
         return
     with file.open("rb") as opened:
@@ -59,7 +63,7 @@ def _lines_of(document: dict[str, Any]) -> Iterator[bytes]:
 
 
 def _is_jsonl(file: Path) -> bool:
-    return file.suffix.lower() in (".jsonl", ".ndjson")
+    return FORMAT_OF.get(file.suffix.lower()) == "jsonl"
 
 
 def _name(file: Path) -> str:
@@ -76,7 +80,7 @@ def load_prompts(file: Path) -> SuiteDocument:
     text = sys.stdin.read() if is_stdin else _read(file)
     try:
         if not is_stdin and not _is_jsonl(file):
-            return parse_suite({"slug": name, **_read_object(text)})
+            return read_suite_text(text, slug=name, form="json").parse()
         problems = Problems()
         rows = [row for _, row in read_lines(text, problems)]
         problems.raise_if_any("The prompts cannot be read")
@@ -97,33 +101,28 @@ def _as_case(row: dict[str, Any]) -> dict[str, Any]:
     return case | ({"id": str(case["id"])} if isinstance(case.get("id"), int) else {})
 
 
-def load_document(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
-    """Read a suite document and check its cases like the server. Raises WrongUse, naming all mistakes."""
+def load_document(
+    file: Path, *, slug: str = "", title: str = "", mapping: str = "", scorer: str = "", columns: str = ""
+) -> dict[str, Any]:
+    """Read a suite document and check its cases like the server. Raises WrongUse, naming all mistakes.
+
+    scorer: of cases that name none: a kind, or JSON. columns: of CSV, such as "prompt=question,target=expected".
+    """
     try:
-        document = _parse(file, slug=slug, title=title, mapping=mapping)
-        parse_suite(document)  # so that a mistake is named before anything is sent
+        read = read_suite_text(
+            _read(file),
+            slug=slug or _name(file),
+            title=title,
+            form=FORMAT_OF.get(file.suffix.lower(), ""),
+            scorer=parse_scorer(scorer) if scorer else None,
+            columns=parse_columns(columns),
+            mapping=parse_mapping(_load_mapping(mapping)) if mapping else None,
+        )
+        read.parse()  # so that a mistake is named before anything is sent
     except InvalidInput as problem:
         raise WrongUse(f"{file}: {_sentence(problem)}") from problem
-    return document
-
-
-def _parse(file: Path, *, slug: str, title: str, mapping: str) -> dict[str, Any]:
-    text = _read(file)
-    name = slug or _name(file)
-    if mapping:
-        document = map_jsonl(text, parse_mapping(_load_mapping(mapping)), slug=name)
-    elif _is_jsonl(file):
-        document = read_suite_jsonl(text, slug=name)
-    else:
-        document = {"slug": name, **_read_object(text)}
-    return document | ({"slug": slug} if slug else {}) | ({"title": title} if title else {})
-
-
-def _read_object(text: str) -> dict[str, Any]:
-    document = read_suite_json(text)
-    if not isinstance(document, dict):
-        raise InvalidInput("A suite is a JSON object; cases one a line stand in a file that ends in .jsonl.")
-    return document
+    document: dict[str, Any] = read.document
+    return document | ({"slug": slug} if slug else {})
 
 
 def _load_mapping(name: str) -> Any:
@@ -139,11 +138,11 @@ def _load_mapping(name: str) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return decode_suite(path.read_bytes())
     except OSError as problem:
         raise WrongUse(f"{path} cannot be read: {problem.strerror}.") from problem
-    except UnicodeDecodeError as problem:
-        raise WrongUse(f"{path} is not UTF-8: {problem.reason} at byte {problem.start}.") from problem
+    except InvalidInput as problem:
+        raise WrongUse(f"{path}: {problem.detail}") from problem
 
 
 def _sentence(problem: InvalidInput) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
     from evalboard.contract.run import Run
+    from evalboard.contract.suite import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
         note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
         pause=_pause(run.waiting_for),
     )
+
+
+def trial_progress(answer: "Answer[Trial]") -> WaitProgress:
+    trial = answer.value
+    return WaitProgress(f"case {trial.case}", "answers", trial.status, trial.is_terminal, 1, trial.is_terminal)
 
 
 def comparison_progress(answer: "Answer[Comparison]") -> WaitProgress:

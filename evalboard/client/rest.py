@@ -11,8 +11,10 @@ import httpx
 
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
+from evalboard.contract.access import Follow, NewWebhook, Webhook
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
+from evalboard.contract.case import CaseHistory
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
 from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
@@ -24,7 +26,7 @@ from evalboard.contract.release import Release, ReleaseRow
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Run, RunPair, RunRow
-from evalboard.contract.suite import SuiteRow, SuiteVersion
+from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.verification import Verification
 from evalboard.importers.files import LogFile
@@ -34,6 +36,10 @@ PAGE_SIZE = 200  # rows; the most that the server gives at a time
 
 def _by_key(key: str) -> dict[str, str]:
     return {"Idempotency-Key": key} if key else {}
+
+
+def _case_path(suite: str, case_id: str) -> str:
+    return f"/suites/{quote(suite, safe='')}/cases/{quote(case_id)}/"
 
 
 class RestClient:
@@ -161,8 +167,41 @@ class RestClient:
     def suite(self, slug: str, **version: str) -> Answer[SuiteVersion]:
         return self._get(SuiteVersion, f"/suites/{quote(slug, safe='')}/", version)
 
+    def case(self, suite: str, case_id: str, **part: str) -> Answer[CaseHistory]:
+        return self._get(CaseHistory, _case_path(suite, case_id), part)
+
+    def decode_case(self, suite: str, case_id: str) -> tuple[Answer[Replay], ...]:
+        """Request a replay on each endpoint that ran the case."""
+        page = self._post(Page[Replay], _case_path(suite, case_id), {})
+        rows = zip(page.value.results, page.json["results"], strict=True)
+        return tuple(Answer(value, json) for value, json in rows)
+
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self._post(SuiteVersion, "/suites/", document)
+
+    def follow(self, kind: str, name: str) -> Answer[Follow]:
+        """Be told of a run, suite, endpoint or other thing, at your own addresses."""
+        return self._post(Follow, "/follows/", {"kind": kind, "name": name})
+
+    def follows(self) -> Iterator[Answer[Follow]]:
+        return self._list(Follow, "/follows/", {})
+
+    def unfollow(self, follow_id: str) -> None:
+        self._transport.request("DELETE", f"/follows/{follow_id}/")
+
+    def addresses(self) -> Iterator[Answer[Webhook]]:
+        """Yield the addresses where you are told of what you follow."""
+        return self._list(Webhook, "/follows/addresses/", {})
+
+    def create_address(self, url: str) -> Answer[NewWebhook]:
+        return self._post(NewWebhook, "/follows/addresses/", {"url": url})
+
+    def create_trial(self, body: Mapping[str, Any]) -> Answer[Trial]:
+        """Send one case of a suite document to an endpoint; the suite is not stored."""
+        return self._post(Trial, "/trials/", body)
+
+    def trial(self, trial_id: str) -> Answer[Trial]:
+        return self._poll(Trial, f"/trials/{trial_id}/")
 
     def uploads(self, **filters: str) -> Iterator[Answer[Upload]]:
         return self._list(Upload, "/uploads/", filters)

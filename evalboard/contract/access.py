@@ -2,14 +2,16 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Address, Contract, Count, Id, Instant, says
+from evalboard.contract.base import Address, Contract, Count, Id, Instant, PageAddress, says
 
 EVENTS = ("release.decided", "run.finished", "run.incomplete", "run.failed", "rotation.noticed", "audit.incident")
 TEST = "webhook.test"
+FOLLOWED = "followed"  # at an address of a person's own
+KINDS_FOLLOWED = ("run", "suite", "endpoint", "release", "probe", "experiment", "replay", "forced")
 
 Scope = Annotated[str, says(enum=("read", "run", "sign", "admin"))]
 Event = Annotated[str, says(enum=EVENTS)]
-AnyEvent = Annotated[str, says(enum=(*EVENTS, TEST))]
+AnyEvent = Annotated[str, says(enum=(*EVENTS, TEST, FOLLOWED))]
 
 
 class ApiToken(Contract):
@@ -31,6 +33,16 @@ class NewApiToken(ApiToken):
     """A token as returned to the person who made it."""
 
     secret: Annotated[str, says(description="the token; shown only once")]
+
+
+class Follow(Contract):
+    """What you follow: you are told when it ends, when another server answers, and when a verdict waits."""
+
+    id: Id
+    kind: Annotated[str, says(enum=KINDS_FOLLOWED)]
+    name: Annotated[str, says(description="a slug, or an id")]
+    created_at: Instant
+    url: PageAddress
 
 
 class WebhookMessage(Contract):

@@ -1,6 +1,7 @@
 """What served a run, bucket by bucket, and how much its score moves there with nothing changed."""
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Note, Number, Points, Range, Share, page_only, says
@@ -87,6 +88,15 @@ class Metric(Contract):
     no_interval_code: str | None = page_only  # `no_interval` says it in words
 
 
+def weigh_scores(parts: Iterable[tuple[float | None, int]]) -> float | None:
+    """Return the mean of scores, each of so many responses; None if one is not known, or without any."""
+    known = list(parts)
+    n_responses = sum(n for _, n in known)
+    if not n_responses or any(score is None for score, _ in known):
+        return None
+    return math.fsum((score or 0.0) * n for score, n in known) / n_responses
+
+
 class BucketRepeat(RepeatScored):
     n_responses: Count
 
@@ -127,6 +137,7 @@ class Strays(Contract):
 
 
 class Bucket(BucketShare):
+    backend: Annotated[str, says(description="what the backend is called on the run's endpoint, for ever")]
     repeats: tuple[BucketRepeat, ...]
     model_reported: Annotated[str | None, says(description="as the answers name it; null where they do not")]
     range: Annotated[Range | None, says(description="lowest and highest; null where its repeats hold different cases")]
@@ -145,6 +156,4 @@ class Bucket(BucketShare):
 
         A bucket's parts of repeats differ in size, hence the weights.
         """
-        scored = [line for line in self.repeats if line.score is not None]
-        n_responses = sum(line.n_responses for line in scored)
-        return math.fsum((line.score or 0.0) * line.n_responses for line in scored) / n_responses if scored else None
+        return weigh_scores((line.score, line.n_responses) for line in self.repeats if line.score is not None)

@@ -88,16 +88,39 @@ class ComparedCounts(Contract):
     flipped_score_changed: int = page_only
     n_cases_paired: int = page_only
     n_cases_score_changed: int = page_only
-    n_cases_other_text: int = page_only  # of those whose score did not change
+
+
+class CaseParts(Contract):
+    """All cases, each in one of eight parts, which add up to `counts.n_cases`.
+
+    They are the lists of the compare page. `broken`, `fixed`, `unstable`: by the verdict's rule. They are 0 if several
+    buckets answered a side, where no case is judged as a whole. `changed`: of the others, those whose score changed in
+    some pair. `other_text`: equal scores, and other texts in some pair. `same_text`: equal scores and texts.
+    `unscored`: answered on both sides, and without a score on one. `missing`: without a response on one side, or on
+    either: so many are `missing_on_both`.
+    """
+
+    broken: Count
+    fixed: Count
+    changed: Count
+    unstable: Count
+    other_text: Count
+    same_text: Count
+    unscored: Count
+    missing: Count
+    missing_on_both: Count
 
     @property
-    def n_cases_same_text(self) -> int:
-        """Return how many cases have equal scores and texts in every pair of responses."""
-        return self.n_cases_paired - self.n_cases_score_changed - self.n_cases_other_text
+    def n_cases(self) -> int:
+        """Return how many cases there are."""
+        return sum(n for part, n in self if part != "missing_on_both")
 
 
 class OutcomeCounts(Contract):
-    """Numbers of cases. *_by_chance: null if a side has one repeat, or if `is_in_every_repeat`."""
+    """Numbers of cases; one that broke or was fixed is not unstable.
+
+    *_by_chance: null if a side has one repeat, or if `is_in_every_repeat`.
+    """
 
     broken: Count
     fixed: Count
@@ -239,7 +262,7 @@ class ScorerOfSide(Contract):
 
 
 class BucketOfSide(BucketShare):
-    """`backend` is the bucket's letter, the same on both sides."""
+    """`backend` is what the endpoint's backend is called, the same on both sides."""
 
     backend: str
 
@@ -366,6 +389,7 @@ class Comparison(Contract):
         says(description="nulls if several buckets answered a side; pairs are compared all the same"),
     ]
     counts: ComparedCounts
+    parts: CaseParts
     outcomes: Annotated[
         OutcomeCounts | None,
         says(description="cases by the verdict's rule (docs/verdict.md); null if several buckets answered a side"),

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from evalboard.contract.base import Contract, Count, Instant, PageAddress, says
 
-KINDS = ("run", "release", "suite", "case", "token", "digest", "request", "label", "endpoint")
+KINDS = ("run", "release", "suite", "case", "token", "digest", "request", "label", "endpoint", "stack")
 ANSWER = "answer"  # the texts of responses, which are looked through only where that kind is named
 MATCHES = ("exact", "prefix", "part")
 

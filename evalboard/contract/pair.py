@@ -118,6 +118,7 @@ class TracePair(PartedPair):
     changed: Annotated[
         tuple[ChangedMessage, ...], says(description="what changed in the prompt, where the prompt is judged")
     ]
+    suite: str = page_only  # of the baseline; none of two logs
     treatment: str = page_only  # of the comparison that it is a pair of, as pair_by
     pair_by: str = page_only
     comparison: int | None = page_only  # the id of one that lists this pair

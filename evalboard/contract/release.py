@@ -449,6 +449,7 @@ class Release(Contract):
     ]
     reasons: tuple[Finding, ...]
     summary: str
+    summary_bold: tuple[int, int] | None = page_only  # from where to where a page sets it in bold
     next: tuple[Finding, ...]
     headline_gate: Count
     gates: tuple[Gate, ...]

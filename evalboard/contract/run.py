@@ -133,6 +133,20 @@ class RunHead(Contract):
     ]
     bucket: Id | None
     n_buckets: Count
+    backends: Annotated[
+        tuple[str, ...],
+        says(
+            description="what the backends that answered are called on this endpoint, in the order of `bucket_scores`"
+        ),
+    ]
+    bucket_scores: Annotated[
+        tuple[Points | None, ...],
+        says(description="of each bucket of a finished run of several, that of most responses first; else empty"),
+    ]
+    pooled: Annotated[
+        Points | None,
+        says(description="mean over all responses of a finished run of several buckets; nothing judges by it"),
+    ]
     range_so_far: Range | None = page_only  # of a run at work, that of the repeats that have ended
     draws: Draws = page_only  # also where the temperature is 0, or a log does not say it
     batch_class: str = page_only  # of its bucket, "" where it has none

@@ -1,7 +1,7 @@
 """Suites, their versions, and how their scores moved."""
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 from evalboard.contract.base import (
     Contract,
@@ -15,6 +15,7 @@ from evalboard.contract.base import (
     Range,
     RunStatus,
     page_only,
+    says,
 )
 from evalboard.contract.parts import FingerprintNamed, name_version
 from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning
@@ -30,6 +31,37 @@ class SuiteRow(Contract):
     url: PageAddress
     newest_run: RunRow | None = page_only  # `last_run` as lists have it
     is_recorded: bool = page_only  # its scores were read from logs, so that no run of it can be scored here
+
+
+class TrialAnswer(Contract):
+    """What came back for a case, scored as a run would score it."""
+
+    text: str
+    thinking: Annotated[str | None, says(description="what the model thought before, null where nothing is apart")]
+    score: Annotated[float, says(minimum=0, maximum=1)]
+    reason: Annotated[str, says(description="why it has this score")]
+    finish_reason: str
+    seconds: Annotated[float, says(minimum=0)]
+
+
+class Trial(Contract):
+    """One case sent to an endpoint once. It is part of no run and no score, and is kept for a week."""
+
+    id: Id
+    case: str
+    endpoint: str
+    profile: str
+    target: Any
+    scorer: dict[str, Any]
+    status: Annotated[str, says(enum=("queued", "running", "finished", "failed"))]
+    answer: TrialAnswer | None
+    error: Annotated[str | None, says(description="why there is no answer")]
+    created_at: Instant
+    finished_at: Instant | None
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in ("finished", "failed")
 
 
 class SuiteVersion(Contract):

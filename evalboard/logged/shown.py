@@ -21,32 +21,28 @@ from evalboard.core.compare import (
     TracedText,
     cut_texts,
     find_parting,
-    judge_outcomes,
     list_scores,
 )
 from evalboard.core.profile import UNKNOWN_STACK
-from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, Vocabulary
 from evalboard.logged.comparing import DifferingPair, LogComparison
 from evalboard.logged.memory import LogRun
 from evalboard.wording.manifest import render_field_name, render_sides
 
-MISSING = "missing"  # of a case without a pair of answers
-LISTS = (*CASE_OUTCOMES, *CASE_PARTS, MISSING)
 MAX_TEXT = 2400  # characters shown of one text
 BEFORE = 400  # of them before the answers part
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLogCase:
-    """One case of both logs. lists: those of LISTS that have it.
+    """One case of both logs. part: that of CASE_PARTS which it is in.
 
     tokens: each answer's text where the two diverge, made readable; "" if they do not, or if one is missing. pair: the
     representative one; None if no pair differs.
     """
 
     outcome: CaseOutcome
-    lists: tuple[str, ...]
+    part: str
     tokens: tuple[str, str]
     pair: DifferingPair | None
 
@@ -72,15 +68,15 @@ class _Traced:
 def list_cases(made: LogComparison) -> list[ListedLogCase]:
     """Return every case of both logs: changed scores first, then changed texts, worst first."""
     parts, ours, theirs = made.case_parts.tolist(), *(side.scored_draws[0].scores for side in made.sides)
-    outcomes = _find_outcomes(made)
+    chances = _find_chances(made)
     worst = {each.pair.flip.case_index: (at, each.pair) for at, each in enumerate(made.list_worst())}
     rows = dict(zip(worst, made.write_pairs(pair for _, pair in worst.values()), strict=True))
     cases = []
     for place, case in enumerate(made.cases[0].tolist()):
         document = made.baseline.suite_version.cases[case]
         at, pair = worst.get(case, (len(worst) + place, None))
-        part = CASE_PARTS[parts[place]] if parts[place] < len(CASE_PARTS) else MISSING
-        row, (outcome, chance, is_beyond) = rows.get(case), outcomes.get(case, ("", None, False))
+        part = CASE_PARTS[parts[place]]
+        row, (chance, is_beyond) = rows.get(case), chances.get(case, (None, False))
         before, after = (tuple(map(to_points, list_scores(side[place]))) for side in (ours, theirs))
         shown = CaseOutcome(
             case=document.id,
@@ -93,9 +89,8 @@ def list_cases(made: LogComparison) -> list[ListedLogCase]:
             pair=row,
             prompt=str(document.messages[-1].get("content") or ""),
         )
-        lists = tuple(filter(None, (outcome, part)))
         tokens = ("", "") if row is None or pair is None else _name_tokens(made, row, pair, part)
-        cases.append(((LISTS.index(part), at), ListedLogCase(shown, lists, tokens, pair)))
+        cases.append(((parts[place], at), ListedLogCase(shown, part, tokens, pair)))
     return [each for _, each in sorted(cases, key=lambda placed: placed[0])]
 
 
@@ -217,19 +212,17 @@ def cut_pair_texts(pair: TracePair) -> CutTexts:
     return CutTexts((shown[0], shown[1]), at, (left_out[0], left_out[1]))
 
 
-def _find_outcomes(made: LogComparison) -> dict[int, tuple[str, float | None, bool]]:
-    """Return by case what became of it by the rule of a verdict."""
-    judged: dict[str, Sequence[Any]] = judge_outcomes(*made.sides)["cases"]
-    return {
-        case: (outcome, chance, is_beyond) for outcome, rows in judged.items() for case, _, _, chance, is_beyond in rows
-    }
+def _find_chances(made: LogComparison) -> dict[int, tuple[float | None, bool]]:
+    """Return how likely chance moves each judged case as far, and whether it is beyond chance."""
+    cases: dict[str, Sequence[Any]] = made.report.cases["cases"]
+    return {case: (chance, is_beyond) for rows in cases.values() for case, _, _, chance, is_beyond in rows}
 
 
 def _name_tokens(made: LogComparison, row: ComparedCase, pair: DifferingPair, part: str) -> tuple[str, str]:
     if row.flip_position is not None:
         return row.token_baseline, row.token_candidate
     ours, theirs = made.answers(pair)
-    if part not in ("changed", "other_text") or ours is None or theirs is None or ours.text == theirs.text:
+    if part == "same_text" or ours is None or theirs is None or ours.text == theirs.text:
         return "", ""
     cut = cut_texts(ours.text, theirs.text)
     return cut[0].token, cut[1].token

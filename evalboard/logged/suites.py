@@ -10,7 +10,7 @@ from evalboard.core import scoring
 from evalboard.core.digest import canonical_json
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.scoring import MAX_SOURCE_CHARS
-from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite
+from evalboard.core.suite import DEFAULT_MAX_TOKENS, RESERVED, parse_suite
 from evalboard.importers.records import LoggedCase, LoggedRun
 from evalboard.wording.numbers import counted
 
@@ -101,7 +101,7 @@ def recorded_plan(logged: LoggedRun, name: str = "") -> dict[str, Any]:
 def slug_of(text: str) -> str:
     """Return a name of a suite or an endpoint, made of any text."""
     slug = re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-_")
-    return slug[:MAX_SLUG] or "unnamed"
+    return "unnamed" if slug in ("", *RESERVED) else slug[:MAX_SLUG]
 
 
 def tool_of(logged: LoggedRun) -> str:

@@ -12,11 +12,11 @@ def describe_identical(numbers: Numbers) -> str:
     """Say that all answers are equal, how many comparisons that was, and the rate it rules out."""
     share = percent(numbers["certificate"], 1)
     n = numbers["n_held_earlier"]
-    before = f", {n:,} of them as the audit before had them" if n else ""
+    before = f", {n:,} of them also to the audit before" if n else ""
     comparisons = counted(numbers["n_held"], "comparison")
     rule = "rules" if numbers["n_held"] == 1 else "rule"
-    limit = f"{comparisons} {rule} out that more than {share} come out otherwise, 95 % sure"
-    return f"Identical: {_answers(numbers)} are the same to the bit{before}. {limit}."
+    limit = f"{comparisons} {rule} out that more than {share} differ (95 % confidence)"
+    return f"Identical: {_answers(numbers)} are equal to the bit{before}. {limit}."
 
 
 def describe_differs(numbers: Numbers) -> str:
@@ -30,20 +30,20 @@ def describe_differs(numbers: Numbers) -> str:
 def describe_stacks_differ(numbers: Numbers) -> str:
     """Say that several stacks serve the pool, and answer unlike."""
     n, stacks = counted(numbers["n_across"], "case"), numbers["n_stacks"]
-    text = f"Stacks differ: {stacks} serving stacks answer, and {n} came out unlike between them"
-    return f"{text}. Workers of one stack agree; {describe_incident(numbers['incidents'][0])}"
+    text = f"Stacks differ: {stacks} serving stacks gave different answers to {n}"
+    return f"{text}. Workers of one stack agree. The first: {describe_incident(numbers['incidents'][0])}"
 
 
 def describe_nothing_held(numbers: Numbers) -> str:
     """Say that there are no earlier answers to compare with yet."""
-    return f"Nothing to hold against yet: {_answers(numbers)} are kept, and the next audit is held against them."
+    return f"First audit: {_answers(numbers)} are stored, and the next audit is compared with them."
 
 
 def describe_incident(row: Mapping[str, Any]) -> str:
     """Describe an incident: which workers answered which case differently, from where on, and when."""
     against = row["against"]
     before = " in the audit before" if against["is_earlier"] else ""
-    otherwise = f"otherwise than {name_worker(against)}{before}{_at(against)}"
+    otherwise = f"differently than {name_worker(against)}{before}{_at(against)}"
     return f"{name_worker(row)}{_at(row)} answered {name_case(row)} {otherwise}, {describe_place(row)}."
 
 

@@ -31,9 +31,9 @@ FINDINGS: Mapping[FieldState, str] = {
     FieldState.CAUSE: "the cause",
     FieldState.PART: "part of it",
     FieldState.TOGETHER: "only together",
-    FieldState.EITHER: "enough alone",
+    FieldState.EITHER: "sufficient alone",
     FieldState.CLEARED: "cleared",
-    FieldState.OPEN: "not settled",
+    FieldState.OPEN: "undecided",
     FieldState.NOT_TRIED: "not tried",
     FieldState.SCORER_ONLY: "scorer only",
     FieldState.NOT_REACHABLE: "not reachable",
@@ -41,10 +41,10 @@ FINDINGS: Mapping[FieldState, str] = {
 REASONS: Mapping[str, str] = {
     "same_path": "the same name led to other files; give each its own endpoint",
     "same_pool": "workers of one pool have both; give them pools of their own",
-    "no_worker": "no worker alive in the pool {pool} is as it was",
-    "no_worker_has": "no worker alive has {value}",
-    "recorded": "scores were read from logs, and no text can be scored again",
-    "too_large": "the suite has too many cases to score again in one sitting",
+    "no_worker": "no live worker of the pool {pool} matches it",
+    "no_worker_has": "no live worker has {value}",
+    "recorded": "scores come from logs, so no text can be scored again",
+    "too_large": "the suite has too many cases to score again at once",
 }
 MARKS: Mapping[str, str] = {
     StepAnswer.CANDIDATE: "◆",
@@ -147,7 +147,7 @@ def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: s
     begin = describe_end(status, n_missing, problem)
     parts = [begin] if begin else []
     if bisect.n_reproduced is None and bisect.steps:
-        return begin or "Both sides are decoded as they were first; every step is held against them."
+        return begin or "Both sides are decoded first, unchanged; every step is compared with them."
     if bisect.n_reproduced == 0:
         parts += [_describe_lost(bisect), *_describe_chance(bisect)]
     elif bisect.n_reproduced:
@@ -169,10 +169,10 @@ def _describe_lost(bisect: "Bisect") -> str:
     )
     n = len(bisect.cases)
     if StepAnswer.CANDIDATE not in theirs:
-        return f"With every field that can be set as in the candidate, 0 of {n} flips came again: none of them made it."
+        return f"With all settable fields as in the candidate, 0 of {n} flips came again: none of them is the cause."
     if StepAnswer.BASELINE not in ours:
-        return f"The baseline as it was gave its own answer again in 0 of {n} cases, so no flip can be held against it."
-    return f"In none of {n} cases both sides as they were gave their own answers again, so nothing can be blamed."
+        return f"The unchanged baseline repeated its answer in 0 of {n} cases, so no flip can be attributed."
+    return f"In none of {n} cases did both unchanged sides repeat their answers, so no flip can be attributed."
 
 
 def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
@@ -184,14 +184,14 @@ def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
     if bisect.n_unexplained and is_running:
         parts.append(f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} not explained yet.")
     elif bisect.n_unexplained:
-        none = f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} explained by no field alone"
-        few = " One case alone convicts no field, as answers change by chance here." if bisect.n_decodings > 1 else ""
-        parts.append(f"{none}, nor by those that were tried together.{few}")
+        none = f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} explained by no field"
+        few = " One case is not enough to blame a field, as answers change by chance." if bisect.n_decodings > 1 else ""
+        parts.append(f"{none} and by none of the combinations that were tried.{few}")
     cleared = [each for each in bisect.fields if each.state == FieldState.CLEARED and not each.n_made]
     if cleared and bisect.blamed:
-        parts.append(f"{listed([each.label for each in cleared])} {'makes' if len(cleared) == 1 else 'make'} none.")
+        parts.append(f"{listed([each.label for each in cleared])} {'causes' if len(cleared) == 1 else 'cause'} none.")
     if lost := len(bisect.cases) - n - sum(case.is_chance for case in bisect.cases):
-        parts.append(f"{counted(lost, 'chosen case')} did not come again as they were, and {_are(lost)} left out.")
+        parts.append(f"{counted(lost, 'chosen case')} did not come again, and {_are(lost)} left out.")
     return parts
 
 
@@ -199,15 +199,15 @@ def _describe_one(blamed: "BisectBlamed", fields: Mapping[str, "BisectField"], n
     names = listed([fields[name].label for name in blamed.fields])
     if len(blamed.fields) == 1:
         field = fields[blamed.fields[0]]
-        return f"{names} alone makes {field.n_made} of {n} flips, and undoing it removes {field.n_undone} of {n}."
+        return f"{names} alone causes {field.n_made} of {n} flips, and undoing it removes {field.n_undone} of {n}."
     all_of_them = "both" if len(blamed.fields) == 2 else "all of them"
     if blamed.is_either:
         return (
-            f"{names} each make {blamed.n_cases} of {n} flips alone, and only undoing {all_of_them} removes "
+            f"{names} each cause {blamed.n_cases} of {n} flips alone, and only undoing {all_of_them} removes "
             f"{blamed.n_cases} of {n}."
         )
     return (
-        f"{names} make {blamed.n_cases} of {n} flips only together, and undoing {all_of_them} removes "
+        f"{names} cause {blamed.n_cases} of {n} flips only together, and undoing {all_of_them} removes "
         f"{blamed.n_cases} of {n}."
     )
 
@@ -218,8 +218,8 @@ def _describe_chance(bisect: "Bisect") -> list[str]:
     if not names:
         return []
     named = [*names[:CASES_NAMED], *([f"{len(names) - CASES_NAMED} more"] if len(names) > CASES_NAMED else [])]
-    how = f"decoded {bisect.n_decodings} times alike, a side gave several answers"
-    return [f"{counted(len(names), 'chosen case')} {_are(len(names))} chance and left out ({listed(named)}): {how}."]
+    how = f"one side gave several answers in {bisect.n_decodings} equal decodings"
+    return [f"{counted(len(names), 'chosen case')} {_are(len(names))} left out as chance ({listed(named)}): {how}."]
 
 
 def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:

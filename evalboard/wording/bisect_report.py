@@ -26,7 +26,7 @@ NAMES = (
     "finding",
     "note",
 )
-_HEADS = ("field", "baseline", "candidate", "makes", "undoes", "points", "steps", "finding")
+_HEADS = ("field", "baseline", "candidate", "causes", "undoes", "points", "steps", "finding")
 
 
 def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) -> list[str]:
@@ -36,9 +36,9 @@ def bisect_parts(experiment: "Experiment", bisect: "Bisect", *, address: str) ->
     parts = [f"# Which change moved it? Run {bisect.baseline} to run {bisect.candidate}", experiment.sentence]
     parts += [f"{capital(experiment.status)}, {where}: {address}/lab/{experiment.id}/"]
     parts += [markdown_table(_SIDE_HEADS, _side_rows(bisect))] if bisect.sides else []
-    parts += ["## Fields that moved", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
+    parts += ["## Fields that differ", markdown_table(_HEADS, (_field_cells(each, bisect) for each in bisect.fields))]
     if len(bisect.fields) == 1 and bisect.steps:
-        parts += ["It is the only field that differs, so its two trials are the two runs' own settings, decoded again."]
+        parts += ["Only this field differs, so its two trials are the settings of the two runs, decoded again."]
     if bisect.cases:
         parts += ["## What each step gave", markdown_table(*_grid(bisect))]
         parts += [f"{describe_marks()} {describe_beside(bisect)}".strip()]

@@ -31,16 +31,16 @@ STATE_WORDS = {
     "honoured": "honoured",
     "refused": "refused",
     "ignored": "ignored",
-    "not_asked": "not asked",
-    "unclear": "could not tell",
+    "not_asked": "not tested",
+    "unclear": "undecided",
 }
 # In the order of the sentence. An addition to an answer is "not given" instead of ignored.
 NOT_HONOURED = {
     "ignored": "Silently ignored",
     "not_given": "Not given",
     "refused": "Refused",
-    "not_asked": "Not asked",
-    "unclear": "Not told by these calls",
+    "not_asked": "Not tested",
+    "unclear": "Undecided",
 }
 GIVEN_BESIDE = frozenset({"system_fingerprint", "token_ids", "usage"})
 
@@ -59,9 +59,9 @@ def describe_parameter(row: Facts) -> str:
     """Describe in a sentence what was seen of one parameter."""
     state, detail = row["state"], row["detail"]
     if state == "not_asked":
-        return "The endpoint is set up so that it is not sent."
+        return "The settings of the endpoint do not send it."
     if state == "refused":
-        return f"It says: {detail['words']}"
+        return f"The server says: {detail['words']}"
     if "why" in detail:
         return UNCLEAR[detail["why"]](detail)
     return SEEN[row["parameter"]](state, detail)
@@ -72,20 +72,18 @@ def _unclear(text: str) -> Callable[[Facts], str]:
 
 
 UNCLEAR: dict[str, Callable[[Facts], str]] = {
-    "no_answer": _unclear("No call of it was answered."),
+    "no_answer": _unclear("No call with it was answered."),
     "failed": lambda detail: f"Its call failed: {detail['words']}",
     "refused_for_another": lambda detail: f"Its call was refused for {detail['another']}: {detail['words']}",
-    "one_text": _unclear("Another seed gave the same text, so that these calls do not test it."),
-    "parted_late": _unclear("The answers part, but later than chance explains by so few calls."),
-    "not_repeated": _unclear("Two answers to one call differ already, so these calls do not test it."),
-    "no_effect": _unclear(
-        "It is accepted, but the text is the same as without it: these calls do not show whether it has an effect."
-    ),
-    "no_variety": _unclear("Calls at 1 gave the text of a temperature of 0, so these calls do not test it."),
+    "one_text": _unclear("Another seed gave the same text, so these calls do not test it."),
+    "parted_late": _unclear("The answers differ, but too late for so few calls to decide."),
+    "not_repeated": _unclear("Equal calls already give different answers, so these calls do not test it."),
+    "no_effect": _unclear("It is accepted, but the text does not change: these calls do not show an effect."),
+    "no_variety": _unclear("Temperature 1 gave the text of temperature 0, so these calls do not test it."),
     "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
     "ended_early": _unclear("The answer ended, but not by this limit."),
-    "ended_late": _unclear("The answer is longer than without it, and ended by itself all the same."),
-    "none_is_short": _unclear("No answer ended by itself, so that none could have been kept from it."),
+    "ended_late": _unclear("The answer is longer than without it, but still ended on its own."),
+    "none_is_short": _unclear("No answer ended on its own, so these calls do not test it."),
 }
 
 
@@ -103,22 +101,22 @@ def _fingerprint(state: str, detail: Facts) -> str:
     from evalboard.core.profile import names_calls
 
     if names_calls(detail["n_distinct"], detail["n"]):
-        return f"{some} a system_fingerprint, each another one: they name calls, not servers."
-    return f"{some} a system_fingerprint, and there are {detail['n_distinct']} of them: several servers answer."
+        return f"{some} a different system_fingerprint: they identify calls, not servers."
+    return f"{some} a system_fingerprint, {detail['n_distinct']} different ones: several servers answer."
 
 
 def _seed(state: str, detail: Facts) -> str:
     if state == "honoured":
-        return "Two calls with one seed gave one text, and another seed gave another."
-    return "Two calls with one seed part as early as calls with other seeds."
+        return "Two calls with the same seed gave the same text; another seed gave another."
+    return "Two calls with the same seed differ as early as calls with other seeds."
 
 
 def _temperature(state: str, detail: Facts) -> str:
     if state == "honoured":
-        return f"0 repeats its text, and {detail['n_other']} of {detail['n']} calls at 1 gave another."
+        return f"Temperature 0 repeats its text; {detail['n_other']} of {detail['n']} calls at 1 gave another."
     if "shared" in detail:
-        return "Two calls at 0 part early, while two calls with one seed gave one text: 0 is not in effect."
-    return "Calls at 1 gave the text of a temperature of 0."
+        return "Two calls at 0 differ early, but two calls with the same seed are equal: 0 has no effect."
+    return "Temperature 1 gave the text of temperature 0."
 
 
 def _stop(state: str, detail: Facts) -> str:
@@ -139,20 +137,20 @@ def _max_tokens(state: str, detail: Facts) -> str:
 def _logprobs(state: str, detail: Facts) -> str:
     k, given = detail["k"], detail["given"]
     if state == "ignored":
-        return "The answer came without any." if k else "No call that asks for any is answered."
-    amount = f"Up to {given}" if given == k else f"{given} where {k} are asked for"
+        return "The answer came without any." if k else "Calls that ask for logprobs are not answered."
+    amount = f"Up to {given}" if given == k else f"{given} where {k} are requested"
     words = f" More are refused: {detail['words']}" if "words" in detail else ""
     return f"{amount}.{words}"
 
 
 def _top_logprobs(state: str, detail: Facts) -> str:
-    return "2, as asked for." if state == "honoured" else f"{detail['given']} where 2 are asked for."
+    return "2, as requested." if state == "honoured" else f"{detail['given']} where 2 are requested."
 
 
 def _narrowed(state: str, detail: Facts) -> str:
     if state == "honoured":
-        return "With it, a call at a temperature of 1 gave the likeliest text, as it should."
-    return "With it, a call at a temperature of 1 parts from the likeliest text as early as without it."
+        return "With it, a call at temperature 1 gave the likeliest text, as it should."
+    return "With it, a call at temperature 1 leaves the likeliest text as early as without it."
 
 
 def _penalty(state: str, detail: Facts) -> str:
@@ -170,8 +168,8 @@ def _lasting(state: str, detail: Facts) -> str:
     n = detail.get("n_tokens")
     after = "" if n is None else f" after {counted(n, 'token')}"
     if state == "honoured":
-        return f"The answer goes on until it is cut{after}, where another ended by itself."
-    return f"The answer ended by itself{after}."
+        return f"The answer continues until it is cut{after}; without it, one ended on its own."
+    return f"The answer ended on its own{after}."
 
 
 SEEN: dict[str, Callable[[str, Facts], str]] = {

@@ -1,40 +1,39 @@
 """Sentences for why two answers diverged, one for each cause, and for the noise that applies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, ENDED, Cause
-from evalboard.wording.numbers import counted, fixed, listed, nats
+from evalboard.wording.messages import Messages, speak, write
+from evalboard.wording.numbers import fixed, listed, nats
 
 if TYPE_CHECKING:
     from evalboard.contract.pair import ForcedFlip
 
 Facts = Mapping[str, Any]
 
-REASONS = {
-    "same_prompt": "The prompt of this case did not change, and texts alone are compared where the prompt is judged.",
-    "no_logprobs": "There are no logprobs to judge by: compare the fingerprints.",
-    "text": "The texts differ though every token is the same.",
-    "prompts": (
-        "The answers part within their first tokens by more than noise, and nothing is known of the prompts: other "
-        "prompts or another computation may have done it."
-    ),
-    "ended": "One answer ends where the other goes on, and no limit that is known explains it.",
-    "one_seed": (
-        "Both sides were sent one seed, and the logits moved on the way: whether the seed was ignored or noise changed "
-        "the draw cannot be told from one pair. The seed probe tells."
-    ),
-    "sampled": "Two tokens were almost equally likely, and tokens are drawn here: the draw explains the flip.",
-    "drawn": "A token was chosen that was not the most likely: it was drawn, so its logprob explains nothing.",
-    "unknown_temperature": (
-        "A token was chosen that was not the most likely, and the temperature is not known: whether it was drawn "
-        "cannot be told."
-    ),
-    "no_alternatives": (
-        "A side lists no alternatives where the answers part, so whether it chose the most likely token is not known."
-    ),
-    "not_listed": "The token that one side chose is not among the other's alternatives, so its movement is not known.",
-}
+REASONS = Messages(
+    "cause.unknown",
+    {
+        ("cause", "unknown"): {
+            "same_prompt": "The prompt of this case is the same. Where the prompt is judged, only texts are compared.",
+            "no_logprobs": "Unknown: there are no logprobs. Compare the fingerprints.",
+            "text": "The texts differ though every token is the same.",
+            "prompts": "The answers differ early, by more than noise. The prompts are unknown: they may differ, or the "
+            "weights.",
+            "ended": "One answer ends where the other continues. No known limit explains it.",
+            "one_seed": "Both sides had one seed, but the logits moved. An ignored seed or noise may be the cause. Run "
+            "the seed probe.",
+            "sampled": "Two tokens were almost equally likely, and sampling chose differently.",
+            "drawn": "A less likely token was sampled, so its logprob explains nothing.",
+            "unknown_temperature": "A less likely token was chosen. The temperature is unknown, so it may have been "
+            "sampled.",
+            "no_alternatives": "One side lists no alternatives at the flip. Its choice may not have been the most "
+            "likely.",
+            "not_listed": "One side's token is not among the other's alternatives, so the change is unknown.",
+        },
+    },
+)
 CHANGES = {
     "model_changed": "models",
     "prompt_mismatch": "prompts",
@@ -42,7 +41,7 @@ CHANGES = {
     "backend_changed": "backends",
     "model_name_changed": "model names",
 }
-NO_NOISE = "none, for this bucket gives the same bits each time"
+NO_NOISE = "none, because this bucket gives the same bits each time"
 SPIKE_OVER_MEAN = 4  # the largest of 120 positions of even noise is below, 99 times in 100
 LIMITS = {"max_tokens": "token limits", "stop": "stop texts", "finish_reason": "finish reasons"}
 
@@ -52,8 +51,37 @@ def explain_cause(cause: Cause, *, replay: str = "") -> str:
 
     replay: the command that decodes the case again, "" if there is none.
     """
-    advice = f" To see whether it happens again: {replay}" if replay and cause.code == "leak" else ""
-    return f"{_WORDS[cause.code](cause)}{_confounded(cause.evidence)}{_in_reasoning(cause.evidence)}{advice}"
+    facts = cause.evidence
+    claims = [CAUSES.claim(cause.code, cause=cause)]
+    if names := name_changes(facts):
+        claims.append(NOTES.claim("confounded", names=names))
+    if "in_reasoning_at" in facts:
+        ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
+        n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
+        claims.append(NOTES.claim("in_reasoning", at=facts["in_reasoning_at"], n_tokens=n_tokens))
+    if replay and cause.code == "leak":
+        claims.append(NOTES.claim("replay", command=replay))
+    return speak(claims)
+
+
+NOTES = Messages(
+    "cause_note",
+    {
+        ("cause", "allows"): {"confounded": "Confounded: {names} differ too, so each of them may be the cause."},
+        ("cause", "asserts"): {
+            "in_reasoning": "They differ inside the thinking, from token {at:,} of {n_tokens}.",
+            "larger_shifts": "The logits moved more than noise explains in {n_cases:,} of {n_read:case}.",
+            "established": "{n:other case} {n:differs|differ} for an established cause.",
+        },
+        ("next", "advises"): {"replay": "To see whether it happens again: {command}"},
+        ("leak", "asserts"): {
+            "leak": "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the "
+            "same batch."
+        },
+        ("leak", "unknown"): {"no_leak": "The source was not identified. {searched}."},
+        ("near_tie", "asserts"): {"at_flip": "After the same prefix, {leads}.", "ties": "{judged}."},
+    },
+)
 
 
 def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> str:
@@ -63,11 +91,10 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
     decoded beside its own; None where that is not known.
     """
     if source is not None:
-        whose = f"the {'answer to' if source['stands_in'] == 'answer' else 'prompt of'} {source['case']}"
-        tokens = counted(source["n_tokens"], "token")
-        return f"The {source['side']}'s answer goes on with {tokens} of {whose}, which was decoded beside it."
-    sought = "; ".join(_sought(side, n) for side, n in n_beside.items())
-    return f"Whose it is was not found: {sought}."
+        where = "answer to" if source["stands_in"] == "answer" else "prompt of"
+        return NOTES.write("leak", source, where=where)
+    searched = ". ".join(_searched(side, n) for side, n in n_beside.items())
+    return NOTES.write("no_leak", searched=searched)
 
 
 def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> str:
@@ -78,25 +105,26 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
     if not choices:
         return ""
     first, *others = choices
-    apart = [f"the {first.stack}’s stack holds its two likeliest tokens {nats(first.margin)} apart"]
-    apart += [f"the {other.stack}’s {nats(other.margin)} apart" for other in others]
-    sentence = f"Scored under the very same prefix, {listed(apart)}"
+    leads = [f"the {first.stack}’s top two tokens are {nats(first.margin)} apart"]
+    leads += [f"the {other.stack}’s {nats(other.margin)}" for other in others]
+    claims = [NOTES.claim("at_flip", leads=listed(leads))]
     if near is None:
-        return f"{sentence}."
+        return speak(claims)
     ties = [each.stack for each in choices if each.margin <= near]
     if len(ties) == len(choices):
-        return f"{sentence}: a near tie {'on both' if others else 'there'}."
-    where = f"a near tie on the {ties[0]}’s alone" if ties else f"no near tie {'on either' if others else 'there'}"
-    return f"{sentence}: {where}, as noise explains no more than {nats(near)}."
+        judged = "Both are near ties" if others else "That is a near tie"
+    else:
+        which = f"Only the {ties[0]}’s is" if ties else "Neither is" if others else "That is not"
+        judged = f"{which} a near tie (noise explains {nats(near)})"
+    return speak([*claims, NOTES.claim("ties", judged=judged)])
 
 
-def _sought(side: str, n_beside: int | None) -> str:
+def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
-        return f"what was decoded beside the {side}'s is not known"
+        return f"The {side}'s batch is unknown"
     if not n_beside:
-        return f"nothing was decoded beside the {side}'s"
-    have = "has" if n_beside == 1 else "have"
-    return f"{counted(n_beside, 'response')} decoded beside the {side}'s {have} no such text"
+        return f"The {side}'s was decoded at batch size 1"
+    return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
 
 
 def name_changes(facts: Facts) -> str:
@@ -111,43 +139,58 @@ def explain_noise(noise: Facts) -> str:
     noise: `sd`, `near` and `capped_from` in nats, `is_assumed`, `dtype`.
     """
     if noise["sd"] == 0:
-        return f"Noise of the logits: {NO_NOISE}, so that any bit that differs is a finding."
-    how = "measured from repeats that differ"
+        return NOISE.write("zero")
     if noise["is_assumed"]:
-        how = f"assumed for {noise['dtype']} logits, because no repeats of these runs differ that could measure it"
-    elif noise.get("capped_from") is not None:
-        how = f"the most that counts as noise, as repeats that differ measure {nats(noise['capped_from'])}"
-    limit = f"a near tie moves by at most {nats(noise['near'])}"
-    return f"Noise of the logits: {nats(noise['sd'])}, {how}; {limit}."
+        return NOISE.write("assumed", noise)
+    return NOISE.write("measured" if noise.get("capped_from") is None else "capped", noise)
+
+
+NOISE = Messages(
+    "logit_noise",
+    {
+        ("noise", "denies"): {"zero": "This bucket gives the same bits each time, so any difference is real."},
+        ("noise", "asserts"): {
+            "measured": "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
+            "capped": "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near "
+            "tie moves at most "
+            "{near:nats}.",
+        },
+        ("noise", "allows"): {
+            "assumed": "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near "
+            "tie moves at most "
+            "{near:nats}."
+        },
+    },
+)
 
 
 def count_larger_shifts(n_cases: int, n_read: int, n_established: int) -> str:
     """Say in how many cases logits moved more than noise; "" if none could be compared."""
     if not n_read:
         return ""
-    counts = f"Of {counted(n_read, 'case')} that can be held against noise, {n_cases:,} moved further than it explains."
-    others = "1 other case differs" if n_established == 1 else f"{n_established:,} other cases differ"
-    return f"{counts} {others} for an established cause." if n_established else counts
+    claims = [NOTES.claim("larger_shifts", n_cases=n_cases, n_read=n_read)]
+    return speak([*claims, NOTES.claim("established", n=n_established)] if n_established else claims)
 
 
 def _error(cause: Cause) -> str:
     codes = {side: cause.evidence[f"error_code_{side}"] for side in ("baseline", "candidate")}
-    named = [f"the {side} has none ({code})" for side, code in codes.items() if code]
-    return f"There is no pair of responses: {' and '.join(named) or 'one side has none'}. It counts as missing."
+    named = [f"the {side}'s ({code})" for side, code in codes.items() if code]
+    where = f": {' and '.join(named)}" if named else " on one side"
+    return f"A response is missing{where}. The case counts as missing."
 
 
 def _identical(cause: Cause) -> str:
     if cause.evidence["compared"] == "text":
-        return "Same text, same score; there are no logprobs to compare."
+        return "Same text, same score. There are no logprobs to compare."
     if cause.evidence["compared"] == "retokenised":
-        return "Same text, tokenized differently: the logprobs of other tokens cannot be compared."
+        return "Same text, tokenized differently, so logprobs are not comparable."
     return "Same tokens, same logprobs to the bit, same score."
 
 
 def _scorer(cause: Cause) -> str:
     scores = _sides(cause.evidence, "score", "from {} to {}")
     ours, theirs = (cause.evidence.get(f"scorer_digest_{side}") for side in ("baseline", "candidate"))
-    which = "by one scorer, {0}" if ours and ours == theirs else "scorer {} against {}"
+    which = "one scorer, {0}" if ours and ours == theirs else "scorer {} against {}"
     digests = _sides(cause.evidence, "scorer_digest", which, shorten=True)
     return f"Same answer, different grade: the score went {scores} ({digests})."
 
@@ -162,7 +205,7 @@ def _model_changed(cause: Cause) -> str:
 
 def _model_name_changed(cause: Cause) -> str:
     names = _sides(cause.evidence, "model_name", "{} against {}")
-    return f"The model goes by another name: {names}. Whether its weights differ is not known.{_beside(cause)}"
+    return f"The model has another name: {names}. Its weights may be the same.{_beside(cause)}"
 
 
 def _prompt_changed(cause: Cause) -> str:
@@ -175,8 +218,8 @@ def _prompt_mismatch(cause: Cause) -> str:
     facts = cause.evidence
     if facts.get("is_estimated"):
         start = facts["start_gap"]
-        gap = "" if start is None else f", {fixed(start, 3)} nats apart in the most likely token"
-        return f"The prompts probably differ: the answers part early and already start apart{gap}."
+        gap = "" if start is None else f", by {fixed(start, 3)} nats in the most likely token"
+        return f"The prompts probably differ: the answers differ early and already start differently{gap}."
     what = "The prompts' token ids differ" if "prompt_digest_baseline" in facts else "The prompts differ"
     parts = []
     if "n_prompt_tokens_baseline" in facts:
@@ -193,7 +236,7 @@ def _sampling_changed(cause: Cause) -> str:
         for name, sides in values.items()
         if sides[0] in cause.evidence
     ]
-    return f"Tokens were chosen under other settings: {listed(parts)}.{_beside(cause)}"
+    return f"The sampling settings differ: {listed(parts)}.{_beside(cause)}"
 
 
 def _backend_changed(cause: Cause) -> str:
@@ -206,10 +249,10 @@ def _backend_changed(cause: Cause) -> str:
 
 
 def _leak(cause: Cause) -> str:
-    before = counted(cause.evidence["flip"], "position")
-    return (
-        f"After {before} alike, the two sides list no token in common for the next one: one of the answers looks like "
-        "another request's continuation."
+    return write(
+        "After {flip:equal position} the sides have no token in common. One answer looks like the continuation of "
+        "another request.",
+        **cause.evidence,
     )
 
 
@@ -218,8 +261,8 @@ def _silent_change(cause: Cause) -> str:
     at = facts["flip"] if facts["drift_onset"] is None else facts["drift_onset"]
     moved = f", there by {nats(facts['gap_at_onset'])}" if facts["gap_at_onset"] else ""
     return (
-        "Something that no fingerprint shows has changed: both sides are one bucket, which gives the same bits each "
-        f"time, and from position {at} on the logprobs differ{moved}."
+        f"Logprobs differ from position {at} on{moved}, though this bucket gives the same bits each time. Something "
+        "changed that no fingerprint shows."
     )
 
 
@@ -227,21 +270,17 @@ def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
     moved = "the same probabilities"
     if facts["moved_by"]:
-        moved = "probabilities so nearly alike that one draw falls on two tokens less than once in 1,000 pairs"
-    return (
-        f"The seed was not honoured: both sides were sent seed {facts['seed']}, and at position {facts['flip']} other "
-        f"tokens were drawn from {moved}."
-    )
+        moved = "almost the same probabilities, as chance does in fewer than 1 of 1,000 pairs"
+    at = f"With seed {facts['seed']}, position {facts['flip']}"
+    return f"The seed was ignored. {at} was sampled differently from {moved}."
 
 
 def _whitespace(cause: Cause) -> str:
     facts = cause.evidence
-    what = "how the JSON is written" if facts["same_but_for"] == "json" else "white space or Unicode form"
+    what = "JSON formatting" if facts["same_but_for"] == "json" else "white space or Unicode form"
     if facts["score_baseline"] == facts["score_candidate"]:
-        return f"The answers differ in nothing but {what}."
-    return (
-        f"The answers differ in nothing but {what}, yet the scores differ: look whether the scorer should count that."
-    )
+        return f"The answers differ only in {what}."
+    return f"The answers differ only in {what}, but the scores differ. Check the scorer."
 
 
 def _length(cause: Cause) -> str:
@@ -250,11 +289,11 @@ def _length(cause: Cause) -> str:
     moved = [text for name, text in LIMITS.items() if facts.get(f"{name}_baseline") != facts.get(f"{name}_candidate")]
     why = f"; the {' and '.join(moved)} differ" if moved else ""
     counts = _sides(facts, "n_tokens", "{} tokens against {}")
-    return f"The {facts['shorter']}'s answer is the beginning of the {longer}'s: {counts}{why}."
+    return f"The {facts['shorter']}'s answer is the start of the {longer}'s: {counts}{why}."
 
 
 def _ended(cause: Cause) -> str:
-    sides = _sides(cause.evidence, "ending", "{} on the baseline's side, {} on the candidate's")
+    sides = _sides(cause.evidence, "ending", "baseline {}, candidate {}")
     return f"The answers ended differently: {sides}."
 
 
@@ -263,15 +302,15 @@ def _constrained(cause: Cause) -> str:
     sides = [f"on the {side}'s side by {constraint}" for side, constraint in known.items() if constraint]
     if not sides:
         return (
-            "A token was chosen far below others, or where the other side's was forbidden: a grammar, a schema or a "
-            "forced tool call does that, so the logprobs do not explain the choice."
+            "A token was chosen far below others, as a grammar, a schema or a forced tool call does. Logprobs do not "
+            "explain it."
         )
-    return f"Decoding was constrained {listed(sides)}, so the logprobs do not explain where the answers part."
+    return f"Decoding was constrained {listed(sides)}, so logprobs do not explain the flip."
 
 
 def _sampler_fault(cause: Cause) -> str:
     at = [
-        f"the {side} did not take the most likely token at position {cause.evidence[f'not_greedy_{side}']}"
+        f"the {side} chose a less likely token at position {cause.evidence[f'not_greedy_{side}']}"
         for side in ("baseline", "candidate")
         if f"not_greedy_{side}" in cause.evidence
     ]
@@ -286,16 +325,11 @@ def _drift_only(cause: Cause) -> str:
         judged = (
             " Noise explains that." if facts["ratio"] <= facts["threshold"] else " That is more than noise explains."
         )
-    return f"Same tokens; the logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}{judged}"
+    return f"Same tokens. Logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}{judged}"
 
 
 def _unknown(cause: Cause) -> str:
-    return REASONS[cause.evidence["reason"]]
-
-
-def _confounded(facts: Facts) -> str:
-    names = name_changes(facts)
-    return f" Confounded: {names} differ as well, so which of these parted the answers is not known." if names else ""
+    return REASONS.write(cause.evidence["reason"])
 
 
 def _names(code: str, facts: Facts) -> list[str]:
@@ -305,30 +339,18 @@ def _names(code: str, facts: Facts) -> list[str]:
     return [CHANGES[code]]
 
 
-def _in_reasoning(facts: Facts) -> str:
-    if "in_reasoning_at" not in facts:
-        return ""
-    ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
-    n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
-    return f" They parted inside the thinking, at token {facts['in_reasoning_at']:,} of {n_tokens}."
-
-
 def _beside(cause: Cause) -> str:
-    return f" {_WORDS[cause.numeric](cause)}" if cause.numeric else ""
+    return f" {CAUSES.write(cause.numeric, cause=cause)}" if cause.numeric else ""
 
 
 def _tie(facts: Facts) -> str:
     """Return a near tie: how close the two tokens were, against the noise."""
-    ulps = "" if facts["ulps"] is None else f" ({facts['ulps']:.3g} steps of the logits)"
-    leads = " and ".join(
-        f"the {side}'s choice led by {nats(facts[f'margin_{side}'])}"
-        for side in ("baseline", "candidate")
-        if facts[f"margin_{side}"] is not None
-    )
-    doubt = " The prefix is too short to say more: low confidence." if facts["is_low_confidence"] else ""
+    margins = {side: facts[f"margin_{side}"] for side in ("baseline", "candidate")}
+    leads = [f"{nats(margin)} ({side})" for side, margin in margins.items() if margin is not None]
+    doubt = " Low confidence: the prefix is short." if facts["is_low_confidence"] else ""
     return (
-        f"A near tie at position {facts['flip']}: {leads}. Between the two sides their difference moved by "
-        f"{nats(facts['movement'])}{ulps}, and noise moves it by up to {nats(facts['near'])} ({_noise(facts)})."
+        f"A near tie at position {facts['flip']}: the lead was {' and '.join(leads)}. It moved by "
+        f"{nats(facts['movement'])}, and noise moves it by up to {nats(facts['near'])} ({_noise(facts)})."
         f"{_spike(facts)}{doubt}"
     )
 
@@ -336,10 +358,10 @@ def _tie(facts: Facts) -> str:
 def _larger(facts: Facts) -> str:
     is_ratio = facts["ratio"] is not None and facts["ratio"] > facts["threshold"]
     if is_ratio or facts["movement"] is None:
-        return f"The logits moved further than noise explains.{_shift(facts)}"
+        return f"The logits moved more than noise explains.{_shift(facts)}"
     return (
-        f"The logits moved further than noise explains: {nats(facts['movement'])} at the flip, "
-        f"and noise moves them by up to {nats(facts['near'])} ({_noise(facts)}).{_spike(facts)}"
+        f"The logits moved more than noise explains: {nats(facts['movement'])} at the flip, where noise moves them by "
+        f"up to {nats(facts['near'])} ({_noise(facts)}).{_spike(facts)}"
     )
 
 
@@ -347,9 +369,8 @@ def _shift(facts: Facts) -> str:
     if facts["ratio"] is None:
         return ""
     return (
-        f" Over {facts['n_usable']} positions they moved by {nats(facts['shift_rms'])}, "
-        f"{facts['ratio']:.3g} times the noise ({_noise(facts)}; {facts['threshold']:.3g} times is the limit)."
-        f"{_spike(facts)}"
+        f" Over {facts['n_usable']} positions they moved by {nats(facts['shift_rms'])}, {facts['ratio']:.3g} times the "
+        f"noise (limit {facts['threshold']:.3g} times; {_noise(facts)}).{_spike(facts)}"
     )
 
 
@@ -358,7 +379,7 @@ def _spike(facts: Facts) -> str:
     largest = facts.get("shift_max")  # None in what an earlier Evalboard stored
     if largest is None or largest <= max(facts["near"], SPIKE_OVER_MEAN * facts["shift_rms"]):
         return ""
-    return f" At position {facts['shift_max_at']} alone they moved by {nats(largest)}, which the mean hides."
+    return f" At position {facts['shift_max_at']} they moved by {nats(largest)}, which the mean hides."
 
 
 def _noise(facts: Facts) -> str:
@@ -366,7 +387,7 @@ def _noise(facts: Facts) -> str:
         return NO_NOISE
     how = f"assumed for {facts['assumed_dtype']}" if facts["is_assumed"] else "measured"
     if facts.get("capped_from") is not None:
-        how = f"the most that counts of a measured {nats(facts['capped_from'])}"
+        how = f"the limit; measured {nats(facts['capped_from'])}"
     return f"noise {nats(facts['sd'])}, {how}"
 
 
@@ -383,26 +404,34 @@ def _shown(value: object, shorten: bool) -> str:
     return str(value)[:8] if shorten else str(value)
 
 
-_WORDS = {
-    "error": _error,
-    "identical": _identical,
-    "scorer": _scorer,
-    "prompt_changed": _prompt_changed,
-    "model_changed": _model_changed,
-    "prompt_mismatch": _prompt_mismatch,
-    "sampling_changed": _sampling_changed,
-    "backend_changed": _backend_changed,
-    "model_name_changed": _model_name_changed,
-    "leak": _leak,
-    "silent_change": _silent_change,
-    "seed_ignored": _seed_ignored,
-    "whitespace": _whitespace,
-    "length": _length,
-    **dict.fromkeys(ENDED, _ended),
-    "constrained": _constrained,
-    "sampler_fault": _sampler_fault,
-    "drift_only": _drift_only,
-    "near_tie": lambda cause: _tie(cause.evidence),
-    "larger_shift": lambda cause: _larger(cause.evidence),
-    "unknown": _unknown,
-}
+def _by_cause(sentence: Callable[[Cause], str]) -> Callable[[Facts], str]:
+    return lambda facts: sentence(facts["cause"])
+
+
+CAUSES = Messages(
+    "cause",
+    {
+        ("cause", "asserts"): {
+            "error": _by_cause(_error),
+            "identical": _by_cause(_identical),
+            "scorer": _by_cause(_scorer),
+            "prompt_changed": _by_cause(_prompt_changed),
+            "model_changed": _by_cause(_model_changed),
+            "prompt_mismatch": _by_cause(_prompt_mismatch),
+            "sampling_changed": _by_cause(_sampling_changed),
+            "backend_changed": _by_cause(_backend_changed),
+            "model_name_changed": _by_cause(_model_name_changed),
+            "silent_change": _by_cause(_silent_change),
+            "seed_ignored": _by_cause(_seed_ignored),
+            "whitespace": _by_cause(_whitespace),
+            "length": _by_cause(_length),
+            **dict.fromkeys(ENDED, _by_cause(_ended)),
+            "constrained": _by_cause(_constrained),
+            "sampler_fault": _by_cause(_sampler_fault),
+            "drift_only": _by_cause(_drift_only),
+            "larger_shift": lambda facts: _larger(facts["cause"].evidence),
+        },
+        ("cause", "allows"): {"leak": _by_cause(_leak), "near_tie": lambda facts: _tie(facts["cause"].evidence)},
+        ("cause", "unknown"): {"unknown": _by_cause(_unknown)},
+    },
+)

@@ -7,9 +7,9 @@ def describe_clock(ahead: tuple[float, float]) -> str:
     """Say how far the server's clock is ahead or behind, as its answers show."""
     low, high = ahead
     if low > high:
-        return f"The server's clocks are several, or one that was set: from {_seconds(high)} to {_seconds(low)}."
+        return f"The server has several clocks, or one that was set: from {_seconds(high)} to {_seconds(low)}."
     if low <= 0 <= high:
-        return f"The server's clock is ours, to within {fixed(max(-low, high), 1)} s."
+        return f"The server's clock agrees with ours within {fixed(max(-low, high), 1)} s."
     near, far = sorted((abs(low), abs(high)))
     return f"The server's clock is {fixed(near, 1)} to {fixed(far, 1)} s {'ahead of' if low > 0 else 'behind'} ours."
 

@@ -10,8 +10,8 @@ Numbers = Mapping[str, Any]
 # How the other requests of a condition are said, after how many share a step.
 CONDITIONS = {
     "none": "",
-    "short": ", beside short prompts",
-    "long": ", beside long prompts",
+    "short": ", with short prompts",
+    "long": ", with long prompts",
     "queued": ", with more requests waiting",
 }
 
@@ -21,14 +21,14 @@ def describe_certified(numbers: Numbers) -> str:
     rows = [row for row in numbers["workers"] if row["is_certified"]]
     same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
     share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
-    limit = f"{rounds} rule out that more than {share} of rounds come out otherwise, 95 % sure"
+    limit = f"{rounds} rule out that more than {share} of rounds differ (95 % confidence)"
     where = f"{_seats(numbers)} on {counted(len(rows), 'worker')}"
     return f"Certified at {where}: {same}. {limit}.{_covers(numbers)}{_left(numbers)}"
 
 
 def describe_not_certified(numbers: Numbers) -> str:
     """Say how many answers changed, and the first condition that changed any."""
-    name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Bits move, and no answer")
+    name, start = ("texts", "Answers move") if any(_moved(numbers, "texts")) else ("bits", "Bits move, but no answer")
     moved = [row for row in numbers["workers"] if row[f"n_{name}_moved"]]
     [first, *_] = [row for row in moved[0]["conditions"] if row[f"n_{name}_moved"]]
     n, n_copies = sum(_moved(numbers, name)), sum(c["n_copies"] for row in moved for c in row["conditions"])
@@ -41,7 +41,7 @@ def describe_not_certified(numbers: Numbers) -> str:
 
 def describe_condition(row: Mapping[str, Any]) -> str:
     """Describe a load condition: how many share a step, and how long the other prompts are."""
-    seats = "alone in its step" if row["seats"] == 1 else f"with {row['seats']} in a step"
+    seats = "at batch size 1" if row["seats"] == 1 else f"at batch size {row['seats']}"
     return f"{seats}{CONDITIONS[row['load']]}"
 
 
@@ -53,7 +53,7 @@ def _seats(numbers: Numbers) -> str:
     reached, seats = numbers["seats_reached"], numbers["seats"]
     if reached == 1:
         return "1 seat"
-    return f"1 to {reached} seats{'' if reached >= seats else f' of {seats}, for no step was larger'}"
+    return f"1 to {reached} seats{'' if reached >= seats else f' of {seats}, as no step was larger'}"
 
 
 def _covers(numbers: Numbers) -> str:
@@ -63,10 +63,10 @@ def _covers(numbers: Numbers) -> str:
         return ""
     weights = f"quantised by {covers['quantization']}" if covers["quantization"] else "not quantised"
     n = covers["n_devices"]
-    devices = "on one device" if n == 1 else f"over {n} devices" if n else "on devices that nobody counted"
-    return f" It speaks of {covers['model']} in {covers['dtype']}, {weights}, {devices}, and of nothing else."
+    devices = "on one device" if n == 1 else f"over {n} devices" if n else "on an unknown number of devices"
+    return f" It covers only {covers['model']} in {covers['dtype']}, {weights}, {devices}."
 
 
 def _left(numbers: Numbers) -> str:
     n = len(numbers.get("left_out", ()))
-    return f" {counted(n, 'worker')} {'was' if n == 1 else 'were'} gone before the end." if n else ""
+    return f" {counted(n, 'worker')} {'was' if n == 1 else 'were'} stopped before the end." if n else ""

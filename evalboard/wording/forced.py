@@ -40,8 +40,8 @@ def _on_policy(scoring: ForcedScoring) -> list[str]:
 def _several(scoring: ForcedScoring) -> list[str]:
     if scoring.figures is not None or not scoring.tokens:
         return []
-    has_own = "each bucket has its own" if scoring.by_bucket else "each answer has its own"
-    return [f"Several buckets gave these answers: no number is taken over them together, and {has_own}."]
+    each = "bucket" if scoring.by_bucket else "answer"
+    return [f"Several buckets gave these answers, so each {each} has its own numbers."]
 
 
 def _distances(scoring: ForcedScoring) -> list[str]:
@@ -60,7 +60,7 @@ def _distance(figures: ForcedFigures) -> list[str]:
     if figures.n_compared < figures.n_positions:
         where = f"Over {figures.n_compared:,} of the {tokens}, those with a logprob on both sides,"
     if figures.is_identical:
-        return [f"{where} no logprob differs by one bit."]
+        return [f"{where} all logprobs are equal to the bit."]
     sentences = []
     if figures.gap_median is not None and figures.gap_p99 is not None:
         median, high = nats(figures.gap_median.value), nats(figures.gap_p99.value)
@@ -74,7 +74,7 @@ def _distance(figures: ForcedFigures) -> list[str]:
         sentences.append(
             f"{n:,} of {ranked} ({share}) {_is(n)} not its first choice."
             if n
-            else f"All of {ranked} {_is(figures.n_ranked)} its first choice."
+            else f"All {ranked} {_is(figures.n_ranked)} its first choice."
         )
     return sentences
 
@@ -85,8 +85,7 @@ def _limits(scoring: ForcedScoring) -> list[str]:
     n_scored = sum(scoring.tokens.values())
     if scoring.is_reported:
         sentences.append(
-            "The trainer’s logprobs are as the log has them: no engine here scored anything, and nothing attests what "
-            "computed them."
+            "The trainer’s logprobs come from the log: no engine here scored anything, so nothing verifies them."
         )
     elif scoring.is_sampled and (why := explain_no_kl(scoring.reshaped_by, is_sampled=True)):
         sentences.append(why)
@@ -94,23 +93,23 @@ def _limits(scoring: ForcedScoring) -> list[str]:
         sentences.append(f"The figures are of the first {figures.n_responses:,} of {counted(n_scored, 'answer')}.")
     if n := scoring.tokens.get(BY_BYTES):
         sentences.append(
-            f"{counted(n, 'answer')} {_is(n)} scored by the tokens that have the same bytes: the run’s own ids are not "
-            "those of this tokenizer."
+            f"{counted(n, 'answer')} {_is(n)} scored by tokens with the same bytes, as the run’s ids are not those of "
+            "this tokenizer."
         )
     if n := scoring.tokens.get(AS_GIVEN):
         sentences.append(
-            f"{counted(n, 'answer')} {_is(n)} scored by the ids that the log has: nothing in it says that they are "
-            "those of this tokenizer."
+            f"{counted(n, 'answer')} {_is(n)} scored by the ids in the log, which does not say that they are those of "
+            "this tokenizer."
         )
     if n := scoring.tokens.get(RETOKENISED):
         sentences.append(
             f"{counted(n, 'answer')} {_is(n)} retokenised: the text is scored in tokens of this tokenizer, without the "
-            "token that ended it, and no logprob of the run stands beside."
+            "token that ended it and without logprobs of the run."
         )
     if n := scoring.n_rendered:
         sentences.append(
             f"{counted(n, 'prompt')} {_is(n)} rendered with the chat template of endpoint {scoring.endpoint}: the "
-            "tokens that were really sent are not known."
+            "tokens really sent are unknown."
         )
     if scoring.errors:
         reasons = [

@@ -39,7 +39,7 @@ _BLAME = {
     (
         "seed",
         "deterministic",
-    ): "the gateway answers from a cache, drops the temperature or puts one seed in place of all",
+    ): "the gateway answers from a cache, drops the temperature or replaces every seed",
     ("batch", "variant"): "the gateway spreads the calls, or changes them",
     ("routing", "several"): "the gateway spreads the calls over them",
     ("routing", "rotated"): "the gateway sends the calls elsewhere than before",
@@ -58,8 +58,8 @@ _LOSSES: dict[tuple[str, str], Loss] = {
     ("batch", "variant"): ("changes answers", ""),
     ("routing", "several"): ("spreads the calls over several backends", ""),
     ("routing", "rotated"): ("sends the calls elsewhere than before", ""),
-    ("canary", "changed"): ("answers otherwise than before", ""),
-    ("canary", "partly_changed"): ("answers in part otherwise than before", ""),
+    ("canary", "changed"): ("answers differently than before", ""),
+    ("canary", "partly_changed"): ("answers some calls differently than before", ""),
 }
 
 
@@ -75,7 +75,7 @@ class HopSide:
 def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
     """Say whether the gateway drops what the direct endpoint honours. Both probes must have a result."""
     if "incomplete" in (direct.state, gateway.state):
-        return "One of the two probes has too few answers, so that nothing tells which hop drops what."
+        return "One of the two probes has too few answers to say which hop drops what."
     if kind == "capability":
         return _parameters(direct, gateway)
     good, bad = _STATES[kind]
@@ -88,10 +88,10 @@ def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
     if direct.state in bad and gateway.state in bad:
         word = _capital(_WORDS[direct.state])
         if direct.state == gateway.state:
-            return f"{word} {both} alike: whether the gateway does it too cannot be told."
-        return f"{word} at {direct.endpoint} already: what the gateway adds to that cannot be told."
+            return f"{word} {both}: whether the gateway does it too is unknown."
+        return f"{word} at {direct.endpoint} already: what the gateway adds is unknown."
     if direct.state in bad:
-        word = _WORDS[gateway.state].lower() if gateway.state in good else "not settled"
+        word = _WORDS[gateway.state].lower() if gateway.state in good else "undecided"
         return (
             f"{_capital(_WORDS[direct.state])} at {direct.endpoint}, {word} through {gateway.endpoint}: "
             "the gateway does not send these calls there, or something answers in its place."
@@ -99,7 +99,7 @@ def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
     states = "; ".join(
         f"{side.endpoint}: {describe_state(kind, side.state).word.lower()}" for side in (direct, gateway)
     )
-    return f"The two probes do not tell which hop drops what ({states})."
+    return f"The two probes cannot say which hop drops what ({states})."
 
 
 def find_losses(kind: str, direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:

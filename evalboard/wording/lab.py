@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalboard.contract.lab_kinds import STEP, Source, SourceFinding, State
 from evalboard.core.rounding import shown
-from evalboard.wording.numbers import capital, counted, fixed, listed, points
+from evalboard.wording.numbers import capital, counted, fixed, limit, listed, points
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import LabCost
@@ -32,14 +32,16 @@ SOURCE_WORDS: Mapping[Source, SourceWords] = {
     Source.BATCH: SourceWords(
         "batch composition", "batching", "mixed batches, arrival shuffled", "pinned, or invariant kernels"
     ),
-    Source.GRAPHS: SourceWords("graphs and compilation", "compilation", "eager off, all else pinned", "enforce_eager"),
+    Source.GRAPHS: SourceWords(
+        "graphs and compilation", "compilation", "eager off, other settings pinned", "enforce_eager"
+    ),
     Source.PREFIX_CACHE: SourceWords("prefix cache", "the prefix cache", "on, cold and warm", "prefix caching off"),
     Source.DTYPE: SourceWords("dtype", "the dtype", "the same weights in another dtype", "the endpoint"),
     Source.KV_CACHE: SourceWords(
         "KV-cache dtype", "the KV cache's dtype", "the KV cache in another dtype", "the profile"
     ),
     Source.ROUTING: SourceWords("routing", "routing", "through a gateway", "pin the backend"),
-    Source.SAMPLER: SourceWords("sampler", "the sampler", "drawn, another seed each run", "T = 0, or more samples"),
+    Source.SAMPLER: SourceWords("sampler", "the sampler", "sampled, another seed each run", "T = 0, or more samples"),
     Source.PARSER: SourceWords(
         "parser", "the parser", "the same texts, other scorers and spacing", "normalisation in the scorer"
     ),
@@ -55,33 +57,33 @@ REMOTE_CONTROL = "one call at a time"
 
 REASONS: Mapping[str, str] = {
     "not_asked": "it was not chosen.",
-    "not_ours": "others run the server, and say how it is set.",
-    "not_pinned": "the profile does not pin {setting}, so there is nothing to let go.",
-    "one_dtype": "no other endpoint serves these weights in another dtype than {dtype}; add one in the settings.",
+    "not_ours": "the server is external, and its operator sets it.",
+    "not_pinned": "the profile does not pin {setting}, so there is nothing to vary.",
+    "one_dtype": "no endpoint serves these weights in a dtype other than {dtype}; add one in the settings.",
     "no_gateway": "no endpoint names {endpoint} as its bypass or its reference.",
-    "greedy": "the suite was never drawn; give a temperature to draw it.",
-    "recorded": "scores were read from logs, and no text can be scored again.",
-    "too_large": "more than {limit:,} cases are not scored again in one sitting.",
+    "greedy": "not tested at temperature 0; set a temperature.",
+    "recorded": "scores come from logs, so no text can be scored again.",
+    "too_large": "the suite has over {limit:,} cases, too many to score again at once.",
     "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
     "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
-    "no_gpu": "a worker that decodes on a CPU has no other.",
+    "no_gpu": "CPU workers have no other backend.",
     "one_gpu": "a worker of this pool has no second GPU.",
-    "not_varied": "the pool's workers are not all of one kind, or none was ever seen.",
-    "others_decide": "others decide when it changes; the endpoint's page has its rotations.",
-    "own_build": "the engine is ours, and its build is in the fingerprint.",
+    "not_varied": "the pool's workers differ in kind, or none has been seen.",
+    "others_decide": "the provider decides when it changes; the endpoint's page lists rotations.",
+    "own_build": "the engine is your own, and its build is in the fingerprint.",
     "no_model_judges": "no scorer of this suite is a model.",
 }
 
 FINDINGS: Mapping[State, str] = {
-    State.HOLDS: "holds",
-    State.HOLDS_IN_ANSWERS: "holds, though bits move",
+    State.HOLDS: "stable",
+    State.HOLDS_IN_ANSWERS: "stable, though bits move",
     State.MOVED: "has moved",
     State.SOURCE: "a source",
     State.ANSWERS_ONLY: "moves answers, not the score",
     State.BITS_ONLY: "moves bits, no answer",
     State.NONE_SEEN: "none seen",
-    State.NOT_BLAMED: "not to be blamed",
-    State.NOT_SCORED: "no score to hold against",
+    State.NOT_BLAMED: "not attributable",
+    State.NOT_SCORED: "no score to compare with",
     State.NOT_MEASURED: "not measured yet",
 }
 NOTHING_TO_FIX = (State.NONE_SEEN, State.BITS_ONLY)
@@ -164,6 +166,14 @@ class SentenceRow:
     n_responses: int = 0
 
 
+def describe_budget(minutes: float | None, budget: float) -> str:
+    """Warn that a plan is estimated to take more than its budget, both in minutes; "" if it fits."""
+    if minutes is None or minutes <= budget:
+        return ""
+    estimate = f"The estimate of {points(minutes)} min is above the budget of {limit(budget)} min"
+    return f" {estimate}: it would stop before its end. Plan fewer runs, or a larger budget."
+
+
 def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: int, problem: str = "") -> str:
     """Return an experiment's conclusion: sources by size, those without effect, the control.
 
@@ -174,7 +184,7 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
     begin = describe_end(status, n_missing, problem)
     control = next((row for row in rows if row.source == Source.CONTROL), None)
     if control is None or control.finding.state is State.NOT_MEASURED:
-        return begin or "The control is at work; everything is held against it."
+        return begin or "The control is running; everything is compared with it."
     is_void = control.finding.state in (State.MOVED, State.NOT_SCORED)
     sentence = _describe_control(control) if is_void else _describe(rows)
     return f"{begin} {sentence}".strip()
@@ -182,8 +192,7 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
 
 def describe_end(status: str, n_missing: int, problem: str) -> str:
     """Return how an experiment ended early, and how much of it is missing; "" where it did not."""
-    missing = f" {counted(n_missing, 'arm')} of it is missing." if n_missing == 1 else ""
-    missing = f" {counted(n_missing, 'arm')} of it are missing." if n_missing > 1 else missing
+    missing = f" {counted(n_missing, 'condition')} {'is' if n_missing == 1 else 'are'} missing." if n_missing else ""
     match status:
         case "stopped":
             return f"Stopped by its budget.{missing}"
@@ -202,7 +211,7 @@ def _describe_control(control: SentenceRow) -> str:
         moved = f"moved by ±{small_points(control.finding.reach)}"
     else:
         moved = f"gave another answer {control.n_flipped:,} of {control.n_responses:,} times"
-    return f"The control {moved}, so nothing below can be blamed on its source."
+    return f"The control {moved}, so nothing below can be attributed to its source."
 
 
 def _describe(rows: Sequence[SentenceRow]) -> str:
@@ -220,10 +229,10 @@ def _describe(rows: Sequence[SentenceRow]) -> str:
         bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
         bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
         names = listed([_subject(row) for row in quiet])
-        alone = f"{capital(names)} {'is' if len(quiet) == 1 else 'are'} not seen to move this score{bound}"
-        sentence = f"{sentence}; no movement is seen from {names}{bound}" if sentence else alone
+        alone = f"{capital(names)} {'does' if len(quiet) == 1 else 'do'} not visibly move this score{bound}"
+        sentence = f"{sentence}; no visible effect of {names}{bound}" if sentence else alone
     were = "was" if control.n_same == 1 else "were"
-    end = f"With nothing let go, {control.n_same} of {control.n_runs} runs {were} equal to the bit."
+    end = f"With nothing varied, {control.n_same} of {control.n_runs} runs {were} equal to the bit."
     return f"{sentence}. {end}" if sentence else end
 
 
@@ -249,5 +258,5 @@ def describe_cost(cost: "LabCost") -> str:
     if not cost.n_runs:
         return "no run: stored texts are scored again"
     tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
-    minutes = "minutes not known: no run before says them" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
+    minutes = "minutes unknown: no earlier run has them" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
     return f"{counted(cost.n_runs, 'run')}, {counted(cost.n_starts, 'engine start')}, {tokens}, {minutes}"

@@ -43,18 +43,18 @@ def render_report(experiment: "Experiment", *, address: str = "") -> str:
 
 def _describe_columns(experiment: "Experiment") -> str:
     """Say what the table's figures are compared with, and what they do not cover."""
-    sentences = ["Each row lets go of one thing, and is held against the control's first run."]
+    sentences = ["Each row changes one thing, and is compared with the control's first run."]
     if experiment.case_points is not None:
         n_cases = counted(round(100 / experiment.case_points), "case")
-        sentences += [f"The suite has {n_cases}, each worth {points(experiment.case_points)} points."]
+        sentences += [f"The suite has {n_cases}; one case is {points(experiment.case_points)} points."]
     return " ".join([*sentences, *_COLUMN_WORDS])
 
 
 _COLUMN_WORDS = (
-    "± is half of the range, the control's score in it; that range is shown where settings were chosen, not sampled.",
+    "± is half of the range, including the control's score. Settings that were chosen, not sampled, show that range.",
     "First flip: the median token where texts part, from 0.",
     "Speed: tokens a second, as a multiple of the control's.",
-    "Intervals and bounds (≤) are at 95 %, over more runs of these cases; of other cases they say nothing.",
+    "Intervals and bounds (≤) are at 95 %, over more runs of these cases; they do not cover other cases.",
 )
 
 
@@ -79,15 +79,15 @@ def _cost_parts(experiment: "Experiment", address: str) -> list[str]:
 
 
 def _setting_parts(experiment: "Experiment") -> list[str]:
-    pinned = f"All else is pinned by the profile {experiment.profile_name}:"
+    pinned = f"Settings that stay fixed, by the profile {experiment.profile_name}:"
     settings = f"```json\n{json.dumps(experiment.settings, indent=2, sort_keys=True)}\n```"
     known = [] if experiment.settings is None else [pinned, settings]
-    return ["## Settings", *known, f"The same again: `{repeat_command(experiment)}`"]
+    return ["## Settings", *known, f"Run it again: `{repeat_command(experiment)}`"]
 
 
 def _describe_times(experiment: "Experiment") -> str:
     """Say who planned it, and when it was confirmed and ended."""
-    planned = f"Planned by {experiment.created_by or 'nobody known'} on {_instant(experiment.created_at)}"
+    planned = f"Planned by {experiment.created_by or 'an unknown person'} on {_instant(experiment.created_at)}"
     steps = (("confirmed", experiment.started_at), ("ended", experiment.finished_at))
     return "; ".join([planned, *(f"{word} on {_instant(at)}" for word, at in steps if at is not None)]) + "."
 
@@ -133,8 +133,8 @@ _HEADS = (
     "finding",
     "fixed by",
 )
-_PLAN_HEADS = ("arm", "status", "run", "runs", "engine starts", "tokens", "minutes planned", "minutes spent")
-_SERVED_HEADS = ("arm", "run", "endpoint", "profile", "model", "fingerprint", "batch class")
+_PLAN_HEADS = ("condition", "status", "run", "runs", "engine starts", "tokens", "minutes planned", "minutes spent")
+_SERVED_HEADS = ("condition", "run", "endpoint", "profile", "model", "fingerprint", "batch class")
 
 
 def _changes(experiment: "Experiment") -> Iterator[tuple[float, float, float]]:

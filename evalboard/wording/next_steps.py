@@ -1,45 +1,49 @@
 """Sentences for the next steps that a verdict offers, by the codes of docs/verdict.md."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
-from evalboard.wording.numbers import counted, interval, listed
+from evalboard.wording.messages import Messages, write
+from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
 
 Facts = Mapping[str, Any]
 
-FOR_BLOCKS = {
-    "mixed_fingerprint": "Run that side again, so that one bucket serves all of it.",
-    "model_changed": "Run one and the same model on both sides.",
-    "batch_class": "Run both sides under one profile.",
-    "stack_changed": "Run both models on one stack, in one window; or judge the service, model and stack together.",
-    "scorer_changed": SCORE_AGAIN,
-    "unknown_stack": SAY_WHO_SERVES,
-    "prompts_unknown": "Import the log together with its requests, or with --suite and the suite that was asked.",
-}
-RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack, then judge against that run."
-RUN_PROMPT_AGAIN = (
-    "Run the baseline again with its own prompt, on today's stack and settings, then judge against that run."
+FOR_BLOCKS = Messages(
+    "step_for",
+    {
+        ("next", "advises"): {
+            "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
+            "model_changed": "Run the same model on both sides.",
+            "batch_class": "Run both sides under one profile.",
+            "stack_changed": "Run both models on one stack at the same time, or judge the service as a whole.",
+            "scorer_changed": SCORE_AGAIN,
+            "unknown_stack": SAY_WHO_SERVES,
+            "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
+            "run_baseline_again": "Run the baseline again with today's suite, settings and stack. Then judge against "
+            "that run.",
+            "run_prompt_again": "Run the baseline again with its own prompt and today's stack and settings. Then judge "
+            "against that run.",
+        },
+    },
 )
 
 
 def next_step(code: str, facts: Facts) -> str:
     """Say what one step is. A step that undoes a block has the block's code as `block`."""
     if "block" in facts:
-        again = RUN_PROMPT_AGAIN if facts.get("is_prompt_judged") else RUN_BASELINE_AGAIN
-        return FOR_BLOCKS.get(facts["block"], again)
-    step = STEPS[code]
-    return step if isinstance(step, str) else step(facts)
+        again = "run_prompt_again" if facts.get("is_prompt_judged") else "run_baseline_again"
+        return FOR_BLOCKS.write(facts["block"] if facts["block"] in FOR_BLOCKS else again)
+    return STEPS.write(code, facts)
 
 
 def _sign(facts: Facts) -> str:
     if facts["is_ship"]:
-        return "Read the cases that changed, if any, and what is said of other cases like these; then sign."
+        return "Read the cases that changed, and what to expect on new cases. Then sign."
     n = facts["n_broken"]
-    broken = "case" if n == 1 else f"{n:,} cases"
-    look = f"Look at the {broken} that broke" if n else "Look at the cases that changed"
-    return f"{look}; then reject the candidate, or waive with a reason and an end date."
+    which = f"{n:,} broken cases" if n > 1 else "broken case" if n else "cases that changed"
+    return f"Look at the {which}. Then reject the candidate, or waive with a reason and an end date."
 
 
 def _rerun_missing(facts: Facts) -> str:
@@ -61,35 +65,29 @@ def _import_again(facts: Facts) -> str:
     logged: which of baseline and candidate were read from a log. repeats: what each side should have, or None.
     in_turn: the sides are to take turns.
     """
-    logged, repeats = facts["logged"], facts["repeats"]
-    who, it = f"The {logged[0]} was read from a log, which", "it"
-    if len(logged) > 1:
-        who, it = "Both sides were read from logs, which", "them"
-    in_turn = " in turn" if facts["in_turn"] else ""
-    times = f", {repeats} repeats on each side" if repeats else ""
-    text = f"{who} cannot be run again here. Run both sides again{in_turn} with the tool that made {it}{times},"
-    return f"{text} and import the new logs: evalboard import LOG."
+    logged = facts["logged"]
+    is_one = len(logged) == 1
+    return write(
+        "{who}. Run both sides again{in_turn} with the tool that made {it}{times}. Then import the new logs: "
+        "evalboard import LOG.",
+        who=f"The {logged[0]} is from a log" if is_one else "Both sides are from logs",
+        it="it" if is_one else "them",
+        in_turn=" in turn" if facts["in_turn"] else "",
+        times=f", {facts['repeats']} repeats on each side" if facts["repeats"] else "",
+    )
 
 
 def _settle(facts: Facts) -> str:
     if "low" not in facts:
-        return f"Run both sides up to {facts['repeats']} repeats: the drop may then be clear among all suites, or gone."
-    where = interval(facts["low"], facts["high"], -facts["tolerance"])
-    then = f"if the change stays as it is, its interval is then {where} points"
-    text = (
-        f"Run both sides up to {facts['repeats']} repeats, {_price(facts)}: that settles it {in_ten(facts['chance'])}"
+        return write(
+            "Run {repeats} repeats on both sides. The drop may then be clear across all suites, or gone.", **facts
+        )
+    return write(
+        "Run {repeats} repeats on both sides ({n_responses:response}). That decides it {chance}. If the change stays "
+        "the same, its interval becomes {where} points.",
+        **{**facts, "chance": in_ten(facts["chance"])},
+        where=interval(facts["low"], facts["high"], -facts["tolerance"]),
     )
-    return f"{text}; {then}."
-
-
-def _settle_targeted(facts: Facts) -> str:
-    noisiest = f"the {counted(facts['n_cases'], 'case')} most likely to flip"
-    text = f"Run {facts['repeats']} more repeats of {noisiest} on both sides, {_price(facts)}"
-    return f"{text}: that settles it {in_ten(facts['chance'])}. The score stays that of all cases."
-
-
-def _price(facts: Facts) -> str:
-    return counted(facts["n_responses"], "response")
 
 
 def _larger_suite(facts: Facts) -> str:
@@ -99,63 +97,67 @@ def _larger_suite(facts: Facts) -> str:
     """
     if facts["needed"]:
         return f"Use a larger suite: {cases_needed(facts['needed'], facts.get('n_cases', 0))}."
-    return "Use a larger suite: four times the cases halve the interval."
-
-
-def _share_seeds(facts: Facts) -> str:
-    """Say how both sides can use the same seeds. is_one_seed: they have one, and their repeats differ."""
-    what = "Run the candidate again with the baseline's seed"
-    if facts["is_one_seed"]:
-        what = "Compare the same repeats: run those that one side lacks"
-    return f"{what}. What both sides draw alike then cancels out."
+    return "Use a larger suite. Four times the cases halve the interval."
 
 
 def _second_run(facts: Facts) -> str:
     """Say how to learn whether equal repeats were each computed. sides: whose repeats are one answer."""
     if facts.get("is_logged"):
-        how, command = "Import a second log of the same side, from another hour", "import LOG --second-log-of {}"
+        how, command = "Import a second log of the same side, made an hour apart", "import LOG --second-log-of {}"
     else:
-        how, command = "Run the same once more, an hour later", "run --second-run-of {}"
-    whose = f"the repeats of the {listed(facts['sides'])} count"
-    return f"{how}{_commands(command, facts)}. If nothing moves, {whose}."
+        how, command = "Run the same again, an hour later", "run --second-run-of {}"
+    whose = listed(facts["sides"])
+    return f"{how}{_commands(command, facts)}. If nothing changes, the repeats of the {whose} count."
 
 
 def _certify(facts: Facts) -> str:
     """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
     command = "evalboard probe {} --kind determinism --profile {}"
     commands = listed([command.format(*probe) for probe in facts["probes"]])
-    return f"Have the promise measured: {commands}. The verdict is taken anew when a certificate comes."
+    return f"Measure it: {commands}. The verdict is taken again when a certificate is issued."
 
 
-STEPS: dict[str, str | Callable[[Facts], str]] = {
-    "sign": _sign,
-    "run_in_turn": "Run both sides again in turn, repeat by repeat, so that the load meets them alike.",
-    "use_paired": "Choose the policy `paired`: it decides case by case, and keeps the range as a warning.",
-    "pin_batch": "Run both sides under a pinned profile, one case at a time; how noisy that is shows once it has run.",
-    "rerun_missing": _rerun_missing,
-    "draw": "Run both sides again under a profile with a temperature above 0.",
-    "use_mean": "Judge by a policy whose metric is the mean.",
-    "draw_again": "Run both sides again: each repeat of a new run is drawn by seeds of its own.",
-    "run_uncached": "Run the eval again with every cache off, the tool's and the gateway's, and import that log.",
-    "pin_backend": "Run the eval again pinned to one backend, with no fallback, and import that log.",
-    "pin_endpoint": "Have one backend answer, which the endpoint's extra body or headers can name, and run both sides "
-    "again.",
-    "call_uncached": "Have the gateway's cache left out, which the endpoint's extra body or headers can ask for, and "
-    "run both sides again.",
-    "second_run": _second_run,
-    "nothing_caches": "If you know that nothing caches there, make the release again and say so (--nothing-caches); it "
-    "is printed with the verdict.",
-    "shuffle": "Run both sides again with --shuffle, so that each repeat is decoded in batches of its own.",
-    "certify": _certify,
-    "find_build": "Find what changed between the two runs: the installed code, its settings, or the machine. Then run "
-    "both sides on one build.",
-    "judge_stack": "Or judge what serves the model: make the release again with --treatment stack.",
-    "judge_service": "Or judge model and stack together: make the release again with --treatment service.",
-    "add_repeats": lambda facts: f"Run both sides up to {facts['repeats']} repeats.",
-    "import_again": _import_again,
-    "decide_by_hand": "Decide by hand: waive with a reason and an end date.",
-    "settle": _settle,
-    "settle_targeted": _settle_targeted,
-    "larger_suite": _larger_suite,
-    "share_seeds": _share_seeds,
-}
+STEPS = Messages(
+    "step",
+    {
+        ("next", "advises"): {
+            "sign": _sign,
+            "run_in_turn": "Run both sides again in turn, so that both get the same load.",
+            "use_paired": "Choose the policy `paired`. It decides case by case and reports a wide range as a warning.",
+            "pin_batch": "Run both sides under a pinned profile with batch size 1, and measure its noise.",
+            "rerun_missing": _rerun_missing,
+            "draw": "Run both sides again under a profile with a temperature above 0.",
+            "use_mean": "Judge by a policy whose metric is the mean.",
+            "draw_again": "Run both sides again. A new run gives each repeat its own seeds.",
+            "run_uncached": "Run the eval again with every cache off, in the tool and in the gateway. Import that log.",
+            "pin_backend": "Run the eval again pinned to one backend, with no fallback. Import that log.",
+            "pin_endpoint": "Pin the endpoint to one backend in its extra body or headers. Then run both sides again.",
+            "call_uncached": "Turn off the gateway's cache in the endpoint's extra body or headers. Then run both "
+            "sides again.",
+            "second_run": _second_run,
+            "nothing_caches": "If you know that nothing caches there, make the release again with --nothing-caches. "
+            "The verdict states it.",
+            "shuffle": "Run both sides again with --shuffle. Each repeat then gets its own batches.",
+            "certify": _certify,
+            "find_build": "Find what changed between the two runs: code, settings or machine. Then run both sides on "
+            "one build.",
+            "judge_stack": "Or judge the serving stack: make the release again with --treatment stack.",
+            "judge_service": "Or judge model and stack together: make the release again with --treatment service.",
+            "add_repeats": "Run {repeats} repeats on both sides.",
+            "import_again": _import_again,
+            "decide_by_hand": "Decide by hand: waive with a reason and an end date.",
+            "settle": _settle,
+            "settle_targeted": lambda facts: write(
+                "Run {repeats} more repeats of the {n_cases:case} most likely to flip, on both sides "
+                "({n_responses:response}). That decides it {chance}. The score does not change.",
+                **{**facts, "chance": in_ten(facts["chance"])},
+            ),
+            "larger_suite": _larger_suite,
+            "share_seeds": lambda facts: (
+                "Compare the same repeats: run those that one side lacks. Equal samples then cancel out."
+                if facts["is_one_seed"]
+                else "Run the candidate again with the baseline's seed. Equal samples then cancel out."
+            ),
+        },
+    },
+)

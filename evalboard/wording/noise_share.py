@@ -1,44 +1,68 @@
 """How much of a difference is noise, in a sentence."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evalboard.core.rounding import shown
-from evalboard.wording.numbers import MAX_DIGITS, percent, points, signed
+from evalboard.wording.messages import Messages, speak
+from evalboard.wording.numbers import MAX_DIGITS, points, signed
 
 Facts = Mapping[str, Any]
 
-REASONS = {
-    "left_out": "answers from a cache or after a fallback count in it, and they measure no noise",
-    "copies": "some repeats are earlier answers given again, and they count in it",
-    "one_draw": "repeats only give the same answers again, so they show none of it",
-    "one_repeat": "that takes two repeats of a side",
-}
+REASONS = Messages(
+    "noise_share",
+    {
+        ("noise", "unknown"): {
+            "left_out": "Noise was not measured: answers came from a cache or a fallback.",
+            "copies": "Noise was not measured: some repeats are copies of earlier answers.",
+            "one_draw": "All repeats were identical, so noise under other batching was not measured.",
+            "one_repeat": "Noise was not measured. It takes two repeats on one side.",
+        },
+    },
+)
+SHARES = Messages(
+    "noise_share",
+    {
+        ("noise", "asserts"): {
+            "none_of_it": "Noise moves this score by at most ±{most} points ({level:share}).",
+            "part_of_it": "Noise moves this score by at most ±{most} points ({level:share}). At least {beyond} "
+            "of {change} points is "
+            "not noise.",
+        },
+        ("noise", "allows"): {
+            "all_of_it": "Noise moves this score by at most ±{most} points ({level:share}). All of {change} "
+            "points may be noise."
+        },
+        ("near_tie", "asserts"): {"near_ties": "Near ties moved {near_ties:signed} points."},
+        ("near_tie", "allows"): {"near_ties_are_noise": "Noise alone can decide a near tie."},
+    },
+)
 
 
-def write_noise_share(facts: Facts) -> str:
+def write_noise_share(facts: Facts, *, with_codes: Iterable[str] = ()) -> str:
     """Write a comparison's `noise_share`.
 
     facts: {"difference", "near_ties"} in points, `near_ties` None if none moved a score, {"level"}, and the fields of
-    `core.stats.DifferenceNoise`.
+    `core.stats.DifferenceNoise`. with_codes: of the claims that the comparison makes elsewhere.
     """
-    difference = facts["difference"]
     if facts["up_to"] is None:
-        change = signed(difference)
-        what = "How far noise moves this score" if change == "0.0" else f"How much of {change} points is noise"
-        return f"{what} is not known: {REASONS[facts['reason']]}.{_near_ties(facts['near_ties'])}"
+        claims = [REASONS.claim(facts["reason"])]
+        if facts["near_ties"] is not None:
+            claims += [SHARES.claim(code, facts) for code in ("near_ties", "near_ties_are_noise")]
+        return speak(claims, with_codes=with_codes)
     limit, digits = _round_up(facts["up_to"])
-    most = write_noise_limit(facts["up_to"])
-    opening = f"Noise alone moves this score by up to {most} points either way ({percent(facts['level'])})"
+    difference = facts["difference"]
     moved = shown(abs(difference), digits)
     rest = shown(moved - limit, digits)
-    if not moved:
-        return f"{opening}; a smaller change would not show."
-    if rest <= 0:
-        return f"{opening}, so all of {signed(difference, digits)} points may be noise."
-    beyond = signed(math.copysign(rest, difference), digits)
-    return f"{opening}, so of {signed(difference, digits)} points at least {beyond} is not noise."
+    code = "none_of_it" if not moved else "all_of_it" if rest <= 0 else "part_of_it"
+    return SHARES.write(
+        code,
+        level=facts["level"],
+        most=write_noise_limit(facts["up_to"]),
+        change=signed(difference, digits),
+        beyond=signed(math.copysign(rest, difference), digits),
+    )
 
 
 def write_noise_limit(up_to: float) -> str:
@@ -56,7 +80,3 @@ def _round_up(up_to: float) -> tuple[float, int]:
         if limit <= 2 * up_to:
             break
     return limit, digits
-
-
-def _near_ties(moved: float | None) -> str:
-    return "" if moved is None else f" Near ties, which noise alone can decide, moved {signed(moved)} points."

@@ -22,19 +22,19 @@ def describe_on_policy(state: str, figures: "ForcedFigures", max_kl: float) -> s
     limit = nats_rounded(max_kl)
     if state == "bit_identical":
         n = counted(figures.n_compared, "logprob")
-        return f"Bit-identical: training is on-policy. Of {n} none differs by one bit."
+        return f"Bit-identical: training is on-policy. All {n} are equal to the bit."
     if state == "on_policy":
-        return f"On-policy within {limit} a token: the whole interval of the KL lies below."
+        return f"On-policy: the KL is below {limit} per token with its whole interval."
     if state == "off_policy":
-        return f"Off-policy: the KL is above {limit} a token with its whole interval."
+        return f"Off-policy: the KL is above {limit} per token with its whole interval."
     if state == "no_kl":
-        return "No KL can be taken of these tokens, so none is held against a limit."
+        return "These tokens give no KL, so nothing is compared with the limit."
     if not figures.n_compared:
-        return "Nothing is known: no token has a logprob on both sides."
-    unknown = f"Too few tokens: they do not tell whether the KL is above {limit} a token."
+        return "Unknown: no token has a logprob on both sides."
+    unknown = f"Too few tokens to say whether the KL is above {limit} per token."
     share = _share_of_worst(figures)
     if share > MUCH:
-        return f"{unknown} One of them alone makes {percent(share)} of the KL: look at that token, the worst, first."
+        return f"{unknown} One token makes {percent(share)} of the KL: look at it first, it is the worst."
     return f"{unknown} Add responses."
 
 
@@ -61,9 +61,9 @@ def describe_figures(figures: "ForcedFigures", *, are_draws: bool = True) -> Ite
         yield "gap, median", _in_nats(figures.gap_median)
         yield "gap, 99th percentile", _in_nats(figures.gap_p99)
         return
-    yield "KL a token (k3)", _in_nats(figures.kl_k3)
-    yield "KL a token (k1)", _in_nats(figures.kl_k1)
-    yield "KL a response", _in_nats(figures.sequence_kl)
+    yield "KL per token (k3)", _in_nats(figures.kl_k3)
+    yield "KL per token (k1)", _in_nats(figures.kl_k1)
+    yield "KL per response", _in_nats(figures.sequence_kl)
     low, high = 1 - figures.clip_range, 1 + figures.clip_range
     yield f"ratio outside {low:g} to {high:g}", _as_share(figures.beyond_clip)
     yield "effective sample size, of the tokens", _as_share(figures.weight_ess)
@@ -77,16 +77,16 @@ def explain_no_kl(reshaped_by: Sequence[str] | None, *, is_sampled: bool) -> str
     """
     if not is_sampled:
         return (
-            "The run is not known to have drawn its tokens, and over those that are no draws there is no KL. Let it "
-            "sample at a temperature of 1 with nothing cut off."
+            "A KL needs sampled tokens, and it is unknown whether this run sampled. Sample at temperature 1 with "
+            "nothing cut off."
         )
     if reshaped_by is None:
-        return "The server does not say whether anything reshaped what the run drew from. Update it."
+        return "The server does not report whether it reshaped the distribution that was sampled. Update the server."
     if not reshaped_by:
         return ""
     return (
-        f"By its {listed(reshaped_by)} the run drew from another distribution than its logprobs are of, so their mean "
-        "is no KL. Let it sample at a temperature of 1 with nothing cut off."
+        f"The run’s {listed(reshaped_by)} changed the distribution that was sampled, so its logprobs give no KL. "
+        "Sample at temperature 1 with nothing cut off."
     )
 
 

@@ -2,45 +2,72 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import about, counted, listed
+from evalboard.wording.messages import Messages, speak
+from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison, OutcomeCounts
+    from evalboard.contract.compare import CaseParts, Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 
 
 # Loads with nothing in common move the same cases in every repeat: 53 to 100 % of marks were chance (docs/verdict.md).
-UNDER_LOAD = "; where the two sides ran under unlike load, half of them or more may be"
-IN_EVERY_REPEAT = "Repeats give the same bits each time: each case that changed did so in every repeat."
+UNDER_LOAD = "Different load on both sides may cause half of them or more."
+OUTCOMES = Messages(
+    "outcomes",
+    {
+        ("change", "asserts"): {"counts": "Of {n:case}: {parts}."},
+        ("chance", "denies"): {
+            "in_every_repeat": "Repeats give the same bits. Each change is there in every repeat.",
+            "beyond": "{n:,} {n:is|are} beyond chance (marked). At most 1 in 10 marks is wrong on average.",
+        },
+        ("chance", "asserts"): {
+            "by_chance": "Expect {broken:about} broken and {fixed:about} fixed by chance.",
+            "marks": "Expect {n:about} of these by chance.",
+            "none_beyond": "No case is beyond chance.",
+        },
+        ("load", "allows"): {"under_load": UNDER_LOAD},
+        ("repeats", "asserts"): {"targeted": "Targeted repeats count only in a release's verdict: {parts:list}."},
+    },
+)
 
 
-def count_changes(counts: "OutcomeCounts") -> str:
-    """Count the cases of a comparison by outcome, and those that would be there by chance."""
-    text = f"{counted(counts.broken, 'case')} broke, {counts.fixed:,} fixed, {counts.unstable:,} unstable."
-    return " ".join(filter(None, (text, compare_with_chance(counts))))
+def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
+    """Count all cases of a comparison in parts that add up, and those that would be there by chance."""
+    counts = (
+        (parts.broken, "broke", outcomes),
+        (parts.fixed, "fixed", outcomes),
+        (parts.unstable, "unstable", outcomes),
+        (parts.changed, "of another score", None),
+        (parts.other_text, "of another text", None),
+        (parts.same_text, "of the same text", None),
+        (parts.unscored, "not scored", None),
+        (parts.missing, "not answered", None),
+    )
+    shown = ", ".join(f"{n:,} {what}" for n, what, is_always in counts if n or is_always)
+    text = OUTCOMES.write("counts", n=parts.n_cases, parts=shown) if shown else ""
+    return " ".join(filter(None, (text, compare_with_chance(outcomes) if outcomes else "")))
 
 
 def count_targeted(comparison: "Comparison") -> str:
     """Say which repeats of chosen cases a comparison of whole runs leaves out; "" if there are none."""
     sides = (("baseline", comparison.sides.baseline), ("candidate", comparison.sides.candidate))
-    counts = [
+    parts = [
         f"{counted(side.targeted.n_repeats, 'repeat')} of {counted(side.targeted.n_cases, 'case')} on the {name}"
         for name, side in sides
         if side.targeted is not None and comparison.repeat is None
     ]
-    return f"Targeted repeats count in a release's verdict and in no number here: {listed(counts)}." if counts else ""
+    return OUTCOMES.write("targeted", parts=parts) if parts else ""
 
 
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     """Say how many cases would change by chance, "" where that is not known."""
     if changed.is_in_every_repeat:
-        return IN_EVERY_REPEAT
+        return OUTCOMES.write("in_every_repeat")
     broken, fixed = changed.broken_by_chance, changed.fixed_by_chance
     if broken is None or fixed is None:
         return ""
-    n_broken, n_fixed = about(broken.n_expected), about(fixed.n_expected)
-    return f"By chance alone {n_broken} would break and {'as many' if n_fixed == n_broken else n_fixed} would be fixed."
+    return OUTCOMES.write("by_chance", broken=broken.n_expected, fixed=fixed.n_expected)
 
 
 def explain_marks(
@@ -51,12 +78,11 @@ def explain_marks(
     can_load_move: a side's answers may depend on what else is decoded.
     """
     if is_in_every_repeat and outcome != "unstable":
-        return IN_EVERY_REPEAT
+        return OUTCOMES.write("in_every_repeat")
     if by_chance is None:
         return ""
-    text = f"By chance alone {about(by_chance.n_expected)} would be {outcome}"
+    claims = [OUTCOMES.claim("marks", n=by_chance.n_expected)]
     if not by_chance.n_beyond:
-        return f"{text}, and none of these is beyond chance."
-    n = f"{by_chance.n_beyond:,} {'is' if by_chance.n_beyond == 1 else 'are'}"
-    text = f"{text}; {n} marked as beyond chance. On average at most 1 in 10 of such marks is wrong"
-    return f"{text}{UNDER_LOAD}." if can_load_move else f"{text}."
+        return speak([*claims, OUTCOMES.claim("none_beyond")])
+    claims.append(OUTCOMES.claim("beyond", n=by_chance.n_beyond))
+    return speak([*claims, OUTCOMES.claim("under_load")] if can_load_move else claims)

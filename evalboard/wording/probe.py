@@ -38,9 +38,9 @@ def describe_batch_comparison(state: str, numbers: Numbers) -> str:
 def _incomplete(numbers: Numbers, needed: str) -> str:
     n_calls, errors = numbers["n_calls"], numbers["errors"]
     n_marked = numbers.get("n_marked", 0)
-    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} came back with an answer"
+    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} got an answer"
     why = f" Most often: {errors[0]['error']}" if errors else ""
-    return f"{answered}, and a finding needs {needed}.{why}{_marked(n_marked)}"
+    return f"{answered}; a finding needs {needed}.{why}{_marked(n_marked)}"
 
 
 def _failures(n: int) -> str:
@@ -49,7 +49,7 @@ def _failures(n: int) -> str:
 
 def _marked(n: int) -> str:
     """Say how many answers of an external server are no clean samples."""
-    how = "came from a cache or a fallback or only after another try"
+    how = "came from a cache, a fallback or a retry"
     return f" {counted(n, 'answer')} {how}, and {'is' if n == 1 else 'are'} left out." if n else ""
 
 
@@ -58,63 +58,62 @@ def _marked(n: int) -> str:
 
 def _seed_honoured(numbers: Numbers) -> str:
     unit, n_same = numbers["compared"], numbers["n_same"]
-    others = f"calls with other seeds part after {fixed(numbers['shared_different'], 1)} {unit}s on average"
+    others = f"Other seeds differ after {fixed(numbers['shared_different'], 1)} {unit}s on average"
     if numbers["is_exact"]:
-        agreement = f"each prompt's calls with one seed, {n_same} in all, gave one text"
-        return f"The seed is honoured exactly: {agreement}, and {others}."
+        agreement = f"all {n_same} calls with the same seed gave one text for each prompt"
+        return f"The seed is honoured exactly: {agreement}. {others}."
     n, when = numbers["n_parted"], numbers["median_parted_at"]
-    parted = f"{n} of {n_same} calls with one seed parted from the rest, after {when:g} {unit}s in the median"
-    return f"The seed is honoured as far as noise lets it: {parted}; {others}."
+    parted = f"{n} of {n_same} calls with the same seed differ, after a median of {when:g} {unit}s"
+    return f"The seed is honoured apart from noise: {parted}. {others}."
 
 
 def _seed_partly_honoured(numbers: Numbers) -> str:
     n_same = numbers["n_same"]
-    start = f"The seed has an effect, but {n_same - numbers['n_loyal']} of {n_same} calls behaved as if they had none"
+    start = f"The seed has an effect, but {n_same - numbers['n_loyal']} of {n_same} calls ignored it"
     if numbers["p_bucket"] < SEED_SIGNIFICANT:
         [row] = [row for row in numbers["loyal_by_bucket"] if row["bucket"] == numbers["dropping_bucket"]]
-        here = f"{row['n_same'] - row['n_loyal']} of them among the {row['n_same']} that one bucket answered"
-        return f"{start}, {here} ({p_value(numbers['p_bucket'])}): that bucket drops the seed."
-    at_times = "something on the way drops it at times"
+        here = f"{row['n_same'] - row['n_loyal']} of them are among the {row['n_same']} calls of one bucket"
+        return f"{start}. {here} ({p_value(numbers['p_bucket'])}): that bucket drops the seed."
+    at_times = "something between client and sampler drops it at times"
     if numbers["p_early"] < SEED_SIGNIFICANT:
-        more = f"more than noise makes part so early ({p_value(numbers['p_early'])})"
-        return f"{start}, {more}: {at_times}."
-    return f"{start} ({p_value(numbers['p_value'])}): heavy batch noise, or {at_times}."
+        return f"{start}, more than noise explains ({p_value(numbers['p_early'])}): {at_times}."
+    return f"{start} ({p_value(numbers['p_value'])}). Either batch noise is heavy, or {at_times}."
 
 
 def _seed_ignored(numbers: Numbers) -> str:
     same, different = (fixed(numbers[name], 1) for name in ("shared_same", "shared_different"))
-    parts = f"calls with one seed part after {same} {numbers['compared']}s on average, others after {different}"
-    chance = f"no later than by chance ({p_value(numbers['p_value'])})"
-    text = f"The seed is ignored: {parts}, {chance}. It is dropped somewhere between the client and the sampler"
-    return f"{text}, unless batch noise parts more than 1 token in 10: up to there this was checked."
+    parts = f"calls with the same seed differ after {same} {numbers['compared']}s on average, others after {different}"
+    why = (
+        "It is dropped between the client and the sampler. Batch noise in more than 1 token of 10 would look the same."
+    )
+    return f"The seed is ignored: {parts} ({p_value(numbers['p_value'])}). {why}"
 
 
 def _same_texts(numbers: Numbers) -> str:
     n, n_pairs = numbers["n_identical_different"], numbers["n_pairs_different"]
-    return f"Different seeds give the same text ({n} of {n_pairs} pairs with different seeds are identical)"
+    return f"Different seeds give the same text ({n} of {n_pairs} pairs are identical)"
 
 
 def _seed_greedy(numbers: Numbers) -> str:
     texts = _same_texts(numbers)
-    return f"{texts}, and it is the one of a temperature of 0: the temperature is dropped. The seed is not tested."
+    return f"{texts}, the text of temperature 0: the temperature is dropped. The seed was not tested."
 
 
 def _seed_deterministic(numbers: Numbers) -> str:
     texts = _same_texts(numbers)
     if numbers["n_prompts_greedy"] and not numbers["n_as_greedy"]:
-        why = "a cache answers, or one seed is put in place of all"
-        return f"{texts}, and a temperature of 0 gives another: the temperature arrives, so {why}."
-    why = "greedy decoding, a cache, or a temperature that is dropped"
+        why = "The temperature arrives, so a cache answers or one seed replaces all."
+        return f"{texts}, but temperature 0 gives another. {why}"
     again = "Probe again at a higher temperature; if nothing changes, the temperature is dropped."
-    return f"{texts}: {why}. The seed is not being tested. {again}"
+    return f"{texts}: greedy decoding, a cache, or a dropped temperature. The seed was not tested. {again}"
 
 
 def _seed_too_noisy(numbers: Numbers) -> str:
     tried = counted(numbers["n_calls"], "call")
-    opening = f"{tried} do not tell whether the seed is honoured ({p_value(numbers['p_value'])})"
+    opening = f"Cannot tell after {tried} whether the seed is honoured ({p_value(numbers['p_value'])})"
     if numbers["n_more_calls"]:
-        return f"{opening}. It takes {numbers['n_more_calls']} more: 10 prompts with 5 calls in each group."
-    return f"{opening}. Batch noise is too high: probe at a quieter time or with fewer requests side by side."
+        return f"{opening}. Add {numbers['n_more_calls']} calls: 10 prompts with 5 calls in each group."
+    return f"{opening}. Batch noise is too high: probe at a quieter time or with fewer requests at once."
 
 
 # --- batch, and two of them
@@ -122,40 +121,40 @@ def _seed_too_noisy(numbers: Numbers) -> str:
 
 def _batch_invariant(numbers: Numbers) -> str:
     n, prompts = numbers["n_copies"], counted(numbers["n_prompts"], "prompt")
-    same = "came out the same" if numbers["n_prompts"] == 1 else "came out like the others of their prompt"
+    same = "gave the same text" if numbers["n_prompts"] == 1 else "gave the same text for each prompt"
     share = percent_rounded(numbers["certificate"])
     rounds = counted(numbers["n_rounds"], "round")
-    limit = f"after {rounds} it is 95 % sure that at most {share} of rounds come out otherwise"
-    return f"All {n:,} copies of {prompts} {same}: {limit}.{_alone(numbers)}"
+    limit = f"{rounds} rule out that more than {share} of rounds differ (95 % confidence)"
+    return f"All {n:,} copies of {prompts} {same}. {limit}.{_alone(numbers)}"
 
 
 def _batch_moved(start: str, numbers: Numbers) -> str:
     n, n_unique, prompts = numbers["n_copies"], numbers["n_unique"], counted(numbers["n_prompts"], "prompt")
     n_other = n - numbers["n_modal"]
-    share = f"{n_other:,} of {n:,} copies ({percent(n_other / n, 1)}) did not have their prompt's commonest text"
-    texts = f"{prompts} gave {n_unique:,} texts, and two copies agree {percent(numbers['agreement'], 1)} of the time"
+    share = f"{n_other:,} of {n:,} copies ({percent(n_other / n, 1)}) differ from the most common text of their prompt"
+    texts = f"{prompts} gave {n_unique:,} texts; two copies agree {percent(numbers['agreement'], 1)} of the time"
     first = numbers["first_divergences"][0]
     where = f"at position {first['position']} of prompt {first['prompt'] + 1}"
-    leave = "It leaves" if n_other == 1 else f"{first['n']:,} of the {n_other:,} leave"
-    return f"{start}: {share}; {texts}. {leave} that text {where}.{_alone(numbers)}"
+    leave = "It differs" if n_other == 1 else f"{first['n']:,} of the {n_other:,} differ"
+    return f"{start}: {share}. {texts}. {leave} first {where}.{_alone(numbers)}"
 
 
 def _alone(numbers: Numbers) -> str:
     """Warn of copies that shared no step with anything, which leave the finding without meaning."""
     if numbers.get("is_remote"):
         if numbers["n_unique"] == numbers["n_prompts"]:
-            return " What else the server decoded is not known, and a cache that answers each copy would look the same."
-        return " That is the server's own, sampling or batching: these answers do not tell which."
+            return " What else the server decoded is unknown; a cache would look the same."
+        return " The server did that by sampling or batching; these answers cannot distinguish the two."
     company = numbers["batch_max"]
     if company is None or not company["n_alone"]:
         return ""
     if company["max"] == 1:
-        return " Each was decoded alone, though, so this says that answers repeat, and nothing of batches."
-    return f" {company['n_alone']:,} of the {numbers['n_copies']:,} were decoded alone."
+        return " Each was decoded at batch size 1, so this shows that answers repeat and says nothing about batches."
+    return f" {company['n_alone']:,} of the {numbers['n_copies']:,} were decoded at batch size 1."
 
 
 def _alike(numbers: Numbers) -> str:
-    return f"No difference shows: {_agreements(numbers)} {_chance(numbers, 'p_value', 'p_noise', 'p_texts')}."
+    return f"No difference: {_agreements(numbers)} {_chance(numbers, 'p_value', 'p_noise', 'p_texts')}."
 
 
 def _other_noise(numbers: Numbers) -> str:
@@ -166,7 +165,7 @@ def _other_noise(numbers: Numbers) -> str:
 
 def _other_texts(numbers: Numbers) -> str:
     n, prompts = numbers["n_other_modal"], counted(numbers["n_prompts"], "prompt")
-    modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another commonest text"
+    modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another most common text"
     start = f"The texts differ {_chance(numbers, 'p_value', 'p_texts')}"
     return f"{start}: {modal}; {_agreements(numbers)}."
 
@@ -187,31 +186,33 @@ def _routing_one(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         return _one_backend(numbers)
     fingerprint = numbers["fingerprints"][0]["fingerprint"][:SHOWN]
-    since = ", as those before did" if numbers["last_fingerprint"] else ""
+    since = ", as before" if numbers["last_fingerprint"] else ""
     text = f"One serving stack: {_answers(numbers)} came from fingerprint {fingerprint}{since}."
     n, share = numbers["n_calls"] - numbers["n_failed"], percent(numbers["certificate"], 0)
     verb = "rules" if n == 1 else "rule"
-    limit = f"{counted(n, 'answer')} {verb} out a second backend with more than {share} of the requests, 95 % sure."
+    limit = f"{counted(n, 'answer')} {verb} out a second backend with over {share} of the requests (95 % confidence)."
     return f"{text} {limit}{_silent(numbers)}"
 
 
 def _one_backend(numbers: Numbers) -> str:
     name, n = numbers["fingerprints"][0]["fingerprint"][:SHOWN_NAME], numbers["fingerprints"][0]["n"]
-    since = ", as those before did" if numbers["last_fingerprint"] else ""
+    since = ", as before" if numbers["last_fingerprint"] else ""
     share = percent(numbers["certificate"], 1)
-    limit = f"{'It rules' if n == 1 else 'They rule'} out a second one with more than {share} of the calls, 95 % sure."
-    return f"One backend by what the answers say: {counted(n, 'answer')} came from {name}{since}. {limit}"
+    limit = (
+        f"{'It rules' if n == 1 else 'They rule'} out a second one with over {share} of the calls (95 % confidence)."
+    )
+    return f"One backend, as the answers report it: {counted(n, 'answer')} came from {name}{since}. {limit}"
 
 
 def _routing_rotated(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         now, last = numbers["fingerprints"][0]["fingerprint"], numbers["last_fingerprint"]
-        turn = f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, and those before from {last[:SHOWN_NAME]}"
-        return f"The backend is another one: {turn}. Baselines of the old one have expired."
+        turn = f"{_n_answers(numbers)} came from {now[:SHOWN_NAME]}, earlier ones from {last[:SHOWN_NAME]}"
+        return f"Another backend answers: {turn}. Baselines of the old one have expired."
     now, last = numbers["fingerprints"][0]["fingerprint"][:SHOWN], numbers["last_fingerprint"][:SHOWN]
-    turn = f"{_answers(numbers)} came from fingerprint {now}, and the last one known was {last}"
+    turn = f"{_answers(numbers)} came from fingerprint {now}, earlier ones from {last}"
     expired = "Baselines of the old one have expired."
-    return f"The serving stack has been rotated: {turn}. {expired}{_silent(numbers)}"
+    return f"The serving stack has changed: {turn}. {expired}{_silent(numbers)}"
 
 
 def _routing_several(numbers: Numbers) -> str:
@@ -222,7 +223,7 @@ def _routing_several(numbers: Numbers) -> str:
     parts += [f"{len(known) - MAX_SHOWN} more"] if len(known) > MAX_SHOWN else []
     parts += [f"unknown ones ({numbers['n_unknown']})"] if numbers["n_unknown"] else []
     origin = f"{_answers(numbers)} came from {listed(parts)}"
-    spread = "A run spread over them is no single measurement."
+    spread = "A run across them is not one measurement."
     return f"{len(known)} serving stacks answer: {origin}. {spread}{_silent(numbers)}"
 
 
@@ -231,16 +232,16 @@ def _several_backends(numbers: Numbers, known: Sequence[Mapping[str, Any]]) -> s
     parts += [f"{len(known) - MAX_SHOWN} more gave others"] if len(known) > MAX_SHOWN else []
     n_unknown = numbers["n_unknown"]
     parts += [f"{n_unknown:,} {'names' if n_unknown == 1 else 'name'} no backend"] if n_unknown else []
-    by_whom = f"of {_n_answers(numbers)} {listed(parts)}"
-    return f"{len(known)} backends answer: {by_whom}. A run spread over them is no single measurement."
+    by_whom = f"{listed(parts)}, of {_n_answers(numbers)}"
+    return f"{len(known)} backends answer: {by_whom}. A run across them is not one measurement."
 
 
 def _routing_unknown(numbers: Numbers) -> str:
     if numbers.get("is_remote"):
         share = f"{numbers['n_unknown']:,} of {_n_answers(numbers)} name no backend"
-        return f"Who answers is not known: {share}, and what is not known is equal to nothing."
+        return f"It is unknown who answers: {share}. An unknown backend cannot be compared."
     share = f"{numbers['n_unknown']} of {_answers(numbers)} came without a fingerprint"
-    return f"Who answers is not known: {share}, and an unknown stack is equal to none.{_silent(numbers)}"
+    return f"It is unknown who answers: {share}. An unknown stack cannot be compared.{_silent(numbers)}"
 
 
 def _n_answers(numbers: Numbers) -> str:
@@ -262,48 +263,48 @@ def _silent(numbers: Numbers) -> str:
 
 def _canary_too_few(numbers: Numbers) -> str:
     n_runs, n_differing = numbers["n_runs"], numbers["n_prompts_differing"]
-    needed = f"It takes {CANARY_MIN_BASELINE} runs and {CANARY_WINDOW} newer ones to tell a change from noise"
-    text = f"{needed}, and there {'is' if n_runs == 1 else 'are'} {n_runs}: {numbers['n_more_runs']} more."
+    needed = f"A change shows after {CANARY_MIN_BASELINE} runs and {CANARY_WINDOW} newer ones"
+    text = f"{needed}: {counted(n_runs, 'run')} so far, {numbers['n_more_runs']} to go."
     if n_runs == 1:
         return text
     if not n_differing:
-        return f"{text} So far all {n_runs} gave the same bits."
+        return f"{text} All {n_runs} gave the same bits."
     prompts = counted(numbers["n_prompts"], "prompt")
-    return f"{text} So far {n_differing} of {prompts} differ, by up to {numbers['largest_span']:.2g} nats."
+    return f"{text} {n_differing} of {prompts} differ, by up to {numbers['largest_span']:.2g} nats."
 
 
 def _canary_stable(numbers: Numbers) -> str:
     if numbers["p_value"] is None:
         prompts = counted(numbers["n_prompts"], "prompt")
         return f"No change: {prompts} gave the same bits in all {numbers['n_runs']} runs.{_short(numbers)}"
-    by_chance = f"as they do by chance ({_test(numbers)})"
+    by_chance = f"within noise ({_test(numbers)})"
     return f"No change: {_movement(numbers)}, {by_chance}.{_short(numbers)}"
 
 
 def _canary_changed(numbers: Numbers) -> str:
     if numbers["p_value"] is None:
         n, prompts = numbers["n_prompts_outside"], counted(numbers["n_prompts"], "prompt")
-        before = f"the {numbers['n_baseline']} runs before, which all gave the same bits"
-        return f"The answers have changed: {n} of {prompts} differ from {before}.{_short(numbers)}"
+        before = f"The {numbers['n_baseline']} runs before all gave the same bits"
+        return f"The answers have changed: {n} of {prompts} differ. {before}.{_short(numbers)}"
     return f"The answers have changed: {_movement(numbers)}, {_effect(numbers)}.{_short(numbers)}"
 
 
 def _canary_partly_changed(numbers: Numbers) -> str:
     n, limit = numbers["n_outliers"], numbers["outlier_threshold"]
     n_requests, n_before = numbers["n_requests"], numbers["n_baseline"]
-    counts = f"{n} of {n_requests} answers lie outside all that the {n_before} runs before gave"
+    counts = f"{n} of {n_requests} answers are outside the range of the {n_before} runs before"
     if numbers["outliers_by_run"][-1] == n:
         first = "It may be the first after a change: run the canary again."
         return (
-            f"The newest run differs: {counts}, all of them of that run, and noise explains up to {limit}. "
+            f"The newest run differs: {counts}, all of them from it. Noise explains at most {limit}. "
             f"{first}{_short(numbers)}"
         )
-    share = f"about {percent_rounded(numbers['outlier_share'])} of the newest requests or more"
-    return f"Something else answers {share}: {counts}, and noise explains up to {limit}.{_short(numbers)}"
+    share = f"at least about {percent_rounded(numbers['outlier_share'])} of the newest requests"
+    return f"Something else answers {share}: {counts}. Noise explains at most {limit}.{_short(numbers)}"
 
 
 def _canary_drift(numbers: Numbers) -> str:
-    why = "New batch shapes or a very small change: if it lasts, ask who serves it what has changed."
+    why = "New batch shapes or a very small change. If it lasts, ask the operator what changed."
     return f"A small drift: {_movement(numbers)}, {_effect(numbers)}. {why}{_short(numbers)}"
 
 
@@ -348,8 +349,8 @@ def _capability(numbers: Numbers) -> str:
 
 # What it takes to say anything, as the rest of "a finding needs …".
 NEEDED = {
-    "seed": "half of the calls, with two of each group for some prompt",
-    "batch": "half of the copies, and two of some prompt",
+    "seed": "half of the calls, and two of each group for one prompt",
+    "batch": "half of the copies, and two of one prompt",
     "routing": "half of the calls",
     "canary": "half of the prompts, with logprobs",
     "determinism": "every call to a worker, under every condition",
@@ -369,7 +370,7 @@ SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
         "invariant": _batch_invariant,
         "nearly": lambda numbers: _batch_moved("Nearly invariant", numbers),
         "variant": lambda numbers: _batch_moved(
-            "Copies of one prompt differ" if numbers.get("is_remote") else "What else is decoded changes answers",
+            "Copies of the same prompt differ" if numbers.get("is_remote") else "Batching changes answers",
             numbers,
         ),
     },

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class StateWords:
     """The texts of a probe's state on a page or the command line.
 
-    standing: "good", "bad" (somebody must act), "unsettled" (it cannot be told which), "early" (nothing to hold it
-    against yet) or "unknown" (too few calls were answered).
+    standing: "good", "bad" (a person must act), "unsettled" (good or bad is undecided), "early" (nothing to compare
+    with yet) or "unknown" (too few calls were answered).
     """
 
     word: str
@@ -22,7 +22,7 @@ class StateWords:
 INCOMPLETE = StateWords(
     "Incomplete",
     "unknown",
-    "Look at the calls without an answer, put right what failed, and probe again.",
+    "Look at the unanswered calls, fix what failed, and probe again.",
 )
 STATES: dict[str, dict[str, StateWords]] = {
     "seed": {
@@ -30,7 +30,7 @@ STATES: dict[str, dict[str, StateWords]] = {
         "partly_honoured": StateWords(
             "Seed partly honoured",
             "bad",
-            "See below whether one bucket drops it; if none does, probe under pinned, where nothing shares a step.",
+            "Check below whether one bucket drops it. If none does, probe under pinned, at batch size 1.",
         ),
         "ignored": StateWords(
             "Seed ignored",
@@ -40,12 +40,12 @@ STATES: dict[str, dict[str, StateWords]] = {
         "greedy": StateWords(
             "Temperature dropped",
             "bad",
-            "Repeats are one answer given again: have the temperature passed on, or judge the endpoint as greedy.",
+            "Repeats only give the same answer again. Fix what drops the temperature, or judge the endpoint as greedy.",
         ),
         "deterministic": StateWords(
             "Deterministic regardless",
             "bad",
-            "The seed was not tested. Probe again at a temperature of 1.5; if the texts stay alike, it is dropped.",
+            "The seed was not tested. Probe at temperature 1.5; if the texts stay equal, the temperature is dropped.",
         ),
         "too_noisy": StateWords("Too noisy to tell", "unsettled", "Probe again with 10 prompts, or at a quieter time."),
         "incomplete": INCOMPLETE,
@@ -55,7 +55,7 @@ STATES: dict[str, dict[str, StateWords]] = {
         "nearly": StateWords(
             "Nearly invariant",
             "good",
-            "A run of many cases will still meet such a place: expect a case or two to move, or decode under pinned.",
+            "In a run of many cases, expect one or two to change. Decode under pinned to avoid that.",
         ),
         "variant": StateWords(
             "Variant",
@@ -69,14 +69,14 @@ STATES: dict[str, dict[str, StateWords]] = {
         "several": StateWords(
             "Several stacks",
             "bad",
-            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool. A "
-            "gateway of others may be told to use one backend alone.",
+            "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool. An "
+            "external gateway may let you choose one backend.",
         ),
         "rotated": StateWords("Rotated", "bad", "Run the baselines of this endpoint again before the next release."),
         "unknown": StateWords(
             "Stack not known",
             "unsettled",
-            "See which worker or server does not say who answers; what it serves can be compared with nothing.",
+            "Find the worker or server that does not report who answers: its results cannot be compared.",
         ),
         "incomplete": INCOMPLETE,
     },
@@ -85,15 +85,15 @@ STATES: dict[str, dict[str, StateWords]] = {
         "changed": StateWords(
             "Changed",
             "bad",
-            "Find out what was changed, and run the baselines of this endpoint again; this run begins a new one here.",
+            "Find out what changed, and run the baselines of this endpoint again. This canary starts a new baseline.",
         ),
         "partly_changed": StateWords(
             "Partly changed",
             "bad",
-            "Something else answers a part of the requests: probe the routing, and look for a rollout under way.",
+            "Something else answers part of the requests. Probe the routing, and look for a rollout in progress.",
         ),
         "drift": StateWords(
-            "Drift", "unsettled", "Nothing to do yet; two in a row are a question to whoever serves the endpoint."
+            "Drift", "unsettled", "Nothing to do yet. After two in a row, ask the operator of the endpoint."
         ),
         "too_few": StateWords("Too few runs yet", "early", "Ask the same again a few times a day."),
         "incomplete": INCOMPLETE,
@@ -103,14 +103,14 @@ STATES: dict[str, dict[str, StateWords]] = {
         "bits_move": StateWords(
             "Bits move",
             "bad",
-            "What else is decoded moves logprobs under this profile, and no token yet. Decode one request at a time, "
-            "as pinned does; if that moves too, run the node's self-test and look at its hardware.",
+            "Batching moves logprobs under this profile, but no token yet. Decode one request at a time, as pinned "
+            "does. If bits still move, run the node's self-test and check its hardware.",
         ),
         "answers_move": StateWords(
             "Answers move",
             "bad",
-            "What else is decoded changes answers under this profile: judge no release by it on this node. Decode one "
-            "request at a time, as pinned does; if that moves too, run the node's self-test and look at its hardware.",
+            "Batching changes answers under this profile: judge no release with it on this node. Decode one request "
+            "at a time, as pinned does. If answers still move, run the node's self-test and check its hardware.",
         ),
         "incomplete": INCOMPLETE,
     },
@@ -119,15 +119,15 @@ STATES: dict[str, dict[str, StateWords]] = {
         "differs": StateWords(
             "Incident",
             "bad",
-            "Stop the worker that is named, and keep what it has: its log, its packages and its self-test. Replay the "
-            "case; if it comes again, the fault is lasting. Doubt what it answered since the last identical audit.",
+            "Stop the named worker, and keep its log, packages and self-test. Replay the case: if it differs again, "
+            "the fault is permanent. Distrust what it answered since the last identical audit.",
         ),
         "stacks_differ": StateWords(
             "Stacks differ",
             "bad",
             "Bring the pool's workers to one version and one kind of hardware, or give each kind its own pool.",
         ),
-        "nothing_held": StateWords("Nothing held yet", "early", "Ask again, or by a schedule."),
+        "nothing_held": StateWords("First audit", "early", "Run it again, or schedule it."),
         "incomplete": INCOMPLETE,
     },
     "capability": {
@@ -135,7 +135,7 @@ STATES: dict[str, dict[str, StateWords]] = {
         "ignores": StateWords(
             "Something ignored",
             "unsettled",
-            "What is ignored cannot be relied on, though every call that asks for it is answered: see the table.",
+            "The server accepts these parameters and ignores them: do not rely on them. The table names them.",
         ),
         "incomplete": INCOMPLETE,
     },
@@ -145,12 +145,12 @@ STATES: dict[str, dict[str, StateWords]] = {
         "other_model": StateWords(
             "Another model",
             "bad",
-            "Probe again before you say so: one honest check in 100 comes out like this. Then ask who serves it.",
+            "Probe again first: 1 correct endpoint in 100 looks like this by chance. Then ask its operator.",
         ),
         "too_few_tokens": StateWords(
             "Too few tokens",
             "unsettled",
-            "Take a suite with more cases or longer answers; logprobs are worth many times the tokens.",
+            "Use a suite with more cases or longer answers. With logprobs, far fewer tokens decide.",
         ),
     },
 }

@@ -35,7 +35,7 @@ def explain_production(results: Sequence[Mapping[str, Any]], request: Production
     """Describe the result under production's settings, the finding first, then its limits."""
     if request.own_profile is not None:
         kept_apart = (
-            f"Decoded under {request.profile} and not under the run’s {request.own_profile}: it enters no score."
+            f"Decoded under {request.profile} instead of the run’s {request.own_profile}: it counts toward no score."
         )
         return (*explain_replay(results), kept_apart)
     return (_describe_answer(results, request), *_limits(request))
@@ -50,27 +50,29 @@ def _describe_answer(results: Sequence[Mapping[str, Any]], request: ProductionRe
 
 
 def _limits(request: ProductionRequest) -> list[str]:
-    """List in what this is not what production did."""
+    """List the differences to what production did."""
     lines = []
     if request.changes_tokens:
         fields = listed(request.changes_tokens)
-        lines.append(f"Not sent, though the answer may depend on it: {fields}. Production may have answered otherwise.")
+        lines.append(
+            f"Not sent, although the answer may depend on it: {fields}. Production may have answered differently."
+        )
     streaming = ("stream", "stream_options")
     if beside := [name for name in request.not_sent if name not in (*request.changes_tokens, *streaming)]:
-        lines.append(f"Not sent, and no token depends on it: {listed(beside)}.")
+        lines.append(f"Not sent; no token depends on it: {listed(beside)}.")
     if "stream" in request.not_sent:
-        lines.append("It asks for a stream and is answered in one piece, with the same tokens.")
+        lines.append("The request asks for a stream; it was answered in one piece, with the same tokens.")
     if request.has_tools:
-        lines.append("Its tools were given to the chat template; a call stands in the text as the model wrote it.")
+        lines.append("Its tools went to the chat template; a call is in the text as the model wrote it.")
     if request.from_profile:
-        lines.append(f"The profile says what the request does not: {listed(request.from_profile)}.")
+        lines.append(f"Taken from the profile, as the request lacks it: {listed(request.from_profile)}.")
     if request.temperature > 0 and not request.is_seeded:
         lines.append(
-            f"It is drawn at a temperature of {request.temperature:g} and names no seed: production drew by another "
-            "one, so another answer is no sign of anything."
+            f"Sampled at temperature {request.temperature:g} without a seed: production used another one, so a "
+            "different answer shows nothing."
         )
     if not request.has_limit:
         lines.append("It sets no limit, so the answer could have filled the endpoint’s context.")
     if request.batch_class != UNBATCHED:
-        lines.append("Nothing shared its steps here; what shared them in production is not known.")
+        lines.append("Decoded at batch size 1 here; the batches of production are unknown.")
     return lines

@@ -3,24 +3,23 @@
 Each is made from the facts of `core.release.gate_facts`; a line of a verdict is a code with facts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from evalboard.wording.comparability import explain_block
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import (
     about,
     capital,
     change_and_interval,
     counted,
     digits_beside,
-    fixed,
     interval,
     limit,
     listed,
     percent,
     points,
-    signed,
 )
 from evalboard.wording.release_names import verdict_name
 
@@ -29,19 +28,20 @@ Facts = Mapping[str, Any]
 CLAIMS = {
     "within_tolerance": "no worse than the {accepted}",
     "better": "better than the baseline",
-    "small_real_drop": "worse than the baseline, but no worse than the {accepted}",
+    "small_real_drop": "worse than the baseline, but within the {accepted}",
     "regression": "worse than the {accepted}",
     "not_settled": "worse than the {accepted}, or not",
 }
+CLEAR = ("better", "small_real_drop", "regression")
 FEW_CASES = 200  # below it the sentence says what is known of other cases, too
 CLAIM_VERBS = {"not_settled": "may be"}  # of the others: is
 # By the marks of core.stats.NO_DRAW_MARKS.
-MARK_WORDS = {"cached": "out of a cache", "fallback": "after a fallback", "copies": "as copies of earlier ones"}
+MARK_WORDS = {"cached": "from a cache", "fallback": "from a fallback", "copies": "as copies of earlier ones"}
 
 
 def reason(code: str, facts: Facts) -> str:
     """Say why a gate has its verdict."""
-    return REASONS[code](facts) if code in REASONS else explain_block(code, facts)
+    return REASONS.write(code, facts) if code in REASONS else explain_block(code, facts)
 
 
 def accepted(facts: Facts) -> str:
@@ -65,10 +65,7 @@ def cases_needed(needed: Sequence[Sequence[int]], n_cases: int) -> str:
 
 
 def claim(code: str, facts: Facts) -> str:
-    """Say how the candidate compares, by a reason's code; "" if the reason is not about a change.
-
-    facts: only the tolerance is used, so that a page can set the words in bold within a sentence.
-    """
+    """Say how the candidate compares, by a reason's code; "" if the reason is not about a change."""
     return CLAIMS[code].format(accepted=accepted(facts)) if code in CLAIMS else ""
 
 
@@ -80,55 +77,59 @@ def measured(facts: Facts) -> str:
 
 
 def _claimed(code: str, facts: Facts) -> str:
-    text = f"{_on_these(facts)} the candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}: {measured(facts)}"
-    return f"{text}{_elsewhere(code, facts)}."
+    n = facts["n_judged"]
+    by = "" if facts["metric"] == "mean" else f" by {facts['metric']}"
+    text = f"On {'this case' if n == 1 else f'these {n:,} cases'} the change{by} is {measured(facts)}."
+    text = f"{text} The candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}."
+    return f"{text}{_elsewhere(facts) if code in CLEAR else ''}"
 
 
-def _elsewhere(code: str, facts: Facts) -> str:
+def _elsewhere(facts: Facts) -> str:
     """Add the interval for new cases if a clear change on few cases may not extend to them."""
     other = facts["change"]["reach"]
-    is_clear = code in ("better", "small_real_drop", "regression")
-    if other is None or not is_clear or facts["n_judged"] >= FEW_CASES or not other["low"] <= 0 <= other["high"]:
+    if other is None or facts["n_judged"] >= FEW_CASES or not other["low"] <= 0 <= other["high"]:
         return ""
-    return f"; for other cases like these {interval(other['low'], other['high'], -facts['tolerance'])}"
+    return f" For new cases the interval is {interval(other['low'], other['high'], -facts['tolerance'])}."
 
 
 def _regression(facts: Facts) -> str:
-    n, n_fixed = facts["change"]["n_broken"], facts["change"]["n_fixed"]
-    fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
+    change = facts["change"]
+    n, n_fixed = change["n_broken"], change["n_fixed"]
     text = _claimed("regression", facts)
     if not n:
         return text
-    n_by_chance = facts["change"]["n_broken_by_chance"]
-    by_chance = "" if n_by_chance is None else f"; by chance alone {about(n_by_chance)} would break"
-    if facts["change"].get("is_in_every_repeat"):
-        by_chance = ", in every repeat"
-    return f"{text} {counted(n, 'case')} broke and {fixed} fixed{by_chance}."
+    n_by_chance = change["n_broken_by_chance"]
+    is_always = change.get("is_in_every_repeat")
+    by_chance = "" if n_by_chance is None or is_always else f" Expect {about(n_by_chance)} broken by chance."
+    fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
+    return f"{text} {counted(n, 'case')} broke and {fixed} fixed{', in every repeat' if is_always else ''}.{by_chance}"
 
 
 def _not_settled(facts: Facts) -> str:
     if "n_gates" in facts:  # a drop among several suites: facts["alone"] is what its gate alone would say
-        alone = f"Alone this would be {verdict_name('no_ship')}"
-        known = reason(facts["alone"]["code"], facts["alone"]["facts"])
-        others = f"with {facts['n_gates']} suites looked at it is not enough (Holm's rule)"
-        return f"{alone}; {others}. By itself: {known[:1].lower()}{known[1:]}"
-    return f"{_claimed('not_settled', facts)} {_what_settles(facts)}"
+        return write(
+            "On its own this suite would be {word}. With {n_gates} suites that is not enough (Holm's rule). {known}",
+            word=verdict_name("no_ship"),
+            n_gates=facts["n_gates"],
+            known=reason(facts["alone"]["code"], facts["alone"]["facts"]),
+        )
+    return f"{_claimed('not_settled', facts)} {_what_decides(facts)}"
 
 
-def _what_settles(facts: Facts) -> str:
+def _what_decides(facts: Facts) -> str:
     """Say with which chance more repeats decide; the chance was calibrated (docs/verdict.md)."""
     last, chance = facts["looks"][-1], in_ten(facts["settling"]["chance"])
     if facts["settling"]["look"] is not None:
-        text = f"{facts['settling']['look']} repeats on each side would settle it {chance}."
+        text = f"{facts['settling']['look']} repeats per side decide it {chance}."
     elif not facts["later_looks"]:
-        text = f"More repeats change nothing: the policy looks at {last} on each side and no more."
+        text = f"More repeats do not help: the policy stops at {last} per side."
     else:
-        text = f"More repeats would hardly settle it: {last} on each side do so {chance}."
-    targeted = facts["targeted_settling"]
-    if targeted is None:
+        text = f"More repeats rarely help: {last} per side decide it {chance}."
+    if facts["targeted_settling"] is None:
         return text
-    noisiest = f"the {counted(targeted['n_cases'], 'case')} most likely to flip"
-    return f"{text} {targeted['repeats']} more repeats of {noisiest} would settle it {in_ten(targeted['chance'])}."
+    targeted = {**facts["targeted_settling"], "chance": in_ten(facts["targeted_settling"]["chance"])}
+    more = write("{repeats} more repeats of the {n_cases:case} most likely to flip decide it {chance}.", **targeted)
+    return f"{text} {more}"
 
 
 def in_ten(chance: float) -> str:
@@ -142,15 +143,18 @@ def in_ten(chance: float) -> str:
 
 def _suite_too_small(facts: Facts) -> str:
     """Say that even without noise the interval is too wide. half_width: half of it."""
-    n, half_width = facts["n_judged"], facts["half_width"]
-    digits = digits_beside((half_width,), facts["tolerance"])
-    few, leave = ("is too few", "it leaves") if n == 1 else ("are too few", "they leave")
-    text = (
-        f"{counted(n, 'case')} {few} for {facts['look']} repeats: even if none moved, {leave} "
-        f"±{points(min(half_width, 100.0), digits)} points, more than the {accepted(facts)}. It would take "
-        f"{cases_needed(facts['needed'], n)}."
+    half_width = facts["half_width"]
+    return write(
+        "{n:case} {n:is|are} too few for {look} repeats. Even without noise the interval is ±{half} points, more than "
+        "the {accepted}. You need {needed}. The change so far is {change:signed} points. {decides}",
+        n=facts["n_judged"],
+        look=facts["look"],
+        half=points(min(half_width, 100.0), digits_beside((half_width,), facts["tolerance"])),
+        accepted=accepted(facts),
+        needed=cases_needed(facts["needed"], facts["n_judged"]),
+        change=facts["change"]["difference"],
+        decides=_what_decides(facts),
     )
-    return f"{text} The change is {signed(facts['change']['difference'])} points so far. {_what_settles(facts)}"
 
 
 def _rebaseline(facts: Facts) -> str:
@@ -161,41 +165,34 @@ def _rebaseline(facts: Facts) -> str:
 
 def expired_baseline(facts: Facts) -> str:
     """Say since when a baseline is invalid. first_run or first_probe: the new stack's first answer."""
-    first = f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}"
-    under = f" under profile {facts['profile']}" if facts["profile"] else ""
-    text = f"The baseline, run {facts['baseline']}, expired on {facts['expired_at']}: from {first} on,"
-    return f"{text} another stack serves endpoint {facts['endpoint']}{under}."
+    return write(
+        "The baseline, run {baseline}, expired on {expired_at}. Since {first}, another stack serves endpoint "
+        "{endpoint}{under}.",
+        **facts,
+        first=f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}",
+        under=f" under profile {facts['profile']}" if facts["profile"] else "",
+    )
 
 
 def _noisy(facts: Facts) -> str:
     """Say why no regression is read from a wide range. scatter: the range of 5 repeats by flips only."""
-    parts = [f"the {name}'s range of {range5(facts, name)}" for name in facts["noisy"]]
-    verb, them = ("is", "it") if len(parts) == 1 else ("are", "them")
-    guard = f"wider than the guard of {limit_points(facts['guard'])}"
-    text = f"{listed(parts)} {verb} {guard}, so neither a drop nor a gain is read from {them}."
-    return f"{capital(text)} Flips of single cases alone spread 5 repeats over about {points(facts['scatter'])} points."
-
-
-RAN_APART = (
-    "Whole runs move by more than flips of single cases explain, and the sides did not run in turn: what moved them "
-    "may look like a change."
-)
-
-
-def _not_in_turn(facts: Facts) -> str:
-    """Say why a change between sides that ran at other hours is not read as the candidate's."""
-    return f"{RAN_APART} So far the change is {measured(facts)}."
+    widths = listed([f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]])
+    return write(
+        "{widths}. The limit is {guard}, so no drop and no gain is read from it. Flips of single cases explain about "
+        "{scatter:points} points of range.",
+        widths=capital(widths),
+        guard=limit_points(facts["guard"]),
+        scatter=facts["scatter"],
+    )
 
 
 def _too_few_repeats(facts: Facts) -> str:
-    text = f"A rough signal only: a verdict takes {facts['looks'][0]} repeats on each side, and {have(facts)}."
+    text = f"Too few repeats for a verdict: it takes {facts['looks'][0]} per side, and {have(facts)}."
     if facts["change"] is None:
         return text
     text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        text = (
-            f"{text} Noise cannot be measured with one repeat on each side, so every case that moved counts as noise."
-        )
+        text = f"{text} One repeat per side measures no noise, so every changed case counts as noise."
     return f"{text}{_early_lean(facts)}"
 
 
@@ -204,42 +201,38 @@ def _early_lean(facts: Facts) -> str:
     lean = facts["early_lean"]
     if lean is None:
         return ""
-    span = interval(lean["low"], lean["high"], -facts["tolerance"])
-    way = "neither way" if lean["leaning"] == "none" else verdict_name(lean["leaning"])
-    known = f"with the noise that earlier runs showed it is in {span} ({percent(lean['level'])} interval)"
-    return f" Experimental lean, no verdict: {known}, which leans {way}."
+    return write(
+        " With the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It is no verdict.",
+        span=interval(lean["low"], lean["high"], -facts["tolerance"]),
+        way="neither way" if lean["leaning"] == "none" else f"to {verdict_name(lean['leaning'])}",
+        level=lean["level"],
+    )
 
 
 def _one_draw(facts: Facts) -> str:
     """Say why the repeats of a side tell nothing of its noise."""
-    sides = " and of the ".join(facts["one_draw"])
-    text = f"All repeats of the {sides} were sent one seed at T = {temperature(facts)}, so they count as one draw"
-    text = f"{text}: how far a score moves by chance is not known, and no verdict is taken."
-    return f"{text} A verdict takes repeats that each have a seed of their own, or none."
-
-
-def _no_metric(facts: Facts) -> str:
-    """Say why the metric that the policy names cannot be taken; why: greedy or graded."""
-    text = f"The policy judges by {facts['metric']}, which counts the right draws of a case"
-    if facts["why"] == "greedy":
-        return f"{text}, and at a temperature of 0 nothing is drawn."
-    return f"{text}, and some scores of this suite lie between wrong and right."
+    return write(
+        "All repeats of the {sides} used one seed at temperature {temperature}. They count as one sample, so noise is "
+        "unknown. Use a separate seed for each repeat, or none.",
+        sides=" and of the ".join(facts["one_draw"]),
+        temperature=temperature(facts),
+    )
 
 
 def _too_few_draws(facts: Facts) -> str:
-    """Say why nothing is decided where answers are no draws."""
+    """Say why nothing is decided where answers are no samples."""
     left_out = facts["left_out"]
-    text = f"{count_left_out(facts)}, which tells nothing of the model's own noise. Without"
-    text = f"{text} {'it' if left_out_is_one(facts) else 'them'}"
+    them = "it" if left_out_is_one(facts) else "them"
+    text = f"{count_left_out(facts)}. Such answers do not show the model's own noise. Without {them}"
     if left_out["is_look_lost"]:
-        return f"{text}, {have(facts)}, and a verdict takes {facts['looks'][0]} on each side."
+        return f"{text} {have(facts)}, and a verdict takes {facts['looks'][0]}."
     n = left_out["n_cases"]
-    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on one side"
-    return f"{text}, {cases}, and a verdict takes 99 % of the cases."
+    cases = f"{n:,} of {counted(facts['n_cases'], 'case')} {has(n)} no answer on at least one side"
+    return f"{text} {cases}. A verdict takes 99 % of the cases."
 
 
 def _copies(facts: Facts) -> str:
-    """Say which repeats are an earlier answer given again, and how many draws there are without them."""
+    """Say which repeats are copies of an earlier answer, and how many samples there are without them."""
     sides = facts["copies"]
     texts = [_describe_copies(side) for side in sides]
     if len(sides) > 1 and all(side["is_one_answer"] and not side["is_checked"] for side in sides):
@@ -248,14 +241,16 @@ def _copies(facts: Facts) -> str:
 
 
 def _describe_copies(side: Facts) -> str:
-    whose = f"{side['n_repeats']} repeats of the {side['side']}"
-    if side["is_one_answer"] and not side["is_checked"]:
-        equal = f"{side['n_cases']:,} of {side['n_total']:,} cases equal"
-        return f"All {whose} are one answer given again ({equal}). That is one sample."
-    if side["is_one_answer"]:
-        return f"All {whose} are one answer given again, and an independent run gave others. They hide its noise."
-    samples = fixed(side["n_draws"], 1)
-    return f"The {whose} are {samples} samples: the others agree with them as no independent repeats do."
+    if not side["is_one_answer"]:
+        text = "The {n_repeats} repeats of the {side} count as {n_draws:points} samples. The others are copies."
+    elif side["is_checked"]:
+        text = "All {n_repeats} repeats of the {side} are copies of one answer. An independent run gave other answers."
+    else:
+        text = (
+            "All {n_repeats} repeats of the {side} are copies of one answer ({n_cases:,} of {n_total:,} cases equal). "
+            "That is one sample."
+        )
+    return write(text, **side)
 
 
 def _incomplete(facts: Facts) -> str:
@@ -264,51 +259,63 @@ def _incomplete(facts: Facts) -> str:
         return "No case has a score on both sides, so there is nothing to compare."
     if missing["low"] is None or missing["high"] is None or 100 * n > facts["n_cases"]:
         share = f"{n:,} of {facts['n_cases']:,} cases ({percent(missing['share'], 1)})"
-        return f"{share} have no score on one side, and a verdict takes 99 % of the cases: {count_missing(facts)}."
-    span = interval(missing["low"], missing["high"], -facts["tolerance"])
-    they_decide = "they decide: depending on what they are"
-    if count_all_missing(facts) == 1:
-        they_decide = "it decides: depending on what it is"
-    text = f"{count_missing(facts)}, and {they_decide}, the change lies in {span} points"
-    return f"{capital(text)}, so the candidate may be worse than the {accepted(facts)}, or not."
+        text = f"{share} have no score on at least one side. A verdict takes 99 % of the cases."
+        return f"{text} {capital(count_missing(facts))}."
+    return write(
+        "{missing}. With {it} the change is in {span} points, so the candidate may be worse than the {accepted}.",
+        missing=capital(count_missing(facts)),
+        it="it" if count_all_missing(facts) == 1 else "them",
+        span=interval(missing["low"], missing["high"], -facts["tolerance"]),
+        accepted=accepted(facts),
+    )
 
 
 def _uncertified(facts: Facts) -> str:
     """Say which certificate is missing to rule out a drop at loads other than the measured ones."""
-    sides = facts["uncertified"]
-    who = " and ".join(f"the {each['side']} on {listed(each['hosts'])}" for each in sides)
-    verb = "was" if len(sides) == 1 else "were"
-    drop = f"a drop of {limit_points(facts['tolerance'])} is ruled out"
-    text = f"At the loads that these runs had, {drop}: {measured(facts)}."
-    text = f"{text} But {who} {verb} decoded under batch-invariant kernels, and no determinism certificate shows"
-    return f"{text} that other loads move no bit there."
+    return write(
+        "A drop of {limit} is ruled out at the load of these runs: {measured}. At other loads it is not: no "
+        "determinism certificate covers {who}.",
+        limit=limit_points(facts["tolerance"]),
+        measured=measured(facts),
+        who=" and ".join(f"the {each['side']} on {listed(each['hosts'])}" for each in facts["uncertified"]),
+    )
 
 
-REASONS: dict[str, Callable[[Facts], str]] = {
-    "within_tolerance": partial(_claimed, "within_tolerance"),
-    "better": partial(_claimed, "better"),
-    "small_real_drop": partial(_claimed, "small_real_drop"),
-    "regression": _regression,
-    "not_settled": _not_settled,
-    "suite_too_small": _suite_too_small,
-    "noisy": _noisy,
-    "too_few_repeats": _too_few_repeats,
-    "one_draw": _one_draw,
-    "no_metric": _no_metric,
-    "cached": _too_few_draws,
-    "copies": _copies,
-    "fallback": _too_few_draws,
-    "incomplete": _incomplete,
-    "uncertified": _uncertified,
-    "not_in_turn": _not_in_turn,
-    "rebaseline": _rebaseline,
-}
+RAN_APART = "Scores of whole runs vary more than flips of cases explain, and the sides did not run in turn."
 
-
-def _on_these(facts: Facts) -> str:
-    n = facts["n_judged"]
-    by = "" if facts["metric"] == "mean" else f", by {facts['metric']},"
-    return f"On this case{by}" if n == 1 else f"On these {n:,} cases{by}"
+REASONS = Messages(
+    "reason",
+    {
+        ("change", "denies"): {"within_tolerance": partial(_claimed, "within_tolerance")},
+        ("change", "asserts"): {
+            "better": partial(_claimed, "better"),
+            "small_real_drop": partial(_claimed, "small_real_drop"),
+            "regression": _regression,
+        },
+        ("change", "unknown"): {
+            "not_settled": _not_settled,
+            "suite_too_small": _suite_too_small,
+            "too_few_repeats": _too_few_repeats,
+            "no_metric": lambda facts: (
+                f"The policy judges by {facts['metric']}, which counts the right samples of a case. "
+                + ("At temperature 0 there are no samples." if facts["why"] == "greedy" else "Some scores are partial.")
+            ),
+            "incomplete": _incomplete,
+            "uncertified": _uncertified,
+        },
+        ("noise", "asserts"): {"noisy": _noisy},
+        ("noise", "unknown"): {
+            "one_draw": _one_draw,
+            "cached": _too_few_draws,
+            "copies": _copies,
+            "fallback": _too_few_draws,
+        },
+        ("load", "allows"): {
+            "not_in_turn": lambda facts: f"{RAN_APART} So load may explain the change so far: {measured(facts)}."
+        },
+        ("stack", "asserts"): {"rebaseline": _rebaseline},
+    },
+)
 
 
 def have(facts: Facts) -> str:
@@ -322,12 +329,9 @@ def describe_draws(facts: Facts) -> str:
     """Say why repeats count as samples, without a full stop: sampled, or temperature unknown."""
     unknown = [name for name in ("baseline", "candidate") if facts["draws"][name]["temperature"] is None]
     if not unknown:
-        return f"Sampled at T = {temperature(facts)}: each repeat is a draw"
-    whose = "either side" if len(unknown) == 2 else f"the {unknown[0]}"
-    return (
-        f"The temperature of {whose} is not known (the profile leaves it to the server, the server refused or dropped "
-        "it, a log does not say it, or the answers contradict it): each repeat is judged as a draw"
-    )
+        return f"Each repeat is a sample at temperature {temperature(facts)}"
+    whose = "both sides" if len(unknown) == 2 else f"the {unknown[0]}"
+    return f"The temperature of {whose} is unknown, so each repeat counts as a sample"
 
 
 def temperature(facts: Facts) -> str:
@@ -346,7 +350,7 @@ def count_missing(facts: Facts) -> str:
     counts = [(name, facts["missing"][f"n_{name}"]) for name in ("candidate", "baseline")]
     parts = [f"{counted(n, 'response')} of the {name}" for name, n in counts if n]
     verb = "is" if count_all_missing(facts) == 1 else "are"
-    return f"{listed(parts)} {verb} missing" if parts else "no response came"
+    return f"{listed(parts)} {verb} missing" if parts else "there are no responses"
 
 
 def count_all_missing(facts: Facts) -> int:
@@ -361,7 +365,7 @@ def left_out_is_one(facts: Facts) -> bool:
 
 
 def count_left_out(facts: Facts) -> str:
-    """Count by side and mark: "3,200 responses of the candidate came out of a cache"."""
+    """Count by side and mark: "3,200 responses of the candidate came from a cache"."""
     parts = []
     for name in ("candidate", "baseline"):
         marked: Sequence[tuple[int, str]] = [(n, MARK_WORDS[mark]) for mark, n in facts["left_out"][name].items()]

@@ -40,7 +40,7 @@ def explain_result(result: Result) -> str:
     if outcome == "error":
         return f"no answer: {_reason(result)}"
     if outcome == "decoded":
-        return "decoded; the run has no response to hold it against"
+        return "decoded; the run has no response to compare with"
     return _render_parting(result)
 
 
@@ -49,9 +49,9 @@ def _sentence(result: Result) -> str:
         return f"There is no answer: {_reason(result)}"
     parting = _choose_parting(result)
     if parting is None:
-        return "Decoded again, and there is nothing to hold it against."
+        return "Decoded again; there is nothing to compare it with."
     if parting["outcome"] == "identical":
-        return f"Identical: every token and every logprob has the bits of {_basis(result)}."
+        return f"Identical: every token and logprob equals {_basis(result)} to the bit."
     return f"{capital(_render_parting(parting))}, against {_basis(result)}."
 
 
@@ -116,7 +116,7 @@ def _identical_everywhere(sizes: Sequence[int]) -> str:
 def _at(sizes: Sequence[int], partings: Mapping[int, Result | None], verb: str) -> str:
     """Render the comparison at the first of the sizes."""
     parting = partings[sizes[0]]
-    assert parting is not None  # noqa: S101  for the type checker: what is not held counts as identical
+    assert parting is not None  # noqa: S101  for the type checker: without a comparison it counts as identical
     if parting["outcome"] == "drift":
         return f"{verb} at batch size {sizes[0]}, {_drift(parting)}"
     what = _tokens(parting) if parting["outcome"] == "flip" else _ending(parting)
@@ -136,15 +136,15 @@ def _render_neighbours(size: int, members: Sequence[Result]) -> list[str]:
         return []
     other = next((each for each in decoded[1:] if each["against_neighbours"]["outcome"] != "identical"), None)
     if other is None:
-        return [f"At batch size {size} other neighbours change no bit: {len(decoded)} choices of them gave the same."]
+        return [f"At batch size {size}, other neighbours change no bit ({len(decoded)} sets tried)."]
     n_first, n_other = decoded[0]["n_neighbour_prompt_tokens"], other["n_neighbour_prompt_tokens"]
     parting = other["against_neighbours"]
     sentence = f"Possible leakage: at batch size {size}, with other neighbours, the same case {_moved(parting)}."
     if n_first is None or n_other is None or n_first == n_other:
         return [sentence]
     shape = (
-        f"Their prompts have {n_other:,} tokens against {n_first:,}, though, and share a step with this one: "
-        "on kernels that are not batch-invariant the shape of a step alone moves bits."
+        f"But their prompts differ in length ({n_other:,} and {n_first:,} tokens). On kernels that are not "
+        "batch-invariant, the shape of a step alone moves bits."
     )
     return [sentence, shape]
 
@@ -157,7 +157,7 @@ def _not_reached(size: int, members: Iterable[Result]) -> list[str]:
     if most < size:
         return [f"Batch size {size} was not reached: at most {most} shared a step."]
     if least < size:
-        return [f"Batch size {size} was not held throughout: in some step only {least} took part."]
+        return [f"Batch size {size} was not kept: in some steps only {least} took part."]
     return []
 
 
@@ -166,13 +166,13 @@ def _limits(results: Sequence[Result]) -> list[str]:
     decoded = [each for each in results if each["outcome"] != "error"]
     lines = []
     if any(each["outcome"] == "decoded" for each in decoded):
-        lines.append("The run has no response to this case in this repeat to hold it against.")
+        lines.append("The run has no response to this case in this repeat to compare with.")
     if any(each["same_prompt"] is False for each in decoded):
         lines.append("The prompt's tokens are not those of the run: chat template, tokenizer or messages have changed.")
     if any(each["same_model"] is False for each in decoded):
         lines.append("The model is not the run's: its files have changed.")
     if any(each["same_fingerprint"] is False and "dtype" not in each["variant"] for each in decoded):
-        lines.append("Another serving stack than the run's decoded it, and that alone can move bits.")
+        lines.append("Decoded on another serving stack than the run's, which alone can move bits.")
     return lines
 
 

@@ -2,14 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.numbers import change_and_interval, counted, interval_digits, points, score_range, signed
+from evalboard.wording.numbers import (
+    change_and_interval,
+    counted,
+    interval_digits,
+    points,
+    score_range,
+    scores_apart,
+    signed,
+)
 from evalboard.wording.release_names import verdict_name
 
 if TYPE_CHECKING:
     from evalboard.contract.release import Gate
     from evalboard.contract.run import Run, RunHead
 
-NO_VERDICT = "A lean, not a verdict: batched as cases came, no run is like another, and nothing is decided by it."
+NO_VERDICT = "A lean, not a verdict: cases were batched as they came, so runs differ and this decides nothing."
 
 
 def describe_end(run: "RunHead") -> str:
@@ -18,16 +26,16 @@ def describe_end(run: "RunHead") -> str:
     n_read = len(run.repeats) - (n_left_out if run.range is not None else 0)
     repeats = ", ".join(filter(None, (counted(n_read, "repeat"), run.sampled.words if run.sampled else "")))
     if run.range is not None:
-        aside = (
-            f"; {counted(n_left_out, 'repeat')} with answers of a cache or a fallback left out" if n_left_out else ""
-        )
+        aside = f"; {counted(n_left_out, 'repeat')} with cached or fallback answers left out" if n_left_out else ""
         return f"Run {run.id} finished: {score_range(*run.range)} over {repeats}{aside}."
     if run.status != "finished":
         return f"Run {run.id} is {run.status}: {run.progress.n_done} of {run.progress.n_total} responses, no score."
     if run.n_buckets > 1:
-        return f"Run {run.id} finished in {run.n_buckets} buckets, so no score is given for the whole."
+        pooled = "" if run.pooled is None else f"; pooled {points(run.pooled)}"
+        apart = f": {scores_apart(run.bucket_scores)}{pooled}." if run.bucket_scores else "."
+        return f"Run {run.id} finished in {run.n_buckets} buckets, each scored separately{apart}"
     if n_left_out:
-        return f"Run {run.id} finished: every repeat has answers of a cache or a fallback, so no range is given."
+        return f"Run {run.id} finished. It has no range: every repeat has answers from a cache or a fallback."
     return f"Run {run.id} finished over {repeats}, with no score."
 
 
@@ -36,7 +44,7 @@ def describe_draws(run: "Run") -> str:
     metrics = run.buckets[0].metrics if len(run.buckets) == 1 else None
     if not metrics:
         return ""
-    return f"Several draws of a case: {', '.join(f'{each.name} {points(each.points)}' for each in metrics)}."
+    return f"Over samples: {', '.join(f'{each.name} {points(each.points)}' for each in metrics)}."
 
 
 def describe_verdict(verdict: str | None) -> str:

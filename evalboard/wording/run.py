@@ -4,11 +4,12 @@ Its warnings are in run_warnings.py.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.numbers import capital, counted, listed, points
+from evalboard.wording.messages import Messages, write
+from evalboard.wording.numbers import capital, counted, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
@@ -18,46 +19,52 @@ if TYPE_CHECKING:
 Facts = Mapping[str, Any]
 
 MARKED = {
-    "cached": "came out of a cache",
-    "fallback": "came from another model or backend than asked for",
-    "retried": "came after a failed try",
+    "cached": "came from a cache",
+    "fallback": "came from a fallback model or backend",
+    "retried": "came after a retry",
 }
 TRACE_REASONS = {
     "spelled_otherwise": "The tokens do not spell the answer.",
     "partial": "The tokens spell only a part of the answer.",
-    "covers_thinking": "The tokens are those of the thinking alone, and are compared as thinking.",
+    "covers_thinking": "The tokens are those of the thinking only, and are compared as thinking.",
     "merged": "The server counts more tokens than it lists: several share one logprob.",
     "all_zero": "Every logprob is exactly 0: the server gives none.",
-    "placeholder_logprobs": (
-        "Placeholder logprobs: tokens stand at exactly 0 next to others that are likely too, as draft tokens do that a "
-        "server accepts."
-    ),
-    "not_listed": "The server has no logprob of the chosen tokens, and gives a placeholder such as −9999.",
+    "placeholder_logprobs": "Some logprobs are exactly 0, as servers write for draft tokens they accepted.",
+    "not_listed": "The server has no logprob of the chosen tokens, only a placeholder such as −9999.",
 }
+
+
+def describe_score(score: float) -> str:
+    """Return a response's score in a word: right, wrong, or how much of it is right."""
+    return {1.0: "right", 0.0: "wrong"}.get(score) or f"{percent(score)} right"
 
 
 def waiting(code: str, facts: Facts) -> str:
     """Say why no worker decodes a run that has not ended."""
-    return _fill(WAITING[code], facts)
+    return WAITING.write(code, facts)
 
 
 def queue_full(person: str, *, n_waiting: int, n_more: int, limit: int, run_ids: Sequence[int]) -> str:
     """Say why no more of a person's work is queued, and what to do. run_ids: the largest first."""
-    would = f"{counted(n_more, 'response')} more would make {n_waiting + n_more:,} in the queue of {person}"
-    text = f"{would}, and one person may have {limit:,} there."
+    text = write(
+        "{n_more:response} more would make {total:,} in the queue of {person}. The limit is {limit:,}.",
+        n_more=n_more,
+        total=n_waiting + n_more,
+        person=person,
+        limit=limit,
+    )
     if not run_ids:
-        return f"{text} Ask for fewer repeats, or have EVALBOARD_MAX_QUEUED_RESPONSES raised."
+        return f"{text} Request fewer repeats, or raise EVALBOARD_MAX_QUEUED_RESPONSES."
     runs = f"{'run' if len(run_ids) == 1 else 'runs'} {listed([str(run_id) for run_id in run_ids])}"
-    return f"{text} Wait until some are decoded, or cancel what is not needed; most are of {runs}."
+    return f"{text} Wait, or cancel what you do not need. The largest: {runs}."
 
 
 def describe_ahead(ahead: "Ahead") -> str:
     """Say how much work is queued before a run, and how long it takes at the present rate."""
     if not ahead.n_shards:
-        return "Nothing stands before it."
-    stand = "stands" if ahead.n_shards == 1 else "stand"
-    text = f"{counted(ahead.n_shards, 'shard')} of {counted(ahead.n_runs, 'run')} {stand} before it"
-    return f"{text}." if ahead.seconds is None else f"{text}; about {duration(ahead.seconds)} at the present rate."
+        return "It is next in the queue."
+    text = write("{n:shard} of {n_runs:run} {n:is|are} queued before it", n=ahead.n_shards, n_runs=ahead.n_runs)
+    return f"{text}." if ahead.seconds is None else f"{text}, about {duration(ahead.seconds)} at the present rate."
 
 
 def duration(seconds: float) -> str:
@@ -69,7 +76,7 @@ def duration(seconds: float) -> str:
 
 def leaves_alone(facts: Facts) -> str:
     """Say which work a worker does not claim, and why."""
-    return f"Leaves {facts['noun']} {facts['id']} alone: {facts['why']}"
+    return f"Does not take {facts['noun']} {facts['id']}: {facts['why']}"
 
 
 def left_out_metric(code: str) -> str:
@@ -91,21 +98,45 @@ def describe_metric(name: str) -> str:
 
 
 def describe_split(parts: "VarianceParts", *, n_buckets: int, is_external: bool) -> str:
-    """Say what moves a score: "Of 1.2 points between repeats: sampler 1.1, batch 0.4, backend none seen."."""
-    total, sampler, batch = parts.total, parts.sampler, parts.batch
-    backend = "backend none seen" if n_buckets == 1 else "backends scored apart"
+    """Say what makes repeats differ: "Repeats differ by 0.3 points, all of it from batching."."""
+    code = split_code(parts, is_external=is_external)
+    seen = "No second backend answered." if n_buckets == 1 else "Backends are scored separately."
+    return f"{SPLITS.write(code, total=parts.total, sampler=parts.sampler, batch=parts.batch)} {seen}"
+
+
+def split_code(parts: "VarianceParts", *, is_external: bool) -> str:
+    """Return the code of the sentence for what makes repeats differ, in SPLITS."""
+    sampler, batch = parts.sampler, parts.batch
     if is_external and batch is None:
-        return (
-            f"Repeats differ by {points(total)} points. That is the server's own: sampling or batching, which no "
-            f"answer tells apart; {backend}."
-        )
+        return "external"
     if batch is None and sampler == 0:
-        text = f"Of {points(total)} points between repeats: neither sampler nor batch, which is the same each time here"
-        return f"{text}: something moves bits that no fingerprint shows; {backend}."
+        return "unexplained"
     if sampler is None or batch is None:
-        text = f"Of {points(total)} points between repeats: sampler and batch together {points(total)}, {backend}."
-        return f"{text} The batch alone was not measured: run the same seed under another batch class."
-    return f"Of {points(total)} points between repeats: sampler {points(sampler)}, batch {points(batch)}, {backend}."
+        return "together"
+    by_zero = {"batch": sampler, "sampler": batch, "none": parts.total}  # the last that is shown as 0 decides
+    return next((code for code, value in reversed(by_zero.items()) if points(value) == points(0)), "both")
+
+
+SPLITS = Messages(
+    "split",
+    {
+        ("variance", "denies"): {"none": "Repeats have the same score."},
+        ("batching", "asserts"): {
+            "batch": "Repeats differ by {total:points} points, all of it from batching.",
+            "both": "Repeats differ by {total:points} points: sampling {sampler:points}, batching {batch:points}.",
+        },
+        ("variance", "asserts"): {"sampler": "Repeats differ by {total:points} points, all of it from sampling."},
+        ("variance", "unknown"): {
+            "external": "Repeats differ by {total:points} points, from the server's sampling or batching.",
+            "unexplained": "Repeats differ by {total:points} points, from neither sampling nor batching. No "
+            "fingerprint shows the "
+            "cause.",
+            "together": "Repeats differ by {total:points} points, from sampling and batching together. To "
+            "separate them, run the "
+            "same seed under another batch class.",
+        },
+    },
+)
 
 
 def clock(at: datetime, zone: tzinfo | None = UTC) -> str:
@@ -133,7 +164,7 @@ def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -
 
     n: of those without tokens. reasons: why tokens are not measured, with the number of responses of each.
     """
-    parts = [f"{who} has no tokens of {n:,} of {n_there:,} responses: their texts alone can be compared."] if n else []
+    parts = [f"{who} has no tokens for {n:,} of {n_there:,} responses, so only texts are compared."] if n else []
     parts += [
         f"{n_alike:,} of {n_there:,} responses: {explain_trace_reason(code)}" for code, n_alike in reasons.items()
     ]
@@ -143,7 +174,7 @@ def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -
 def explain_trace_reason(code: str) -> str:
     """Say why a response's tokens are not measured. code: a non-empty importers.spelling.TraceReason."""
     why = TRACE_REASONS[code]
-    return why if code == "covers_thinking" else f"{why} The tokens are shown, and only the texts are compared."
+    return why if code == "covers_thinking" else f"{why} Only the texts are compared."
 
 
 def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str:
@@ -160,30 +191,38 @@ def without_odd_ones(score: float | None, odd: Sequence[tuple[str, str]]) -> str
 def dropped_fields(n_by_name: Mapping[str, int]) -> str:
     """Say which fields of how many answers could not be read."""
     parts = [f"{name} of {counted(n, 'answer')}" for name, n in sorted(n_by_name.items())]
-    return f"Could not be read and is left out: {listed(parts)}. The answers are kept."
+    return f"Some fields could not be read: {listed(parts)}. The answers are used."
 
 
 def unknown_ending(word: str, n: int, endpoint: str) -> str:
     """Say that answers with an unknown finish reason have no score, and what to do."""
-    ended = f"{counted(n, 'answer')} ended with {word!r}, a word that Evalboard does not know, so they have no score."
-    return f"{ended} If it means that an answer is complete: evalboard endpoint set {endpoint} --ending {word}=complete"
+    return write(
+        "{n:answer} ended with {word!r}, an unknown finish reason, so {n:it has|they have} no score. If it means "
+        "complete: evalboard endpoint set {endpoint} --ending {word}=complete",
+        n=n,
+        word=word,
+        endpoint=endpoint,
+    )
 
 
 def usual_ending(word: str, n: int, total: int) -> str:
     """Say that a word of no list is taken for the end of complete answers."""
-    return f"{n:,} of {counted(total, 'answer')} ended with {word!r}, so that is taken to mean: complete."
+    return write("{n:,} of {total:answer} ended with {word!r}, which is read as complete.", n=n, total=total, word=word)
 
 
 def unclean_responses(n_marked: Mapping[str, int], n_there: int) -> str:
     """Say how many responses carry each mark of `core.stats.live_answers`."""
     parts = ", ".join(f"{n:,} {MARKED[mark]}" for mark, n in sorted(n_marked.items()))
-    rule = "Noise, ranges and verdicts leave out what a cache or a fallback answered."
-    return f"Of {n_there:,} responses, {parts}. {rule}"
+    return f"Of {n_there:,} responses, {parts}. Answers from a cache or a fallback count in no noise, range or verdict."
 
 
 def describe_course(run: "Run") -> tuple[tuple[str, str], ...]:
     """Describe a run in three headed lines: what was requested, what was sent, what answered."""
-    return ("Asked", f"{_describe_asked(run)}."), ("Sent", _describe_sent(run)), ("Answered", _describe_answered(run))
+    return (
+        ("Requested", f"{_describe_asked(run)}."),
+        ("Sent", _describe_sent(run)),
+        ("Answered", _describe_answered(run)),
+    )
 
 
 def _describe_asked(run: "Run") -> str:
@@ -207,32 +246,32 @@ def _describe_sent(run: "Run") -> str:
 
 def _describe_calls(run: "Run") -> str:
     if not run.is_reported:
-        return "The same, to an engine of our own that reads its settings back."
+        return "The same, to our own engine, which reads its settings back."
     if _is_logged(run):
-        is_said = run.settings[0].wanted is not None
-        return "What the log says." if is_said else "What the log says; it names no temperature."
+        is_known = run.settings[0].wanted is not None
+        return "As in the log." if is_known else "As in the log, which has no temperature."
     left_out = [fact.name for fact in run.settings if fact.source == "refusal"]
     probes = {fact.probe for fact in run.settings if fact.source == "refusal" and fact.probe}
     ignored = [fact for fact in run.settings if fact.source == "check"]
     text = "The same with each call."
     if any((fact.name, fact.wanted) == ("temperature", "default") for fact in run.settings):
-        text = "The same with each call, and no temperature."
+        text = "The same with each call, without a temperature."
     if left_out:
-        by = f", as probe {min(probes)} found" if probes else ""
-        text = f"The same but {listed(left_out)}: the server refused {'it' if len(left_out) == 1 else 'them'}{by}."
+        by = f" (probe {min(probes)})" if probes else ""
+        text = f"The same without {listed(left_out)}, which the server refuses{by}."
     if not ignored:
         return text
-    return f"{text} Probe {ignored[0].probe} found that the server ignores {listed([fact.name for fact in ignored])}."
+    return f"{text} The server ignores {listed([fact.name for fact in ignored])} (probe {ignored[0].probe})."
 
 
 def fingerprints_of_calls(n_different: int, n: int, *, endpoint: str) -> str:
     """Say that fingerprints identify calls, not servers: n_different of n answers differ."""
-    text = f"{n:,} answers came with {n_different:,} different fingerprints"
+    text = f"{n:,} answers have {n_different:,} different fingerprints."
     if n_different == n:
-        return f"{text}, so a fingerprint names a call and no server. Who answered is unknown."
+        return f"{text} A fingerprint identifies a call here, so who answered is unknown."
     return (
-        f"{text}, so a fingerprint may name a call. Each counts as a server of its own. "
-        f"If they name none: evalboard endpoint set {endpoint} --ignore-fingerprint"
+        f"{text} Each counts as a server. If they identify calls instead: evalboard endpoint set {endpoint} "
+        "--ignore-fingerprint"
     )
 
 
@@ -248,31 +287,23 @@ def _describe_answered(run: "Run") -> str:
     if not given:
         return "Nothing yet."
     models = listed([f"{name} ({n:,} of {counted(given.total(), 'answer')})" for name, n in given.items()])
-    return f"{models}, as {'the log' if _is_logged(run) else 'the server'} says." if run.is_reported else f"{models}."
-
-
-def _fill(sentence: str | Callable[[Facts], str], facts: Facts) -> str:
-    return sentence.format(**facts) if isinstance(sentence, str) else sentence(facts)
+    return f"{models}, according to the {'log' if _is_logged(run) else 'server'}." if run.is_reported else f"{models}."
 
 
 def _left_alone(facts: Facts) -> str:
-    return f"Every worker of pool {facts['pool']} leaves this run alone. {_reasons(facts)}"
+    return f"No worker of pool {facts['pool']} takes this run. {_reasons(facts)}"
 
 
 def _resting(facts: Facts) -> str:
     pool, n, until = facts["pool"], facts["n_resting"], clock(facts["until"])
-    who = f"The worker of pool {pool} rests" if n == 1 else f"{n} workers of pool {pool} rest"
-    text = f"{who} after failures of the engine, until {until}"
-    return f"{text}; the others leave this run alone. {_reasons(facts)}" if facts["reasons"] else f"{text}."
-
-
-def _endpoint_rests(facts: Facts) -> str:
-    return describe_pause(n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"])
+    who = f"The worker of pool {pool} is" if n == 1 else f"{n} workers of pool {pool} are"
+    text = f"{who} paused until {until} after engine failures."
+    return f"{text} The others do not take this run. {_reasons(facts)}" if facts["reasons"] else text
 
 
 def _queued(facts: Facts) -> str:
-    at_work = ", all at work on other runs" if facts["are_busy"] else ""
-    text = f"Waits for a worker of pool {facts['pool']}; {facts['n_alive']} seen lately{at_work}."
+    at_work = ", all busy with other runs" if facts["are_busy"] else ""
+    text = f"Waits for a worker of pool {facts['pool']} ({facts['n_alive']} active{at_work})."
     ahead = facts["ahead"]
     return f"{text} {describe_ahead(ahead)}" if ahead and ahead.n_shards else text
 
@@ -328,35 +359,36 @@ CAUSES_OF_TROUBLE = {
 }
 
 METRICS = {
-    "avg@": "the score: how often a draw is right",
-    "pass@": "how often at least one of {k} draws is right",
-    "pass^": "how often all of {k} draws are right",
-    "maj@": "how often the answer is right that most of {k} draws gave; a tie is broken by chance",
+    "avg@": "the score: how often a sample is right",
+    "pass@": "how often at least one of {k} samples is right",
+    "pass^": "how often all of {k} samples are right",
+    "maj@": "how often the most frequent answer of {k} samples is right; ties are broken by chance",
 }
 NO_INTERVAL = {
-    "every_draw": "Every draw of a case is taken, so that none can be left out to measure how far one moves it; with "
-    "further repeats one can.",
-    "vote": "A vote of fewer draws is another vote, so that none can be left out to measure how far this one moves.",
-    "draws_missing": "Some draws are missing.",
+    "every_draw": "All samples of a case are used, so none can be left out to measure the spread. Add repeats.",
+    "vote": "A vote of fewer samples is a different vote, so none can be left out to measure the spread.",
+    "draws_missing": "Some samples are missing.",
 }
-REACH_HOLDS = "The interval for cases like these holds for these as well, and is wider than it need be."
+REACH_HOLDS = "The interval for new cases covers these too, and is wider than needed."
 LEFT_OUT_METRICS = {
-    "graded": "Some scores lie between wrong and right. pass@k, pass^k and maj@n count right draws; they are left out.",
-    "answers_unlike": "The scorer reads no single answer out of a response, so it is not known which draws agree, and "
-    "maj@n is left out.",
-    "answers_unread": "The responses were scored before their answers were stored, so maj@n is left out. Score the run "
-    "again with the suite's own scorer to have it.",
+    "graded": "pass@k, pass^k and maj@n are left out: some scores are partial.",
+    "answers_unlike": "maj@n is left out: the scorer extracts no answer, so which samples agree is unknown.",
+    "answers_unread": "maj@n is left out: the answers were not stored. Score the run again to get it.",
 }
-
-# A sentence is a text with the names of its facts, or a function where it takes more than to fill them in.
-Table = Mapping[str, str | Callable[[Facts], str]]
-
-WAITING: Table = {
-    "nobody": "No worker of pool {pool} is there; start one with `evalboard worker --pool {pool}`.",
-    "no_engine": "No worker of pool {pool} has an engine; start one where vLLM is: `evalboard worker --pool {pool}`.",
-    "left_alone": _left_alone,
-    "resting": _resting,
-    "endpoint_rests": _endpoint_rests,
-    "paused": lambda facts: f"The engine did not start; it is tried again at {clock(facts['until'])}.",
-    "queued": _queued,
-}
+WAITING = Messages(
+    "waiting",
+    {
+        ("status", "asserts"): {
+            "nobody": "Pool {pool} has no worker. Start one: `evalboard worker --pool {pool}`.",
+            "no_engine": "No worker of pool {pool} has an engine. Start one where vLLM is installed: `evalboard worker "
+            "--pool {pool}`.",
+            "left_alone": _left_alone,
+            "resting": _resting,
+            "endpoint_rests": lambda facts: describe_pause(
+                n_failures=facts.get("n_failures", 0), reason=facts["reason"], until=facts["until"]
+            ),
+            "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
+            "queued": _queued,
+        },
+    },
+)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from evalboard.contract.verification import Band, JudgedAnswers
 
 UNKNOWN = "not known"
+STATISTICS = {"deficit": "gap to the top choice"}
 DIGITS = 2
 
 
@@ -16,31 +17,31 @@ def describe_verification(verification: "JudgedAnswers") -> str:
     """Return the state in a sentence or two, the word first."""
     own, change = verification.endpoint, _name_change(verification)
     if own is None:
-        return f"Too few tokens: no {verification.statistic} is known of any. {_count_more(verification)}"
+        return f"Too few tokens: none has a known {_name_statistic(verification)}. {_count_more(verification)}"
     what = f"{counted(own.n_tokens, 'token')} of {counted(own.n_responses, 'answer')}"
     if verification.state == "same_stack":
-        return f"Same stack: {what} lie no farther from the reference than its own answers do."
+        return f"Same stack: {what} are no farther from the reference than its own answers."
     if verification.state == "same_model_other_numerics":
         return (
-            f"Same model, other numerics: {what} lie farther from the reference than its own answers do, as the same "
-            f"weights with other numerics do, and not as far as {change}."
+            f"Same model, other numerics: {what} are farther from the reference than its own answers. Other numerics "
+            f"explain the distance, which is less than that of {change}."
         )
     if verification.state == "other_model":
         return (
-            f"Another model: {what} lie farther from the reference than other numerics explain "
+            f"Another model: {what} are farther from the reference than other numerics explain "
             f"({p_value(verification.p_above_numerics or 0.0)}), and nearer to {change}."
         )
     if verification.n_more_tokens is None:
-        return f"No number of tokens would tell: {change} lies no farther from the reference than other numerics do."
-    return (
-        f"Too few tokens: {what} do not tell the same weights with other numerics from {change}. "
-        f"{_count_more(verification)}"
-    )
+        return f"More tokens would not decide: {change} is no farther from the reference than other numerics."
+    return f"Too few tokens: {what} cannot distinguish other numerics from {change}. {_count_more(verification)}"
 
 
 def describe_numbers(verification: "JudgedAnswers") -> Iterator[tuple[str, str]]:
     """Yield the name and the words of each band and each p-value."""
-    yield "statistic", f"mean square of the {verification.statistic}, at most {nats_rounded(verification.limit)} each"
+    yield (
+        "statistic",
+        f"mean square of the {_name_statistic(verification)}, at most {nats_rounded(verification.limit)} each",
+    )
     yield "endpoint", _describe_band(verification.endpoint)
     yield "control", _describe_band(verification.control)
     yield "numerics", _describe_band(verification.numerics)
@@ -59,27 +60,31 @@ def warn_of_verification(code: str, n: int) -> str:
     """Say what takes from a verification's weight; n: how many answers, or prompts, it is about."""
     if code == "control_of_other_bucket":
         return (
-            "The run of the control is not of the reference’s own bucket: what it shows is not the noise of the "
-            "reference alone."
+            "The run of the control is not of the reference’s own bucket, so it shows more than the noise of the "
+            "reference."
         )
     if code == "rendered":
         return (
             f"{counted(n, 'prompt')} of the endpoint {'is' if n == 1 else 'are'} rendered with the reference’s chat "
-            "template: where the endpoint’s is another one, its tokens look farther off than its weights make them."
+            "template. If the endpoint’s differs, its tokens look farther off than its weights make them."
         )
-    return f"Only the first {counted(n, 'answer')} of a scoring count: to read all of them would take too long."
+    return f"Only the first {counted(n, 'answer')} of a scoring count, to save time."
 
 
 def _name_change(verification: "JudgedAnswers") -> str:
     return "a change twice as large" if verification.planted is None else "the planted change"
 
 
+def _name_statistic(verification: "JudgedAnswers") -> str:
+    return STATISTICS.get(verification.statistic, verification.statistic)
+
+
 def _count_more(verification: "JudgedAnswers") -> str:
     n = verification.n_more_tokens
     if n is None:
-        return "No number of tokens would tell."
-    short = " Control, numerics and what was planted need more answers as well." if verification.are_bands_short else ""
-    return f"About {counted(n, 'more token')} would tell, with a chance of 80 %.{short}"
+        return "More tokens would not decide."
+    short = " Control, numerics and planted need more answers too." if verification.are_bands_short else ""
+    return f"About {counted(n, 'more token')} decide with a probability of 80 %.{short}"
 
 
 def _describe_band(band: "Band | None") -> str:

@@ -45,3 +45,18 @@ class WebhookForm(PlainForm):
         label="Events",
         choices=[(name, f"{name}: {about}") for name, about in EVENTS.items()],
     )
+
+
+class AddressForm(PlainForm):
+    """An address of a person's own: of a webhook, or of a mailbox."""
+
+    address = forms.CharField(
+        max_length=LONGEST_URL,
+        label="E-mail, or a webhook’s address",
+        widget=forms.TextInput(attrs={"placeholder": "https://hooks.slack.com/…", "spellcheck": "false"}),
+    )
+
+    def url(self) -> str:
+        """Return it as the outbox stores it: what has an @ and no scheme is a mailbox."""
+        text = str(self.cleaned_data["address"]).strip()
+        return f"mailto:{text}" if "@" in text and "://" not in text and not text.startswith("mailto:") else text

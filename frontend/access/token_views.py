@@ -9,9 +9,11 @@ from django.views.decorators.http import require_http_methods
 from evalboard.contract.access import ApiToken
 from frontend.access.forms import TokenForm
 from frontend.shell.forms import blaming, posted_from
+from frontend.shell.lists import read_view
 from runs.access import (
     ADMIN,
     READ,
+    TOKEN_ORDERS,
     create_token,
     may,
     requires,
@@ -20,6 +22,8 @@ from runs.access import (
     token_row,
     token_rows,
 )
+
+TOKENS_PER_PAGE = 100
 
 
 @requires(READ)
@@ -43,7 +47,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @posted_from("tokens")
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     token = revoke_token(token_id=token_id, user=request.user, may_all=may(request.user, ADMIN))
-    messages.success(request, f"Token {token.name} was revoked; whoever sends it is refused from now on.")
+    messages.success(request, f"Token {token.name} was revoked; requests with it are refused from now on.")
     return redirect("tokens")
 
 
@@ -54,12 +58,15 @@ def _page(request: HttpRequest, form: TokenForm, *, made: ApiToken | None = None
     """
     sees_all = may(request.user, ADMIN)
     rows = token_rows(None if sees_all else request.user)
+    query = request.GET if request.method != "POST" else {}
+    view = read_view(query, orders=TOKEN_ORDERS, default="-created_at", size=TOKENS_PER_PAGE)
+    shown = view.slice([row for row in rows if row.state == "active"])
     page = {
         "form": form,
         "made": made,
         "secret": secret,
-        "active": [row for row in rows if row.state == "active"],
         "ended": [row for row in rows if row.state != "active"],
+        "list": shown,
         "sees_all": sees_all,
     }
     status = 422 if form.errors else 201 if made else 200

@@ -1,6 +1,6 @@
 """The rows of the board: releases with ruler and action, and what needs attention with a link."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
@@ -9,21 +9,23 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.lab_kinds import experiment_of
+from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow
 from evalboard.wording.numbers import counted, points
+from evalboard.wording.run import describe_pause
 from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
 from frontend.release import ruler
 from frontend.shell.findings import Headline
 from runs.access import RUN, SIGN
-from runs.board import Board
+from runs.board import Board, PausedEndpoint
 from runs.release import WaitingRelease
+from runs.tour import LABELS as SAMPLE
 from runs.work import PoolRow
 
 SILENT_NAMED = 3  # workers of a pool; more are one line
 REASONS_OF_RUN = {
-    "failed": "failed",
     "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
     "two_computations": "was answered by two computations",
     "unsteady": "has repeats that are not the same to the bit",
@@ -82,21 +84,21 @@ class WorkLine:
         return self.run.progress.n_total - self.run.progress.n_done
 
 
-def release_lines(board: Board, scopes: frozenset[str]) -> tuple[ReleaseLine, ...]:
-    """Return the releases that wait, on one scale of changes."""
-    rows = [each.row for each in board.waiting]
-    scale = ruler.rows_scale((row.difference, row.interval, row.tolerance_points) for row in rows)
-    return tuple(
-        ReleaseLine(
-            each,
-            None
-            if each.row.verdict in ("not_comparable", None)
-            else ruler.row_ruler(each.row.difference, each.row.interval, each.row.tolerance_points, scale),
-            describe_release(each),
-            _act(each, scopes),
-        )
-        for each in board.waiting
-    )
+def split_sample(waiting: Sequence[WaitingRelease]) -> tuple[Sequence[WaitingRelease], Sequence[WaitingRelease]]:
+    """Return what is listed and what is folded: the tour's releases once there are others."""
+    own = [each for each in waiting if not each.row.labels.items() >= SAMPLE.items()]
+    return (own, [each for each in waiting if each not in own]) if own else (waiting, ())
+
+
+def release_lines(waiting: Sequence[WaitingRelease], scopes: frozenset[str]) -> tuple[ReleaseLine, ...]:
+    """Return the releases that wait, each on a ruler in units of what it accepts."""
+    return tuple(ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, scopes)) for each in waiting)
+
+
+def _ruler(row: ReleaseRow) -> ruler.RowRuler | None:
+    if row.verdict in ("not_comparable", None):
+        return None
+    return ruler.accepted_ruler(row.difference, row.interval, row.tolerance_points)
 
 
 def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
@@ -124,19 +126,20 @@ def needs(board: Board) -> tuple[Need, ...]:
 
 
 def _needs(board: Board) -> Iterator[Need]:
+    yield from map(_paused, board.paused)
     yield from map(_expired, board.expired_baselines)
     for pool in board.deserted_pools:
         yield _deserted(pool)
     for run in board.attention:
-        yield _run(run)
+        yield _run(run, board.failures.get(int(run.id), ""))
     for probe in board.probes:
         sentence = probe.finding.sentence if probe.finding else "it failed."
         what = f"{probe.kind} of {probe.endpoint}, {probe.profile_name}: {sentence}"
-        yield Need("warning", "Probe", what, f"Probe {probe.id}", reverse("probe", args=[probe.id]), probe.finished_at)
+        yield Need("warning", "Probe", what, "Open", reverse("probe", args=[probe.id]), probe.finished_at)
     for schedule in board.failing_schedules:
         problem = schedule.starts[0].problem if schedule.starts else ""
         what = f"{schedule.slug}: {schedule.n_failures} starts in a row were refused. {problem or ''}".strip()
-        yield Need("warning", "Schedule refused", what, "Schedule", schedule.url)
+        yield Need("warning", "Schedule stalled", what, "Open", schedule.url)
     workers = reverse("workers")
     for name in dict.fromkeys(worker.pool for worker in board.silent_workers):
         silent = [worker for worker in board.silent_workers if worker.pool == name]
@@ -153,13 +156,21 @@ def _needs(board: Board) -> Iterator[Need]:
         yield Need("resting", "Worker rests", what, "Worker", f"{workers}#worker-{worker.id}")
 
 
+def _paused(paused: PausedEndpoint) -> Need:
+    pause = paused.pause
+    waits = f"{counted(paused.n_runs, 'run')} {'waits' if paused.n_runs == 1 else 'wait'}. " if paused.n_runs else ""
+    why = describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until)
+    what = f"{paused.endpoint}: {waits}{why}"
+    return Need("resting", "Endpoint paused", what, "See why", reverse("endpoint", args=[paused.endpoint]))
+
+
 def _expired(row: Baseline) -> Need:
     expired = row.expired
     turned = f", as {expired.before.digest[:4]} became {expired.after.digest[:4]}" if expired else ""
     what = f"{row.suite} on {row.line}, {row.profile}: run {row.run.id}, {_score(row.run)}{turned}."
     query = urlencode({"suite": row.suite, "endpoint": row.run.endpoint, "profile": row.profile})
     at = expired.at if expired else None
-    return Need("rotation", "Baseline expired", what, "Run it again", f"{reverse('run_new')}?{query}", at)
+    return Need("rotation", "Baseline expired", what, "Run again", f"{reverse('run_new')}?{query}", at)
 
 
 def _score(run: RunRow) -> str:
@@ -175,15 +186,19 @@ def _deserted(pool: PoolRow) -> Need:
     )  # fmt: skip
 
 
-def _run(run: RunRow) -> Need:
+def _run(run: RunRow, failure: str) -> Need:
     codes = [run.status, *(warning.code for warning in run.warnings)]
     reasons = [REASONS_OF_RUN[code] for code in codes if code in REASONS_OF_RUN]
     if run.pins.held is False:
         reasons.append("broke a pin")
     n_total = run.progress.n_total
     text = " and ".join(dict.fromkeys(reasons)).format(n_missing=n_total - run.progress.n_done, n_total=n_total)
-    what = f"{run.suite.slug} on {run.endpoint}, {run.profile_name}: {text}."
-    return Need("error" if run.status == "failed" else "warning", "Run", what, f"Run {run.id}", run.url, run.ran_at)
+    where = f"{run.suite.slug} on {run.endpoint}, {run.profile_name}"
+    if run.status == "failed":
+        query = urlencode({"suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile})
+        what = f"run {run.id}, {where}: {failure or 'it failed.'}"
+        return Need("error", "Run failed", what, "Run again", f"{reverse('run_new')}?{query}", run.ran_at)
+    return Need("warning", "Run", f"run {run.id}, {where}: {text}.", "Open", run.url, run.ran_at)
 
 
 def work_lines(board: Board) -> tuple[WorkLine, ...]:

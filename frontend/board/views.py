@@ -12,7 +12,7 @@ from frontend.board.words import describe_board
 from frontend.shell.forms import posted_from
 from frontend.shell.live import answer_part, digest_of
 from runs import board as board_slice
-from runs.access import READ, requires, scopes_of
+from runs.access import READ, SIGN, requires, scopes_of
 from runs.tour import end_tour, tour_of
 
 BANDS_PART = "bands"
@@ -36,17 +36,19 @@ def leave_tour(request: HttpRequest) -> HttpResponse:
 
 
 def _tour(request: HttpRequest) -> dict[str, Any]:
-    """Return the board's part about the tour; empty for a person who has ended it."""
+    """Return the board's line about the tour; empty for a person who has ended it."""
     offered = tour_of(request.user)
-    return {"tour": offered, "stops": tour.stops(offered), "others": tour.others(offered)} if offered else {}
+    return {"tour": offered, "stops": tour.stops(offered)} if offered else {}
 
 
 def _page(request: HttpRequest) -> dict[str, Any]:
-    board = board_slice.board()
+    board, scopes = board_slice.board(), scopes_of(request.user)
+    listed, folded = rows.split_sample(board.waiting)
     page = {
         "board": board,
-        "finding": describe_board(board),
-        "lines": rows.release_lines(board, scopes_of(request.user)),
+        "finding": describe_board(board, listed, may_sign=SIGN in scopes),
+        "lines": rows.release_lines(listed, scopes),
+        "folded": rows.release_lines(folded, scopes),
         "needs": rows.needs(board),
         "work": rows.work_lines(board),
         "now": timezone.now(),
@@ -54,6 +56,7 @@ def _page(request: HttpRequest) -> dict[str, Any]:
     shown = (
         page["finding"],
         page["lines"],
+        page["folded"],
         page["needs"],
         page["work"],
         board.signed,

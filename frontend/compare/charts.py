@@ -13,6 +13,7 @@ from evalboard.contract.compare import (
     NoiseShare,
     PositionHistogram,
 )
+from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.wording.noise_share import write_noise_limit
 from evalboard.wording.numbers import percent
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
@@ -39,27 +40,33 @@ class CountPart:
     url: str
 
 
+def label_parts(report: Comparison) -> dict[str, str]:
+    """Return the label of each part of the cases, in the order of their bar."""
+    every = "" if report.counts.n_pairs == report.counts.n_cases_paired else " in every repeat"
+    labels = {
+        "broken": "broken",
+        "fixed": "fixed",
+        "changed": "score changed" if report.mixed_sides else "score changed less",
+        "unstable": "unstable",
+        "other_text": "other text",
+        "same_text": f"same text{every}",
+        "unscored": "not scored",
+        "missing": "not answered",
+    }
+    judged = CASE_OUTCOMES if report.outcomes is not None else ()
+    return {part: label for part, label in labels.items() if part in judged or getattr(report.parts, part)}
+
+
 def count_parts(report: Comparison, list_url: ListUrl) -> tuple[CountPart, ...]:
-    """Return all paired cases in parts, from same to score changed, without empty parts."""
-    counts = report.counts
-    every = "" if counts.n_pairs == counts.n_cases_paired else " in every repeat"
-    named = [
-        ("same_text", f"same text{every}", counts.n_cases_same_text),
-        ("other_text", "other text, same score", counts.n_cases_other_text),
-        ("changed", "score changed", counts.n_cases_score_changed),
-    ]
-    named = [part for part in named if part[2] > 0]
-    total = max(sum(n for _, _, n in named), 1)
-    wanted = [max(100 * n / total, MIN_SHOWN) for _, _, n in named]
+    """Return all cases in parts, without empty parts; their numbers add up to all."""
+    named = [(part, label, n) for part, label in label_parts(report).items() if (n := getattr(report.parts, part))]
+    wanted = [max(100 * n / max(report.counts.n_cases, 1), MIN_SHOWN) for *_, n in named]
     fit = 100 / max(sum(wanted), 1)
     parts, x = [], 0.0
-    for (key, label, n), width in zip(named, wanted, strict=True):
-        look = key.replace("_", "-")
-        parts.append(
-            CountPart(
-                look, label, n, round(x, 3), round(max(width * fit - GAP, 0.1), 3), _cases_url(report, list_url, key)
-            )
-        )
+    for (part, label, n), width in zip(named, wanted, strict=True):
+        shown = round(max(width * fit - GAP, 0.1), 3)
+        url = _cases_url(report, list_url, part)
+        parts.append(CountPart(part.replace("_", "-"), label, n, round(x, 3), shown, url))
         x += width * fit
     return tuple(parts)
 
@@ -145,7 +152,7 @@ def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
         zero=x(0.0),
         total_x=total[0],
         total_width=round(total[1] - total[0], 3),
-        total_url=_cases_url(report, list_url, "changed"),
+        total_url=_cases_url(report, list_url, "score_changed"),
         noise=_noise_bar(share, x(-noise), x(noise)),
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.run import Run, RunRow
 from frontend.compare.pair_address import comparison_url
+from runs.lab import runs_of_experiments
 from runs.run import place_of
 
 OTHERS_SHOWN = 12
@@ -27,14 +28,15 @@ class RepeatPair:
 
 
 def others(run: RunRow, rows: tuple[RunRow, ...]) -> tuple[Other, ...]:
-    """Return those of `rows` that have a repeat to compare, in their order."""
+    """Return those of `rows` that people compare a run with, in their order."""
     candidates = [row for row in with_answers(rows) if row.id != run.id]
     return tuple(Other(row, _older_first(row, run)) for row in candidates[:OTHERS_SHOWN])
 
 
 def with_answers(rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
-    """Return those of `rows` that have a repeat to compare, in their order."""
-    return tuple(row for row in rows if _has_ended_repeat(row))
+    """Return the rows with a repeat to compare that are no condition of an experiment."""
+    conditions = runs_of_experiments([int(row.id) for row in rows])
+    return tuple(row for row in rows if _has_ended_repeat(row) and int(row.id) not in conditions)
 
 
 def first_choice(rows: tuple[RunRow, ...], baselines: tuple[Baseline, ...]) -> tuple[str | None, str | None]:
@@ -67,4 +69,5 @@ def _older_first(*pair: RunRow) -> str:
 
 
 def _has_ended_repeat(row: RunRow) -> bool:
-    return row.status in ("finished", "incomplete") or any(value is not None for value in row.points)
+    has_answers = row.status in ("finished", "incomplete") or any(value is not None for value in row.points)
+    return has_answers and row.n_repeats > 0  # not one that has targeted repeats alone

@@ -5,17 +5,16 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from evalboard.contract.compare import ComparedCounts, Comparison, OutcomeCounts
+from evalboard.contract.compare import Comparison, OutcomeCounts
 from evalboard.core.stats import CASE_OUTCOMES
 from frontend.compare import pair_address
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
+from frontend.compare.charts import label_parts
 from frontend.shell.addresses import Export, filtered_url
 from runs.compare import ALL_CASES
 
 CHANGED = {"yes": "1", "no": "0"}  # as pages and as the API say it
 
-# The lists of cases beside those of a verdict, which add up to the last one.
-LIST_LABELS = {"changed": "score changed", "other_text": "other text", "same_text": "same text", ALL_CASES: "all"}
 OF_PAIRS = ("cause", "changed", "cluster")
 KEPT = ("tag", "backend", "q")
 
@@ -40,7 +39,7 @@ def list_filters(
     is_all = not {"outcome", *OF_PAIRS} & active.keys()
     n_all = sum(count.n_pairs for count in report.causes)
     changed = active.get("changed") == "yes" and "cause" not in active
-    filters = [] if outcomes is None else [*_outcome_filters(report, active, outcomes), *_part_filters(report, active)]
+    filters = _part_filters(report, active, outcomes)
     if "outcome" in active:
         return tuple(filters)
     filters.append(PairFilter("all pairs that differ", list_url(report, lasting), is_all, n_all))
@@ -55,16 +54,6 @@ def list_filters(
     if "cluster" in active:
         filters.append(PairFilter("one cluster", list_url(report, lasting | {"cluster": active["cluster"]}), True))
     return tuple(filters)
-
-
-def count_listed(counts: ComparedCounts) -> dict[str, int]:
-    """Return how many cases each list of LIST_LABELS has."""
-    return {
-        "changed": counts.n_cases_score_changed,
-        "other_text": counts.n_cases_other_text,
-        "same_text": counts.n_cases_same_text,
-        ALL_CASES: counts.n_cases_paired,
-    }
 
 
 def look_filters(report: Comparison, active: Mapping[str, str], counts: Mapping[str, int]) -> tuple[PairFilter, ...]:
@@ -84,8 +73,8 @@ def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
     """Return the lists of cases that are not empty, for the sentence that names them: "3 broken, 1 fixed"."""
     if report.outcomes is None:
         return ()
-    filters = zip(CASE_OUTCOMES, _outcome_filters(report, {}, report.outcomes), strict=True)
-    return tuple(replace(each, label=outcome) for outcome, each in filters if each.n)
+    filters = zip(label_parts(report), _part_filters(report, {}, report.outcomes), strict=False)
+    return tuple(replace(each, label=part) for part, each in filters if part in CASE_OUTCOMES and each.n)
 
 
 def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) -> str:
@@ -94,26 +83,21 @@ def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) ->
     return pair_address.comparison_url(*report.run_ids, repeats=report.repeats, filters=query, terms=report.terms)
 
 
-def _outcome_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts) -> list[PairFilter]:
-    lasting = _select_lasting(active, "look", "q", "compact")
-    return [
-        PairFilter(
-            outcome,
-            list_url(report, {"outcome": outcome} | lasting),
-            active.get("outcome") == outcome,
-            getattr(outcomes, outcome),
-        )
-        for outcome in CASE_OUTCOMES
-    ]
+def _part_filters(report: Comparison, active: Mapping[str, str], outcomes: OutcomeCounts | None) -> list[PairFilter]:
+    """Return a filter for each part of the cases that is not empty, which add up to the last one, all.
 
-
-def _part_filters(report: Comparison, active: Mapping[str, str]) -> list[PairFilter]:
-    """Return the lists that no verdict counts; each is of all repeats."""
+    outcomes: by the first so many repeats, where the address says so; else those of all.
+    """
     lasting = _select_lasting(active, "q", "compact")
-    return [
-        PairFilter(LIST_LABELS[name], list_url(report, {"outcome": name} | lasting), active.get("outcome") == name, n)
-        for name, n in count_listed(report.counts).items()
-    ]
+    looked = _select_lasting(active, "look") | lasting
+    filters = []
+    for part, label in label_parts(report).items():
+        is_on, is_judged = active.get("outcome") == part, part in CASE_OUTCOMES
+        n = getattr(outcomes if is_judged and outcomes is not None else report.parts, part)
+        url = list_url(report, {"outcome": part} | (looked if is_judged else lasting))
+        filters.append(PairFilter(label, url, is_on, n))
+    url = list_url(report, {"outcome": ALL_CASES} | lasting)
+    return [*filters, PairFilter("all", url, active.get("outcome") == ALL_CASES, report.counts.n_cases)]
 
 
 def _select_lasting(active: Mapping[str, str], *names: str) -> dict[str, str]:

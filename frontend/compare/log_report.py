@@ -6,7 +6,6 @@ Used by the command line, so it needs only Django's template engine: no settings
 import base64
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,10 +21,10 @@ from django.utils.safestring import mark_safe
 from evalboard.contract.compare import CaseOutcome, Comparison
 from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.compare import cut_text
+from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import END
 from evalboard.logged.comparing import LogComparison
 from evalboard.logged.shown import (
-    MISSING,
     ListedLogCase,
     cut_pair_texts,
     list_cases,
@@ -60,8 +59,6 @@ FOR_PAIRS = 0.35  # of the bytes that the page itself leaves, for answers side b
 RULE, CLASS = re.compile(r"([^{}]+)\{([^{}]*)\}"), re.compile(r"\.([a-zA-Z][\w-]*)")
 MISSES = 5  # pairs in a row that are too large for the rest of the file, until no further one is tried
 PAIRED_BY = {BY_INPUT: "input and target", BY_ID: "id and target"}
-LABELS = {"changed": "changed", "other_text": "other text", "same_text": "same text", MISSING: "no answer"}
-LIST_ORDER = ("changed", "broken", "fixed", "unstable", "other_text", "same_text", MISSING)
 
 
 class ReportedLog(NamedTuple):
@@ -104,7 +101,7 @@ class _Counted(NamedTuple):
 def render_comparison(made: LogComparison, about: About) -> str:
     """Return the report of two logs: the worst cases in full, as far as the size limit allows."""
     comparison, cases = made.comparison, list_cases(made)
-    page = _describe(made, comparison, cases) | {"about": about, "lists": _name_lists(cases)}
+    page = _describe(made, comparison, cases) | {"about": about, "lists": _name_lists(comparison)}
     limit = min(max(BYTES, BYTES * len(cases) // 1000), MAX_BYTES)
     pairs = _Pairs(made, cases)
     pairs.fill(1)  # one in any case, and with it the styles that pairs need
@@ -160,22 +157,20 @@ def _fields(part: BackendShare) -> dict[str, Any]:
 
 
 def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[ListedLogCase]) -> dict[str, Any]:
-    n_lists = Counter(name for case in cases for name in case.lists)
     notes = [run.notes for run in (made.baseline, made.candidate)]
     sides = [("both logs" if note in notes[1] else "baseline", note) for note in notes[0]]
     sides += [("candidate", note) for note in notes[1] if note not in notes[0]]
     score = comparison.score.difference
     outcomes = comparison.outcomes
-    kinds = ("broken", "fixed", "unstable")
     n_cases = [len(run.suite_version.cases) for run in (made.baseline, made.candidate)]
-    n_texts = n_lists["other_text"] + n_lists["changed"]
+    parts = comparison.parts
     return {
         "comparison": comparison,
-        "title": f"{n_texts:,} of {counted(len(cases), 'sample')} read otherwise"
+        "title": f"{parts.other_text + parts.changed:,} of {counted(len(cases), 'sample')} read otherwise"
         if score is None
         else f"{signed(score)} points",
         "finding": _describe_finding(comparison),
-        "outcome_links": [_Counted(kind, n_lists[kind]) for kind in kinds if outcomes and n_lists[kind]],
+        "outcome_links": [_Counted(kind, n) for kind in CASE_OUTCOMES if outcomes and (n := getattr(outcomes, kind))],
         "by_chance": compare_with_chance(outcomes) if outcomes else "",
         "spread": tuple(words.describe_side(comparison, side) for side in ("baseline", "candidate")),
         "paired_by": PAIRED_BY[made.terms.pair_by] if made.terms.is_prompt else "id, prompt and target",
@@ -184,7 +179,7 @@ def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[Liste
         "counts_caption": words.describe_counts(comparison),
         "waterfall": charts.waterfall(comparison, _no_address),
         "facts": list_facts(made),
-        "counted": _count(n_lists, is_scored=score is not None),
+        "counted": _count(comparison),
         "n_unpaired": sum(n_cases) - 2 * len(made.cases[0]),
         "notes": sides,
     }
@@ -201,23 +196,27 @@ def _describe_finding(comparison: Comparison) -> Headline:
     return Headline(claim, "Given alone, a log is split by who answered.")
 
 
-def _count(n_lists: Mapping[str, int], *, is_scored: bool) -> str:
-    parts = {
-        "changed": "changed its score" if n_lists["changed"] == 1 else "changed their score",
-        "other_text": "read otherwise and score the same" if is_scored else "read otherwise",
-        "same_text": "read the same",
-        MISSING: "lack an answer",
-    }
-    shown = ("changed",) if is_scored else ()
-    return "; ".join(f"{n_lists[name]:,} {what}" for name, what in parts.items() if n_lists[name] or name in shown)
+def _count(comparison: Comparison) -> str:
+    parts, is_scored = comparison.parts, comparison.score.difference is not None
+    n_moved = comparison.counts.n_cases_score_changed
+    counts = (
+        (n_moved, "changed its score" if n_moved == 1 else "changed their score"),
+        (parts.other_text, "read otherwise and score the same" if is_scored else "read otherwise"),
+        (parts.same_text, "read the same"),
+        (parts.unscored, "lack a score"),
+        (parts.missing, "lack an answer"),
+    )
+    return "; ".join(f"{n:,} {what}" for n, what in counts if n or (is_scored and what.startswith("changed")))
 
 
-def _name_lists(cases: Sequence[ListedLogCase]) -> tuple[_List, ...]:
-    """Return the non-empty lists, most important first; the first is open."""
-    n_lists = Counter(name for case in cases for name in case.lists)
-    named = [name for name in LIST_ORDER if n_lists[name]]
-    lists = [_List(name.replace("_", "-"), LABELS.get(name, name), n_lists[name], name == named[0]) for name in named]
-    return (*lists, _List("all", "all", len(cases), False)) if len(named) > 1 else ()
+def _name_lists(comparison: Comparison) -> tuple[_List, ...]:
+    """Return the non-empty parts, most important first; the first is open."""
+    labels = {part: label for part, label in charts.label_parts(comparison).items() if getattr(comparison.parts, part)}
+    lists = [
+        _List(part.replace("_", "-"), label, getattr(comparison.parts, part), part == next(iter(labels)))
+        for part, label in labels.items()
+    ]
+    return (*lists, _List("all", "all", comparison.counts.n_cases, False)) if len(lists) > 1 else ()
 
 
 @dataclass(slots=True)
@@ -241,7 +240,7 @@ def _fill_rows(cases: Sequence[ListedLogCase], shown: Collection[int], room: int
 def _draw_row(case: ListedLogCase, number: int | None) -> str:
     """Render a row briefly, since a file has up to a thousand; the browser adds what it can."""
     outcome, pair = case.outcome, case.outcome.pair
-    name, is_same = drawn(shortened(outcome.case, 60)), "same_text" in case.lists
+    name, is_same = drawn(shortened(outcome.case, 60)), case.part == "same_text"
     prompt = drawn(shortened(outcome.prompt, 60 if is_same else 100))
     link = name if number is None else f'<a href="#case-{number}">{name}</a>'
     cause = tokens = place = ""
@@ -252,9 +251,8 @@ def _draw_row(case: ListedLogCase, number: int | None) -> str:
     if any(case.tokens):
         ours, theirs = (boxed(each, side) for each, side in zip(case.tokens, ("baseline", "candidate"), strict=True))
         tokens = f"{ours} → {theirs}"
-    kinds = " ".join(f"in-{each.replace('_', '-')}" for each in case.lists)
     return (
-        f"<tr class='{kinds}'><th scope=row>{link}<td>{prompt}<td>{cause}<td>{tokens}"
+        f"<tr class='in-{case.part.replace('_', '-')}'><th scope=row>{link}<td>{prompt}<td>{cause}<td>{tokens}"
         f"<td class=number>{place}<td>{_draw_score(outcome)}"
     )
 
@@ -333,7 +331,7 @@ def _mark_parting(text: str, at: int | None) -> str:
 
 def _is_worth_showing(case: ListedLogCase) -> bool:
     """Whether two answers differ: of one text, only logprobs do."""
-    return "same_text" not in case.lists
+    return case.part != "same_text"
 
 
 def _describe_left_out(n_cases: int, n_rows: int, pairs: _Pairs, limit: int) -> str:

@@ -12,6 +12,7 @@ from evalboard.wording.outcomes import explain_marks
 from frontend.compare import filters, pair_address
 from runs.compare import (
     ALL_CASES,
+    SCORE_CHANGED,
     Neighbours,
     OutcomeList,
     OutcomeRow,
@@ -26,10 +27,13 @@ SAID = {
     "broken": "is broken",
     "fixed": "is fixed",
     "unstable": "is unstable",
-    "changed": "changed its score",
+    "changed": "changed its score by less than broken and fixed cases do",
     "other_text": "has another text and the same score",
     "same_text": "has the same text in every repeat",
-    ALL_CASES: "is scored on both sides",
+    "unscored": "lacks a score",
+    "missing": "lacks a response",
+    SCORE_CHANGED: "changed its score",
+    ALL_CASES: "is there",
 }
 
 

@@ -16,7 +16,6 @@ from runs.compare import CASE_LISTS, DivergenceFilter
 CHANGED = {"yes": True, "no": False}
 FILTERS = ("show", "outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q", "compact")
 PAIRS = "pairs"  # of `show`: pairs of responses, not cases
-LISTS = (*CASE_OUTCOMES, *CASE_LISTS)  # of `outcome`
 MAX_DIGITS = 9
 
 Filters = Mapping[str, str]  # filters of the address, as `asked_filter` gives them
@@ -29,7 +28,7 @@ def parse_filters(request: HttpRequest) -> dict[str, str]:
     values = {name: request.GET.get(name, "").strip()[:200] for name in FILTERS}
     if values["changed"] not in CHANGED:
         values["changed"] = ""
-    if values["outcome"] not in LISTS:
+    if values["outcome"] not in CASE_LISTS:
         values["outcome"] = ""
     if values["outcome"] not in CASE_OUTCOMES:
         values["look"] = ""

@@ -10,12 +10,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evalboard.contract.pair import PairSide, TracePair
+from evalboard.core.compare import compare_words, shorten_alike
 from evalboard.wording.replay import replay_command
 from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_lines import pair_lines
 from frontend.forced import sides
 from frontend.shell import addresses
+from frontend.shell.copies import Copy, list_copies, write_prompt, write_tokens
 from frontend.templatetags.drawing import drawn
 from runs.access import READ, requires
 from runs.compare import CaseLink, DivergenceFilter, choose_terms, neighbours, trace_pair
@@ -28,6 +30,8 @@ PARTS = {
 }
 FIRST = (1, 1)
 SHORT = 12  # positions; of fewer a table says more than charts
+EARLY = 3  # positions; a flip before it leaves nothing to draw
+MAX_WHOLE = 8_000  # characters of both answers; of longer ones only the parts next to a change are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,9 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
         "figure": figure,
         **_replayed(pair, address),
         "is_short": pair.last_at + 1 < SHORT,
+        "has_charts": pair.last_at + 1 >= SHORT and (pair.parts_at is None or pair.parts_at >= EARLY),
+        "word_diff": _compare_answers(pair),
+        "copies": _list_copies(pair),
         "caption": pair_words.describe_chart(pair),
         "settings_moved": words.moved_lines(pair.moved),
         "facts_differ": tuple(fact for fact in pair.provenance if not fact.is_same and not fact.is_unknown),
@@ -98,6 +105,26 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
 
 def _name_sides(pair: TracePair) -> tuple[dict[str, Any], ...]:
     return tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate"))
+
+
+def _compare_answers(pair: TracePair) -> list[list[str]]:
+    """Return both answers as (kind, text) word by word; nothing if they are equal or one is missing."""
+    one, other = pair.baseline, pair.candidate
+    if one.error or other.error or one.text == other.text:
+        return []
+    pieces = compare_words(one.text, other.text)
+    return shorten_alike(pieces) if len(one.text) + len(other.text) > MAX_WHOLE else pieces
+
+
+def _list_copies(pair: TracePair) -> tuple[Copy, ...]:
+    return list_copies(
+        ("id", pair.case),
+        ("prompt", write_prompt(pair.messages)),
+        ("baseline’s answer", pair.baseline.text),
+        ("candidate’s answer", pair.candidate.text),
+        ("baseline’s tokens", write_tokens(token for place in pair.positions for token in place.baseline)),
+        ("candidate’s tokens", write_tokens(token for place in pair.positions for token in place.candidate)),
+    )
 
 
 def _find_decoded(pair: TracePair) -> PairSide | None:

@@ -30,7 +30,7 @@ class ReplayForm(PlainForm):
         help_text="Batch sizes to try. Blank: the profile's.",
     )
     profile = forms.ChoiceField(
-        required=False, help_text="Another profile replays production's settings; it enters no score."
+        required=False, help_text="Another profile replays production's settings; it counts toward no score."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -148,7 +148,7 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
         "kept_by_form": tuple(
             (name, active[name]) for name in ("show", "cause", "changed", "cluster") if name in active
         ),
-        "backends": tuple("-".join(pair) for pair in report.backends),
+        "backends": tuple(("-".join(pair), pair) for pair in report.backends),
     }
 
 

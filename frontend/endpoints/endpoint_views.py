@@ -28,6 +28,7 @@ from frontend.endpoints.words import (
     render_check_rows,
 )
 from frontend.probes.words import mark, mark_of
+from frontend.shell.lists import read_view
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
 from runs.catalogue import ENGINES, read
@@ -38,6 +39,7 @@ from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
 from runs.suites import run_reference_sets_on
 
+ENDPOINTS_PER_PAGE = 100
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
 CHECK = ProbeRecord.Kind.CAPABILITY
 REFERENCE = "reference"  # what a POST starts; anything else is a check
@@ -57,7 +59,9 @@ class EndpointScheduleLine:
 @requires(READ)
 @require_safe
 def endpoints(request: HttpRequest) -> HttpResponse:
-    return render(request, "endpoints/endpoints.html", {"endpoint_kinds": _by_kind(read.endpoint_rows())})
+    view = read_view(request.GET, orders=read.ENDPOINT_ORDERS, default="slug", size=ENDPOINTS_PER_PAGE)
+    shown = view.slice(read.endpoint_rows())
+    return render(request, "endpoints/endpoints.html", {"endpoint_kinds": _by_kind(shown.rows), "list": shown})
 
 
 def _by_kind(rows: Sequence[Endpoint]) -> tuple[tuple[str, str, tuple[Endpoint, ...]], ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,7 +14,7 @@ from evalboard.core.profile import list_fields
 from evalboard.wording.manifest import render_field_name, render_sides, render_value
 from frontend.endpoints.timeline import Lanes, Stretch, lanes, stretch_of
 from frontend.endpoints.words import describe_difference, describe_timelines
-from frontend.shell.lists import parse_number, parse_offset, slice_page
+from frontend.shell.lists import parse_number, read_view
 from runs.access import READ, requires
 from runs.fingerprints import (
     EndpointTimeline,
@@ -79,14 +78,12 @@ def fingerprints(request: HttpRequest) -> HttpResponse:
         return redirect("fingerprint_diff", baseline, candidate)
     endpoint = request.GET.get("endpoint", "").strip()
     lines = timelines(endpoint=endpoint, turns=TURNS_OF_ONE if endpoint else TURNS_SHOWN)
-    offset = parse_offset(request)
+    size = FINGERPRINTS_PER_PAGE if endpoint else ENDPOINTS_PER_PAGE
+    view = read_view(request.GET, size=size, active={"endpoint": endpoint})
+    shown = view.slice((lines[0].fingerprints if lines else ()) if endpoint else lines)
     if endpoint:
-        shown = slice_page(lines[0].fingerprints if lines else (), offset=offset, limit=FINGERPRINTS_PER_PAGE)
-        sections = tuple(
-            _section(line, None, offset=offset, limit=FINGERPRINTS_PER_PAGE) for line in lines if shown.rows
-        )
+        sections = tuple(_section(line, None, offset=view.offset, limit=view.size) for line in lines if shown.rows)
     else:
-        shown = slice_page(lines, offset=offset, limit=ENDPOINTS_PER_PAGE)
         own = [line for line in shown.rows if not line.is_imported]
         # A log may be of years ago, which would leave no room for what serves now.
         stretch = stretch_of(own or shown.rows) if shown.rows else None
@@ -98,7 +95,6 @@ def fingerprints(request: HttpRequest) -> HttpResponse:
         "sections": tuple(section for section in sections if endpoint or not section.line.is_imported),
         "imported": tuple(section for section in sections if section.line.is_imported and not endpoint),
         "page": shown,
-        "query_string": urlencode({"endpoint": endpoint}) if endpoint else "",
         "endpoint": endpoint,
         "finding": describe_timelines(lines) if lines else None,
         "offered": (offered := fingerprint_rows(limit=OFFERED)),

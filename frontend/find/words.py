@@ -13,6 +13,7 @@ KIND_NAMES = {
     "request": "Request id",
     "label": "Label",
     "endpoint": "Endpoint",
+    "stack": "Stack",
     ANSWER: "Answer",
 }
 PLURALS = {kind: f"{name.lower()}s" for kind, name in KIND_NAMES.items()}
@@ -25,6 +26,7 @@ GLYPHS = {  # of the kinds whose state has none
     "request": "info",
     "label": "label",
     "endpoint": "rotation",
+    "stack": "hash",
     ANSWER: "lines",
 }
 

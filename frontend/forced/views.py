@@ -51,7 +51,7 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
 def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     with reporting(request):
         create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)
-        messages.success(request, "Both sides are scored on both stacks; what that gives stands here at the end.")
+        messages.success(request, "Both sides are scored on both stacks; the result will appear here.")
     return redirect("compare", baseline=baseline, candidate=candidate)
 
 

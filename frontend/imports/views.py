@@ -11,9 +11,9 @@ from django.views.decorators.http import require_http_methods
 
 from frontend.imports.forms import ImportForm
 from frontend.shell.forms import blaming
-from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.lists import read_view
 from runs.access import READ, RUN, requires
-from runs.imports import import_logs, import_rows, is_waiting, log_files, takes_logs
+from runs.imports import IMPORT_ORDERS, import_logs, is_waiting, log_files, sortable_imports, takes_logs
 from runs.models import ImportRecord, RunRecord
 from runs.suites import suite_rows
 
@@ -59,7 +59,6 @@ def _place(imported: ImportRecord) -> str:
 
 
 def _page(request: HttpRequest, form: ImportForm) -> HttpResponse:
-    before = parse_number(request.GET.get("before", ""))
-    rows = import_rows(after=before, limit=IMPORTS_PER_PAGE + 1)
-    page = {"form": form, "list": newest_first(rows, limit=IMPORTS_PER_PAGE, active={}, since=before)}
+    view = read_view(request.GET, orders=IMPORT_ORDERS, default="-id", size=IMPORTS_PER_PAGE, anchor="imports")
+    page = {"form": form, "list": view.read(sortable_imports())}
     return render(request, "imports/page.html", page, status=422 if form.errors else 200)

@@ -1,10 +1,13 @@
 """What people fill in to have an experiment planned."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
+from evalboard.contract.run import RunRow
 from frontend.shell.forms import PlainForm
+from frontend.shell.run_choices import by_suite
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.lab import DEFAULT_CASES, DEFAULT_RUNS
 from runs.models import EndpointRecord
@@ -47,12 +50,21 @@ class ExperimentForm(PlainForm):
 class BisectForm(PlainForm):
     """Two runs. Its fields have their own ids, since it is on one page with another form."""
 
-    baseline = forms.IntegerField(min_value=1, label="Baseline", help_text="The run to compare with.")
-    candidate = forms.IntegerField(min_value=1, label="Candidate", help_text="The run with other answers.")
+    baseline = forms.ChoiceField(label="Baseline", help_text="The run to compare with.")
+    candidate = forms.ChoiceField(label="Candidate", help_text="The run with other answers.")
     cases = forms.IntegerField(min_value=1, max_value=100, initial=DEFAULT_CASES, help_text="Cases per step (max).")
     budget_minutes = forms.FloatField(
         required=False, label="Budget in minutes", help_text="Engine minutes. Blank: 1.5 times the estimate."
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, runs: Sequence[RunRow], **kwargs: Any) -> None:
+        """Build the form. runs: those that are offered."""
         super().__init__(*args, **{**kwargs, "auto_id": "id_bisect_%s"})
+        choices: dict[str, Any] = self.fields
+        for name in ("baseline", "candidate"):
+            choices[name].choices = [("", "choose a run"), *by_suite(runs)]
+
+    def clean(self) -> dict[str, Any]:
+        """Return the runs as numbers."""
+        fields = super().clean() or {}
+        return fields | {name: int(fields[name]) for name in ("baseline", "candidate") if name in fields}

@@ -1,6 +1,6 @@
 """The lab: experiments planned and listed, and each with its table, its plan and what is not measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.lab import Experiment
+from evalboard.contract.run import RunRow
 from evalboard.wording.lab import describe_arm
 from evalboard.wording.lab_report import (
     describe_change,
@@ -22,8 +23,9 @@ from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
 from frontend.lab.forms import BisectForm, ExperimentForm
 from frontend.shell.forms import blaming, posted_from, reporting
-from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list
+from frontend.shell.run_choices import offered_runs
 from runs import acts, lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
@@ -45,12 +47,18 @@ def experiments(request: HttpRequest) -> HttpResponse:
 @requires(RUN)
 @posted_from("experiments", at="new-bisect")
 def bisect(request: HttpRequest) -> HttpResponse:
-    form = BisectForm(request.POST)
+    form = BisectForm(request.POST, runs=_offered(request.POST))
     if form.is_valid():
         with blaming(form):
             planned = lab.plan_bisect(**form.cleaned_data, user=request.user)
             return redirect("experiment", experiment_id=planned.pk)
     return _experiments(request, None, bisect_form=form)
+
+
+def _offered(named: Mapping[str, Any]) -> tuple[RunRow, ...]:
+    """Return the newest runs that ended, and those that a form or an address names."""
+    numbers = [parse_number(str(named.get(name, ""))) for name in ("baseline", "candidate")]
+    return offered_runs([number for number in numbers if number])[0]
 
 
 def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | None = None) -> HttpResponse:
@@ -63,11 +71,11 @@ def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | N
             return redirect("experiment", experiment_id=planned.pk)
     form.mark_problems()
     runs = {name: request.GET.get(name, "") for name in ("baseline", "candidate")}
-    bisect_form = bisect_form or BisectForm(initial=runs)
+    bisect_form = bisect_form or BisectForm(initial=runs, runs=_offered(runs))
     bisect_form.mark_problems()
-    before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
-    rows = lab.experiment_rows(after=before, limit=EXPERIMENTS_PER_PAGE + 1)
-    shown = newest_first(rows, limit=EXPERIMENTS_PER_PAGE, active={}, since=before)
+    query = request.GET if request.method != "POST" else {}
+    view = read_view(query, orders=lab.EXPERIMENT_ORDERS, default="-id", size=EXPERIMENTS_PER_PAGE)
+    shown = view.read(lab.sortable_experiments())
     page = {
         "rows": tuple((row, _mark(row.status)) for row in shown.rows),
         "list": shown,

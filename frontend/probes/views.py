@@ -16,7 +16,7 @@ from frontend.probes.bands import bands
 from frontend.probes.forms import ProbeForm
 from frontend.probes.parameters import parameter_rows
 from frontend.shell.forms import blaming
-from frontend.shell.lists import filter_by, newest_first, parse_number, parse_offset, read_filters, slice_page
+from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
@@ -78,13 +78,9 @@ def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpRe
         filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
         filter_by("kind", tuple(ProbeRecord.Kind)),
     )
-    before = parse_number(query.get("before", ""))
-    values = filters.values
-    rows = selector.probe_rows(
-        after=before, limit=PROBES_PER_PAGE + 1, endpoint=values["endpoint"], kind=values["kind"]
-    )
-    shown = newest_first(rows, limit=PROBES_PER_PAGE, active=filters.active, since=before)
-    is_all = before is None and not shown.is_filtered
+    view = read_view(query, orders=selector.PROBE_ORDERS, default="-id", size=PROBES_PER_PAGE, active=filters.active)
+    shown = view.read(selector.sortable_probes(**filters.values))
+    is_all = not (shown.is_continued or shown.is_filtered)
     page = {
         "rows": tuple((row, words.mark(row)) for row in shown.rows),
         "filters": filters,
@@ -165,7 +161,7 @@ def _rest(request: HttpRequest, answer: Probe) -> dict[str, object]:
         "clock": describe_clock((ahead[0], ahead[1])) if ahead else "",
         "has_backends": any(call.backend for call in calls),
         "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
-        "calls": slice_page(calls, offset=parse_offset(request), limit=CALLS_PER_PAGE),
+        "calls": read_view(request.GET, size=CALLS_PER_PAGE, anchor="calls").slice(calls),
         "n_errors": sum(bool(call.error) for call in calls),
         "has_seeds": any(call.seed is not None for call in calls),
         "command": words.command(answer.endpoint, answer.kind, answer.profile, answer.parameters),

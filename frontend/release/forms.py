@@ -18,8 +18,7 @@ from evalboard.core.suite import DEFAULT_POLICY, SAMPLED_POLICY, parse_policy
 from frontend.release import words as release_words
 from frontend.release.verdicts import DECISIONS, decisions_on
 from frontend.shell.forms import PlainForm, blame, parse_labels
-from frontend.templatetags.drawing import drawn_plain, shortened
-from frontend.templatetags.numbers import span
+from frontend.shell.run_choices import by_suite
 
 CURRENT = "current"
 MAX_GATES = 20
@@ -63,24 +62,6 @@ class GateForm(PlainForm):
             "baseline": baseline if baseline == CURRENT else int(baseline),
             "tier": fields["tier"],
         }
-
-
-def by_suite(runs: Iterable[RunRow]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return runs as choices, those of a suite under its name."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for row in runs:
-        groups.setdefault(row.suite.slug, []).append((row.id, run_words(row)))
-    return sorted(groups.items())
-
-
-def run_words(row: RunRow) -> str:
-    """Describe a run in one line: `run 62 · acme-7b-ft on local, pinned · 5 repeats, 79.8–80.6 · …`."""
-    whole = f"{row.n_buckets} buckets, no score as a whole" if row.n_buckets > 1 else "not scored"
-    score = span(row.range_so_far) if row.range_so_far else whole
-    repeats = f"{row.n_repeats} repeat{'' if row.n_repeats == 1 else 's'}"
-    name = drawn_plain(shortened(f"{row.model} on {row.endpoint}, {row.profile_name}", 60))
-    state = "" if row.status == "finished" else f" · {row.status}"
-    return f"run {row.id} · {name} · {repeats}, {score} · {row.ran_at.astimezone(UTC):%Y-%m-%d}{state}"
 
 
 TREATMENTS = {
@@ -170,7 +151,10 @@ def blame_gates(shared: ReleaseForm, rows: list[GateForm], problem: EvalboardErr
 
 
 class SignForm(PlainForm):
-    """A person's decision. `input_digest`, `read_at`, `after`: of the verdict and sign-off on their page."""
+    """A person's decision.
+
+    `input_digest`, `read_at` and `after` say which verdict and last sign-off their page shows.
+    """
 
     decision = forms.ChoiceField(widget=forms.RadioSelect)
     note = forms.CharField(
@@ -217,7 +201,7 @@ def sign_form(report: Release, **initial: Any) -> SignForm:
 
 
 def newest_sign_off(report: Release) -> str:
-    """Return the id of a release's newest sign-off; "" without one."""
+    """Return the id of a release's newest sign-off, "" without one."""
     return max((line.id for line in report.signoffs), key=int, default="")
 
 

@@ -13,9 +13,9 @@ from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
-from evalboard.wording.release_verdict import claim
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
+from frontend.compare.words import code_of_noise
 from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import notes
@@ -149,7 +149,6 @@ def context(
         "release": report,
         "headline": gate,
         "mark": VERDICTS[report.verdict or ""],
-        "claim": claim(gate.reasons[0].code, {"tolerance": gate.tolerance_points}) if gate.reasons else "",
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
@@ -160,7 +159,7 @@ def context(
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
-        "notes": notes(report),
+        "notes": notes(report, with_codes=() if comparison is None else code_of_noise(comparison)),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
         "compare_url": comparison_url(*gate.run_ids, terms=gate.terms),
@@ -215,7 +214,7 @@ def served(
         name = next(side.side for side in sides if len(side.parts) > 1)
         shown = tuple(side for side in sides if len(side.parts) > 1)
         moved = between.fields.moved if between else ()
-        one, other = (f"fp {bucket.fingerprint.digest[:4]}" for bucket in mixed[:2])
+        one, other = (bucket.backend for bucket in mixed[:2])
         title, columns = f"Who served the {name}’s responses", (one, other)
     else:
         shown = tuple(side for side in sides if side.parts)
@@ -265,7 +264,7 @@ def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
 
 def _without_odd_ones(side: ServedSide) -> str:
     first, *others = side.parts
-    odd = [(share(part.share), f"fp {part.bucket.fingerprint.digest[:4]}") for part in others]
+    odd = [(share(part.share), f"backend {part.bucket.backend}") for part in others]
     return without_odd_ones(first.score, odd)
 
 

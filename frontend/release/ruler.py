@@ -6,7 +6,7 @@ estimate. A release's large one and its rows' small ones differ only in size.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalboard.contract.release import Gate, GateSide, Span
 from evalboard.core.rounding import shown
@@ -24,6 +24,8 @@ MAX_TOLERANCES = 8.0  # to either side of zero in rows, so that one suite of few
 MAX_ZERO = 0.7  # of the plot's width is left of zero: the numbers of each row stand to the right of it
 CLOSE = 24.0  # percent; nearer lines have their names on either side
 NEXT, MAX_BESIDE = 5.0, 24.0  # pixels between repeats with the same points, and over all of them
+ACCEPTED = Scale(-3.0, 3.0)  # of the board, in units of what a release accepts: its limit is always at −1
+ROW_HEIGHT, ROW_HEIGHT_WITH_WORDS = 34, 46
 STRIP_HEIGHT, STRIP_BASELINE, STRIP_CANDIDATE = 34, 10.0, 23.0
 
 
@@ -181,15 +183,40 @@ def _ticks(scale: Scale) -> tuple[Tick, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowRuler:
-    """The small ruler of a row, on the table's common scale; without marks if unknown."""
+    """The small ruler of a row, on the table's common scale; without marks if unknown.
+
+    words: below its bar. beyond: "low" or "high" where all of it lies past that end of the scale.
+    """
 
     bar: RulerBar | None
-    middle: float
+    middle: float | None
     tolerance_x: float
     zero_x: float
     is_cut_low: bool
     is_cut_high: bool
     label: str
+    words: str = ""
+    beyond: str = ""
+
+    @property
+    def height(self) -> int:
+        return ROW_HEIGHT_WITH_WORDS if self.words else ROW_HEIGHT
+
+
+def accepted_ruler(difference: float | None, interval: Span | None, tolerance: float | None) -> RowRuler | None:
+    """Draw a change as a multiple of what is accepted, so that the limit is at one place whatever it is."""
+    if not tolerance or difference is None or interval is None:
+        return None
+    low, high = (end / tolerance for end in interval)
+    middle = ACCEPTED.x(difference / tolerance)
+    made = row_ruler(difference / tolerance, (low, high), 1.0, ACCEPTED)
+    return made and replace(
+        made,
+        middle=middle if 0 < middle < 100 else None,
+        label=f"change {signed_points(difference)}, interval {_ends(interval)}, tolerance {signed_points(-tolerance)}",
+        words=f"{signed_points(difference)} points, accepts {points(tolerance)}",
+        beyond="low" if high <= ACCEPTED.low else "high" if low >= ACCEPTED.high else "",
+    )
 
 
 def rows_scale(changes: Iterable[tuple[float | None, Span | None, float | None]]) -> Scale:

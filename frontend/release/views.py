@@ -14,7 +14,7 @@ from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, Release
 from evalboard.contract.run import RunRow
 from evalboard.contract.treatments import BY_ID, BY_INPUT
-from evalboard.core.errors import EvalboardError, NotFound
+from evalboard.core.errors import EvalboardError
 from frontend.compare import charts
 from frontend.compare.pair_address import lists_of
 from frontend.release import forms, ruler, words
@@ -22,8 +22,9 @@ from frontend.release import page as release_page
 from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
-from frontend.shell.lists import Filter, filter_by, newest_first, parse_number, read_filters
+from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
+from frontend.shell.run_choices import offered_runs
 from runs import acts, exports
 from runs.access import READ, RUN, SIGN, requires, scopes_of
 from runs.baselines import baseline_runs
@@ -33,23 +34,22 @@ from runs.fingerprints import fingerprint_difference
 from runs.models import ReleaseRecord
 from runs.probes import hops_of, probes_before
 from runs.release import (
+    RELEASE_ORDERS,
     Decided,
     ReleaseFilter,
     compare_gate,
     create_release,
     decide,
     release_report,
-    release_rows,
     release_stage,
     settle_plans,
     shown_stage,
+    sortable_releases,
 )
-from runs.run import bucket_reports, event_lines, run_report, run_rows
+from runs.run import bucket_reports, event_lines
 from runs.suites import suite_rows
 
 RELEASES_PER_PAGE = 50
-RUNS_OFFERED = 200
-ENDED = ("finished", "incomplete")
 STAGE_PART = "stage"
 
 
@@ -62,9 +62,8 @@ def releases(request: HttpRequest) -> HttpResponse:
         Filter("verdict", "Verdict", tuple((code, mark.label) for code, mark in VERDICTS.items())),
         Filter("outcome", "Sign-off", tuple((code, mark.label) for code, mark in OUTCOMES.items())),
     )
-    after = parse_number(request.GET.get("after", ""))
-    rows = release_rows(ReleaseFilter(**filters.values), after=after, limit=RELEASES_PER_PAGE + 1)
-    shown = newest_first(rows, limit=RELEASES_PER_PAGE, active=filters.active, since=after, parameter="after")
+    view = read_view(request.GET, orders=RELEASE_ORDERS, default="-id", size=RELEASES_PER_PAGE, active=filters.active)
+    shown = view.read(sortable_releases(ReleaseFilter(**filters.values)))
     scale = ruler.rows_scale((row.difference, row.interval, row.tolerance_points) for row in shown.rows)
     page = {
         "lines": tuple(
@@ -211,7 +210,7 @@ def sign_offs_export(request: HttpRequest) -> StreamingHttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_release(request: HttpRequest) -> HttpResponse:
     query = request.POST if request.method == "POST" else request.GET
-    runs, unknown = _offered(_numbers(query, "candidate"), _numbers(query, "baseline"))
+    runs, unknown = offered_runs(_numbers(query, "candidate"), _numbers(query, "baseline"))
     for run_id in unknown if request.method != "POST" else ():
         messages.warning(request, f"There is no run {run_id}.")
     policies = read.policy_rows()
@@ -290,19 +289,6 @@ def _unjudged(row: GateForm, runs: tuple[RunRow, ...], place: int) -> GateForm:
     """Return the form's input so far, without validation errors."""
     initial = {name: row[name].value() for name in row.fields}
     return GateForm(initial=initial, prefix=f"gate-{place}", runs=runs, is_optional=place > 0)
-
-
-def _offered(*named: list[int]) -> tuple[tuple[RunRow, ...], list[int]]:
-    """Return the newest runs that ended, and those that the address names; and which of these are none."""
-    newest = [row for row in run_rows(limit=RUNS_OFFERED) if row.status in ENDED]
-    known = {int(row.id) for row in newest}
-    unknown = []
-    for run_id in dict.fromkeys(run for runs in named for run in runs if run not in known):
-        try:
-            newest.append(run_report(run_id).row)
-        except NotFound:
-            unknown.append(run_id)
-    return tuple(newest), unknown
 
 
 def _labels(runs: tuple[RunRow, ...], candidates: list[int]) -> str:

@@ -47,6 +47,7 @@ class Worst:
     n: int
     outcome: str
     url: str
+    suite: str
 
     @property
     def link(self) -> str:
@@ -66,7 +67,7 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look, terms=comparison.terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
-    return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome))
+    return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome), gate.suite)
 
 
 def _look(gate: Gate) -> int | None:

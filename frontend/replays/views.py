@@ -10,7 +10,7 @@ from evalboard.contract.replay import Replay
 from frontend.replays.forms import BodyForm
 from frontend.shell import tokens
 from frontend.shell.forms import blaming
-from frontend.shell.lists import newest_first, parse_number
+from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read as catalogue
@@ -33,9 +33,9 @@ def replays(request: HttpRequest) -> HttpResponse:
             made = create_body_replay(**form.cleaned_data, user=request.user)
             return redirect("replay", replay_id=made.pk)
     form.mark_problems()
-    before = parse_number(request.GET.get("before", "")) if request.method != "POST" else None
-    rows = selector.production_rows(after=before, limit=REPLAYS_PER_PAGE + 1)
-    shown = newest_first(rows, limit=REPLAYS_PER_PAGE, active={}, since=before)
+    query = request.GET if request.method != "POST" else {}
+    view = read_view(query, orders=selector.REPLAY_ORDERS, default="-id", size=REPLAYS_PER_PAGE)
+    shown = view.read(selector.sortable_replays())
     page = {"rows": shown.rows, "list": shown, "form": form, "may_run": may(request.user, RUN)}
     is_moving = any(not row.is_terminal for row in shown.rows)
     status = 422 if form.errors else 200

@@ -9,8 +9,9 @@ from django.urls import reverse
 
 from evalboard.contract.run import Run
 from frontend.shell.addresses import Export, filtered_url
-from frontend.shell.lists import OffsetPage, parse_number, parse_offset, window_page
+from frontend.shell.lists import ListView, parse_number, read_view
 from runs.run import CaseLists, Pick
+from runs.store import RowWindow
 
 AT_WORK = ("queued", "running")
 CASES_PER_PAGE = 25
@@ -36,24 +37,21 @@ class RunCaseFilter:
 def parse_pick(request: HttpRequest) -> Pick:
     """Return which cases the page is to list, one more than it shows."""
     only = request.GET.get("only", "")
+    view = read_view(request.GET, size=CASES_PER_PAGE)
     return Pick(
         query=request.GET.get("q", "").strip()[:200],
         only=only if only in FILTERS else "",
-        offset=parse_offset(request),
-        limit=CASES_PER_PAGE + 1,
+        offset=view.offset,
+        limit=view.size,
         bucket=parse_number(request.GET.get("bucket", ""), digits=9),
     )
 
 
 def part(run: Run, pick: Pick, lists: CaseLists) -> dict[str, object]:
     """Return what the list shows; `lists` has it first."""
-    rows = lists.rows[0]
-    active = _active(pick)
-    cases: OffsetPage = window_page(rows, offset=pick.offset, limit=CASES_PER_PAGE, has_more=len(rows) > CASES_PER_PAGE)
+    view = ListView({}, "", pick.limit, pick.offset, _active(pick), {}, anchor="cases")
     return {
-        "cases": cases,
-        "n_listed": lists.counts[pick.only],
-        "cases_query": urlencode(active),
+        "cases": view.page(RowWindow(tuple(lists.rows[0]), lists.counts[pick.only])),
         "query": pick.query,
         "only": pick.only,
         "bucket": pick.bucket,
@@ -66,6 +64,7 @@ def part(run: Run, pick: Pick, lists: CaseLists) -> dict[str, object]:
 
 def _active(pick: Pick) -> dict[str, str]:
     values = {"q": pick.query, "only": pick.only, "bucket": "" if pick.bucket is None else str(pick.bucket)}
+    values["size"] = "" if pick.limit == CASES_PER_PAGE else str(pick.limit)
     return {name: value for name, value in values.items() if value}
 
 

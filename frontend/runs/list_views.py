@@ -9,12 +9,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from frontend.runs.forms import StartRunForm
 from frontend.shell.forms import blaming
-from frontend.shell.lists import filter_by, newest_first, parse_number, read_filters
+from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
 from runs.models import Priority
-from runs.run import PLACE_DIGITS, create_run_once, place_of, run_rows
+from runs.run import RUN_ORDERS, RunFilter, create_run_once, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 
@@ -34,10 +34,11 @@ def runs(request: HttpRequest) -> HttpResponse:
         free=["label"],
     )
     bucket = parse_number(request.GET.get("bucket", ""))
-    before = parse_number(request.GET.get("before", ""), digits=PLACE_DIGITS)
-    rows = run_rows(**filters.values, bucket=bucket, before=before, limit=RUNS_PER_PAGE + 1)
     active = filters.active | ({} if bucket is None else {"bucket": str(bucket)})
-    shown = newest_first(rows, limit=RUNS_PER_PAGE, active=active, since=before, key=place_of)
+    view = read_view(request.GET, orders=RUN_ORDERS, default="-ran_at", size=RUNS_PER_PAGE, active=active)
+    values = filters.values
+    wanted = RunFilter(values["suite"], values["endpoint"], values["status"], bucket, values["label"])
+    shown = view.read(sortable_runs(wanted))
     page = {"filters": filters, "bucket": bucket, "list": shown}
     is_moving = any(not row.is_terminal for row in shown.rows)
     return answer_list(request, "runs/list.html", "runs/_rows.html", page, is_moving=is_moving)

@@ -14,6 +14,7 @@ from frontend.compare import pair_address
 from frontend.forced import sides
 from frontend.runs import charts, words
 from frontend.shell import addresses, tokens
+from frontend.shell.copies import list_copies, write_prompt, write_tokens
 from runs.access import READ, requires
 from runs.replays import list_case_replays
 from runs.run import ResponsePage, TraceWindow, response_page
@@ -62,6 +63,12 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         "own_score": next((score for score in page.scores if score.is_own), None),
         "trace_reason": page.response.trace_reason and explain_trace_reason(page.response.trace_reason),
         "left_out": listed([MARK_WORDS[mark] for mark in page.response.marks if mark in MARK_WORDS] or [""]),
+        "copies": list_copies(
+            ("id", page.response.case),
+            ("prompt", write_prompt(page.messages)),
+            ("answer", page.response.text),
+            ("tokens", write_tokens(trace.tokens) if trace else ""),
+        ),
         "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
         "replays": list_case_replays(run_id, page.response.case_index),
         "replay_command": "" if page.is_logged else replay_command(run_id, case, repeat=repeat),

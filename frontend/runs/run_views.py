@@ -104,7 +104,7 @@ def _in_the_head(run: Run) -> tuple[str, ...]:
 
 
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
-    backends = result.draw_backends(run, lists.letters)
+    backends = result.draw_backends(run)
     offers = acts.offers_on(RunRecord, int(run.id), request.user)
     noise_rows = noise_table.rows(run.buckets)
     return {

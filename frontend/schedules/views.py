@@ -11,9 +11,11 @@ from django.views.decorators.http import require_http_methods
 from evalboard.contract.schedule import Schedule
 from frontend.schedules.forms import PROBE_FIELDS, RUN_FIELDS, ProbeScheduleForm, RunScheduleForm
 from frontend.shell.forms import blaming, posted_from
+from frontend.shell.lists import read_view
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import ENGINES, read
 from runs.schedules import (
+    SCHEDULE_ORDERS,
     create_schedule,
     delete_schedule,
     describe_times,
@@ -22,6 +24,8 @@ from runs.schedules import (
     schedule_rows,
 )
 from runs.suites import suite_rows
+
+SCHEDULES_PER_PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,13 @@ def schedules(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"Schedule {schedule.slug} is there.")
             return redirect("schedules")
     form.mark_problems()
+    view = read_view(
+        request.GET if sent is None else {}, orders=SCHEDULE_ORDERS, default="next_at", size=SCHEDULES_PER_PAGE
+    )
+    shown = view.slice(schedule_rows())
     page = {
-        "lines": tuple(ScheduleLine(row, describe_times(row.cron)) for row in schedule_rows()),
+        "list": shown,
+        "lines": tuple(ScheduleLine(row, describe_times(row.cron)) for row in shown.rows),
         "run_form": run_form,
         "probe_form": probe_form,
         "may_run": may(request.user, RUN),

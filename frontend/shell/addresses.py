@@ -30,3 +30,8 @@ def response_url(run_id: int, repeat: int, case_id: str) -> str:
 def filtered_url(address: str, filters: Mapping[str, str]) -> str:
     query = urlencode({name: value for name, value in filters.items() if value}, safe=",")
     return f"{address}?{query}" if query else address
+
+
+def case_url(slug: str, case_id: str) -> str:
+    """Return the address of a case's page; see `response_url` for its dots."""
+    return BEFORE_DOTS.sub("%2F", reverse("suite_case", args=[slug, case_id]))

@@ -104,6 +104,8 @@ class JSONText(forms.CharField):
 
     def clean(self, value: Any) -> dict[str, Any]:
         text = super().clean(value)
+        if not text:
+            return {}
         try:
             parsed = json.loads(text, parse_constant=refuse_constant)
         except ValueError as problem:

@@ -1,13 +1,14 @@
-"""Lists: what the address filters them by, and their pages, by offset or from a place on."""
+"""Lists: what the address says of them (filters, order, size and place of a page), and their pages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest
+from runs.store import MAX_COUNTED, Orders, RecordList, RowWindow, ordering_names, sort_rows
 
 MAX_OFFSET = 1_000_000
+SIZES = (25, 50, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,29 +38,97 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class NewestFirst:
-    """A page of rows, newest first, with addresses of the newest and the next older page."""
+class ListView:
+    """What an address says of a list. settings: the order and size where they are not the list's."""
 
-    rows: tuple[Any, ...]
-    is_filtered: bool
-    is_continued: bool
-    newest_url: str
-    older_url: str
+    orders: Orders
+    ordering: str
+    size: int
+    offset: int
+    active: Mapping[str, str]
+    settings: Mapping[str, str]
+    anchor: str = ""
+
+    def page(self, window: RowWindow) -> "ListPage":
+        """Return a page of rows that were read in this view's order."""
+        return ListPage(tuple(window.rows), window.n, self)
+
+    def read(self, records: RecordList[Any]) -> "ListPage":
+        """Read a page of records in the view's order."""
+        return self.page(records.window(ordering=self.ordering, offset=self.offset, limit=self.size))
+
+    def slice(self, rows: Sequence[Any]) -> "ListPage":
+        """Return a page of a sequence that is all there, in the view's order."""
+        rows = sort_rows(rows, self.orders, self.ordering)
+        return self.page(RowWindow(tuple(rows[self.offset : self.offset + self.size]), len(rows)))
+
+    def url(self, **changes: str) -> str:
+        """Return the address of the list with other settings."""
+        values = {name: value for name, value in {**self.active, **self.settings, **changes}.items() if value}
+        return f"?{urlencode(values)}{f'#{self.anchor}' if self.anchor else ''}"
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetPage:
-    """`rows` of a longer list; `previous` and `next` are offsets, None at the ends."""
+class SortHead:
+    """The head of a column. direction: as `aria-sort` has it, "" if the list is sorted by another."""
+
+    url: str
+    direction: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A page of a list. n: the rows of the whole list, which are counted up to MAX_COUNTED."""
 
     rows: tuple[Any, ...]
-    first: int
-    previous: int | None
-    next: int | None
-    total: int | None = None
+    n: int
+    view: ListView
+
+    @property
+    def first(self) -> int:
+        return self.view.offset + 1
 
     @property
     def last(self) -> int:
-        return self.first + len(self.rows) - 1
+        return self.view.offset + len(self.rows)
+
+    @property
+    def total(self) -> str:
+        return f"over {MAX_COUNTED:,}" if self.n > MAX_COUNTED and self.last <= MAX_COUNTED else f"{self.n:,}"
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.view.active)
+
+    @property
+    def is_continued(self) -> bool:
+        return self.view.offset > 0
+
+    @property
+    def previous_url(self) -> str:
+        before = max(self.view.offset - self.view.size, 0)
+        return self.view.url(offset=str(before or "")) if self.is_continued else ""
+
+    @property
+    def next_url(self) -> str:
+        has_more = self.last < self.n or (self.n > MAX_COUNTED and len(self.rows) == self.view.size)
+        return self.view.url(offset=str(self.last)) if has_more and self.rows else ""
+
+    @property
+    def sizes(self) -> tuple[tuple[int, str, bool], ...]:
+        """Return (rows, address, whether the page has this size), none for a list shorter than the smallest."""
+        if self.n <= SIZES[0] and self.view.size in SIZES:
+            return ()
+        return tuple((size, self.view.url(size=str(size)), size == self.view.size) for size in SIZES)
+
+    def head(self, name: str) -> SortHead:
+        """Return the head of a sortable column; a second press turns the order around."""
+        ordering = self.view.ordering
+        if ordering.removeprefix("-") != name:
+            return SortHead(self.view.url(ordering=name), "")
+        if ordering.startswith("-"):
+            return SortHead(self.view.url(ordering=name), "descending")
+        return SortHead(self.view.url(ordering=f"-{name}"), "ascending")
 
 
 def filter_by(name: str, values: Sequence[str], *, label: str = "") -> Filter:
@@ -76,49 +145,32 @@ def read_filters(query: Mapping[str, str], *known: Filter, free: Sequence[str] =
     return Filters(tuple(replace(each, value=chosen[each.name]) for each in known), chosen, unknown)
 
 
-def newest_first(
-    rows: Sequence[Any],
+def read_view(
+    query: Mapping[str, str],
     *,
-    limit: int,
-    active: Mapping[str, str],
-    since: int | None,
-    parameter: str = "before",
-    key: Callable[[Any], int] = lambda row: int(row.id),
-) -> NewestFirst:
-    """Return a page of rows that were read with one more than `limit` where there are older ones.
+    size: int,
+    orders: Orders | None = None,
+    default: str = "",
+    active: Mapping[str, str] | None = None,
+    anchor: str = "",
+) -> ListView:
+    """Read the order, size and place of a list out of an address; nonsense reads as the list's own.
 
-    `since` is the place that the address named, under the name `parameter`; `key` says a row's place.
+    size, default: the list's own size and order. active: the filters that its addresses keep.
     """
-    shown = tuple(rows[:limit])
-    older = f"?{urlencode({**active, parameter: key(shown[-1])})}" if len(rows) > limit else ""
-    return NewestFirst(shown, bool(active), since is not None, f"?{urlencode(active)}", older)
-
-
-def parse_offset(request: HttpRequest) -> int:
-    """Return the `offset` of the address; nonsense reads as the beginning."""
-    text = request.GET.get("offset", "")
-    return min(int(text), MAX_OFFSET) if text.isascii() and text.isdigit() else 0
+    orders = orders or {}
+    ordering = query.get("ordering", "")
+    ordering = ordering if ordering in ordering_names(orders) else default
+    rows = parse_number(query.get("size", ""), digits=3)
+    rows = rows if rows in SIZES else size
+    settings = {
+        "ordering": ordering if ordering != default else "",
+        "size": str(rows) if rows != size else "",
+    }
+    offset = min(parse_number(query.get("offset", "")) or 0, MAX_OFFSET)
+    return ListView(orders, ordering, rows, offset, active or {}, {k: v for k, v in settings.items() if v}, anchor)
 
 
 def parse_number(text: str, *, digits: int = 17) -> int | None:
     """Return an id or a place of the address, None where it is nonsense."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
-
-
-def slice_page(rows: Sequence[Any], *, offset: int, limit: int) -> OffsetPage:
-    """Return a page of a sequence that is all there."""
-    shown = tuple(rows[offset : offset + limit])
-    return window_page(shown, offset=offset, limit=limit, has_more=offset + limit < len(rows), total=len(rows))
-
-
-def window_page(
-    rows: Sequence[Any], *, offset: int, limit: int, has_more: bool, total: int | None = None
-) -> OffsetPage:
-    """Return a page of rows that were read with one more than `limit` where there is a next page."""
-    return OffsetPage(
-        rows=tuple(rows[:limit]),
-        first=offset + 1,
-        previous=max(offset - limit, 0) if offset else None,
-        next=offset + limit if has_more else None,
-        total=total,
-    )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,13 +10,15 @@ from django.views.decorators.http import require_safe
 from evalboard.contract.figures import BucketNoise
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from frontend.shell import charts
-from frontend.shell.lists import OffsetPage, parse_offset, window_page
+from frontend.shell.lists import read_view
 from frontend.suites import baselines, history, words, worth
 from frontend.suites.baselines import BaselinePeriod
 from frontend.suites.forms import BaselineForm
 from runs.access import READ, requires
 from runs.run import JudgedLine
+from runs.store import RowWindow
 from runs.suites import (
+    SUITE_ORDERS,
     SuiteReport,
     SuiteStanding,
     cases_report,
@@ -28,7 +29,7 @@ from runs.suites import (
 )
 from runs.uploads import uploads_of
 
-CASES_PER_PAGE = 100
+CASES_PER_PAGE, SUITES_PER_PAGE = 100, 50
 LIST_PART = "list"
 
 
@@ -58,8 +59,10 @@ class BucketRows:
 @require_safe
 def suites(request: HttpRequest) -> HttpResponse:
     uploads = uploads_of()
+    view = read_view(request.GET, orders=SUITE_ORDERS, default="slug", size=SUITES_PER_PAGE)
     page = {
-        "suites": suite_rows(),
+        "list": view.slice(suite_rows()),
+        "part_url": view.url(part=LIST_PART, offset=str(view.offset or "")),
         "uploads": uploads,
         "is_moving": any(upload.status != "failed" for upload in uploads),
     }
@@ -164,15 +167,12 @@ def _line(
 @requires(READ)
 @require_safe
 def version(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    query, offset = request.GET.get("q", "").strip(), parse_offset(request)
-    report = cases_report(slug, version=number, query=query, offset=offset, limit=CASES_PER_PAGE)
-    has_more = offset + CASES_PER_PAGE < report.n_cases
-    page: OffsetPage = window_page(
-        report.cases, offset=offset, limit=CASES_PER_PAGE, has_more=has_more, total=report.n_cases
-    )
-    query_string = urlencode({"q": query}) if query else ""
+    query = request.GET.get("q", "").strip()
+    view = read_view(request.GET, size=CASES_PER_PAGE, active={"q": query}, anchor="cases")
+    report = cases_report(slug, version=number, query=query, offset=view.offset, limit=view.size)
+    page = view.page(RowWindow(report.cases, report.n_cases))
     return render(
         request,
         "suites/version.html",
-        {"suite": report.suite, "page": page, "query": query, "query_string": query_string},
+        {"suite": report.suite, "page": page, "query": query},
     )

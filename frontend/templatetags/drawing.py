@@ -110,6 +110,11 @@ def response_url(run_id: int, repeat: int, case_id: str) -> str:
     return addresses.response_url(run_id, repeat, case_id)
 
 
+@register.simple_tag
+def case_url(slug: str, case_id: str) -> str:
+    return addresses.case_url(slug, case_id)
+
+
 def sprite_address() -> str:
     """Return the address of the glyphs; "" if they are in the page itself, because no server serves files."""
     return static("shell/sprite.svg") if apps.ready else ""

@@ -4,12 +4,13 @@ Missing is drawn as an en dash, never as a zero. The minus is U+2212.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.bucket import Metric
 from evalboard.wording import numbers as wording
@@ -18,6 +19,7 @@ from evalboard.wording.run import describe_metric
 register = template.Library()
 
 MISSING = "–"
+WRITTEN_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d) UTC\b")
 NARROW = "\u00a0"  # numbers never part from their unit
 
 
@@ -72,6 +74,12 @@ def span(value: tuple[float, float] | None) -> str:
 
 
 @register.filter
+def apart(values: Sequence[float | None]) -> str:
+    """Format the scores of several buckets: `66.7 / 55.9`."""
+    return wording.scores_apart(values)
+
+
+@register.filter
 def metric_meaning(name: str) -> str:
     """Explain a metric over samples."""
     return describe_metric(name)
@@ -110,7 +118,7 @@ def share(value: float | None) -> str:
         return f"over{NARROW}99{NARROW}%"
     if 0 < percent < 0.5:
         return f"under{NARROW}1{NARROW}%"
-    return f"{percent:.0f}{NARROW}%"
+    return f"{wording.fixed(percent, 0)}{NARROW}%"
 
 
 @register.filter
@@ -238,25 +246,38 @@ def percent_of_bar(value: float) -> str:
 
 @register.filter
 def instant(value: datetime | None) -> SafeString | str:
-    """Format a time in UTC to the minute, exact in the `datetime` attribute."""
-    return _time(value, "%Y-%m-%d %H:%M")
+    """Render a time to the minute."""
+    return _time(value, "%Y-%m-%d %H:%M UTC")
 
 
 @register.filter
 def second(value: datetime | None) -> SafeString | str:
-    """Format a time in UTC to the second."""
-    return _time(value, "%Y-%m-%d %H:%M:%S")
+    """Render a time to the second."""
+    return _time(value, "%Y-%m-%d %H:%M:%S UTC")
 
 
 @register.filter
 def clock(value: datetime | None) -> SafeString | str:
-    """Format a time of today in UTC."""
-    return _time(value, "%H:%M:%S")
+    """Render a time of today."""
+    return _time(value, "%H:%M:%S UTC")
+
+
+@register.filter
+def day(value: datetime | None) -> SafeString | str:
+    """Render a date, as ends of waivers are."""
+    return _time(value, "%Y-%m-%d")
+
+
+def with_times(text: str) -> SafeString:
+    """Render the times in an escaped sentence of ours as `instant` does."""
+    return mark_safe(WRITTEN_TIME.sub(lambda match: instant(datetime.fromisoformat(f"{match[1]}Z")), text))  # noqa: S308
 
 
 def _time(value: datetime | None, pattern: str) -> SafeString | str:
+    """Render a time in UTC, which `times.js` shows in the reader's zone with UTC on hover."""
     if value is None:
         return MISSING
     at = value.astimezone(UTC)
     exact = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', exact, at.strftime(pattern))
+    html = '<time class="keep" datetime="{}" title="{}">{}</time>'
+    return format_html(html, exact, f"{at:%Y-%m-%d %H:%M:%S} UTC", at.strftime(pattern))

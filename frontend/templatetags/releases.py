@@ -1,15 +1,14 @@
 """What pages with verdicts on them ask: the word with its glyph, an interval, what a person decided."""
 
 import re
-from datetime import UTC, datetime
 
 from django import template
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from frontend.release.verdicts import DECISIONS, OUTCOMES, VERDICTS
 from frontend.templatetags.drawing import drawn, glyph
-from frontend.templatetags.numbers import MISSING, signed_points
+from frontend.templatetags.numbers import MISSING, signed_points, with_times
 
 register = template.Library()
 
@@ -31,17 +30,17 @@ def verdict_word(code: str) -> str:
 
 @register.filter
 def numbers_whole(text: str) -> SafeString:
-    """Draw a sentence so that no line breaks within a number, a range or an interval."""
-    return mark_safe(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))  # noqa: S308 (escaped by drawn)
+    """Render a sentence so that no line breaks within a number, a range, an interval or a time."""
+    return with_times(NUMBERS.sub(r'<span class="keep">\g<0></span>', drawn(text)))
 
 
 @register.simple_tag
-def in_bold(text: str, words: str) -> SafeString:
-    """Draw a sentence as `numbers_whole` does, these words of it in bold where it has them."""
-    before, bold, after = text.partition(words) if words else (text, "", "")
-    if not bold:
+def in_bold(text: str, span: tuple[int, int] | None) -> SafeString:
+    """Draw a sentence as `numbers_whole` does, with what its message marks in bold."""
+    if span is None:
         return numbers_whole(text)
-    return format_html("{}<strong>{}</strong>{}", *map(numbers_whole, (before, bold, after)))
+    parts = text[: span[0]], text[slice(*span)], text[span[1] :]
+    return format_html("{}<strong>{}</strong>{}", *map(numbers_whole, parts))
 
 
 @register.filter
@@ -84,13 +83,6 @@ def decided(code: str) -> str:
 @register.filter
 def decision_means(code: str) -> str:
     return DECISIONS[code].means
-
-
-@register.filter
-def day(value: datetime) -> SafeString:
-    """Format a date in UTC, as ends of waivers are."""
-    at = value.astimezone(UTC)
-    return format_html('<time class="keep" datetime="{0}" title="{0}">{1}</time>', at.isoformat(), f"{at:%Y-%m-%d}")
 
 
 @register.filter

@@ -2,7 +2,7 @@
 
 from runs.access import login_guard, roles
 from runs.access.people import add_person, end_sessions, remove_person, use_link
-from runs.access.read_tokens import token_row, token_rows
+from runs.access.read_tokens import TOKEN_ORDERS, token_row, token_rows
 from runs.access.roles import (
     ADMIN,
     ANYONE,
@@ -28,6 +28,7 @@ __all__ = [
     "RUN",
     "SCOPES",
     "SIGN",
+    "TOKEN_ORDERS",
     "add_person",
     "create_token",
     "credential",

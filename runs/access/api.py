@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from evalboard.contract.access import ApiToken, NewApiToken
 from evalboard.contract.base import Page
-from runs.access.read_tokens import token_row, token_rows
+from runs.access.read_tokens import TOKEN_ORDERS, token_row, token_rows
 from runs.access.roles import ADMIN, READ, SCOPES
 from runs.access.tokens import create_token, revoke_token
 from runs.api import pages, query, wire
@@ -15,6 +15,9 @@ from runs.api.authentication import scopes_of
 from runs.api.describe import describe
 from runs.api.serializers import Instant, Strict, Text, read_body
 from runs.models import Token
+from runs.store import sort_rows
+
+ORDERING = query.ordering_of(TOKEN_ORDERS)
 
 
 class TokenIn(Strict):
@@ -24,7 +27,7 @@ class TokenIn(Strict):
 
 
 @resource(GET=READ, POST=READ)
-@describe("GET", "One's own tokens, or with `admin` everybody's", name="tokens", answer=Page[ApiToken])
+@describe("GET", "One's own tokens, or with `admin` everybody's", name="tokens", answer=Page[ApiToken], query=ORDERING)
 @describe(
     "POST",
     "Make a token for oneself; its secret is shown this once",
@@ -37,9 +40,9 @@ def token_list(request: Request) -> Response:
     if request.method == "POST":
         token, secret = create_token(**read_body(TokenIn, request), user=request.user, by=_asking(request))
         return wire.answer(NewApiToken(**dict(token_row(token)), secret=secret), request, status=201)
-    query.read(request)
+    sent = query.read(request, ORDERING)
     rows = token_rows(None if ADMIN in scopes_of(request) else request.user)
-    return pages.answer_with(request, rows)
+    return pages.answer_with(request, sort_rows(rows, TOKEN_ORDERS, query.ordering(sent, TOKEN_ORDERS)))
 
 
 @resource(DELETE=READ)

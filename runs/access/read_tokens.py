@@ -8,6 +8,8 @@ from evalboard.contract.access import ApiToken
 from runs.access.roles import SCOPES
 from runs.models import Token
 
+TOKEN_ORDERS = {name: name for name in ("created_at", "name", "person", "last_used_at", "expires_at")}
+
 
 def token_rows(user: Any = None) -> tuple[ApiToken, ...]:
     """Return the tokens of one person, or of all, newest first."""

@@ -14,13 +14,13 @@ from rest_framework.response import Response
 
 from evalboard.core.errors import InvalidInput
 from runs.api import wire
+from runs.store import RecordList
 
 PAGE_SIZE, PAGE_SIZE_MAX = 50, 200
 ID_DIGITS = 18
 PARAMETERS = ("cursor", "page_size")
 
 Row = TypeVar("Row")
-Item = TypeVar("Item")
 FetchedRow = TypeVar("FetchedRow", covariant=True)
 
 
@@ -61,10 +61,18 @@ def answer(
     )
 
 
-def answer_with(
-    request: Request, items: Sequence[Item], *, make_rows: Callable[[Sequence[Item]], Sequence[Any]] = tuple
-) -> Response:
-    """Answer one page of a list in memory. make_rows: returns the contracts of the page's items."""
+def answer_list(request: Request, listed: RecordList[Any], *, ordering: str) -> Response:
+    """Answer one page of records: newest first by id, or by place in another order."""
+    if ordering:
+        return answer_with(request, listed.sort(ordering), make_rows=listed.make_rows)
+    return answer(request, listed.rows)
+
+
+def answer_with(request: Request, items: Any, *, make_rows: Callable[[Any], Sequence[Any]] = tuple) -> Response:
+    """Answer one page of a sequence or of sorted records, by place.
+
+    make_rows: returns the contracts of the page's items.
+    """
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> Sequence[tuple[int, Any]]:
         first = (0 if after is None else after + 1) if before is None else max(before - limit, 0)

@@ -54,6 +54,10 @@ class PlainText(JsonLinesParser):
     media_type = "text/plain"
 
 
+class CsvParser(JsonLinesParser):
+    media_type = "text/csv"
+
+
 class PackedLines(BaseParser):
     """Lines as bytes, unpacked where they came compressed, up to the same limit as any body."""
 

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 
 from evalboard.core.errors import InvalidInput
 from runs.api.pages import PARAMETERS
+from runs.store import Orders, ordering_names
 
 MAX_ID_DIGITS = 18  # below 2**63
 
@@ -50,6 +51,17 @@ def choice(sent: dict[str, str], name: str, among: Iterable[str]) -> str:
     if name in sent and text not in known:
         raise InvalidInput("The query is not valid.", fields={name: f"Must be one of: {', '.join(known)}."})
     return text
+
+
+def ordering(sent: dict[str, str], orders: Orders) -> str:
+    """Return the order that a request names; "" for the list's own."""
+    return choice(sent, "ordering", ordering_names(orders))
+
+
+def ordering_of(orders: Orders) -> dict[str, dict[str, object]]:
+    """Describe the query parameter `ordering` of a list."""
+    names = list(ordering_names(orders))
+    return {"ordering": {"type": "string", "enum": names, "description": "a minus sorts in descending order"}}
 
 
 def days(sent: dict[str, str], name: str) -> tuple[datetime | None, datetime | None]:

@@ -13,6 +13,9 @@ from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, rea
 from runs.catalogue import read
 from runs.catalogue.endpoints import create_endpoint, create_profile, ignore_fingerprint
 from runs.catalogue.policies import create_policy
+from runs.store import sort_rows
+
+ORDERING = query.ordering_of(read.ENDPOINT_ORDERS)
 
 
 class NamedModelIn(ModelIn):
@@ -57,7 +60,7 @@ class PolicyIn(Strict):
 
 
 @resource(GET=READ, POST=ADMIN)
-@describe("GET", "Endpoints", name="endpoints", answer=Page[Endpoint])
+@describe("GET", "Endpoints", name="endpoints", answer=Page[Endpoint], query=ORDERING)
 @describe(
     "POST",
     "Add an endpoint",
@@ -72,8 +75,9 @@ def endpoint_list(request: Request) -> Response:
         fields = read_body(EndpointIn, request)
         model = {f"model_{name}": value for name, value in fields.pop("model").items()}
         return wire.answer(read.endpoint_row(create_endpoint(**fields, **model)), request, status=201)
-    query.read(request)
-    return pages.answer_with(request, read.endpoint_rows())
+    sent = query.read(request, ORDERING)
+    rows = sort_rows(read.endpoint_rows(), read.ENDPOINT_ORDERS, query.ordering(sent, read.ENDPOINT_ORDERS))
+    return pages.answer_with(request, rows)
 
 
 @resource(POST=ADMIN)

@@ -9,6 +9,8 @@ from evalboard.contract import catalogue as contract
 from evalboard.core.profile import OBSERVED
 from runs.models import EndpointRecord, PolicyRecord, ProfileRecord, Suite
 
+ENDPOINT_ORDERS = {name: name for name in ("slug", "model_name", "pool")}
+
 
 def endpoint_rows() -> tuple[contract.Endpoint, ...]:
     """List all endpoints by slug."""

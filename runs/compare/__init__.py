@@ -1,7 +1,7 @@
 """Two runs compared: the ledger of causes, the list of divergences, one pair of traces."""
 
 from runs.compare import comparisons, inputs
-from runs.compare.case_lists import ALL_CASES, CASE_LISTS
+from runs.compare.case_lists import ALL_CASES, CASE_LISTS, SCORE_CHANGED
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import ComparisonInputs, SideKey, StoredSide, choose_terms
 from runs.compare.outcomes import case_outcomes
@@ -31,6 +31,7 @@ from runs.compare.telling import choose_pairs
 __all__ = [
     "ALL_CASES",
     "CASE_LISTS",
+    "SCORE_CHANGED",
     "CaseLink",
     "ComparisonInputs",
     "DivergenceFilter",

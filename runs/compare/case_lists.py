@@ -16,14 +16,15 @@ from django.db import transaction
 from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
-from evalboard.core.compare import CASE_PARTS, NO_PART, list_scores
+from evalboard.core.compare import CASE_PARTS, list_scores
 from evalboard.core.stats import SideDraws, average_cases
 from runs.compare import inputs as comparison_inputs
 from runs.compare.outcomes import JudgedCase, find_sides
 from runs.models import ComparisonRecord, ListedFrame
 
 ALL_CASES = "all"
-CASE_LISTS = (*CASE_PARTS, ALL_CASES)
+SCORE_CHANGED = "score_changed"  # in some pair, which is what the ledger counts: the first of all
+CASE_LISTS = (*CASE_PARTS, SCORE_CHANGED, ALL_CASES)
 FRAME = 256  # cases
 MAX_FRAME_BYTES = 1 << 28
 
@@ -70,21 +71,22 @@ def read_list(comparison_id: int, name: str, first: int = 0, up_to: int | None =
     Those whose score changed come first, lost before gained, the furthest moved before others; then those whose text
     did. What is not kept yet is read from the columns of both sides, and kept. Raises NotFound.
     """
-    counts = KeyTransform("counts", "summary")
-    known = ComparisonRecord.objects.filter(pk=comparison_id).values_list(counts, flat=True).first()
-    if known and "n_cases_other_text" in known:  # which older comparisons did not count
-        n_moved, n_texted = known["n_cases_score_changed"], known["n_cases_other_text"]
-        places = _places((n_moved, n_texted, known["n_cases_paired"] - n_moved - n_texted), name)
+    columns = KeyTransform("parts", "summary"), KeyTransform("n_cases_score_changed", KeyTransform("counts", "summary"))
+    known = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*columns).first()
+    if known and known[0]:
+        places = _places([known[0][part] for part in CASE_PARTS], known[1], name)
         if (stored := _read_frames(comparison_id, places[first:up_to])) is not None:
             return stored, len(places)
-    every, sizes = _make(comparison_id)
-    places = _places(sizes, name)
+    every, sizes, n_moved = _make(comparison_id)
+    places = _places(sizes, n_moved, name)
     part = places[first:up_to]
     return every.cut(slice(part.start, part.stop)), len(places)
 
 
-def _places(sizes: Sequence[int], name: str) -> range:
+def _places(sizes: Sequence[int], n_moved: int, name: str) -> range:
     """Return a list's range in the list of all cases. sizes: of each of CASE_PARTS."""
+    if name == SCORE_CHANGED:
+        return range(n_moved)
     if name == ALL_CASES:
         return range(sum(sizes))
     at = CASE_PARTS.index(name)
@@ -103,22 +105,22 @@ def _read_frames(comparison_id: int, places: range) -> CaseList | None:
     return CaseList(indexes, (ours, theirs)).cut(slice(places.start - firsts.start, places.stop - firsts.start))
 
 
-def _make(comparison_id: int) -> tuple[CaseList, list[int]]:
-    """Build the list of all cases from both sides' columns, and the size of each of CASE_PARTS.
+def _make(comparison_id: int) -> tuple[CaseList, list[int], int]:
+    """Return the list of all cases, the size of each of CASE_PARTS, and how many scores changed.
 
-    It is stored if the comparison is of these columns.
+    The list is made of both sides' columns. It is stored if the comparison is of these columns.
     """
     ours, theirs, is_current = find_sides(comparison_id)
     inputs = comparison_inputs.load(ours, theirs)
-    parts = inputs.matched.case_parts
+    parts, has_moved = inputs.case_parts, inputs.matched.has_moved
     sides = inputs.baseline.scored_draws[0], inputs.candidate.scored_draws[0]
-    cases = np.flatnonzero(parts != NO_PART)
+    cases = np.arange(len(parts))
     moves = _moves(sides, cases)
-    places = cases[np.lexsort((cases, -np.abs(moves), moves >= 0, parts[cases]))]
+    places = np.lexsort((cases, -np.abs(moves), moves >= 0, ~has_moved, parts))
     every = CaseList(inputs.baseline.case_indexes[places], (sides[0].scores[places], sides[1].scores[places]))
     if is_current:
         _keep(comparison_id, every)
-    return every, np.bincount(parts[cases], minlength=NO_PART).tolist()
+    return every, np.bincount(parts, minlength=len(CASE_PARTS)).tolist(), int(np.count_nonzero(has_moved))
 
 
 def _keep(comparison_id: int, every: CaseList) -> None:

@@ -49,7 +49,7 @@ from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.28"
+METHOD = f"comparison {COMPARISON_VERSION}.29"
 MODEL_TERMS = Terms()
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 

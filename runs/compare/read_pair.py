@@ -80,6 +80,7 @@ def trace_pair(
         at_flip=at_flip,
         at_flip_text=explain_at_flip(at_flip, near=cause.evidence.get("near")),
         changed=_describe_change(one, other) if terms.is_prompt else (),
+        suite=one.run.suite_version.suite.slug,
         treatment=terms.treatment,
         pair_by=terms.pair_by,
         comparison=_comparison(one, other, terms),

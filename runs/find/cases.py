@@ -1,5 +1,6 @@
 """Cases by id and by the words of their messages, and tokens by where responses flip to or from them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ TOKENS_LOOKED_FOR = 40  # spellings of what was typed, per vocabulary
 COMPARISONS_LOOKED_AT = 100
 # PostgreSQL breaks words at these by rules of its own ("tool-041" becomes "tool" and "-041"), so they become spaces,
 # in the index (the function `case_words` of the database) and here.
+BEFORE_DOTS = re.compile(r"/(?=\.{1,2}(?:/|$))")
 PUNCTUATION = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
 TOKEN_IDS = Func(
     F("summary"), Value("$.clusters[*].tokens[*][*]"), function="jsonb_path_query_array", output_field=JSONField()
@@ -59,14 +61,18 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
     by_id = {match.key: match for match in matches}
     for case in Case.objects.filter(pk__in=by_id).select_related("suite_version__suite"):
         version = case.suite_version
-        url = reverse("suite_version", args=[version.suite.slug, version.number])
         yield make_hit(
             by_id[case.pk],
             case.case_id,
             " ".join(prompt_of(case).split()),
             str(version),
-            f"{url}?{urlencode({'q': case.case_id})}",
+            case_page(version.suite.slug, case.case_id),
         )
+
+
+def case_page(slug: str, case_id: str) -> str:
+    """Return the address of a case's page. A slash before dots is escaped, as browsers resolve it."""
+    return BEFORE_DOTS.sub("%2F", reverse("suite_case", args=[slug, case_id]))
 
 
 def match_tokens(wanted: Wanted) -> list[Match]:

@@ -1,10 +1,10 @@
-"""Find runs, releases, suites, endpoints and labels by name. They are few compared with responses."""
+"""Find runs, releases, suites, endpoints, stacks and labels by name."""
 
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
 from evalboard.contract.find import Hit
@@ -14,6 +14,7 @@ from runs.find.wanted import COUNTED, Match, Wanted, ids_from, make_hit, rank_id
 from runs.models import (
     BucketRecord,
     EndpointRecord,
+    FingerprintRecord,
     GateRecord,
     ProfileRecord,
     ReleaseRecord,
@@ -127,6 +128,22 @@ def show_endpoints(matches: Sequence[Match]) -> Iterable[Hit]:
     for row in EndpointRecord.objects.filter(pk__in=by_id):
         about = f"{row.model_name}, {row.get_engine_display()}"
         yield make_hit(by_id[row.pk], row.slug, about, f"pool {row.pool}", reverse("endpoint", args=[row.slug]))
+
+
+def match_stacks(wanted: Wanted) -> list[Match]:
+    """Find stacks by their name, such as versions, hardware or what a server calls itself."""
+    rows = FingerprintRecord.objects.all()
+    for word in wanted.words:
+        rows = rows.filter(label__icontains=word)
+    known = rows.order_by("-pk").values_list("pk", "label", "created_at")[: COUNTED + 1]
+    return [Match("stack", key, rank_name(label, wanted), at) for key, label, at in known]
+
+
+def show_stacks(matches: Sequence[Match]) -> Iterable[Hit]:
+    by_id = {match.key: match for match in matches}
+    for row in FingerprintRecord.objects.filter(pk__in=by_id).annotate(n_runs=Count("buckets__runs")):
+        url = reverse("fingerprint", args=[row.pk])
+        yield make_hit(by_id[row.pk], row.label, f"fp {row}", counted(row.n_runs, "run"), url)
 
 
 def match_labels(wanted: Wanted) -> list[Match]:

@@ -26,6 +26,7 @@ READERS: dict[str, tuple[Finder, Shower]] = {
     "request": (responses.match_requests, responses.show_requests),
     "label": (named.match_labels, named.show_labels),
     "endpoint": (named.match_endpoints, named.show_endpoints),
+    "stack": (named.match_stacks, named.show_stacks),
     ANSWER: (responses.match_answers, responses.show_answers),
 }
 

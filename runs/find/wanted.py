@@ -14,7 +14,7 @@ COUNTED = 50  # hits of a kind; beyond, "more" is all that is said
 MAX_LENGTH = 200
 MIN_DIGEST, FULL_DIGESTS = 4, (32, 64)  # hexadecimal digits
 MAX_ID_DIGITS = 10
-NARROWING = ("run", "release", "suite", "case", "token", "digest", "request", "label", "endpoint")
+NARROWING = ("run", "release", "suite", "case", "token", "digest", "request", "label", "endpoint", "stack")
 NAMED = re.compile(r"(?:run|release|r)[ -]?(?=[0-9]+\Z)", re.IGNORECASE)
 
 

@@ -274,7 +274,7 @@ def _target_problems(target: Target) -> dict[str, str]:
     if target.endpoint.engine != EndpointRecord.Engine.VLLM:
         fields["endpoint"] = "Others serve it, and only an engine of ours scores given tokens; choose an own endpoint."
     if target.profile.settings.get("batch_class") == OBSERVED:
-        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
+        fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
     return fields
 
 

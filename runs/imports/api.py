@@ -23,6 +23,8 @@ from runs.imports import read
 from runs.imports.imports import import_logs
 from runs.imports.uploads import MAX_FILES, is_waiting, log_files, takes_logs
 
+ORDERING = query.ordering_of(read.IMPORT_ORDERS)
+
 
 class ImportIn(Strict):
     """A log's files as multipart/form-data. `suite`: the slug of a suite whose cases the log answers.
@@ -50,7 +52,7 @@ class ImportIn(Strict):
 
 @takes_logs
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Imported logs, newest first", name="imported_logs", answer=Page[Import])
+@describe("GET", "Imported logs, newest first", name="imported_logs", answer=Page[Import], query=ORDERING)
 @describe(
     "POST",
     "Read another tool's log, and store its runs",
@@ -66,8 +68,8 @@ class ImportIn(Strict):
 def import_list(request: Request) -> Response:
     if request.method == "POST":
         return _import(request)
-    query.read(request)
-    return pages.answer(request, read.import_rows)
+    sent = query.read(request, ORDERING)
+    return pages.answer_list(request, read.sortable_imports(), ordering=query.ordering(sent, read.IMPORT_ORDERS))
 
 
 def _import(request: Request) -> Response:

@@ -8,7 +8,9 @@ from evalboard.contract.run import RunRow
 from evalboard.core.errors import NotFound
 from runs.models import ImportRecord, RunRecord
 from runs.run import rows_of
-from runs.store import newest_page
+from runs.store import RecordList
+
+IMPORT_ORDERS = {"id": "id", "tool": "tool"}
 
 
 def import_row(import_id: int) -> contract.Import:
@@ -19,9 +21,9 @@ def import_row(import_id: int) -> contract.Import:
     return rows[0]
 
 
-def import_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Import, ...]:
-    """Return up to `limit` imports, newest first: older than `after`, or just newer than `before`."""
-    return newest_page(ImportRecord.objects.all(), _rows, after=after, before=before, limit=limit)
+def sortable_imports() -> RecordList[contract.Import]:
+    """Return all imports as a list that can be sorted."""
+    return RecordList(ImportRecord.objects.all(), _rows, IMPORT_ORDERS)
 
 
 def _rows(rows: Any) -> tuple[contract.Import, ...]:

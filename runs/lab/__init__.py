@@ -10,21 +10,29 @@ from runs.lab.experiments import (
     resume_experiment,
     start_experiment,
 )
-from runs.lab.read import experiment_detail, experiment_rows, experiment_state
+from runs.lab.read import (
+    EXPERIMENT_ORDERS,
+    experiment_detail,
+    experiment_state,
+    runs_of_experiments,
+    sortable_experiments,
+)
 
 __all__ = [
     "DEFAULT_CASES",
     "DEFAULT_RUNS",
+    "EXPERIMENT_ORDERS",
     "advance",
     "advance_after",
     "cancel_experiment",
     "delete_experiment",
     "experiment_detail",
-    "experiment_rows",
     "experiment_state",
     "open_experiments",
     "plan_bisect",
     "plan_experiment",
     "resume_experiment",
+    "runs_of_experiments",
+    "sortable_experiments",
     "start_experiment",
 ]

@@ -60,12 +60,13 @@ class BudgetIn(Strict):
     budget_minutes = Minutes(required=False)
 
 
+ORDERING = query.ordering_of(lab.EXPERIMENT_ORDERS)
 # What starting, cancelling and resuming answer alike.
 ACTED: Final[Any] = {"answer": Experiment, "refuses": [409]}
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Experiments, newest first", name="experiments", answer=Page[ExperimentRow])
+@describe("GET", "Experiments, newest first", name="experiments", answer=Page[ExperimentRow], query=ORDERING)
 @describe(
     "POST",
     "Plan an experiment, and start it where that is said",
@@ -79,8 +80,8 @@ ACTED: Final[Any] = {"answer": Experiment, "refuses": [409]}
 def experiment_list(request: Request) -> Response:
     if request.method == "POST":
         return _create(request)
-    query.read(request)
-    return pages.answer(request, lab.experiment_rows)
+    sent = query.read(request, ORDERING)
+    return pages.answer_list(request, lab.sortable_experiments(), ordering=query.ordering(sent, lab.EXPERIMENT_ORDERS))
 
 
 def _create(request: Request) -> Response:

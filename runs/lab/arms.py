@@ -18,6 +18,7 @@ from runs.lab.engine_time import measure_engine_time
 from runs.lab.variance import VarianceKind
 from runs.models import ExperimentArm, ExperimentRecord, Priority, RepeatRecord, RunRecord
 from runs.run import cancel_run, create_run
+from runs.webhooks import news
 from runs.work import queue
 
 Status = ExperimentArm.Status
@@ -221,6 +222,7 @@ def _end(experiment: ExperimentRecord, status: str, problem: str) -> None:
     experiment.arms.filter(status=Status.WAITING).update(status=Status.MISSING)
     experiment.status, experiment.problem, experiment.finished_at = status, problem, Now()
     experiment.save(update_fields=["status", "problem", "finished_at"])
+    news.tell_of_work("experiment", experiment.pk, status=str(status), error=problem)
 
 
 def _create_run(experiment: ExperimentRecord, arm: ExperimentArm) -> RunRecord:

@@ -58,7 +58,7 @@ class BisectKind:
         if failed is None:
             return ""
         side = "candidate" if failed.turned else "baseline"
-        return f"The {side} as it was could not be decoded, and every step is held against it. {failed.problem}"
+        return f"The unchanged {side} could not be decoded, so no step can be compared with it. {failed.problem}"
 
     def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
         """Return whether neither side reproduced its answers, so that no step can show anything."""

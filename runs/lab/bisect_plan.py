@@ -235,7 +235,7 @@ def living_stacks(pool: str) -> list[dict[str, Any]]:
 
 def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telling) -> None:
     if not moved:
-        raise Conflict("Nothing that is known of these two runs differs, so there is nothing to bisect.")
+        raise Conflict("No known setting of these two runs differs, so there is nothing to bisect.")
     if not telling.cases and not any(each.reach is FieldReach.SCORER for each in moved):
         raise Conflict("Every answer of the two runs is the same, so there is nothing to bisect.")
     if len(settable) > MAX_FIELDS:

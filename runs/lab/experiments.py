@@ -188,7 +188,7 @@ def _problems(
     if (no := acts.refusal("run", target)) is not None:
         fields["endpoint"] = no.reason
     if pinned.settings.get("batch_class") != "alone":
-        fields["profile"] = "Must decode cases alone, as pinned does: all else is held against it."
+        fields["profile"] = "Must decode at batch size 1, as pinned does: everything is compared with it."
     elif planned_draws(pinned, target).is_sampled:
         fields["profile"] = "Must decode at temperature 0, or no two runs of the control could be equal."
     if not MIN_RUNS <= runs <= MAX_REPEATS:

@@ -18,7 +18,7 @@ from evalboard.wording.numbers import listed
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord
-from runs.store import newest_page, require_row
+from runs.store import RecordList, require_row
 from runs.work import paused_until, read_pause
 
 Status = ExperimentArm.Status
@@ -27,6 +27,7 @@ NOT_NAMED = ("bucket__model__files", "bucket__fingerprint__manifest")  # of a bu
 SIDES = ("baseline", "candidate")
 ASKED = ("endpoint", "profile")
 RELATED = ("suite_version__suite", "endpoint", "profile", "created_by")
+EXPERIMENT_ORDERS = {"id": "id", "suite": "suite_version__suite__slug", "endpoint": "endpoint__slug", "kind": "kind"}
 WITHOUT_SIZE = -1.0  # sorts behind every size
 
 
@@ -45,11 +46,14 @@ class TableRow:
         return self.arms[0].name if len(self.arms) == 1 else ""
 
 
-def experiment_rows(
-    *, after: int | None = None, before: int | None = None, limit: int
-) -> tuple[contract.ExperimentRow, ...]:
-    """Return up to `limit` experiments, newest first: older than `after`, or just newer than `before`."""
-    return newest_page(_experiments(), _rows, after=after, before=before, limit=limit)
+def sortable_experiments() -> RecordList[contract.ExperimentRow]:
+    """Return all experiments as a list that can be sorted."""
+    return RecordList(_experiments(), _rows, EXPERIMENT_ORDERS)
+
+
+def runs_of_experiments(run_ids: Iterable[int]) -> set[int]:
+    """Return those of these runs that are conditions of an experiment."""
+    return set(ExperimentArm.objects.filter(run__in=list(run_ids)).values_list("run", flat=True))
 
 
 def experiment_detail(experiment_id: int) -> contract.Experiment:
@@ -177,6 +181,9 @@ def _common_fields(
         sentence = wording.describe_experiment([_sentence_row(row) for row in rows], **state)
     else:
         sentence = describe_bisect(bisect, **state)
+    if experiment.status == ExperimentRecord.Status.PLANNED:
+        estimate = add_costs(contract.ArmCost(**arm.cost) for arm in arms)
+        sentence += wording.describe_budget(estimate.minutes, experiment.budget_minutes)
     return {
         "id": str(experiment.pk),
         "kind": experiment.kind,

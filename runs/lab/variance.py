@@ -48,9 +48,9 @@ class VarianceKind:
     def failure(self, arms: Arms) -> str:
         control = _control(arms)
         if control.status in (Status.FAILED, Status.MISSING):
-            return f"The control has failed, and everything is held against it. {control.problem}"
+            return f"The control failed, so nothing can be compared with it. {control.problem}"
         if all(arm.status != Status.WAITING for arm in arms) and _first_pass(arms) is None:
-            return "The control has no whole pass, and everything is held against it."
+            return "The control has no complete pass, so nothing can be compared with it."
         return ""
 
     def is_settled(self, experiment: ExperimentRecord, arms: Arms) -> bool:
@@ -76,5 +76,5 @@ def _profile(pinned: ProfileRecord, arm: ExperimentArm) -> ProfileRecord:
         if newest_profile(pinned.slug) != pinned:
             raise Conflict(f"The profile {pinned.slug} was changed since the plan; plan the experiment again.")
         return pinned
-    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} let go"
+    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} varied"
     return create_profile(slug=f"{pinned.slug}.{arm.source}", title=title, settings=arm.settings)[0]

@@ -7,6 +7,7 @@ from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
+    BackendNameRecord,
     BucketRecord,
     EngineProcess,
     FingerprintRecord,
@@ -26,11 +27,13 @@ from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRe
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
 from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
+from runs.models.trial import TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
-from runs.models.webhook import OutboxMessage, WebhookRecord
+from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
     "AnswerSet",
+    "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
     "CallSlot",
@@ -45,6 +48,7 @@ __all__ = [
     "ExperimentArm",
     "ExperimentRecord",
     "FingerprintRecord",
+    "FollowRecord",
     "ForcedAnswerRecord",
     "ForcedScoringRecord",
     "GateRecord",
@@ -81,6 +85,7 @@ __all__ = [
     "Token",
     "TourEnd",
     "TraceBlock",
+    "TrialRecord",
     "UploadPartRecord",
     "UploadRecord",
     "UploadedCase",

@@ -1,4 +1,4 @@
-"""Webhooks, and the outbox that their messages wait in."""
+"""Webhooks, the outbox that their messages wait in, and what people follow."""
 
 from django.conf import settings
 from django.db import models
@@ -6,12 +6,16 @@ from django.db.models.functions import Now
 
 
 class WebhookRecord(models.Model):
-    """An address that receives events. Its secret signs messages, so it is stored as it is."""
+    """An address that receives events. Its secret signs messages, so it is stored as it is.
+
+    With an `owner` it is that person's own, https://… or mailto:…, and receives what they follow.
+    """
 
     url = models.URLField(max_length=500)
     secret = models.CharField(max_length=100)
     events = models.JSONField(help_text="the kinds it is told of; see docs/operations.md")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="addresses")
     created_at = models.DateTimeField(auto_now_add=True)
     is_active = models.BooleanField(default=True, help_text="false after too many failures in a row")
     n_failures = models.PositiveIntegerField(default=0, help_text="messages given up on, in a row")
@@ -24,6 +28,23 @@ class WebhookRecord(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+
+class FollowRecord(models.Model):
+    """What a person follows: a kind of record, and its id. `name` is its slug or id, as people call it."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows")
+    kind = models.CharField(max_length=20)
+    subject = models.BigIntegerField()
+    name = models.CharField(max_length=80)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        db_table = "runs_follow"
+        constraints = [models.UniqueConstraint(fields=["kind", "subject", "person"], name="one_follow_each")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class OutboxMessage(models.Model):

@@ -1,7 +1,5 @@
 """REST of probes: request, follow and list them, and read their calls."""
 
-from functools import partial
-
 from django.urls import reverse
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -17,7 +15,7 @@ from runs.probes import read as probes
 from runs.probes.probes import create_probe
 from runs.probes.read_batches import compare_batches
 
-FILTERS = {"endpoint": text("its slug"), "kind": one_of(KINDS)}
+FILTERS = {"endpoint": text("its slug"), "kind": one_of(KINDS), **query.ordering_of(probes.PROBE_ORDERS)}
 
 
 class ProbeIn(Strict):
@@ -45,7 +43,8 @@ def probe_list(request: Request) -> Response:
     sent = query.read(request, FILTERS)
     kind, endpoint = query.choice(sent, "kind", KINDS), sent.get("endpoint", "")
 
-    return pages.answer(request, partial(probes.probe_rows, endpoint=endpoint, kind=kind))
+    listed = probes.sortable_probes(endpoint=endpoint, kind=kind)
+    return pages.answer_list(request, listed, ordering=query.ordering(sent, probes.PROBE_ORDERS))
 
 
 def _create(request: Request) -> Response:
@@ -70,7 +69,7 @@ def call_list(request: Request, probe_id: int) -> Response:
 
 
 @resource(GET=READ)
-@describe("GET", "Two batch probes held against each other", name="probes_held", answer=ProbesHeld, refuses=[409])
+@describe("GET", "Two batch probes compared", name="probes_held", answer=ProbesHeld, refuses=[409])
 def against(request: Request, probe_id: int, other: int) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(compare_batches(probe_id, other), request)

@@ -26,8 +26,10 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.probes import hops
-from runs.store import newest_page, require_row
+from runs.store import RecordList, require_row
 from runs.work import Serving, paused_until, read_pause
+
+PROBE_ORDERS = {"id": "id", "endpoint": "endpoint__slug", "kind": "kind", "status": "status"}
 
 MAX_SUITE_CASES = 200  # asked by a canary or an audit where the suite has no reference set
 TOKENS_SHOWN = 12
@@ -64,19 +66,14 @@ class CanaryLine:
     noise: float | None
 
 
-def probe_rows(
-    *, after: int | None = None, before: int | None = None, limit: int, endpoint: str = "", kind: str = ""
-) -> tuple[contract.ProbeRow, ...]:
-    """Return up to `limit` probes, newest first: older than `after`, or just newer than `before`.
-
-    endpoint, kind: only those of it.
-    """
+def sortable_probes(*, endpoint: str = "", kind: str = "") -> RecordList[contract.ProbeRow]:
+    """Return the probes of an endpoint or kind, or all, as a list that can be sorted."""
     probes = ProbeRecord.objects.defer("answers").select_related("endpoint", "profile", "created_by")
     if endpoint:
         probes = probes.filter(endpoint__slug=endpoint)
     if kind:
         probes = probes.filter(kind=kind)
-    return newest_page(probes, _rows, after=after, before=before, limit=limit)
+    return RecordList(probes, _rows, PROBE_ORDERS)
 
 
 def newest_probes(*, endpoint: str) -> tuple[contract.ProbeRow, ...]:

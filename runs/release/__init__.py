@@ -2,9 +2,17 @@
 
 from runs.release import verdicts
 from runs.release.read import ReleaseStage, release_report, release_stage, shown_stage
-from runs.release.read_list import ReleaseFilter, SuiteBadge, release_rows, rows_of, suite_badge, with_outcome
+from runs.release.read_list import (
+    RELEASE_ORDERS,
+    ReleaseFilter,
+    SuiteBadge,
+    rows_of,
+    sortable_releases,
+    suite_badge,
+    with_outcome,
+)
 from runs.release.read_sign_offs import sign_off_lines
-from runs.release.read_waiting import WaitingRelease, waiting_releases
+from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
@@ -12,6 +20,8 @@ from runs.release.verdict_check import verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 
 __all__ = [
+    "RELEASE_ORDERS",
+    "Broken",
     "Decided",
     "ReleaseFilter",
     "ReleaseStage",
@@ -22,7 +32,6 @@ __all__ = [
     "decide",
     "decide_release",
     "release_report",
-    "release_rows",
     "release_stage",
     "rows_of",
     "settle_plans",
@@ -30,6 +39,7 @@ __all__ = [
     "shown_stage",
     "sign_off_lines",
     "sign_release",
+    "sortable_releases",
     "suite_badge",
     "verdict_change",
     "verdicts",

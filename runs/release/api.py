@@ -1,6 +1,5 @@
 """REST of releases: judge a candidate, add repeats to decide, and sign."""
 
-from functools import partial
 from typing import Any
 
 from django.urls import reverse
@@ -18,7 +17,7 @@ from runs.api.describe import describe, one_of, text
 from runs.api.serializers import Flag, Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
-from runs.release.read_list import ReleaseFilter, release_rows
+from runs.release.read_list import RELEASE_ORDERS, ReleaseFilter, sortable_releases
 from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
@@ -26,6 +25,7 @@ from runs.release.verdicts import decide_release
 
 MAX_GATES = 50
 FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
+FILTERS |= query.ordering_of(RELEASE_ORDERS)
 
 
 class GateIn(Strict):
@@ -99,7 +99,7 @@ def release_list(request: Request) -> Response:
         verdict=query.choice(sent, "verdict", Verdict.Word.values),
         outcome=query.choice(sent, "outcome", OUTCOMES),
     )
-    return pages.answer(request, partial(release_rows, wanted))
+    return pages.answer_list(request, sortable_releases(wanted), ordering=query.ordering(sent, RELEASE_ORDERS))
 
 
 def _create(request: Request) -> Response:

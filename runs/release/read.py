@@ -76,6 +76,7 @@ def release_report(
         outcome=release.outcome,
         reasons=_findings(document.get("reasons", ())),
         summary=document.get("summary") or "",
+        summary_bold=(bold := document.get("summary_bold")) and (bold[0], bold[1]),
         next=_findings(document.get("next", ())),
         headline_gate=headline,
         gates=gates,
@@ -162,7 +163,7 @@ def _sign_off(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> con
 
 def _void(row: SignOffRecord, verdict: Verdict | None, now: datetime) -> str | None:
     if verdict is None or row.input_digest != verdict.input_digest:
-        return "What it was signed on has changed since; it says nothing of the present verdict."
+        return "Its inputs have changed since; it does not apply to the current verdict."
     if row.expires_at is not None and row.expires_at <= now:
         return f"The waiver ended on {row.expires_at:%Y-%m-%d}."
     return None

@@ -15,8 +15,9 @@ from evalboard.contract.run import RunRow
 from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite, Verdict
 from runs.run import NEWEST_FIRST, model_name
 from runs.run import rows_of as run_rows_of
-from runs.store import newest_page, require_row
+from runs.store import RecordList, require_row
 
+RELEASE_ORDERS = {"id": "id", "verdict": "verdict__word", "outcome": "outcome"}
 UNSIGNED, VOID, EXPIRED = "unsigned", "void", "expired"
 DECIDED = {
     SignOffRecord.Decision.APPROVE: "approved",
@@ -46,11 +47,9 @@ class ReleaseFilter:
         return releases.filter(outcome=self.outcome) if self.outcome else releases
 
 
-def release_rows(
-    wanted: ReleaseFilter = ReleaseFilter(), *, after: int | None = None, before: int | None = None, limit: int = 50
-) -> tuple[ReleaseRow, ...]:
-    """Return releases, newest first: those older than `after`, or the nearest ones newer than `before`."""
-    return newest_page(wanted.releases(), rows_of, after=after, before=before, limit=limit)
+def sortable_releases(wanted: ReleaseFilter = ReleaseFilter()) -> RecordList[ReleaseRow]:
+    """Return the releases of a filter as a list that can be sorted."""
+    return RecordList(wanted.releases(), rows_of, RELEASE_ORDERS)
 
 
 def with_outcome(releases: "QuerySet[ReleaseRecord]") -> Any:

@@ -1,12 +1,16 @@
 """Read the releases that wait for a decision, worst first, with reason and next step."""
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import Func, JSONField
 from django.db.models.expressions import RawSQL
 
 from evalboard.contract.release import ReleaseRow
+from evalboard.core.scoring import failure_kind
 from runs.models import ReleaseRecord
 from runs.release.read_list import rows_of
 
@@ -25,7 +29,50 @@ FACTS = {
     "n_more": f"{HEADLINE}.repeats_needed",
     "chance": f"{HEADLINE}.settling_chance",
     "step": "$.next[0].code",
+    "buckets": '$.warnings[*] ? (@.code == "several_buckets").facts.buckets',
 }
+# Of releases whose headline gate has broken cases: the tag that most of them have and not all cases of the suite, and
+# the candidate's reasons once the comparison has them of each.
+BROKEN = """
+SELECT release.id,
+       (SELECT jsonb_build_array(known.tag, known.n)
+          FROM (SELECT tag, count(*) AS n
+                  FROM jsonb_array_elements_text(headline.gate -> 'changed' -> 'broken') AS broken (case_id)
+                  JOIN runs_case AS known USING (case_id), jsonb_array_elements_text(known.tags) AS tag
+                 WHERE known.suite_version_id = run.suite_version_id
+                 GROUP BY tag ORDER BY n DESC, tag LIMIT 3) AS known
+         WHERE EXISTS (SELECT FROM runs_case AS other
+                        WHERE other.suite_version_id = run.suite_version_id AND NOT other.tags ? known.tag)
+         ORDER BY known.n DESC, known.tag LIMIT 1),
+       (SELECT jsonb_path_query_array(list.told, '$.pairs[*][8]')
+          FROM runs_comparison AS comparison,
+               LATERAL (SELECT coalesce(comparison.outcomes -> ('first ' || (headline.gate ->> 'look')),
+                                        comparison.outcomes -> 'all') -> 'told' -> 'broken' AS told) AS list
+         WHERE comparison.baseline_id = gate.baseline_run_id AND comparison.candidate_id = gate.candidate_run_id
+           AND comparison.baseline_repeat IS NULL AND comparison.pair_by = release.pair_by
+           AND (comparison.treatment = 'prompt') = (release.treatment = 'prompt')
+           AND jsonb_array_length(list.told -> 'pairs') = (headline.gate -> 'changed' -> 'n_broken')::int
+         ORDER BY comparison.id DESC LIMIT 1)
+  FROM runs_release AS release
+  JOIN runs_verdict AS verdict ON verdict.id = release.verdict_id
+  JOIN runs_gate AS gate
+    ON gate.release_id = release.id AND gate.position = (verdict.document -> 'headline_gate')::int
+  JOIN runs_run AS run ON run.id = gate.baseline_run_id,
+       LATERAL (SELECT verdict.document -> 'gates' -> gate.position AS gate) AS headline
+ WHERE release.id = ANY(%s::bigint[])
+"""
+MAX_KINDS = 2  # of what went wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What broken cases have in common.
+
+    tag: with how many of them have it. kinds: what went wrong, and how often.
+    """
+
+    tag: tuple[str, int] | None = None
+    kinds: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +80,8 @@ class WaitingRelease:
     """A release without a valid sign-off. earlier: those it replaces, newest first.
 
     gates: the verdicts of those that decide. reason, step: codes of the headline gate's first reason and first step, ""
-    without one. n_more: repeats per side that would decide it, with that chance.
+    without one. n_more: repeats per side that would decide it, with that chance. buckets: [share, fingerprint, batch
+    class, points or None] of each that served a side of several.
     """
 
     row: ReleaseRow
@@ -48,13 +96,15 @@ class WaitingRelease:
     look: int | None
     n_more: int | None
     chance: float | None
+    buckets: tuple[tuple[Any, ...], ...] = ()
+    broken: Broken = Broken()
 
 
 def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
     """Return the waiting releases of a queryset that came `with_outcome`: worst first, then oldest.
 
     A newer one of the same candidate, suites and policy, or of the same two runs, supersedes an older one, which then
-    stands with it. Two statements more than the rows take.
+    stands with it. Three statements more than the rows take.
     """
     rows = rows_of(releases)
     facts = _read_facts([int(row.id) for row in rows])
@@ -62,7 +112,11 @@ def waiting_releases(releases: Any) -> tuple[WaitingRelease, ...]:
     for row in sorted(rows, key=lambda row: -int(row.id)):
         group = next((key for key in _names(row) if key in newest), _names(row)[0])
         newest.setdefault(group, []).append(row)
-    waiting = [_waiting(group, facts.get(int(group[0].id), {})) for group in newest.values()]
+    broken = _read_broken([int(group[0].id) for group in newest.values() if group[0].verdict == "no_ship"])
+    waiting = [
+        _waiting(group, facts.get(int(group[0].id), {}), broken.get(int(group[0].id), Broken()))
+        for group in newest.values()
+    ]
     return tuple(sorted(waiting, key=lambda each: (WORST_FIRST.index(each.row.verdict), int(each.row.id))))
 
 
@@ -72,7 +126,7 @@ def _names(row: ReleaseRow) -> tuple[tuple[Any, ...], ...]:
     return (row.candidate.model, row.suites, policy, row.treatment, is_judged), (row.candidate.run, row.baseline.run)
 
 
-def _waiting(group: list[ReleaseRow], facts: dict[str, Any]) -> WaitingRelease:
+def _waiting(group: list[ReleaseRow], facts: dict[str, Any], broken: Broken) -> WaitingRelease:
     first, *earlier = group
     known = {name: values[0] if values else None for name, values in facts.items()}
     gates = zip(facts.get("gate_words", ()), facts.get("gate_tiers", ()), strict=True)
@@ -89,6 +143,8 @@ def _waiting(group: list[ReleaseRow], facts: dict[str, Any]) -> WaitingRelease:
         look=known.get("look"),
         n_more=known.get("n_more"),
         chance=known.get("chance"),
+        buckets=tuple(map(tuple, known.get("buckets") or ())),
+        broken=broken,
     )
 
 
@@ -108,3 +164,17 @@ def _read_facts(release_ids: list[int]) -> dict[int, dict[str, list[Any]]]:
     rows = ReleaseRecord.objects.filter(pk__in=release_ids, verdict__isnull=False).order_by()
     names = list(paths)
     return {pk: dict(zip(names, values, strict=True)) for pk, *values in rows.values_list("pk", *paths.values())}
+
+
+def _read_broken(release_ids: list[int]) -> dict[int, Broken]:
+    """Return by release what its broken cases have in common."""
+    if not release_ids:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(BROKEN, [release_ids])
+        return {pk: _broken(*(json.loads(text) if text else [] for text in lists)) for pk, *lists in cursor.fetchall()}
+
+
+def _broken(tag: list[Any], reasons: list[str]) -> Broken:
+    kinds = Counter(kind for reason in reasons if (kind := failure_kind(reason)))
+    return Broken((tag[0], tag[1]) if tag else None, tuple(kinds.most_common(MAX_KINDS)))

@@ -164,7 +164,7 @@ def _refuse_unfit(gates: Sequence[NewGate]) -> None:
     for place, gate in enumerate(gates):
         pair = (gate.baseline.pk, gate.candidate.pk)
         if pair in seen:
-            fields[f"gates[{place}]"] = "The same two runs stand in another gate."
+            fields[f"gates[{place}]"] = "Another gate has the same two runs."
         seen.add(pair)
     if fields:
         raise InvalidInput("The release is not valid.", fields=fields)

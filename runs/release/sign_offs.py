@@ -147,6 +147,6 @@ def _refuse_own_release(decision: str, release: ReleaseRecord, user: Any) -> Non
     """Raise Refused: where the installation asks for two people, its maker may stop a release only."""
     if settings.FOUR_EYES and decision != SignOffRecord.Decision.REJECT and release.created_by_id == user.pk:
         raise Refused(
-            "You made this release, and here somebody else approves or waives it (EVALBOARD_FOUR_EYES). "
+            "You made this release, so another person must approve or waive it (EVALBOARD_FOUR_EYES). "
             "You may reject it."
         )

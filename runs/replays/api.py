@@ -18,6 +18,8 @@ from runs.api.serializers import Object, Strict, Text, Whole, read_body
 from runs.replays import read as replays
 from runs.replays.replays import create_body_replay, create_replay
 
+ORDERING = query.ordering_of(replays.REPLAY_ORDERS)
+
 
 class ReplayIn(Strict):
     case = Text()
@@ -66,6 +68,7 @@ def _create(request: Request, run_id: int) -> Response:
     "Replays under the settings of production, newest first",
     name="production_replays",
     answer=Page[Replay],
+    query=ORDERING,
 )
 @describe(
     "POST",
@@ -80,8 +83,8 @@ def _create(request: Request, run_id: int) -> Response:
 def production_list(request: Request) -> Response:
     if request.method == "POST":
         return _made(create_body_replay(**read_body(BodyReplayIn, request), user=request.user), request)
-    query.read(request)
-    return pages.answer(request, replays.production_rows)
+    sent = query.read(request, ORDERING)
+    return pages.answer_list(request, replays.sortable_replays(), ordering=query.ordering(sent, replays.REPLAY_ORDERS))
 
 
 def _made(replay: models.ReplayRecord, request: Request) -> Response:

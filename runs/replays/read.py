@@ -15,8 +15,10 @@ from evalboard.wording.replay import explain_replay, explain_result
 from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
 from runs.replays.read_production import chat_of, describe_production, describe_request
 from runs.replays.recorded import RunResponse, read_run_response
-from runs.store import newest_page, require_row
+from runs.store import RecordList, newest_page, require_row
 from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
+
+REPLAY_ORDERS = {"id": "id", "status": "status"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,15 @@ def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple
     return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
 
 
+def list_replays_of_case(slug: str, case_id: str, *, limit: int = 6) -> tuple[contract.Replay, ...]:
+    """Return the newest replays of a case of any run of its suite."""
+    versions = Case.objects.filter(suite_version__suite__slug=slug, case_id=case_id)
+    places = Q()
+    for version, index in versions.values_list("suite_version", "index"):
+        places |= Q(run__suite_version=version, case_index=index)
+    return _rows_if_any(ReplayRecord.objects.filter(places).order_by("-id")[:limit]) if places else ()
+
+
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:
     """Return the newest replay of a case under its run's profile, None without one."""
     index = Case.objects.filter(suite_version__runs=run_id, case_id=case_id).values("index")[:1]
@@ -99,10 +110,10 @@ def replay_rows(
     return newest_page(ReplayRecord.objects.filter(run=run_id), _rows, after=after, before=before, limit=limit)
 
 
-def production_rows(*, after: int | None = None, before: int | None = None, limit: int) -> tuple[contract.Replay, ...]:
-    """Return up to `limit` replays under the settings of production, newest first, as `replay_rows` does."""
+def sortable_replays() -> RecordList[contract.Replay]:
+    """Return the replays under the settings of production as a list that can be sorted."""
     others = ReplayRecord.objects.filter(Q(run=None) | ~Q(profile=F("run__profile")))
-    return newest_page(others, _rows, after=after, before=before, limit=limit)
+    return RecordList(others, _rows, REPLAY_ORDERS)
 
 
 def replay_work(replay_id: int) -> ReplayWork:

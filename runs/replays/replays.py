@@ -135,7 +135,7 @@ def finish_replay(*, lease: Lease) -> None:
 
 def _profile_problems(decoding: ProfileRecord) -> dict[str, str]:
     if decoding.settings.get("batch_class") == OBSERVED:
-        return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
+        return {"profile": "It was read from logs and lacks settings; choose a complete profile."}
     return {}
 
 

@@ -27,7 +27,7 @@ from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
 from runs.run.read_cases import case_page
-from runs.run.read_list import PLACE_DIGITS, RunFilter, place_of, run_page
+from runs.run.read_list import PLACE_DIGITS, RUN_ORDERS, RunFilter, place_of, run_page, sortable_runs
 from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
 from runs.run.read_state import run_state
@@ -41,6 +41,7 @@ FILTERS = {
     "status": one_of(models.RunRecord.Status.values),
     "bucket": whole("its id"),
     "label": text("branch, or branch=main"),
+    **query.ordering_of(RUN_ORDERS),
     "date": text("a day, or two as 2026-11-01..2026-11-20, in UTC", pattern=rf"^{DAY}(\.\.{DAY})?$"),
 }
 KEY = {HEADER: text("the same request sent again makes no second run or pair", pattern="^[!-~]{1,255}$")}
@@ -103,6 +104,10 @@ def run_list(request: Request) -> Response:
         since=since,
         until=until,
     )
+
+    listed = sortable_runs(wanted)
+    if ordering := query.ordering(sent, RUN_ORDERS):
+        return pages.answer_with(request, listed.sort(ordering), make_rows=listed.make_rows)
 
     def fetch(*, after: int | None, before: int | None, limit: int) -> tuple[RunRow, ...]:
         # Newest first: what comes after a row in the list has a lower place.

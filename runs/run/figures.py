@@ -3,7 +3,7 @@
 Cached figures have the digest of their inputs. If it differs, as after an upgrade, they are computed again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NO_BUCKET
 
-FIGURES_RULES = 3  # more, whenever the same columns come to other figures
+FIGURES_RULES = 4  # more, whenever the same columns come to other figures
 _SHAPE = digest_json(RunFigures.model_json_schema())  # figures that lack what a later version has are no longer used
 
 
@@ -45,6 +45,20 @@ def keep_figures(run_id: int) -> None:
     run = RunRecord.objects.select_related("suite_version__suite__policy", "profile").filter(pk=run_id).first()
     if run is not None:
         kept_rows({run: read_packed(run)})
+
+
+def read_served(run_ids: Collection[int]) -> dict[int, dict[int, list[tuple[float | None, int]]]]:
+    """Return by run and bucket the points and responses of the bucket's part of each repeat."""
+    stored = models.RunFiguresRecord.objects.filter(run__in=run_ids)
+    for run_id in set(run_ids).difference(stored.values_list("run", flat=True)) if run_ids else ():
+        keep_figures(run_id)
+    return {
+        run_id: {
+            bucket["bucket"]: [(line["points"], line["n_responses"]) for line in bucket["repeats"]]
+            for bucket in buckets
+        }
+        for run_id, buckets in (stored.all().values_list("run", "figures__buckets") if run_ids else ())
+    }
 
 
 def kept_rows(

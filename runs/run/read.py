@@ -10,11 +10,13 @@ from evalboard.contract.figures import BucketFigures
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
+from evalboard.wording.run import split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
+from runs.pairs.backend_names import names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
@@ -50,6 +52,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
     why = explain_waiting(facts) if is_waiting(run, facts.every) else None
+    names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
+    buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -60,8 +64,9 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
         now=facts.now,
+        served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
+        names=names,
     )
-    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
         "suite": _suite(facts),
@@ -164,7 +169,9 @@ def _warnings(
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
-    return list_warnings(warned)
+    splits = [split for each in buckets if (split := each.noise.split)]
+    codes = [f"split.{split_code(split, is_external=pair_facts.draws_of(run).is_external)}" for split in splits]
+    return list_warnings(warned, with_codes=codes)
 
 
 def asked_model(run: RunRecord) -> str:
@@ -199,9 +206,14 @@ def _shares_one_process(facts: RunFacts) -> bool:
 
 def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:
     """Read the buckets of each run, by its id, in a fixed number of queries."""
+    served = read_facts.read_served(run_ids)
+    names = read_names({(facts.run.endpoint_id, bucket) for facts in served.values() for bucket in facts.buckets})
     return {
-        run_id: tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
-        for run_id, facts in read_facts.read_served(run_ids).items()
+        run_id: tuple(
+            _bucket(facts, bucket, {pk: names[facts.run.endpoint_id, pk] for pk in facts.buckets})
+            for bucket in facts.buckets.values()
+        )
+        for run_id, facts in served.items()
     }
 
 
@@ -344,7 +356,7 @@ def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
     return n_never + repeat.errors.total()
 
 
-def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
+def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int, str]) -> Bucket:
     known = next((each for each in facts.figures.buckets if each.bucket == bucket.pk), None)
     lines = _bucket_repeats(facts, bucket, known)
     n_responses = sum(line.n_responses for line in lines)
@@ -358,6 +370,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
     fingerprint = bucket.fingerprint
     return Bucket(
         id=str(bucket.pk),
+        backend=names[bucket.pk],
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=bucket.batch_class,

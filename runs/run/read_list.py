@@ -1,7 +1,7 @@
 """Runs as rows of a list, a fixed number of queries for any number of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -9,24 +9,46 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
 from django.utils import timezone
 
+from evalboard.contract.bucket import weigh_scores
 from evalboard.contract.parts import Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from runs.models import BucketRecord, GateRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.models import (
+    BucketRecord,
+    GateRecord,
+    RepeatRecord,
+    RepeatScore,
+    ResponseRecord,
+    RunRecord,
+    Shard,
+)
 from runs.pairs import pair_facts
+from runs.pairs.backend_names import read_names
+from runs.run.figures import read_served
 from runs.run.read_scores import drawn_points, run_range
-from runs.store import NOT_IN_LOG
+from runs.store import NOT_IN_LOG, RecordList
 
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
 # statements of a few joins in a tenth of the time that it takes for one of many.
 RELATED = ("suite_version__suite", "endpoint", "profile")
 WITHOUT_SCORE = (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED)
 NEWEST_FIRST = ("-ran_at", "-id")
+RUN_ORDERS = {
+    "ran_at": "ran_at",
+    "id": "id",
+    "suite": "suite_version__suite__slug",
+    "endpoint": "endpoint__slug",
+    "status": "status",
+}
 EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LAST_MICROSECOND = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 ID_ROOM = 10**19  # more than a bigint holds
 PLACE_DIGITS = len(str(LAST_MICROSECOND * ID_ROOM))
 ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
+
+
+# By bucket: the points and responses of its part of each repeat; nothing where one bucket served the run.
+Served = Mapping[int, Sequence[tuple[float | None, int]]]
 
 
 @dataclass(slots=True)
@@ -40,6 +62,8 @@ class _RunDetails:
     n_done: int = 0
     n_targeted: int = 0
     pins_held: bool | None = None
+    served: Served = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +102,11 @@ class RunFilter:
         if not key:
             return runs
         return runs.filter(labels__contains={key: value}) if has_value else runs.filter(labels__has_key=key)
+
+
+def sortable_runs(wanted: RunFilter) -> RecordList[RunRow]:
+    """Return the runs of a filter as a list that can be sorted."""
+    return RecordList(wanted.runs(), rows_of, RUN_ORDERS)
 
 
 def run_rows(
@@ -131,6 +160,14 @@ def rows_of(runs: "QuerySet[RunRecord]") -> tuple[RunRow, ...]:
     rows = list(runs.select_related(*RELATED))
     with_buckets(rows)
     parts = _parts_of([run.pk for run in rows])
+    mixed = [run.pk for run in rows if run.status == RunRecord.Status.FINISHED and len(parts[run.pk].bucket_ids) > 1]
+    for run_id, served in read_served(mixed).items():
+        parts[run_id].served = served
+    places = {(run.endpoint_id, bucket) for run in rows for bucket in _bucket_ids(run, parts[run.pk].bucket_ids)}
+    names = read_names(places)
+    for run in rows:
+        own = _bucket_ids(run, parts[run.pk].bucket_ids)
+        parts[run.pk].names = {bucket: names[run.endpoint_id, bucket] for bucket in own}
     for run_id, n_errors in _n_errors([run.pk for run in rows if run.status in WITHOUT_SCORE]):
         parts[run_id].n_done -= n_errors
     now = timezone.now()
@@ -144,6 +181,11 @@ def with_buckets(runs: Iterable[RunRecord]) -> None:
     buckets = related.in_bulk({run.bucket_id for run in bound}) if bound else {}
     for run in bound:
         run.bucket = buckets[run.bucket_id]
+
+
+def _bucket_ids(run: RunRecord, answered: set[int]) -> set[int]:
+    """Return the buckets that answered a run, and the one that it keeps to."""
+    return answered | ({run.bucket_id} if run.bucket_id is not None else set())
 
 
 def _n_errors(run_ids: list[int]) -> Iterable[tuple[int, int]]:
@@ -192,15 +234,22 @@ def row_of(
     left_out: tuple[int, ...],
     bucket_ids: set[int],
     pins_held: bool | None,
+    served: Served,
+    names: Mapping[int, str],
     now: datetime,
 ) -> RunRow:
     """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
-    n_targeted: responses that its targeted repeats are to have. now: for the pause of its endpoint.
+    n_targeted: responses that its targeted repeats are to have. served: read where several buckets served the run.
+    names: of its buckets. now: for the pause of its endpoint.
     """
-    n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
+    own = _bucket_ids(run, bucket_ids)
+    n_buckets = len(own)
     draws = pair_facts.draws_of(run)
     span = run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets)
+    is_pooled = n_buckets > 1 and run.status == RunRecord.Status.FINISHED
+    ordered = sorted(own, key=lambda bucket: (-sum(n for _, n in served.get(bucket, ())), bucket))
+    by_bucket = [served.get(bucket, ()) for bucket in ordered] if is_pooled and served else []
     return RunRow.from_record(
         run,
         id=str(run.pk),
@@ -219,6 +268,9 @@ def row_of(
         range=span if run.status == RunRecord.Status.FINISHED else None,
         bucket=None if run.bucket_id is None else str(run.bucket_id),
         n_buckets=n_buckets,
+        backends=tuple(names[bucket] for bucket in ordered),
+        bucket_scores=tuple(weigh_scores(part for part in parts if part[0] is not None) for parts in by_bucket),
+        pooled=weigh_scores(part for parts in by_bucket for part in parts),
         warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
         pins=PinsHeld(held=pins_held),
         url=reverse("run", args=[run.pk]),
@@ -260,6 +312,8 @@ def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
         bucket_ids=parts.bucket_ids,
         pins_held=parts.pins_held if not run.is_reported else None,
         now=now,
+        served=parts.served,
+        names=parts.names,
     )
 
 

@@ -75,6 +75,7 @@ class ResponsePage:
     """
 
     run_id: int
+    suite: str
     response: contract.Response
     n_repeats: int
     messages: tuple[dict[str, Any], ...]
@@ -122,6 +123,7 @@ def response_page(
     own_words = words_of(response)
     return ResponsePage(
         run_id=run_id,
+        suite=stored.run.suite_version.suite.slug,
         response=response_row(
             response,
             case_id=case_id,
@@ -226,7 +228,9 @@ def _texts(token_id: int, words: Vocabulary | None) -> dict[str, str | None]:
 
 
 def _find(run_id: int, repeat: int, case_id: str) -> _StoredResponse:
-    run = require_row(RunRecord.objects.select_related("suite_version").filter(pk=run_id), f"There is no run {run_id}.")
+    run = require_row(
+        RunRecord.objects.select_related("suite_version__suite").filter(pk=run_id), f"There is no run {run_id}."
+    )
     case = require_row(
         Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id),
         f"The suite of run {run_id} has no case {case_id}.",

@@ -106,11 +106,13 @@ def find_order(
     target = named_endpoint(endpoint)
     decoding = profile if isinstance(profile, ProfileRecord) else newest_profile(profile)
     drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
-    fields = label_problems(labels or {}) | _model_problems(model) | _known_from_logs(version, target, decoding)
-    if target.is_remote:
-        fields |= _not_of_others(decoding, model)
-        if is_restarted:
-            fields["is_restarted"] = "Others run this endpoint, and nothing here can start its engine afresh."
+    fields = label_problems(labels or {}) | _model_problems(model) | decoding_problems(target, decoding)
+    if scoring.is_recorded(version.scorer.spec):
+        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
+    if target.is_remote and model is not None:
+        fields["model"] = "The operator of this external endpoint chooses the model; create another endpoint."
+    if target.is_remote and is_restarted:
+        fields["is_restarted"] = "The endpoint is external, so its engine cannot be restarted from here."
     if is_shuffled and decoding.settings["batch_class"] == "fixed":
         fields["is_shuffled"] = "The batch class fixed promises that the same cases share each batch; leave it out."
     fields |= _seed_problems(seed, drawn, default)
@@ -317,28 +319,18 @@ def _seed_problems(seed: int | None, drawn: Draws, default: Draws) -> dict[str, 
     return {}
 
 
-def _known_from_logs(version: SuiteVersionRecord, target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
-    """Return the problems, by field, of what exists only in logs and cannot be decoded or scored."""
+def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[str, str]:
+    """Return the problems, by field, of an endpoint and a profile that cannot decode together."""
     fields: dict[str, str] = {}
-    if scoring.is_recorded(version.scorer.spec):
-        fields["suite"] = "Its scores were read from logs; push it with a scorer to run it."
+    batch_class = decoding.settings.get("batch_class")
     if (no := acts.refusal("run", target)) is not None:
         fields["endpoint"] = no.reason
-    if decoding.settings.get("batch_class") == OBSERVED:
-        fields["profile"] = "It says what logs were sampled with, as far as they tell; choose one that says everything."
-    return fields
-
-
-def _not_of_others(decoding: ProfileRecord, model: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the problems, by field, of what an external server cannot promise or change."""
-    fields: dict[str, str] = {}
-    if model is not None:
-        fields["model"] = "Others run this endpoint and choose what it serves; create an endpoint for the other model."
-    batch_class = decoding.settings.get("batch_class")
-    if batch_class in ("invariant", "fixed"):
+    if batch_class == OBSERVED:
+        fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
+    if target.is_remote and batch_class in ("invariant", "fixed"):
         fields["profile"] = (
-            f"It promises the batch class {batch_class}, and nobody can promise that of a server of others: what else "
-            "it decodes at the same time is not known. Choose a profile of the class alone or mixed."
+            f"It promises the batch class {batch_class}, but the batches of an external server are unknown. Choose a "
+            "profile of the class alone or mixed."
         )
     return fields
 

@@ -1,7 +1,7 @@
 """Schedules: runs and probes that are started at set times."""
 
 from runs.schedules.daily_checks import endpoints_without_check, schedule_check
-from runs.schedules.read import schedule_rows
+from runs.schedules.read import SCHEDULE_ORDERS, schedule_rows
 from runs.schedules.schedules import (
     FAILURES_BEFORE_ALARM,
     create_schedule,
@@ -15,6 +15,7 @@ from runs.schedules.times import describe_times
 
 __all__ = [
     "FAILURES_BEFORE_ALARM",
+    "SCHEDULE_ORDERS",
     "create_schedule",
     "delete_schedule",
     "describe_times",

@@ -15,7 +15,10 @@ from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe
 from runs.api.serializers import Nothing, Object, Strict, Text, Whole, read_body
-from runs.schedules.read import schedule_row, schedule_rows
+from runs.schedules.read import SCHEDULE_ORDERS, schedule_row, schedule_rows
+from runs.store import sort_rows
+
+ORDERING = query.ordering_of(SCHEDULE_ORDERS)
 
 
 class ScheduledRunIn(Strict):
@@ -51,7 +54,7 @@ class ScheduleIn(Strict):
 
 
 @resource(GET=READ, POST=RUN)
-@describe("GET", "Schedules, the one that is due next first", name="schedules", answer=Page[Schedule])
+@describe("GET", "Schedules, the one that is due next first", name="schedules", answer=Page[Schedule], query=ORDERING)
 @describe(
     "POST",
     "Start runs or probes at set times",
@@ -65,8 +68,9 @@ class ScheduleIn(Strict):
 def schedule_list(request: Request) -> Response:
     if request.method == "POST":
         return _create(request)
-    query.read(request)
-    return pages.answer_with(request, schedule_rows())
+    sent = query.read(request, ORDERING)
+    rows = sort_rows(schedule_rows(), SCHEDULE_ORDERS, query.ordering(sent, SCHEDULE_ORDERS))
+    return pages.answer_with(request, rows)
 
 
 def _create(request: Request) -> Response:

@@ -16,6 +16,9 @@ from runs.schedules.schedules import FAILURES_BEFORE_ALARM
 LAST_SHOWN = 5
 
 
+SCHEDULE_ORDERS = {name: name for name in ("next_at", "slug", "created_at")}
+
+
 def schedule_rows(ids: list[int] | None = None, *, endpoint: str = "") -> tuple[contract.Schedule, ...]:
     """Return all schedules, those named, or those on an endpoint, next due first, paused last."""
     schedules = ScheduleRecord.objects.select_related("created_by").order_by(F("next_at").asc(nulls_last=True), "slug")

@@ -4,6 +4,8 @@ Where that clock is put forward, a time of the hour that is left out comes right
 of the hour that comes twice comes once (as in Debian's cron; cronsim does so).
 """
 
+import re
+from calendar import day_name
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo, available_timezones
@@ -13,6 +15,7 @@ from cronsim import CronSim, CronSimError
 CLOSEST = timedelta(minutes=10)
 TIMES_CHECKED = 300  # a cron line that crowds its times does so within these
 FIELDS = 5
+DAILY = re.compile(r"(\d+) +(\d+) +\* +\* +(\*|[0-7])")
 
 
 def time_problems(cron: str, time_zone: str, *, now: datetime) -> dict[str, str]:
@@ -44,5 +47,9 @@ def latest_time(cron: str, time_zone: str, *, until: datetime) -> datetime:
 
 
 def describe_times(cron: str) -> str:
-    """Return a cron line in words: "At 03:00 on Monday through Friday"."""
-    return str(CronSim(cron, datetime.now(UTC)).explain())
+    """Return a cron line in words: "every Monday 03:00"; else "at 03:00 on the first day of every month"."""
+    if plain := DAILY.fullmatch(cron.strip()):
+        minute, hour, weekday = plain.groups()
+        return f"every {'day' if weekday == '*' else day_name[(int(weekday) - 1) % 7]} {int(hour):02}:{int(minute):02}"
+    words = str(CronSim(cron, datetime.now(UTC)).explain())
+    return words[:1].lower() + words[1:]

@@ -3,6 +3,7 @@
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
+from runs.store.ordering import MAX_COUNTED, Orders, RecordList, RowWindow, ordering_names, sort_rows
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
@@ -13,6 +14,7 @@ from runs.store.traces import BlockSlot, Key
 
 __all__ = [
     "BLOCKS",
+    "MAX_COUNTED",
     "NOT_IN_LOG",
     "NO_BUCKET",
     "PROMPT_FILTERED",
@@ -21,7 +23,10 @@ __all__ = [
     "Digests",
     "Indexes",
     "Key",
+    "Orders",
     "Outage",
+    "RecordList",
+    "RowWindow",
     "ScoredCase",
     "TracePair",
     "TracePlace",
@@ -33,11 +38,13 @@ __all__ = [
     "limit_statements",
     "newest_page",
     "notice",
+    "ordering_names",
     "own_place",
     "own_process",
     "packed_digest",
     "read_scored",
     "require_row",
+    "sort_rows",
     "storable",
     "stored_columns",
     "stored_traces",

@@ -2,35 +2,70 @@
 
 from runs.suites import read
 from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
+from runs.suites.decoding import decode_case
 from runs.suites.noise import REPEATS
-from runs.suites.read import SuiteReport, cases_report, newest_runs, suite_report, suite_rows, suite_to_compare
+from runs.suites.read import (
+    SUITE_ORDERS,
+    SuiteReport,
+    cases_report,
+    newest_runs,
+    suite_report,
+    suite_rows,
+    suite_to_compare,
+)
+from runs.suites.read_case import RUNS_SHOWN, case_history
 from runs.suites.read_standing import BASELINES_READ, SuiteStanding, suite_standing
 from runs.suites.read_worth import CasesWorth, SomeCases, cases_worth
 from runs.suites.rescoring import rescore_run, set_endings
-from runs.suites.suites import case_content, keep_version, push_suite, reference_suite, store_scorer
+from runs.suites.suites import (
+    case_content,
+    keep_version,
+    mapping_names,
+    next_version,
+    push_suite,
+    push_text,
+    reference_suite,
+    shipped_mapping,
+    store_scorer,
+)
+from runs.suites.trials import TRIALS, create_trial, fail_trial, finish_trial, trial_row, trial_work
 
 __all__ = [
     "BASELINES_READ",
     "REPEATS",
+    "RUNS_SHOWN",
+    "SUITE_ORDERS",
+    "TRIALS",
     "CasesWorth",
     "SomeCases",
     "SuiteReport",
     "SuiteStanding",
     "case_content",
+    "case_history",
     "cases_report",
     "cases_worth",
+    "create_trial",
+    "decode_case",
+    "fail_trial",
+    "finish_trial",
     "keep_version",
+    "mapping_names",
     "newest_runs",
+    "next_version",
     "push_suite",
+    "push_text",
     "read",
     "reference_suite",
     "rescore_run",
     "run_reference_sets",
     "run_reference_sets_on",
     "set_endings",
+    "shipped_mapping",
     "store_scorer",
     "suite_report",
     "suite_rows",
     "suite_standing",
     "suite_to_compare",
+    "trial_row",
+    "trial_work",
 ]

@@ -29,7 +29,7 @@ from runs.run import same_seeds_run
 REPEATS = LOOKS[0][0]  # a side: the first look of a policy
 REPEATS_READ = 20  # of each bucket, the newest; more would not move what is shown
 CELLS_READ = 4_000_000  # scores that are read for one page, 32 MB
-NOISE_RULES = 2  # more, whenever the same scores come to another noise
+NOISE_RULES = 3  # more, whenever the same scores come to another noise
 _SHAPE = digest_json(BucketNoise.model_json_schema())
 
 

@@ -48,6 +48,9 @@ class CasesReport:
     n_cases: int
 
 
+SUITE_ORDERS = {name: name for name in ("slug", "title", "n_cases", "n_runs")}
+
+
 def suite_rows(newest: Mapping[int, RunRow] | None = None) -> tuple[contract.SuiteRow, ...]:
     """List all suites by slug, with their newest version and run.
 

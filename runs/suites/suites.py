@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -9,15 +10,32 @@ from django.db.models import Max
 
 from evalboard.contract.suite_limits import MAX_TITLE_CHARS
 from evalboard.core import scoring
-from evalboard.core.errors import Conflict, NotFound
-from evalboard.core.suite import CaseDocument, SuiteHead, dump_case, dump_header, parse_suite
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.suite import (
+    CaseDocument,
+    SuiteDocument,
+    SuiteHead,
+    SuiteMapping,
+    SuiteText,
+    dump_case,
+    dump_header,
+    parse_mapping,
+    parse_suite,
+    read_suite_json,
+)
 from evalboard.logged.suites import MAX_SLUG
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
 from runs.store import bulk, take_as_long_as_it_takes
 
 CASES_PER_COPY = 2000
+MAPPINGS = Path(__file__).resolve().parents[1] / "samples" / "mappings"
 REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
+
+
+def push_text(read: SuiteText) -> tuple[SuiteVersionRecord, bool]:
+    """Store a suite that was read from text, as `push_suite` does; errors name its lines."""
+    return _store(read.parse())
 
 
 def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:
@@ -26,7 +44,10 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool
     The policy that it states becomes the suite's, whether the content is new or not. Raises InvalidInput, naming each
     field that is wrong; then nothing is stored.
     """
-    parsed = parse_suite(document)
+    return _store(parse_suite(document))
+
+
+def _store(parsed: SuiteDocument) -> tuple[SuiteVersionRecord, bool]:
     plan = scoring.plan(parsed.scorer, {case.id: case.scorer for case in parsed.cases if case.scorer is not None})
 
     def store_cases(version: SuiteVersionRecord) -> None:
@@ -57,10 +78,9 @@ def keep_version(
         known = suite.versions.filter(digest=digest).first()
         if known is not None:
             return known, False
-        newest = suite.versions.aggregate(number=Max("number"))["number"] or 0
         version = SuiteVersionRecord.objects.create(
             suite=suite,
-            number=newest + 1,
+            number=next_version(suite.slug),
             digest=digest,
             title=head.title,
             max_tokens=head.max_tokens,
@@ -70,6 +90,12 @@ def keep_version(
         )
         store_cases(version)
         return version, True
+
+
+def next_version(slug: str) -> int:
+    """Return the number that new content of a suite would get."""
+    newest = SuiteVersionRecord.objects.filter(suite__slug=slug).aggregate(number=Max("number"))["number"]
+    return int(newest or 0) + 1
 
 
 def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
@@ -99,6 +125,18 @@ def reference_suite(*, slug: str, first: int = 0) -> SuiteVersionRecord:
         Suite.objects.filter(pk=made.suite_id).update(reference_of=version, policy=suite.policy)
     made.refresh_from_db()
     return made
+
+
+def shipped_mapping(name: str) -> SuiteMapping:
+    """Return a mapping that ships with the product. Raises InvalidInput for another name."""
+    if name not in (known := mapping_names()):
+        raise InvalidInput("The mapping is not known.", fields={"mapping": f"Must be one of: {', '.join(known)}."})
+    return parse_mapping(read_suite_json((MAPPINGS / f"{name}.json").read_text()))
+
+
+def mapping_names() -> tuple[str, ...]:
+    """Return the names of the mappings that ship with the product."""
+    return tuple(sorted(file.stem for file in MAPPINGS.glob("*.json")))
 
 
 def store_scorer(plan: Mapping[str, Any]) -> Scorer:

@@ -1,6 +1,7 @@
 """Messages to other systems: the outbox, and who is told of what."""
 
-from runs.webhooks import news, outbox
+from runs.webhooks import follows, news, outbox
+from runs.webhooks.follows import tell_followers
 from runs.webhooks.outbox import OFF_AFTER, Delivery
 from runs.webhooks.read import webhook_rows
 from runs.webhooks.web_address import host_problem
@@ -13,10 +14,12 @@ __all__ = [
     "Delivery",
     "create_webhook",
     "delete_webhook",
+    "follows",
     "host_problem",
     "news",
     "outbox",
     "send_test",
     "switch_on",
+    "tell_followers",
     "webhook_rows",
 ]

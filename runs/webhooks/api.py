@@ -1,17 +1,18 @@
-"""Webhooks: for admins, since what an address is told of is everybody's."""
+"""Webhooks, for admins; what a person follows, and the addresses where they are told."""
 
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.access import NewWebhook, Webhook
+from evalboard.contract.access import KINDS_FOLLOWED, Follow, NewWebhook, Webhook
 from evalboard.contract.base import Page
 from runs import webhooks
-from runs.access import ADMIN
+from runs.access import ADMIN, READ
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe
 from runs.api.serializers import Nothing, Strict, Text, read_body
+from runs.webhooks.follows import create_address, follow, follow_rows, unfollow
 from runs.webhooks.read import webhook_row, webhook_rows
 from runs.webhooks.webhooks import EVENTS, create_webhook, delete_webhook
 
@@ -25,7 +26,7 @@ class WebhookIn(Strict):
 @describe("GET", "Webhooks, each with its last messages", name="webhooks", answer=Page[Webhook])
 @describe(
     "POST",
-    "Tell an address of events; the secret that signs is shown this once",
+    "Send events to an address; the signing secret is shown only once",
     name="create_webhook",
     body=WebhookIn,
     status=201,
@@ -62,7 +63,7 @@ def switch_on(request: Request, webhook_id: int) -> Response:
 @resource(POST=ADMIN)
 @describe(
     "POST",
-    "Send a message that tells of nothing, to see whether it arrives",
+    "Send a test message",
     name="send_webhook_test",
     body=Nothing,
     status=202,
@@ -73,3 +74,60 @@ def send_test(request: Request, webhook_id: int) -> Response:
     read_body(Nothing, request)
     webhooks.send_test(webhook_id=webhook_id)
     return wire.answer(webhook_row(webhook_id), request, status=202)
+
+
+class FollowIn(Strict):
+    kind = serializers.ChoiceField(list(KINDS_FOLLOWED))
+    name = Text()
+
+
+class AddressIn(Strict):
+    url = Text()
+
+
+@resource(GET=READ, POST=READ)
+@describe("GET", "What you follow, newest first", name="follows", answer=Page[Follow])
+@describe("POST", "Be told of something", name="follow", body=FollowIn, status=201, answer=Follow, refuses=[404, 409])
+def follow_list(request: Request) -> Response:
+    if request.method == "POST":
+        made = follow(**read_body(FollowIn, request), person=request.user)
+        (row,) = follow_rows(request.user, kind=made.kind, name=made.name)
+        return wire.answer(row, request, status=201)
+    query.read(request)
+    return pages.answer_with(request, follow_rows(request.user))
+
+
+@resource(DELETE=READ)
+@describe("DELETE", "Be told of it no more", name="unfollow", status=204)
+def follow_detail(request: Request, follow_id: int) -> Response:
+    query.read(request, is_paged=False)
+    unfollow(follow_id=follow_id, person=request.user)
+    return Response(status=204)
+
+
+@resource(GET=READ, POST=READ)
+@describe("GET", "The addresses where you are told of what you follow", name="addresses", answer=Page[Webhook])
+@describe(
+    "POST",
+    "Add an address of your own: https://… for a chat, or mailto:…",
+    name="create_address",
+    body=AddressIn,
+    status=201,
+    answer=NewWebhook,
+    refuses=[409],
+)
+def address_list(request: Request) -> Response:
+    if request.method == "POST":
+        made, secret = create_address(**read_body(AddressIn, request), person=request.user)
+        row = webhook_row(made.pk, owner=request.user)
+        return wire.answer(NewWebhook(**dict(row), secret=secret), request, status=201)
+    query.read(request)
+    return pages.answer_with(request, webhook_rows(owner=request.user))
+
+
+@resource(DELETE=READ)
+@describe("DELETE", "Delete an address of your own, with what waits for it", name="delete_address", status=204)
+def address_detail(request: Request, webhook_id: int) -> Response:
+    query.read(request, is_paged=False)
+    delete_webhook(webhook_id=webhook_id, owner=request.user)
+    return Response(status=204)

@@ -10,15 +10,18 @@ from typing import Any
 from evalboard.wording.release_names import verdict_name
 from runs.models import BaselineRecord, GateRecord, ProbeRecord, ReleaseRecord, Rotation, RunRecord, Verdict
 from runs.webhooks import webhooks
+from runs.webhooks.follows import ENDS_ONCE, SUBJECTS, tell_followers
 
 
 def tell_of_end(run_id: int) -> None:
     """Send how a run ended, except a cancelled one, whose person knows."""
     run = RunRecord.objects.select_related("suite_version__suite", "endpoint", "profile").get(pk=run_id)
-    event = f"run.{run.status}"
+    event, version = f"run.{run.status}", run.suite_version
+    words = f"Run {run.pk} of {version.suite.slug} on {run.endpoint.slug} ended: {run.status}."
+    subjects = [("run", run.pk), ("suite", version.suite_id), ("endpoint", run.endpoint_id)]
+    tell_followers(subjects, text=words, path=f"/runs/{run.pk}/")
     if event not in webhooks.EVENTS:
         return
-    version = run.suite_version
     payload = {
         "id": str(run.pk),
         "status": run.status,
@@ -31,15 +34,22 @@ def tell_of_end(run_id: int) -> None:
         "finished_at": webhooks.instant(run.finished_at),
         "url": webhooks.page_url(f"/runs/{run.pk}/"),
     }
-    words = f"Run {run.pk} of {version.suite.slug} on {run.endpoint.slug} ended: {run.status}."
     webhooks.notify(event=event, payload=payload, text=words)
 
 
 def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
-    """Tell a release's verdict where it was another or none before: `release` is as it was until now."""
+    """Tell a release's verdict where it was another or none before: `release` is as it was until now.
+
+    Followers are told of each that was taken from other data: settling ended, and a person decides.
+    """
+    gates = GateRecord.objects.filter(release=release).select_related("suite", "candidate_run").order_by("position")
+    words = f"Release {release.pk}: {verdict_name(verdict.word)}. {verdict.document['summary']}"
+    subjects = [("release", release.pk), *(("suite", gate.suite_id) for gate in gates)]
+    for gate in gates:
+        subjects += [("run", gate.candidate_run_id), ("endpoint", gate.candidate_run.endpoint_id)]
+    tell_followers(subjects, text=f"{words} It waits for a sign-off.", path=f"/releases/{release.pk}/")
     if release.verdict is not None and release.verdict.word == verdict.word:
         return
-    gates = GateRecord.objects.filter(release=release).select_related("suite").order_by("position")
     payload = {
         "id": str(release.pk),
         "verdict": verdict.word,
@@ -60,7 +70,6 @@ def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
         "input_digest": verdict.input_digest,
         "url": webhooks.page_url(f"/releases/{release.pk}/"),
     }
-    words = f"Release {release.pk}: {verdict_name(verdict.word)}. {verdict.document['summary']}"
     webhooks.notify(event="release.decided", payload=payload, text=words)
 
 
@@ -86,7 +95,20 @@ def tell_of_rotation(rotation: Rotation) -> None:
     under = f" under {rotation.profile_slug}" if rotation.profile_slug else ""
     lost = f" Baselines expired: {', '.join(sorted(set(suites)))}." if suites else ""
     words = f"{rotation.endpoint.slug}{under} is served by {rotation.after.label} now.{lost}"
+    tell_followers([("endpoint", rotation.endpoint_id)], text=words, path=page)
     webhooks.notify(event="rotation.noticed", payload=payload, text=words)
+
+
+def tell_of_work(table: str, pk: int, *, status: str, error: str = "") -> None:
+    """Notify the followers of a probe, replay, forced scoring or experiment that it ended.
+
+    table: without "runs_".
+    """
+    kind = "forced" if table == "forcedscoring" else table
+    if kind in ENDS_ONCE:
+        name = "Forced scoring" if kind == "forced" else kind.capitalize()
+        words = f"{name} {pk} ended: {status}. {error}".strip()
+        tell_followers([(kind, pk)], text=words, path=SUBJECTS[kind][2].format(pk))
 
 
 def tell_of_incident(probe: ProbeRecord, finding: Mapping[str, Any]) -> None:

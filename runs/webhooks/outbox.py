@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from runs.access import READ, may
 from runs.models import OutboxMessage, WebhookRecord
 from runs.store import storable
 
@@ -60,9 +61,13 @@ def claim_message() -> Delivery | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    message = OutboxMessage.objects.select_related("webhook").filter(pk=row[0]).first()
+    message = OutboxMessage.objects.select_related("webhook__owner").filter(pk=row[0]).first()
     if message is None:  # deleted with its webhook at this moment
         return None
+    if message.webhook.owner is not None and not may(message.webhook.owner, READ):
+        failed = {"status": OutboxMessage.Status.FAILED, "last_error": "This person has no access any more."}
+        OutboxMessage.objects.filter(pk=message.pk).update(**failed)
+        return claim_message()
     body = json.dumps(message.payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     webhook = message.webhook
     return Delivery(message.pk, row[1], message.message_id, webhook.url, webhook.secret, body)

@@ -44,7 +44,7 @@ def notify(*, event: str, payload: Mapping[str, Any], text: str = "") -> None:
     """
     EVENTS[event]
     webhooks = WebhookRecord.objects.raw(SUBSCRIBERS, [json.dumps([event])])
-    OutboxMessage.objects.bulk_create([_message(webhook, event, payload, text) for webhook in webhooks])
+    OutboxMessage.objects.bulk_create([make_message(webhook, event, payload, text) for webhook in webhooks])
 
 
 def instant(at: datetime | None) -> str | None:
@@ -66,45 +66,49 @@ def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webho
     """
     wanted = sorted(set(events))
     fields: dict[str, str] = {}
-    if problem := _url_problem(url):
+    if problem := url_problem(url):
         fields["url"] = problem
     if not wanted or not set(wanted) <= set(EVENTS):
         fields["events"] = f"One or more of: {', '.join(EVENTS)}."
     if fields:
         raise InvalidInput("The webhook is not valid.", fields=fields)
-    if WebhookRecord.objects.count() >= MAX_WEBHOOKS:
+    if WebhookRecord.objects.filter(owner=None).count() >= MAX_WEBHOOKS:
         raise Conflict(f"There are {MAX_WEBHOOKS} webhooks already; delete one that is not needed.")
     secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     return WebhookRecord.objects.create(url=url, secret=secret, events=wanted, created_by=user), secret
 
 
-def delete_webhook(*, webhook_id: int) -> None:
-    """Delete a webhook with its messages, also those that wait. Raises NotFound."""
-    if WebhookRecord.objects.filter(pk=webhook_id).delete()[0] == 0:
+def delete_webhook(*, webhook_id: int, owner: Any = None) -> None:
+    """Delete a webhook or a person's own address with all its messages. Raises NotFound."""
+    if WebhookRecord.objects.filter(pk=webhook_id, owner=owner).delete()[0] == 0:
         raise NotFound(f"There is no webhook {webhook_id}.")
 
 
 @transaction.atomic
-def switch_on(*, webhook_id: int) -> WebhookRecord:
+def switch_on(*, webhook_id: int, owner: Any = None) -> WebhookRecord:
     """Enable a webhook that was disabled after failures; missed events are not sent. Raises NotFound."""
     webhook = require_row(
-        WebhookRecord.objects.select_for_update().filter(pk=webhook_id), f"There is no webhook {webhook_id}."
+        WebhookRecord.objects.select_for_update().filter(pk=webhook_id, owner=owner),
+        f"There is no webhook {webhook_id}.",
     )
     webhook.is_active, webhook.n_failures, webhook.last_error = True, 0, ""
     webhook.save(update_fields=["is_active", "n_failures", "last_error"])
     return webhook
 
 
-def send_test(*, webhook_id: int) -> OutboxMessage:
+def send_test(*, webhook_id: int, owner: Any = None) -> OutboxMessage:
     """Write a test message. Raises NotFound, or Conflict if the webhook is disabled."""
-    webhook = require_row(WebhookRecord.objects.filter(pk=webhook_id), f"There is no webhook {webhook_id}.")
+    webhook = require_row(
+        WebhookRecord.objects.filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}."
+    )
     acts.require("test", webhook)
-    message = _message(webhook, TEST, {"url": page_url("/settings/webhooks/")}, "This webhook works.")
+    page = "/settings/webhooks/" if owner is None else "/settings/notifications/"
+    message = make_message(webhook, TEST, {"url": page_url(page)}, "This address works.")
     message.save()
     return message
 
 
-def _message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
+def make_message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], text: str) -> OutboxMessage:
     """Return a message. `text` is at the top level because chat services show it."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     words = f"{text or payload.get('summary') or event} {payload.get('url', '')}".strip()
@@ -116,7 +120,7 @@ def _message(webhook: WebhookRecord, event: str, payload: Mapping[str, Any], tex
     )
 
 
-def _url_problem(url: str) -> str | None:
+def url_problem(url: str) -> str | None:
     """Return the problem of a webhook's address, as far as known without network access."""
     if len(url) > LONGEST_URL:
         return f"At most {LONGEST_URL} characters."

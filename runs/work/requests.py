@@ -16,6 +16,7 @@ from evalboard.core.errors import ProfileRefused
 from runs.models import EndpointRecord, ProfileRecord
 from runs.models.claimed import Requested
 from runs.store import storable
+from runs.webhooks import news
 from runs.work import dispatch
 from runs.work.claims import Claims, Lease
 from runs.work.workers import refuse_if_nobody_can
@@ -65,7 +66,9 @@ class Requests(Claims[Request], Generic[Request]):
 
     def finish(self, *, lease: Lease, **changes: Any) -> None:
         """End a row with its results. Raises LeaseLost."""
-        self.write(lease=lease, **changes, lease_until=None, finished_at=Now())
+        with transaction.atomic():
+            self.write(lease=lease, **changes, lease_until=None, finished_at=Now())
+            news.tell_of_work(self.kind, lease.id, status=changes["status"], error=changes.get("error", ""))
 
     def take_back_expired(self) -> bool:
         """Take back the rows whose lease has ended by the database's clock; whether there were any."""
@@ -98,7 +101,14 @@ class Requests(Claims[Request], Generic[Request]):
         return n_going_on + self.let_go(others, reason, may_fail=may_fail)
 
     def _fail(self, rows: QuerySet[Request], reason: str, **changes: Any) -> int:
-        return rows.update(status="failed", error=storable(reason), lease_until=None, finished_at=Now(), **changes)
+        with transaction.atomic():
+            ids = list(rows.values_list("pk", flat=True))
+            n_failed = rows.update(
+                status="failed", error=storable(reason), lease_until=None, finished_at=Now(), **changes
+            )
+            for pk in ids[:n_failed]:
+                news.tell_of_work(self.kind, pk, status="failed", error=reason)
+        return n_failed
 
 
 def ring_after_commit(pool: str, *, n_workers: int = 1) -> None:

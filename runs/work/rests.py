@@ -113,7 +113,7 @@ def _give_back(lease: Lease, reason: str) -> None:
         return
     run = shard.repeat.run
     _pause(run.endpoint)
-    text = f"Endpoint {run.endpoint} rests; the run goes on by itself: {reason}"
+    text = f"Endpoint {run.endpoint} is paused; the run continues automatically: {reason}"
     history.note_once(run.pk, "endpoint_rests", text, level=Event.Level.WARNING)
 
 

@@ -39,6 +39,7 @@ from tests.runs.test_replays import result
 
 JSONL = "application/x-ndjson"
 LINES = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "Which colour?", "target": "blue"}\n'
+SHEET = "prompt,target\nSay it.,blue\n"
 FORM = "multipart/form-data"
 LOG = batch_log.output({"sea": "green"})
 CASE = "case-002"
@@ -195,6 +196,9 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         "body": LINES,
     }
     uploaded = [
+        lambda: Good("unfollow", {"follow_id": answers["follow"]["id"]}),
+        lambda: Good("delete_address", {"webhook_id": answers["create_address"]["id"]}),
+        lambda: Good("trial", {"trial_id": answers["create_trial"]["id"]}),
         of_upload("send_part", **part, media=JSONL),
         of_upload("send_part", **part, media=JSONL),
         of_upload("close_upload", body={"n_bytes": len(LINES.encode()), "sha256": part["query"]["sha256"]}),
@@ -214,12 +218,20 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("push_suite", body=suite),
         Good("push_suite", body=suite),
         Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
+        Good("push_suite", query={"slug": "sheet", "scorer": "exact"}, body=SHEET, media="text/csv"),
+        Good("follow", body={"kind": "suite", "name": stage.SLUG}),
+        Good("follows"),
+        Good("create_address", body={"url": "https://chat.example.com/hook"}),
+        Good("addresses"),
+        Good("create_trial", body={"suite": suite, "endpoint": "local"}),
         Good("uploads"),
         Good("uploads", query={"own": "true"}),
         Good("open_upload", body={"slug": "large"}),
         Good("suite", take("slug"), query={"version": 1}),
         Good("suite_versions", take("slug")),
         Good("suite_history", take("slug")),
+        Good("suite_case", take("slug", "case")),
+        Good("decode_case", take("slug", "case"), body={}),
         Good("baselines", take("slug")),
         Good("set_baseline", take("slug"), body={"run": str(rows.rotated), "reason": "Better."}),
         Good("endpoints"),

@@ -127,11 +127,11 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
     assert [arm["source"] for arm in found["arms"]] == ["step", "step"]
     assert read(api.get(f"{address}table.csv")).splitlines()[1].startswith("dtype,float32,bfloat16,here,2,2,2,")
     report = read(api.get(f"{address}report.md"))
-    assert "dtype alone makes 2 of 2 flips" in report
+    assert "dtype alone causes 2 of 2 flips" in report
     assert [(case["token_baseline"], case["token_candidate"]) for case in found["bisect"]["cases"]] == [
         ("blue", "·red")
     ] * 2
-    assert "It is the only field that differs" in report
+    assert "Only this field differs" in report
     assert "| token 0 | `blue` | `·red` |" in report
     assert f"| candidate | [run {theirs.pk}](" in report
     sides = found["bisect"]["sides"]

@@ -89,6 +89,16 @@ def test_probes_come_newest_first_in_pages_and_by_their_filters(api: Api) -> Non
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["kind"])
 
 
+def test_probes_are_sorted_by_what_a_request_names_and_pages_keep_the_order(api: Api) -> None:
+    asked = [str(probes.ask(kind).pk) for kind in ("seed", "routing", "seed")]
+    first = api.get("/probes/?ordering=-kind&page_size=2").json()
+    assert [each["id"] for each in first["results"]] == [asked[2], asked[0]]
+    second = api.get(first["next"]).json()
+    assert [each["id"] for each in second["results"]] == [asked[1]]
+    assert [each["id"] for each in api.get(second["previous"]).json()["results"]] == [asked[2], asked[0]]
+    assert api.get("/probes/?ordering=answers").status_code == 400
+
+
 def test_a_list_says_what_was_found_without_the_numbers(api: Api) -> None:
     probe = probes.ask("batch", parameters={"prompts": 1, "copies": 10, "load": 2})
     probes.served(probes.alike)

@@ -54,7 +54,7 @@ def ask(api: Api, scoring: int, known: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("shift", "state", "words"),
     [
-        (0.0, "same_stack", "Same stack: 24 tokens of 12 answers lie no farther from the reference"),
+        (0.0, "same_stack", "Same stack: 24 tokens of 12 answers are no farther from the reference"),
         (0.01, "same_model_other_numerics", "Same model, other numerics: 24 tokens of 12 answers"),
         (0.02, "other_model", "Another model: 24 tokens of 12 answers"),
         (3.0, "other_model", "Another model: 24 tokens of 12 answers"),
@@ -79,7 +79,7 @@ def test_one_answer_is_too_few_and_says_how_many_more(
 ) -> None:
     body = ask(api, scored(reference, 0.01, cases=["case-00"]).pk, known).json()
     assert (body["state"], body["endpoint"]["n_tokens"]) == ("too_few_tokens", 2)
-    assert f"About {body['n_more_tokens']} more tokens would tell" in body["sentence"]
+    assert f"About {body['n_more_tokens']} more tokens decide" in body["sentence"]
 
 
 def test_without_a_planted_change_twice_the_numerics_is_told(

@@ -122,7 +122,7 @@ def test_nothing_found_says_where_it_looked_and_offers_the_answers(stage, watch)
     offered = page.get_by_role("link", name="Search the texts of")
     expect(offered).to_be_visible()
     offered.click()
-    expect(page.get_by_text("The texts of all responses were read.")).to_be_visible()
+    expect(page.get_by_text("The texts of all responses were searched.")).to_be_visible()
     watched.check()
 
 

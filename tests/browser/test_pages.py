@@ -1,17 +1,24 @@
 """The pages in a real browser: the way from the board to a token, keys, themes, charts, and axe on each page."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from runs.models import RunRecord
 from runs.work import bind_bucket, claim_shard, finish_shard
 from tests.browser import looks
 from tests.frontend.stage import SLUG
 from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => window.shifts.push(...list.getEntries()))
+  .observe({ type: "layout-shift", buffered: true });
+"""
 
 
 def addresses(run_id: int) -> list[str]:
@@ -106,6 +113,23 @@ def test_keys_lead_to_the_next_case_to_the_search_and_to_help(stage, watch):
     expect(field).to_be_focused()
     page.keyboard.type("n/a")
     expect(field).to_have_value("n/a")
+    watched.check()
+
+
+def test_a_term_opens_its_definition_by_key_and_by_click_one_at_a_time(stage, watch):
+    watched = watch(width=390)
+    page = watched.open(f"/suites/{SLUG}/")
+    tall = page.evaluate("document.documentElement.scrollHeight")
+    bucket, baseline = (page.locator(f"#term-{name}") for name in ("bucket", "baseline"))
+    page.get_by_role("button", name="bucket", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(bucket).to_be_visible()
+    page.get_by_role("button", name="Baselines", exact=True).click()
+    expect(baseline).to_be_visible()
+    expect(bucket).to_be_hidden()
+    assert (page.evaluate("document.documentElement.scrollHeight"), watched.overflow()) == (tall, 0)
+    page.keyboard.press("Escape")
+    expect(baseline).to_be_hidden()
     watched.check()
 
 
@@ -269,4 +293,21 @@ def test_fingerprints_and_probes_are_reached_from_endpoints(stage, watch):
         page.get_by_role("link", name=name).click()
         expect(page.get_by_role("heading", level=1)).to_have_text(name)
         expect(sections.filter(has_text="Endpoints")).to_have_attribute("aria-current", "page")
+    watched.check()
+
+
+@pytest.mark.nightly
+def test_times_are_in_the_readers_zone_with_utc_on_hover_and_nothing_moves(stage, watch):
+    run = stage.run_in("finished")
+    RunRecord.objects.filter(pk=run.pk).update(ran_at=datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
+    watched = watch(timezone_id="Europe/Berlin")
+    watched.page.add_init_script(SHIFTS)
+    page = watched.open("/runs/")
+    time = page.locator("table.runs time").first
+    expect(time).to_have_text("2026-07-02 01:30")
+    expect(time).to_have_attribute("title", "2026-07-01 23:30:00 UTC")
+    expect(page.locator("[data-zone]")).to_have_text("Europe/Berlin")
+    assert page.evaluate("window.shifts.reduce((sum, shift) => sum + shift.value, 0)") == 0
+    plain = watch(timezone_id="Europe/Berlin", java_script_enabled=False)
+    expect(plain.open("/runs/").locator("table.runs time").first).to_have_text("2026-07-01 23:30 UTC")
     watched.check()

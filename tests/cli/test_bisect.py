@@ -47,7 +47,7 @@ def test_a_bisect_is_planned_confirmed_and_printed_in_every_form(evalboard: Call
     shown = evalboard("experiment", "show", experiment["id"], "--wait")
     assert shown.returncode == 0
     sentence, heads, dtype = shown.stdout.splitlines()
-    assert "dtype alone makes 2 of 2 flips, and undoing it removes 2 of 2." in sentence
+    assert "dtype alone causes 2 of 2 flips, and undoing it removes 2 of 2." in sentence
     assert heads.split()[:3] == ["field", "baseline", "candidate"]
     assert dtype.split()[:7] == ["dtype", "float32", "bfloat16", "2", "of", "2", "2"]
     csv = evalboard("experiment", "show", experiment["id"], "--format", "csv").stdout.splitlines()

@@ -42,7 +42,7 @@ def test_a_plan_is_shown_with_its_cost_and_stays_until_it_is_confirmed(evalboard
     assert title.startswith(f"Experiment {experiment.pk}, colours on local: http://")
     assert control.split("  ")[1:3] == [
         "nothing (control)",
-        "5 runs, 5 engine starts, tokens not known, minutes not known: no run before says them",
+        "5 runs, 5 engine starts, tokens not known, minutes unknown: no earlier run has them",
     ]
     assert "  not measured: judge: no scorer of this suite is a model." in done.stderr.splitlines()
     assert last == f"Nothing is started. Confirm the plan with: evalboard experiment start {experiment.pk}"
@@ -65,18 +65,18 @@ def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpo
     assert done.returncode == 0
     sentence, heads, control, order = done.stdout.splitlines()
     assert sentence.startswith(
-        f"Experiment {experiment.pk} is finished. The order of cases moves this score (±16.7). With nothing let go, "
+        f"Experiment {experiment.pk} is finished. The order of cases moves this score (±16.7). With nothing varied, "
         "5 of 5 runs were equal to the bit. http"
     )
     columns = ["source", "runs", "from the control", "range over runs", "standard dev.", "flips", "finding"]
     assert re.split(" {2,}", heads) == columns
     assert re.split(" {2,}", order)[2] == "−33.3 to 0.0"
-    assert control.endswith("holds")
+    assert control.endswith("stable")
     assert order.split("  ")[0] == "order of cases"
     assert order.endswith("a source")
     again = evalboard("experiment", "show", str(experiment.pk), "--format", "markdown", "--wait")
     assert again.stdout.startswith("# Variance of colours v1\n")
-    assert "The suite has 3 cases, each worth 33.3 points." in again.stdout
+    assert "The suite has 3 cases; one case is 33.3 points." in again.stdout
     assert f"/runs/{experiment.arms.get(source='order').run_id}/)" in again.stdout
     table = evalboard("experiment", "show", str(experiment.pk), "--format", "csv").stdout.splitlines()
     assert table[0].startswith("source,name,")

@@ -44,7 +44,7 @@ def test_a_trainer_with_the_sampler_s_bits_passes(evalboard: Call, written: Writ
     sampled, trained = written("sampled.jsonl", sample()), written("trained.jsonl", sample())
     done = evalboard("on-policy", sampled, "--trainer", trained, **NOWHERE)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Bit-identical: training is on-policy. Of 2,000 logprobs none differs by one bit.\n")
+    assert done.stdout.startswith("Bit-identical: training is on-policy. All 2,000 logprobs are equal to the bit.\n")
 
 
 def test_the_gate_is_what_was_given(evalboard: Call, written: Write) -> None:
@@ -53,7 +53,7 @@ def test_the_gate_is_what_was_given(evalboard: Call, written: Write) -> None:
     assert (failed.returncode, failed.stdout.startswith("Off-policy: ")) == (1, True)
     assert "response " in failed.stdout.splitlines()[-1]
     passed = evalboard("on-policy", sampled, "--trainer", trained, "--max-kl", "0.01", **NOWHERE)
-    assert (passed.returncode, passed.stdout.startswith("On-policy within 0.01 nats a token")) == (0, True)
+    assert (passed.returncode, passed.stdout.startswith("On-policy: the KL is below 0.01 nats per token")) == (0, True)
 
 
 def test_few_rollouts_do_not_tell(evalboard: Call, written: Write) -> None:
@@ -118,7 +118,7 @@ def test_a_run_is_scored_in_the_trainer_s_place(evalboard: Call, run: RunRecord)
     lines = done.stdout.splitlines()
     assert (done.returncode, lines[0]) == (
         0,
-        "Bit-identical: training is on-policy. Of 8 logprobs none differs by one bit.",
+        "Bit-identical: training is on-policy. All 8 logprobs are equal to the bit.",
     )
     assert lines[1] == "  compared: 8 tokens of 4 responses"
     assert lines[-1].endswith(f"/forced/{scoring.pk}/, forced scoring {scoring.pk}")
@@ -178,8 +178,10 @@ def test_draws_at_another_temperature_pass_no_gate(evalboard: Call, transactiona
     run = build.finished_run(under="sampled")
     done = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, finish(0.25))])
     lines = done.stdout.splitlines()
-    assert (done.returncode, lines[0]) == (2, "No KL can be taken of these tokens, so none is held against a limit.")
+    assert (done.returncode, lines[0]) == (2, "These tokens give no KL, so nothing is compared with the limit.")
     assert not [line for line in lines if line.startswith("  KL")]
-    assert any(line.startswith("  why: By its temperature the run drew from another distribution") for line in lines)
+    assert any(
+        line.startswith("  why: The run’s temperature changed the distribution that was sampled") for line in lines
+    )
     same = evalboard("on-policy", str(run.pk), "--on", "trainer", meanwhile=[(QUEUED, finish(0.0))])
     assert (same.returncode, same.stdout.startswith("Bit-identical")) == (0, True)

@@ -62,7 +62,7 @@ def test_a_probe_is_asked_for_followed_and_read(evalboard: Call, endpoint: str) 
     assert (done.returncode, done.stderr) == (0, f"probe {probe.pk}: queued, 0 of 22 calls\n")
     title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Probe {probe.pk}, seed of local, profile pinned: seed honoured. http://")
-    assert sentence.startswith("The seed is honoured exactly: each prompt's calls with one seed, 10 in all,")
+    assert sentence.startswith("The seed is honoured exactly: all 10 calls with the same seed ")
     assert probe.created_by is not None
     again = evalboard("probe", "--show", str(probe.pk), "--json")
     body = json.loads(again.stdout)
@@ -179,7 +179,7 @@ def test_a_capability_check_prints_its_table_the_hop_and_the_control() -> None:
     stored = ProbeFinding(state=finding.state, sentence="17 of 18 are honoured.", numbers=dict(finding.numbers))
     answer = known.model_copy(update={"finding": stored, "hop": hop, "control": "vllm-a: probe 8, checked."})
     lines = render_result(answer).splitlines()
-    assert "  seed: ignored. Two calls with one seed part as early as calls with other seeds." in lines
+    assert "  seed: ignored. Two calls with the same seed differ as early as calls with other seeds." in lines
     assert lines[-3:] == [
         hop.sentence,
         "Control: vllm-a: probe 8, checked.",
@@ -198,7 +198,7 @@ def test_a_verification_says_its_word_with_the_numbers(evalboard: Call, endpoint
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert "verify of asked, profile pinned: another model. " in lines[0]
-    assert lines[1].startswith("Another model: 24 tokens of 12 answers lie farther from the reference")
+    assert lines[1].startswith("Another model: 24 tokens of 12 answers are farther from the reference")
     assert "  twice numerics: 0.0004 nats²" in lines
     assert any(line.startswith("  above numerics: p = 0.00") for line in lines)
-    assert lines[-1].startswith("Probe again before you say so")
+    assert lines[-1].startswith("Probe again first")

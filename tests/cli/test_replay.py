@@ -47,7 +47,7 @@ def test_a_replay_is_asked_for_followed_and_read(evalboard: Call, run: RunRecord
     assert (done.returncode, done.stderr) == (0, f"replay {replay.pk}: queued, 0 of 1 variants\n")
     title, sentence = done.stdout.splitlines()
     assert title.startswith(f"Replay {replay.pk} of case a/b c, run {run.pk} repeat 2: finished. http://")
-    assert sentence == "Identical: every token and every logprob has the bits of the run’s response."
+    assert sentence == "Identical: every token and logprob equals the run’s response to the bit."
     assert replay.created_by is not None
 
 
@@ -60,7 +60,7 @@ def test_a_sweep_prints_a_line_for_each_variant_and_what_they_say(evalboard: Cal
         "  float16, batch size 1   no answer: engine_error: no kernel",
         "  float16, batch size 2   identical",
         "  float16, batch size 16  identical",
-        "float16: At batch size 2: Identical: every token and every logprob has the bits of the run’s response.",
+        "float16: At batch size 2: Identical: every token and logprob equals the run’s response to the bit.",
         "float16: Identical at every batch size from 2 to 16.",
         "float16: Each batch size is compared with 2.",
         "float16: There is no answer at batch size 1: engine_error: no kernel",
@@ -143,7 +143,7 @@ def test_a_request_of_production_is_decoded_and_its_answer_printed(
     title, first, *limits, empty, text = done.stdout.splitlines()
     assert title.startswith(f"Replay {replay.pk} of a request of production [production]: finished. http://")
     assert first == "Decoded once under pinned: 2 tokens, ended by stop."
-    assert limits[0].startswith("The profile says what the request does not: temperature, ")
+    assert limits[0].startswith("Taken from the profile, as the request lacks it: temperature, ")
     assert (empty, text) == ("", "blue")
 
 
@@ -151,7 +151,7 @@ def test_a_case_under_another_profile_is_labelled(evalboard: Call, run: RunRecor
     create_profile(slug="warm", title="", settings=DEFAULT_PROFILES["fast"]["settings"])
     done = evalboard("replay", str(run.pk), "sky", "--profile", "warm", meanwhile=finishing(1))
     assert f"of case sky, run {run.pk} repeat 1 [production]: finished." in done.stdout
-    assert "Decoded under warm and not under the run’s pinned: it enters no score." in done.stdout
+    assert "Decoded under warm instead of the run’s pinned: it counts toward no score." in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> Non
     done = evalboard(*ASKED, "--repeats", "1", "--wait", meanwhile=[("queued, 0 of 3 responses", decode)])
     assert done.stdout.startswith(f"Run {RunRecord.objects.get().pk} finished: 66.7 points over 1 repeat. http://")
     assert "http://" in done.stderr.splitlines()[0]
-    assert "info: One of 3 cases is worth 33.3 points." in done.stderr
+    assert "info: One of 3 cases is 33.3 points." in done.stderr
     assert done.returncode == 0
 
 

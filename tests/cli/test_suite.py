@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from runs.models import SuiteVersionRecord
+from runs.models import SuiteVersionRecord, TrialRecord
+from runs.suites import TRIALS, finish_trial
+from tests import build
 
 Call = Callable[..., "CompletedProcess[str]"]
 
@@ -88,3 +90,33 @@ def test_a_mistake_is_named_before_anything_is_sent(
 def test_a_file_that_is_not_there_is_64(evalboard: Call) -> None:
     done = evalboard("suite", "push", "no/such/file.json")
     assert (done.returncode, "cannot be read: No such file" in done.stderr) == (64, True)
+
+
+def test_a_sheet_is_stored_by_its_columns(evalboard: Call, written: Write) -> None:
+    sheet = written("towns.csv", "frage,antwort,tags\nHauptstadt von Norwegen?,Oslo,geo\n")
+    done = evalboard("suite", "push", sheet, "--scorer", "contains", "--columns", "prompt=frage,target=antwort")
+    assert (done.returncode, done.stderr) == (0, "")
+    case = SuiteVersionRecord.objects.get().cases.get()
+    assert (case.case_id, case.content["target"], case.tags) == ("row-1", "Oslo", ["geo"])
+    refused = evalboard("suite", "push", sheet)
+    assert (refused.returncode, "columns.prompt: is not known" in refused.stderr) == (64, True)
+
+
+def test_a_case_is_tried_and_nothing_is_stored(evalboard: Call, written: Write) -> None:
+    build.endpoint()
+    build.profile()
+    file = written("towns.csv", "prompt,target\nOne,1\nTwo,2\n")
+
+    def answer(text: str) -> None:
+        lease = TRIALS.claim(TrialRecord.objects.all(), worker=build.worker(text))
+        assert lease is not None
+        how: dict[str, Any] = {"thinking": None, "is_truncated": None, "finish_reason": "stop", "seconds": 0.5}
+        finish_trial(lease=lease, text=text, **how)
+
+    call = ("suite", "try", file, "--scorer", "number", "--endpoint", "local", "--case", "row-2")
+    right = evalboard(*call, meanwhile=[("queued", lambda: answer("It is 2\x1b[2J."))])
+    assert (right.returncode, right.stdout.splitlines()[0]) == (0, "Case row-2 is right: Read 2.")
+    assert "It is 2\\x1b[2J." in right.stdout
+    wrong = json.loads(evalboard(*call, "--json", meanwhile=[("queued", lambda: answer("3"))]).stdout)
+    assert (wrong["answer"]["score"], wrong["target"], wrong["case"]) == (0, 2, "row-2")
+    assert not SuiteVersionRecord.objects.exists()

@@ -47,7 +47,7 @@ def test_another_model_is_1_with_the_numbers_behind_it(evalboard: Call, runs: Ru
     done = evalboard(*command(runs), meanwhile=[(QUEUED, finish(runs))])
     assert done.returncode == 1
     sentence, *lines = done.stdout.splitlines()
-    assert sentence.startswith("Another model: 24 tokens of 12 answers lie farther from the reference")
+    assert sentence.startswith("Another model: 24 tokens of 12 answers are farther from the reference")
     names = [line.strip().partition(": ")[0] for line in lines]
     assert names[:6] == ["statistic", "endpoint", "control", "numerics", "planted", "boundary"]
     assert "  above numerics: p = 0.001" in lines

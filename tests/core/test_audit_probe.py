@@ -80,7 +80,7 @@ def test_an_incident_says_who_when_and_the_first_token() -> None:
     assert (row["worker"], row["at"], row["prompt"]) == (2, AT, 0)
     assert (row["what"], row["position"], row["token"], row["token_against"]) == ("tokens", 1, 9, 6)
     assert (row["against"]["worker"], row["against"]["is_earlier"], row["is_same_stack"]) == (1, False, True)
-    assert "worker 2 (2026-11-23 14:02 UTC) answered prompt 1 otherwise than worker 1" in say(finding)
+    assert "worker 2 (2026-11-23 14:02 UTC) answered prompt 1 differently than worker 1" in say(finding)
     assert [each["n_incidents"] for each in finding.numbers["workers"]] == [0, 1, 0]
 
 

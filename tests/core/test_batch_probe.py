@@ -39,14 +39,14 @@ def test_copies_that_are_all_alike_come_with_what_so_many_rule_out() -> None:
     assert finding.numbers["n_rounds"] == 10  # five copies of one round share their steps: one witness
     assert finding.numbers["certificate"] == pytest.approx(1 - 0.05 ** (1 / 10))
     assert sentence(finding) == (
-        "All 50 copies of 1 prompt came out the same: after 10 rounds it is 95 % sure that at most 26 % of rounds "
-        "come out otherwise."
+        "All 50 copies of 1 prompt gave the same text. 10 rounds rule out that more than 26 % of rounds differ "
+        "(95 % confidence)."
     )
 
 
 def test_copies_that_were_decoded_alone_say_nothing_of_batches() -> None:
     alone = batch_probe.judge_batch_probe(copies(*["abc"] * 20, batch_max=1))
-    assert "Each was decoded alone" in sentence(alone)
+    assert "Each was decoded at batch size 1" in sentence(alone)
     assert alone.numbers["batch_max"] == {"min": 1, "median": 1, "max": 1, "n_alone": 20}
     assert batch_probe.judge_batch_probe(copies(*["abc"] * 20, batch_max=None)).numbers["batch_max"] is None
 
@@ -131,7 +131,7 @@ def test_equal_noise_around_another_text_is_another_text() -> None:
     finding = batch_comparison.compare_batch_probes(one, other)
     assert finding.state == "other_texts"
     assert describe_batch_comparison(finding.state, finding.numbers).startswith(
-        "The texts differ (p = 0.001): 2 of 5 prompts have another commonest text"
+        "The texts differ (p = 0.001): 2 of 5 prompts have another most common text"
     )
 
 

@@ -37,14 +37,14 @@ def find(runs: Runs, **how: int) -> ProbeResult:
 def test_with_too_few_runs_it_says_how_many_more(n_runs: int, n_more: int) -> None:
     finding = find(runs_of(*[-0.5] * n_runs))
     assert (finding.state, finding.numbers["n_more_runs"]) == ("too_few", n_more)
-    assert f"{n_more} more." in sentence(finding)
-    assert ("all" in sentence(finding)) == (n_runs > 1)
+    assert f"{n_more} to go." in sentence(finding)
+    assert ("All" in sentence(finding)) == (n_runs > 1)
 
 
 def test_with_too_few_runs_it_tells_what_has_moved_so_far() -> None:
     finding = find(runs_of(-0.5, -0.5, -0.75))
     assert (finding.numbers["n_prompts_differing"], finding.numbers["largest_span"]) == (4, 0.25)
-    assert sentence(finding).endswith("So far 4 of 4 prompts differ, by up to 0.25 nats.")
+    assert sentence(finding).endswith("to go. 4 of 4 prompts differ, by up to 0.25 nats.")
 
 
 @pytest.mark.parametrize("at", range(1, 5), ids=lambda at: f"{at}-runs-ago")
@@ -55,7 +55,7 @@ def test_where_all_runs_gave_the_same_bits_any_difference_is_a_change(at: int) -
     finding = find(runs_of(*logprobs))
     assert finding.state == "changed"
     assert finding.numbers["p_value"] is finding.numbers["effect_ratio"] is None
-    assert sentence(finding).startswith("The answers have changed: 4 of 4 prompts differ from the 8 runs before")
+    assert sentence(finding).startswith("The answers have changed: 4 of 4 prompts differ. The 8 runs before")
 
 
 def test_a_token_new_among_the_alternatives_is_a_difference() -> None:

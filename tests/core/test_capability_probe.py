@@ -55,7 +55,7 @@ def test_what_is_silently_ignored_is_told_and_nothing_beside_it_is_called_ignore
 def test_what_an_honest_server_may_answer_without_a_trace_is_never_called_ignored(name: str) -> None:
     finding = judge_capability_probe(without(name))
     assert (finding.state, states(finding)[name]) == ("checked", "unclear")
-    assert describe_parameter(row_of(finding, name)).startswith("It is accepted, but the text is the same")
+    assert describe_parameter(row_of(finding, name)).startswith("It is accepted, but the text does not change")
 
 
 def test_a_switch_of_the_template_shows_in_the_length_of_the_prompt_or_in_the_text() -> None:
@@ -90,7 +90,7 @@ def test_what_is_refused_is_told_in_the_servers_words(name: str) -> None:
     finding = judge_capability_probe(answer_calls(refuses={name: words}))
     row = row_of(finding, name)
     assert (row["state"], row["detail"]) == ("refused", {"words": words})
-    assert describe_parameter(row) == f"It says: {words}"
+    assert describe_parameter(row) == f"The server says: {words}"
     ignored = {parameter for parameter, state in states(finding).items() if state == "ignored"}
     assert not ignored
     assert finding.state == "checked"
@@ -133,7 +133,7 @@ def test_two_texts_at_temperature_0_beside_an_honoured_seed_show_that_it_is_igno
     row = row_of(finding, "temperature")
     ignored = {name for name, state in states(finding).items() if state == "ignored"}
     assert (ignored, finding.state) == ({"temperature"}, "ignores")
-    assert describe_parameter(row).startswith("Two calls at 0 part early")
+    assert describe_parameter(row).startswith("Two calls at 0 differ early")
     seedless = judge_capability_probe(answer_calls(honours=EVERYTHING - {"temperature", "seed"}, samples=True))
     assert states(seedless)["temperature"] == "unclear"  # what moves the answers may be noise
 
@@ -154,7 +154,7 @@ def test_the_largest_number_of_logprobs_is_told_with_the_words_that_refuse_more(
     assert (row["state"], row["detail"]["given"]) == ("honoured", 5)
     assert describe_parameter(row) == "Up to 5. More are refused: top_logprobs must be at most 5."
     capped = [replace(call, top=call.top[:5]) for call in answer_calls()]
-    assert describe_parameter(row_of(judge_capability_probe(capped), "logprobs")) == "5 where 20 are asked for."
+    assert describe_parameter(row_of(judge_capability_probe(capped), "logprobs")) == "5 where 20 are requested."
 
 
 def test_without_any_logprobs_the_plain_call_is_the_control() -> None:
@@ -198,13 +198,13 @@ def test_several_fingerprints_are_given_and_counted() -> None:
     calls = [replace(call, system_fingerprint=f"fp_{index % 2}") for index, call in enumerate(answer_calls())]
     row = row_of(judge_capability_probe(calls), "system_fingerprint")
     assert (row["state"], row["detail"]["n_distinct"]) == ("honoured", 2)
-    assert "there are 2 of them: several servers answer" in describe_parameter(row)
+    assert "2 different ones: several servers answer" in describe_parameter(row)
 
 
 def test_another_fingerprint_with_each_answer_names_calls() -> None:
     calls = [replace(call, system_fingerprint=f"fp_{index}") for index, call in enumerate(answer_calls())]
     row = row_of(judge_capability_probe(calls), "system_fingerprint")
-    assert describe_parameter(row).endswith("each another one: they name calls, not servers.")
+    assert describe_parameter(row).endswith("a different system_fingerprint: they identify calls, not servers.")
 
 
 def test_answers_of_a_cache_are_left_out_and_retried_ones_count() -> None:
@@ -213,7 +213,7 @@ def test_answers_of_a_cache_are_left_out_and_retried_ones_count() -> None:
     calls = [replace(call, marks=("cached",)) if call.group == "top_k" else call for call in answer_calls()]
     finding = judge_capability_probe(calls)
     assert (finding.numbers["n_marked"], states(finding)["top_k"]) == (1, "unclear")
-    assert "1 answer came from a cache or a fallback or only after another try, and is left out." in describe_finding(
+    assert "1 answer came from a cache, a fallback or a retry, and is left out." in describe_finding(
         "capability", finding.state, finding.numbers
     )
 

@@ -40,9 +40,9 @@ def test_a_date_that_cannot_be_read_says_nothing(date: str) -> None:
 
 
 def test_the_sentence_says_which_way_and_that_no_one_distance_fits() -> None:
-    assert describe_clock((-0.25, 0.5)) == "The server's clock is ours, to within 0.5 s."
+    assert describe_clock((-0.25, 0.5)) == "The server's clock agrees with ours within 0.5 s."
     assert describe_clock((2.1, 2.4)) == "The server's clock is 2.1 to 2.4 s ahead of ours."
     assert describe_clock((-3.2, -2.9)) == "The server's clock is 2.9 to 3.2 s behind ours."
     several = combine_clocks([seen(0.0), seen(60.0)])
     assert several is not None
-    assert describe_clock(several).startswith("The server's clocks are several, or one that was set: from ")
+    assert describe_clock(several).startswith("The server has several clocks, or one that was set: from ")

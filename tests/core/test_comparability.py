@@ -100,7 +100,7 @@ def test_a_side_that_another_model_answered_is_named_and_still_compared() -> Non
     other = REPORTED | {"model_name": "paint-mini", "named": "paint-mini", "asked_name": "paint-1b", "n_answers": 7}
     blocks = found(served(**other), baseline=served(**REPORTED, n_answers=7))
     assert codes(blocks) == ["other_model", "stack_reported"]
-    assert words_of(blocks[0]) == "The candidate asked for paint-1b; paint-mini answered 7 of 7."
+    assert words_of(blocks[0]) == "The candidate requested paint-1b, but paint-mini answered 7 of 7."
     assert comparability.allows_comparing(blocks)
 
 
@@ -113,7 +113,7 @@ def test_another_name_on_one_reported_stack_is_another_model_and_no_other_stack(
     assert [moved.field for moved in comparability.find_moved_setup(ours, theirs)] == ["model"]
     (block,) = found(theirs, STACK_TREATMENT, baseline=ours)
     assert block.code == "model_changed"
-    assert "two names of one" in words_of(block)
+    assert "both names are one model" in words_of(block)
 
 
 def test_a_thinking_switch_that_one_side_has_is_named_with_both_values() -> None:
@@ -198,12 +198,12 @@ def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down
     assert codes(blocks) == ["identity_assumed"]
     assert comparability.allows_comparing(blocks)
     assert words_of(blocks[0]) == (
-        "What served the baseline and the candidate is not known. Both sides took turns within 90 minutes, and it is "
-        "assumed that nothing changed meanwhile. Canaries in that time: mini stable."
+        "The stack of the baseline and the candidate is unknown. Both sides ran in turn within 90 minutes, so it is "
+        "assumed to be the same. Canaries in that time: mini stable."
     )
     alone = comparability.find_blocks(unknown, unknown, treatment, window={"hours": 7.0, "canaries": []})
     assert words_of(alone[0]).endswith(
-        "took turns within 7 hours, and it is assumed that nothing changed meanwhile. No canary was run in that time."
+        "ran in turn within 7 hours, so it is assumed to be the same. No canary ran in that time."
     )
 
 
@@ -246,7 +246,7 @@ def test_a_release_of_a_stack_names_what_it_judges_and_two_models() -> None:
 def test_two_buckets_on_one_side_are_named_with_their_shares_and_what_differs() -> None:
     mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
     (block,) = found(mixed)
-    assert "cccccccc (alone) 94 % and ffffffff (alone) 6 % of its responses" in words_of(block)
+    assert "cccccccc (alone) 94 % and ffffffff (alone) 6 %" in words_of(block)
     assert "vLLM 0.31.2 → 0.32.0" in words_of(block)
     assert [moved["field"] for moved in block.facts["moved"]] == ["versions.vllm"]
 

@@ -1,7 +1,6 @@
 """The summary of a comparison."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 from evalboard.core.compare import comparison
 from evalboard.core.compare.cause import CAUSE_CODES
 from evalboard.core.compare.comparison import (
-    CASE_PARTS,
-    NO_PART,
     NO_POSITION,
     DifferingPairs,
     MatchedRuns,
@@ -98,7 +95,6 @@ def test_counts_are_all_pairs_and_the_ledger_adds_up(five: MatchedRuns, rows: Di
     }
     assert (counts["score_changed"], counts["flipped_score_changed"], counts["n_cases_score_changed"]) == (2, 2, 2)
     assert (counts["n_cases"], counts["n_cases_paired"], counts["n_cases_missing"]) == (5, 4, 1)
-    assert counts["n_cases_other_text"] == 0
     points = {row["cause"]: row["points"] for row in found["ledger"]}
     assert points == {"near_tie": -25.0, "whitespace": 25.0}
     assert sum(points.values()) == found["score"]["difference"] == 0.0
@@ -108,16 +104,6 @@ def test_counts_are_all_pairs_and_the_ledger_adds_up(five: MatchedRuns, rows: Di
         {"cause": "drift_only", "n_pairs": 1, "n_score_changed": 0},
         {"cause": "near_tie", "n_pairs": 2, "n_score_changed": 1},
     ]
-
-
-def test_a_case_is_counted_once_by_the_gravest_of_its_pairs(rows: DifferingPairs) -> None:
-    """Two repeats each: the score of case 0 changed in one of them, only the text of case 1, nothing of case 2."""
-    sides = matched([[1, 1], [1, 1], [0, 0], [1, 1]], [[0, 1], [1, 1], [0, 0], [np.nan, np.nan]])
-    sides = replace(sides, has_other_text=np.array([True, True, True, False, False, False]))
-    assert [CASE_PARTS[part] for part in sides.case_parts[:3]] == ["changed", "other_text", "same_text"]
-    assert sides.case_parts[3] == NO_PART
-    counts = summarise(sides, rows)["counts"]
-    assert (counts["n_cases_score_changed"], counts["n_cases_other_text"], counts["n_cases_paired"]) == (1, 1, 3)
 
 
 def test_histograms_of_flips_and_onsets_have_the_same_bins(five: MatchedRuns, rows: DifferingPairs) -> None:

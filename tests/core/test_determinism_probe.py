@@ -130,9 +130,7 @@ def test_where_an_answer_leaves_the_first_is_told() -> None:
     [row] = finding.numbers["workers"]
     [first, *_] = [each["first"] for each in row["conditions"] if each["first"]]
     assert first == {"prompt": 0, "position": 1}
-    assert "first with 2 in a step, beside long prompts" in describe_finding(
-        "determinism", finding.state, finding.numbers
-    )
+    assert "first at batch size 2, with long prompts" in describe_finding("determinism", finding.state, finding.numbers)
 
 
 def test_each_worker_is_certified_by_itself() -> None:
@@ -171,6 +169,4 @@ def test_a_batch_that_did_not_come_about_is_not_claimed() -> None:
     calls = answered(asked, lambda call, condition: replace(same(call, condition), batch_max=min(condition.seats, 3)))
     finding = judge(calls, asked)
     assert finding.numbers["seats_reached"] == 3
-    assert "1 to 3 seats of 8, for no step was larger" in describe_finding(
-        "determinism", finding.state, finding.numbers
-    )
+    assert "1 to 3 seats of 8, as no step was larger" in describe_finding("determinism", finding.state, finding.numbers)

@@ -29,9 +29,9 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
     judged = verdict.judge_gate(loaded(), PAIRED)
     assert judged.verdict == "ship"
     assert warnings(judged, "load_differs") == [
-        "The sides were decoded under different load: on average the candidate's batches are 5.3 times as large "
-        "(baseline: median 8, 80 % of responses within 4–8; candidate: median 64, 80 % of responses within 1–64, 10 % "
-        "alone). Part of the change may come from the load, and more repeats do not show that. Run both sides in turn."
+        "The candidate had 5.3 times the batch size on average (baseline: median 8, 80 % of responses within 4–8; "
+        "candidate: median 64, 80 % of responses within 1–64, 10 % alone). That may explain part of the change. Run "
+        "both sides in turn."
     ]
     assert [step.code for step in judged.next] == ["run_in_turn", "sign"]
 
@@ -39,7 +39,7 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
 def test_sides_that_took_turns_already_are_not_sent_to_take_turns() -> None:
     judged = verdict.judge_gate(replace(loaded(), is_in_turn=True), PAIRED)
     [text] = warnings(judged, "load_differs")
-    assert text.endswith("Both sides ran in turn, so it is their endpoints whose load differs: decode both alone.")
+    assert text.endswith("They ran in turn, so their endpoints' load differs. Decode both at batch size 1.")
     assert [step.code for step in judged.next] == ["sign"]
 
 
@@ -77,10 +77,9 @@ def test_only_the_repeats_that_enter_are_looked_at() -> None:
 def test_calls_to_servers_of_others_are_said_to_be_calls() -> None:
     [text] = warnings(verdict.judge_gate(replace(loaded(), loads_counted=CALLS), PAIRED), "load_differs")
     assert text.startswith(
-        "The sides were called under different load: on average 5.3 times as many of our calls were under way during a "
-        "call of the candidate (baseline: median 8, 80 % of responses within 4–8; "
+        "The candidate had 5.3 times the calls in flight on average (baseline: median 8, 80 % of responses within 4–8; "
     )
-    assert "What others asked of the servers meanwhile is not known." in text
+    assert "Load from other clients is unknown." in text
 
 
 def wandering(**changes: object) -> GateQuestion:
@@ -126,8 +125,8 @@ def test_logs_are_to_be_made_in_turn_and_imported_again() -> None:
     setup = replace(served(batch_class="observed"), is_logged=True)
     [first, *_] = steps(verdict.judge_gate(wandering(setup_baseline=setup, setup_candidate=setup), PAIRED))
     assert first == (
-        "Both sides were read from logs, which cannot be run again here. Run both sides again in turn with the tool "
-        "that made them, and import the new logs: evalboard import LOG."
+        "Both sides are from logs. Run both sides again in turn with the tool that made them. Then import the new "
+        "logs: evalboard import LOG."
     )
 
 

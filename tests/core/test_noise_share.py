@@ -63,22 +63,20 @@ def sentence(difference: float, up_to: float | None, reason: str | None = None, 
 @pytest.mark.parametrize(
     ("difference", "up_to", "text"),
     [
-        (-1.2, 0.37, "up to 0.4 points either way (95 %), so of −1.2 points at least −0.8 is not noise."),
-        (1.2, 0.37, "up to 0.4 points either way (95 %), so of +1.2 points at least +0.8 is not noise."),
-        (-0.3, 0.37, "up to 0.4 points either way (95 %), so all of −0.3 points may be noise."),
-        (0.0, 0.37, "up to 0.4 points either way (95 %); a smaller change would not show."),
-        (-0.052, 0.012, "up to 0.02 points either way (95 %), so of −0.05 points at least −0.03 is not noise."),
+        (-1.2, 0.37, "at most ±0.4 points (95 %). At least −0.8 of −1.2 points is not noise."),
+        (1.2, 0.37, "at most ±0.4 points (95 %). At least +0.8 of +1.2 points is not noise."),
+        (-0.3, 0.37, "at most ±0.4 points (95 %). All of −0.3 points may be noise."),
+        (0.0, 0.37, "at most ±0.4 points (95 %)."),
+        (-0.052, 0.012, "at most ±0.02 points (95 %). At least −0.03 of −0.05 points is not noise."),
     ],
 )
 def test_the_sentence_adds_up_and_never_calls_too_much_a_change(difference: float, up_to: float, text: str) -> None:
-    assert sentence(difference, up_to) == f"Noise alone moves this score by {text}"
+    assert sentence(difference, up_to) == f"Noise moves this score by {text}"
 
 
 def test_where_nothing_was_measured_the_reason_is_said_and_what_near_ties_moved() -> None:
-    assert sentence(-1.2, None, "one_repeat") == (
-        "How much of −1.2 points is noise is not known: that takes two repeats of a side."
-    )
+    assert sentence(-1.2, None, "one_repeat") == "Noise was not measured. It takes two repeats on one side."
     assert sentence(0.01, None, "one_draw", 0.34) == (
-        "How far noise moves this score is not known: repeats only give the same answers again, so they show none of "
-        "it. Near ties, which noise alone can decide, moved +0.3 points."
+        "All repeats were identical, so noise under other batching was not measured. Near ties moved +0.3 points. "
+        "Noise alone can decide a near tie."
     )

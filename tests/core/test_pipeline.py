@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evalboard.contract.run import Draws
 from evalboard.core import digest
 from evalboard.core.compare import (
+    CASE_PARTS,
     COMPARISON_VERSION,
     Bools,
     BucketFacts,
@@ -30,6 +31,7 @@ from evalboard.core.compare import (
     WordsById,
     run,
 )
+from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.core.trace import TokenTrace, TraceColumns, Vocabulary, join_traces, pack_vocabulary
 from evalboard.wording.computation import write_computation
 from tests.core import stacks
@@ -202,6 +204,54 @@ def test_a_report_counts_what_its_flips_say(sides: tuple[Side, Side, Reads]) -> 
     assert report.summary["flips"]["n"] == len(report.summary["sample"]) > N_CASES
 
 
+GONE = float("nan")
+# By part, as CASE_PARTS has them: the scores of two repeats of either side; None is a repeat without a response.
+PARTED = (
+    ("broken", (1.0, 1.0), (0.0, 0.0)),
+    ("broken", (1.0, 1.0), (0.0, 0.5)),  # and unstable too, which is counted once
+    ("fixed", (0.0, 0.0), (1.0, 1.0)),
+    ("changed", (0.5, 0.5), (0.75, 0.75)),
+    ("unstable", (1.0, 0.0), (1.0, 0.0)),
+    ("other_text", (1.0, 1.0), (1.0, 1.0)),
+    ("same_text", (1.0, 1.0), (1.0, 1.0)),
+    ("unscored", (1.0, 1.0), (GONE, GONE)),
+    ("missing", (1.0, 1.0), (None, None)),
+    ("missing", (None, None), (None, None)),
+)
+
+
+def parted_side(scores: Sequence[Sequence[float | None]], *, bucket: int) -> Side:
+    is_there = np.array([[score is not None for score in case] for case in scores])
+    texts = np.ones((*is_there.shape, 2), np.uint64)
+    texts[5] += np.uint64(bucket)  # the case of another text
+    return replace(
+        side([[trace for trace, _ in stacks.pairs(len(PARTED), seed=3)]] * 2, bucket=bucket),
+        texts=texts,
+        buckets=np.where(is_there, bucket, -1),
+        scores=np.array([[GONE if score is None else score for score in case] for case in scores]),
+    )
+
+
+def test_each_case_is_in_one_part_and_the_parts_add_up(sides: tuple[Side, Side, Reads]) -> None:
+    named, ours, theirs = zip(*PARTED, strict=True)
+    both = parted_side(ours, bucket=1), parted_side(theirs, bucket=2)
+    comparing = Comparing(*both, sides[2])
+    assert [CASE_PARTS[part] for part in comparing.case_parts.tolist()] == list(named)
+    begun = comparing.begin().summary
+    n_by_part = {part: begun["parts"][part] for part in CASE_PARTS}
+    assert n_by_part == {part: named.count(part) for part in CASE_PARTS}
+    assert sum(n_by_part.values()) == comparing.count()["counts"]["n_cases"] == len(PARTED)
+    assert begun["parts"]["missing_on_both"] == 1
+    assert all(begun["outcomes"][name] == n_by_part[name] for name in CASE_OUTCOMES)
+
+
+def test_a_case_that_several_buckets_answered_is_judged_by_none(sides: tuple[Side, Side, Reads]) -> None:
+    _, ours, theirs = zip(*PARTED, strict=True)
+    mixed = replace(parted_side(theirs, bucket=2), shares=[(2, 10, 0.5), (1, 10, 0.5)])
+    parts = [CASE_PARTS[part] for part in Comparing(parted_side(ours, bucket=1), mixed, sides[2]).case_parts.tolist()]
+    assert parts == ["changed"] * 4 + ["same_text", "other_text", "same_text", "unscored", "missing", "missing"]
+
+
 def test_a_side_against_itself_asks_for_nothing(sides: tuple[Side, Side, Reads]) -> None:
     def fail() -> PairNoise:
         raise AssertionError("nothing differs: no noise is needed")
@@ -227,7 +277,7 @@ def test_tokens_that_logprobs_do_not_explain_are_counted_beside_a_test_that_sees
     baseline = side(ours, bucket=1)
     made = run(baseline, side(theirs, bucket=1), Reads(Kept(), words, lambda: measured(baseline))).summary
     assert (made["computation"]["answer"], made["computation"]["n_unexplained"]) == ("one", n_unexplained)
-    assert write_computation(made["computation"]).endswith("do not explain.") == (n_unexplained > 0)
+    assert write_computation(made["computation"]).endswith("they do not explain a chosen token.") == (n_unexplained > 0)
 
 
 def fault(trace: TokenTrace, at: int) -> TokenTrace:

@@ -89,7 +89,7 @@ def sizes(*tried: tuple[int, TokenTrace | str], **more: Any) -> list[dict[str, A
 @pytest.mark.parametrize(
     ("gave", "outcome", "sentence"),
     [
-        (RUNS, "identical", "Identical: every token and every logprob has the bits of the run’s response."),
+        (RUNS, "identical", "Identical: every token and logprob equals the run’s response to the bit."),
         (
             DRIFTED,
             "drift",
@@ -135,8 +135,8 @@ def test_without_a_response_there_is_nothing_to_hold_it_against() -> None:
     results = replayed(({}, RUNS), response=None)
     assert results[0]["outcome"] == "decoded"
     assert wording.explain_replay(results) == (
-        "Decoded again, and there is nothing to hold it against.",
-        "The run has no response to this case in this repeat to hold it against.",
+        "Decoded again; there is nothing to compare it with.",
+        "The run has no response to this case in this repeat to compare with.",
     )
 
 
@@ -199,7 +199,7 @@ def test_a_sweep_without_a_response_is_held_against_its_first_size() -> None:
     assert said[1:] == (
         "Identical at batch size 1 and 2.",
         "Each batch size is compared with 1.",
-        "The run has no response to this case in this repeat to hold it against.",
+        "The run has no response to this case in this repeat to compare with.",
     )
 
 
@@ -230,7 +230,7 @@ def of_neighbours(*gave: TokenTrace, n_tokens: tuple[int | None, ...] = (40, 40,
 def test_other_neighbours_that_change_nothing_are_told() -> None:
     assert of_neighbours(RUNS, RUNS, RUNS) == (
         "Identical at batch size 4.",
-        "At batch size 4 other neighbours change no bit: 3 choices of them gave the same.",
+        "At batch size 4, other neighbours change no bit (3 sets tried).",
     )
 
 
@@ -246,7 +246,7 @@ def test_other_neighbours_that_change_the_answer_are_possible_leakage(gave: Toke
 def test_leakage_says_when_the_shape_of_a_step_differed_too() -> None:
     said = of_neighbours(RUNS, FLIPPED, n_tokens=(1040, 980))
     assert said[1].startswith("Possible leakage: ")
-    assert said[2].startswith("Their prompts have 980 tokens against 1,040, though")
+    assert said[2].startswith("But their prompts differ in length (980 and 1,040 tokens)")
     assert len(of_neighbours(RUNS, FLIPPED, n_tokens=(None, 980))) == 2
 
 
@@ -260,7 +260,7 @@ def test_a_size_that_was_not_reached_is_told() -> None:
         "Batch size 16 was not reached: at most 12 shared a step."
     )
     assert wording.explain_replay([{**result, "batch_min": 5, "batch_max": 16}])[1] == (
-        "Batch size 16 was not held throughout: in some step only 5 took part."
+        "Batch size 16 was not kept: in some steps only 5 took part."
     )
 
 
@@ -269,7 +269,7 @@ def test_a_size_that_was_not_reached_is_told() -> None:
     [
         ({"same_prompt": False}, "The prompt's tokens are not those of the run"),
         ({"same_model": False}, "The model is not the run's"),
-        ({"same_fingerprint": False}, "Another serving stack than the run's decoded it"),
+        ({"same_fingerprint": False}, "Decoded on another serving stack than the run's"),
     ],
 )
 def test_what_limits_the_finding_is_told(beside: dict[str, bool], words: str) -> None:

@@ -66,7 +66,7 @@ def test_shares_are_counted_by_fingerprint_and_by_worker() -> None:
     }
     assert sentence(finding) == (
         "2 serving stacks answer: 8 answers of 2 workers came from aaaaaaaaaaaa (50 %) and bbbbbbbbbbbb (50 %). "
-        "A run spread over them is no single measurement."
+        "A run across them is not one measurement."
     )
 
 
@@ -77,11 +77,11 @@ def test_a_worker_that_gave_no_answer_is_told_and_decides_nothing() -> None:
     assert finding.numbers["n_workers_silent"] == 1
     assert sentence(finding) == (
         "One serving stack: 2 answers of 1 worker came from fingerprint aaaaaaaaaaaa. 2 answers rule out a second "
-        "backend with more than 78 % of the requests, 95 % sure. 1 worker gave no answer. "
+        "backend with over 78 % of the requests (95 % confidence). 1 worker gave no answer. "
         "1 call failed and is left out."
     )
 
 
 def test_a_rotation_names_both_fingerprints() -> None:
     finding = routing_probe.judge_routing_probe(calls(1, A), last_fingerprint=B)
-    assert "aaaaaaaaaaaa, and the last one known was bbbbbbbbbbbb" in sentence(finding)
+    assert "aaaaaaaaaaaa, earlier ones from bbbbbbbbbbbb" in sentence(finding)

@@ -14,7 +14,7 @@ from evalboard.core.archive import run_archive
 from evalboard.core.archive.run_archive import ArchiveMember
 from evalboard.core.archive.run_archive_reader import ArchiveDamaged, RunArchive
 from evalboard.core.suite import lines as suite_lines
-from evalboard.core.suite import suite
+from evalboard.core.suite import read_suite_jsonl, suite
 from evalboard.core.trace import codec, vocabulary
 from evalboard.core.trace.trace import TokenTrace
 from tests import make
@@ -190,7 +190,7 @@ def test_an_error_while_reading_gives_no_archive() -> None:
 def test_a_stored_suite_is_the_same_suite_as_lines(document: dict[str, Any]) -> None:
     whole = {"slug": "s", "scorer": {"kind": "exact"}, **document}
     stored = suite.parse_suite(whole)
-    assert suite.parse_suite(suite.read_suite_jsonl(suite_text(whole).decode(), slug="s")).digest == stored.digest
+    assert suite.parse_suite(read_suite_jsonl(suite_text(whole).decode(), slug="s")).digest == stored.digest
 
 
 # --- damage

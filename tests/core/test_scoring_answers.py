@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evalboard.core.scoring import plan, reads_answers, score
+from evalboard.core.scoring import failure_kind, plan, reads_answers, score
 from evalboard.core.trace import pack_answers, unpack_answers
 
 CALL = '{"name": "find", "arguments": {"q": "Oslo", "n": %s}}'
@@ -44,3 +44,19 @@ def test_what_cannot_be_read_is_no_answer_and_packs_as_none() -> None:
     none = score({"kind": "number"}, text="no idea", target=1).answer
     keys = unpack_answers(pack_answers([none, "4", "4", "5"]), 4).tolist()
     assert keys[0] == 0 < keys[1] == keys[2] != keys[3]
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ('$.args lacks the key "unit".', "missing key"),
+        ('the required argument "is not JSON" is missing', "missing key"),
+        ('Call 1: argument "genre" is "jazz", expected "opera".', "wrong value"),
+        ('Call 1: it calls "book", expected "move".', "another call"),
+        ('Not JSON: Expecting value at character 1, before "Sure! I can".', "not JSON"),
+        ('"red" is not "blue"; first difference at character 1.', "another answer"),
+        ("Judged by a person.", ""),
+    ],
+)
+def test_a_reason_is_named_by_what_went_wrong_whatever_its_values_say(reason, kind):
+    assert failure_kind(reason) == kind

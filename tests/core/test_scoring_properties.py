@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalboard.core.document import text_problem
-from evalboard.core.scoring import KINDS, check_spec, score
+from evalboard.core.scoring import KINDS, check_spec, failure_kind, score
 from evalboard.core.scoring.kind import MAX_REASON_CHARS
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS, normalise, normalise_option
 
@@ -78,6 +78,7 @@ def test_every_text_gets_a_score_and_a_reason_that_can_be_stored(spec, text, tar
     assert 0 <= result.value <= 1
     assert 0 < len(result.reason) <= MAX_REASON_CHARS
     assert text_problem(result.reason) is None
+    assert result.value == 1 or failure_kind(result.reason) or "target" in result.reason  # what went wrong has a name
     assert score(spec, text=text, target=target, tools=tools) == result
 
 

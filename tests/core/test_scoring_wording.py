@@ -161,3 +161,14 @@ def test_texts_too_long_for_a_pattern_do_not_match():
 
 def test_texts_too_long_to_be_scored_say_so():
     assert "1000001 characters" in score({"kind": "exact"}, text="a" * 1_000_001, target="a").reason
+
+
+def test_a_long_answer_is_quoted_from_where_it_is_wrong():
+    target = '{"name": "convert", "arguments": {"from": "CHF", "to": "EUR", "amount": 120}}'
+    came = score({"kind": "exact"}, text=target.replace('"CHF"', '"USD"'), target=target)
+    assert came.reason.startswith('Expected "CHF\\", \\"to\\"')
+    assert ', got "USD\\", \\"to\\"' in came.reason
+    assert came.reason.endswith("first difference at character 44.")
+    prose = score({"kind": "exact"}, text=f"Sure! Here is the call: {target}", target=target)
+    assert prose.reason.startswith('Expected "{\\"name\\": \\"convert\\"')
+    assert ', got "Sure! Here is the call' in prose.reason

@@ -52,10 +52,10 @@ def test_an_exact_seed_and_one_under_noise_are_told_apart() -> None:
     exact = seed_probe.judge_seed_probe(seed_calls(np.random.default_rng(1)))
     noisy = seed_probe.judge_seed_probe(seed_calls(np.random.default_rng(1), noise=0.01))
     assert exact.numbers["is_exact"]
-    assert sentence(exact).startswith("The seed is honoured exactly: each prompt's calls with one seed, 25 in all")
+    assert sentence(exact).startswith("The seed is honoured exactly: all 25 calls with the same seed")
     assert noisy.state == "honoured"
     assert not noisy.numbers["is_exact"]
-    assert f"{noisy.numbers['n_parted']} of 25 calls with one seed parted from the rest" in sentence(noisy)
+    assert f"{noisy.numbers['n_parted']} of 25 calls with the same seed differ" in sentence(noisy)
 
 
 def test_the_bucket_that_drops_the_seed_is_named() -> None:
@@ -65,7 +65,7 @@ def test_the_bucket_that_drops_the_seed_is_named() -> None:
     mixed = [replace(next(dropping), bucket=2) if index % 5 in (0, 2) else call for index, call in enumerate(kept)]
     finding = seed_probe.judge_seed_probe(mixed)
     assert finding.state == "partly_honoured"
-    assert "that one bucket answered (p < 0.001): that bucket drops the seed." in sentence(finding)
+    assert "calls of one bucket (p < 0.001): that bucket drops the seed." in sentence(finding)
     assert (finding.numbers["dropping_bucket"], finding.numbers["p_bucket"] < 0.001) == (2, True)
     first, second = finding.numbers["loyal_by_bucket"]
     assert (first["bucket"], first["n_loyal"]) == (1, first["n_same"])
@@ -75,7 +75,7 @@ def test_the_bucket_that_drops_the_seed_is_named() -> None:
 def test_texts_that_no_seed_changes_are_no_test_of_the_seed() -> None:
     finding = seed_probe.judge_seed_probe(calls_of([["a sea of tea"] * 5] * 5, [["a sea of tea"] * 5] * 5))
     assert finding.state == "deterministic"
-    assert "50 of 50 pairs with different seeds are identical" in sentence(finding)
+    assert "50 of 50 pairs are identical" in sentence(finding)
 
 
 def as_greedy(calls: list[ProbeExchange], text: str) -> list[ProbeExchange]:
@@ -89,8 +89,8 @@ def test_a_temperature_of_0_tells_a_dropped_temperature_from_a_seed_that_is_put_
         seed_probe.judge_seed_probe(as_greedy(always, "a bee")),
     )
     assert (dropped.state, replaced.state, replaced.numbers["n_as_greedy"]) == ("greedy", "deterministic", 0)
-    assert "the one of a temperature of 0: the temperature is dropped" in sentence(dropped)
-    assert "the temperature arrives, so a cache answers, or one seed is put in place of all" in sentence(replaced)
+    assert "the text of temperature 0: the temperature is dropped" in sentence(dropped)
+    assert "The temperature arrives, so a cache answers or one seed replaces all" in sentence(replaced)
     assert dropped.numbers["n_calls"] == 50
 
 

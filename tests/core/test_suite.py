@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalboard.core.document import MAX_PROBLEMS, text_problem
 from evalboard.core.errors import InvalidInput
-from evalboard.core.suite.suite import parse_suite, read_suite_json, read_suite_jsonl
+from evalboard.core.suite import parse_suite, read_suite_json, read_suite_jsonl
 
 EXACT = {"kind": "exact"}
 

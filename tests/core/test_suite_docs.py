@@ -8,12 +8,12 @@ import pytest
 
 from evalboard.contract import suite_limits as limits
 from evalboard.core.errors import InvalidInput
-from evalboard.core.scoring import KINDS, score
+from evalboard.core.scoring import EXAMPLES, KINDS, PASSES, score
 from evalboard.core.scoring.kind import REQUIRED
 from evalboard.core.scoring.normalise import NORMALISE_OPTIONS
 from evalboard.core.scoring.plan import READS
+from evalboard.core.suite import DEFAULT_MAX_TOKENS, parse_suite, read_suite_jsonl
 from evalboard.core.suite.mapping import CONVERSIONS, map_rows, parse_mapping
-from evalboard.core.suite.suite import DEFAULT_MAX_TOKENS, parse_suite, read_suite_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "suites.md").read_text()
@@ -34,6 +34,8 @@ def examples(section):
 
 def test_every_kind_is_there_with_its_version():
     assert rows("Scorers") == {name: str(kind.version) for name, kind in KINDS.items()}
+    found = re.findall(r"^\| `(\w+)` \| \d+ \| (.+?) \|", SECTIONS["Scorers"], re.MULTILINE)
+    assert dict(found) == PASSES
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -68,6 +70,7 @@ def test_what_a_scorer_may_read_is_there_and_its_example_holds():
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "recorded"])  # which scores nothing
 def test_the_example_of_every_kind_holds(kind):
     (example,) = examples(kind)
+    assert example == EXAMPLES[kind]  # which the form that makes a suite shows
     assert example["scorer"]["kind"] == kind
     assert score(example["scorer"], text=example["right"], target=example["target"]).value == 1
     assert score(example["scorer"], text=example["wrong"], target=example["target"]).value == 0

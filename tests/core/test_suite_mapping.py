@@ -9,8 +9,8 @@ import pytest
 
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import score
-from evalboard.core.suite.mapping import map_jsonl, map_rows, parse_mapping
-from evalboard.core.suite.suite import CaseDocument, SuiteDocument, parse_suite, read_suite_json
+from evalboard.core.suite import CaseDocument, SuiteDocument, parse_suite, read_suite_json, read_suite_text
+from evalboard.core.suite.mapping import map_rows, parse_mapping
 from tests.recorded import SUITES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ def shipped_mapping(name: str) -> Any:
 
 
 def mapped(text: str, mapping: str) -> SuiteDocument:
-    return parse_suite(map_jsonl(text, shipped_mapping(mapping), slug="mapped"))
+    return read_suite_text(text, slug="mapped", mapping=shipped_mapping(mapping)).parse()
 
 
 def written_suite(file: str, mapping: str) -> SuiteDocument:
@@ -189,7 +189,7 @@ def test_short_rows_get_the_scorer_that_their_field_names(case_id, right, wrong)
 def test_a_row_with_an_unknown_scorer_is_named():
     with pytest.raises(InvalidInput) as refused:
         mapped(jsonl({**own_short_rows()[0], "scorer": "bleu"}), "short")
-    assert 'scorer = "bleu"' in refused.value.fields["rows[0]"]
+    assert 'scorer = "bleu"' in refused.value.fields["line 1"]
 
 
 def right_calls(case: CaseDocument) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def test_nothing_of_a_log_is_to_be_run_here_and_new_logs_are_asked_for_instead()
         )
     )
     assert (code, codes(found.next)) == ("noisy", ["import_again", "use_paired"])
-    assert steps(found)[0].startswith("The candidate was read from a log")
+    assert steps(found)[0].startswith("The candidate is from a log.")
     incomplete = runs(*FIVE, n_cases=800)
     incomplete[:100] = NAN
     _, code, found = judged(question(incomplete, runs(*FIVE, n_cases=800), setup_baseline=LOGGED))
@@ -144,7 +144,7 @@ def test_one_bucket_of_two_computations_is_not_comparable(
     assert judged(same, PAIRED)[:2] == ("no_ship", "regression")
     word, code, found = judged(replace(same, computation=APART), PAIRED)
     assert (word, code, codes(found.next)) == ("not_comparable", "computation_apart", next_codes)
-    assert "their logprobs lie 0.02 nats further apart than repeats of one side do" in reasons(found)[0]
+    assert "their logprobs differ by 0.02 nats more than repeats do" in reasons(found)[0]
     for treatment in ("stack", "service"):
         apart, told = (
             judged(replace(same, computation=known, treatment=treatment), PAIRED)[2] for known in (APART, None)
@@ -154,7 +154,7 @@ def test_one_bucket_of_two_computations_is_not_comparable(
 
 def test_bits_of_a_steady_bucket_that_differ_are_counted() -> None:
     same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), computation=STEADY)
-    assert "the sides differ in 7 of 60 cases" in reasons(judged(same)[2])[0]
+    assert "7 of 60 cases differ" in reasons(judged(same)[2])[0]
 
 
 def test_load_alone_may_put_sides_apart_that_did_not_take_turns() -> None:
@@ -162,7 +162,7 @@ def test_load_alone_may_put_sides_apart_that_did_not_take_turns() -> None:
     same = question(runs(*FIVE, n_cases=800), runs(*FIVE, n_cases=800), setup_baseline=setup, setup_candidate=setup)
     word, _, found = judged(replace(same, computation=APART), PAIRED)
     assert (word, codes(found.warnings)[0]) == ("ship", "computation_apart")
-    assert warnings(found, "computation_apart")[0].endswith("another load may do that: run both in turn.")
+    assert warnings(found, "computation_apart")[0].endswith("Load may explain that. Run both sides in turn.")
 
 
 def test_an_unknown_fingerprint_is_unknown_on_both_sides() -> None:
@@ -214,7 +214,7 @@ EXPIRED = {
 def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
     expired = replace(pinned(), expired=EXPIRED)
     why = (
-        "The baseline, run 7, expired on 2026-11-20 08:00 UTC: from run 9 on, another stack serves endpoint local "
+        "The baseline, run 7, expired on 2026-11-20 08:00 UTC. Since run 9, another stack serves endpoint local "
         "under profile pinned. Run the baseline again."
     )
     word, code, found = judged(expired)
@@ -400,7 +400,7 @@ def test_the_interval_against_the_tolerance(n_broken: int, n_fixed: int, word: s
 def test_later_looks_have_their_own_level() -> None:
     found = verdict.judge_gate(pinned(k=12), STRICT)
     assert (found.look, found.alpha, found.level, found.k_candidate) == (10, 0.017, 0.966, 12)
-    assert "the others count once each side has 20" in warnings(found, "repeats_kept")[0]
+    assert "The others count once each side has 20" in warnings(found, "repeats_kept")[0]
 
 
 def test_repeats_beyond_a_look_change_nothing_yet() -> None:
@@ -451,7 +451,7 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (word, code, found.outlook.leaning) == ("inconclusive", "not_settled", "none")
     assert (found.outlook.repeats_needed, found.outlook.expected.repeats) == (15, 20)
-    assert "20 repeats on each side would settle it about 6 times in 10." in reasons(found)[0]
+    assert "20 repeats per side decide it about 6 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle", "larger_suite", "decide_by_hand"]
     in_batches = steps_if_batched(question(baseline, candidate), PAIRED)
     assert in_batches == ["settle", "pin_batch", "larger_suite", "decide_by_hand"]
@@ -459,14 +459,14 @@ def test_not_settled_says_how_many_repeats_would() -> None:
     candidate[204] = 1
     word, code, found = judged(question(baseline, candidate), PAIRED)
     assert (code, found.outlook.repeats_needed, found.outlook.expected.repeats) == ("not_settled", 15, 20)
-    assert "20 repeats on each side would settle it about 8 times in 10." in reasons(found)[0]
+    assert "20 repeats per side decide it about 8 times in 10." in reasons(found)[0]
 
 
 def test_what_repeats_are_likely_to_settle_is_left_to_them() -> None:
     """-0.91 in ±0.12: at 10 repeats ±0.07 are left, and nothing was seen to move."""
     word, code, found = judged(pinned(n_broken=7, n_cases=770))
     assert (word, code, found.outlook.repeats_needed) == ("inconclusive", "not_settled", 5)
-    assert "10 repeats on each side would settle it more than 9 times in 10." in reasons(found)[0]
+    assert "10 repeats per side decide it more than 9 times in 10." in reasons(found)[0]
     assert codes(found.next) == ["settle"]
 
 
@@ -478,10 +478,10 @@ def test_on_the_tolerance_nobody_is_sent_to_run_more_repeats() -> None:
         None,
         None,
     )
-    assert "More repeats would hardly settle it: 20 on each side do so less than once in 10." in reasons(found)[0]
+    assert "More repeats rarely help: 20 per side decide it less than once in 10." in reasons(found)[0]
     assert codes(found.next) == ["larger_suite", "decide_by_hand"]
     last = verdict.judge_gate(pinned(n_broken=8, k=20), STRICT)
-    assert "More repeats change nothing: the policy looks at 20 on each side and no more." in reasons(last)[0]
+    assert "More repeats do not help: the policy stops at 20 per side." in reasons(last)[0]
 
 
 def test_both_sides_are_described_over_the_cases_judged() -> None:
@@ -511,16 +511,16 @@ def test_a_clear_change_of_a_few_cases_says_in_the_same_sentence_what_is_known_o
     [small] = reasons(verdict.judge_gate(pinned(n_fixed=1, n_cases=30), PAIRED))
     [large] = reasons(verdict.judge_gate(pinned(n_fixed=8), PAIRED))
     assert small == (
-        "On these 30 cases the candidate is better than the baseline: +3.3 points, in [+0.3, +6.4] (94 % interval); "
-        "for other cases like these [−6.2, +12.4]."
+        "On these 30 cases the change is +3.3 points, in [+0.3, +6.4] (94 % interval). The candidate is better than "
+        "the baseline. For new cases the interval is [−6.2, +12.4]."
     )
-    assert "other cases" not in large
+    assert "new cases" not in large
 
 
 @pytest.mark.parametrize(("n_cases", "is_said"), [(49, True), (50, False)])
 def test_under_fifty_cases_it_is_said_that_the_promised_rates_do_not_hold(n_cases: int, is_said: bool) -> None:
     [text] = warnings(verdict.judge_gate(pinned(n_cases=n_cases), PAIRED), "few_cases")
-    assert ("err more often than is promised" in text) == is_said
+    assert ("wrong more often than promised" in text) == is_said
 
 
 @pytest.mark.parametrize(("n_broken", "leaning"), [(0, "ship"), (8, "none"), (40, "no_ship")])
@@ -546,8 +546,8 @@ def test_noise_of_earlier_runs_gives_a_lean_before_the_first_look_and_changes_no
     assert lean.leaning == leaning
     assert plain.low is not None
     assert lean.low > plain.low
-    assert "Experimental lean, no verdict: " in reasons(foretold)[0]
-    assert "Experimental" not in reasons(plain)[0]
+    assert "With the noise of earlier runs" in reasons(foretold)[0]
+    assert "earlier runs" not in reasons(plain)[0]
 
 
 def test_draws_have_no_early_lean() -> None:

@@ -49,7 +49,7 @@ def test_draws_of_one_seed_are_held_against_each_other() -> None:
     assert (found.verdict, found.method) == ("ship", "seeds")
     assert width(found) == pytest.approx(2 * normal_quantile(0.97) * se)
     assert codes(found.warnings)[0] == "sampled"
-    assert "Both sides were drawn by seed 42" in warnings(found)[0]
+    assert "Both sides use seed 42" in warnings(found)[0]
     assert width(verdict.judge_gate(drawn(theirs=SEED_43), PAIRED)) > 5 * width(found)
 
 
@@ -64,9 +64,9 @@ def test_models_that_draw_alike_are_settled_to_what_was_never_seen() -> None:
 @pytest.mark.parametrize(
     ("theirs", "why"),
     [
-        (SEED_43, "seed 42 against 43"),
+        (SEED_43, "seeds 42 and 43"),
         (Draws(0.7, None, repeats=FIVE), "they share no seeds"),
-        (Draws(0.7, 42, repeats=(1, 2, 3, 4, 6)), "their repeats are not the same ones"),
+        (Draws(0.7, 42, repeats=(1, 2, 3, 4, 6)), "they have different repeats"),
     ],
 )
 def test_without_shared_seeds_draws_are_independent_and_the_verdict_says_so(theirs: Draws, why: str) -> None:
@@ -106,7 +106,7 @@ def test_repeats_that_are_one_draw_take_no_verdict(ours: Draws, theirs: Draws) -
     found = verdict.judge_gate(asked, PAIRED)
     assert (found.verdict, codes(found.reasons), codes(found.next)) == ("inconclusive", ["one_draw"], ["draw_again"])
     assert found.outlook.repeats_needed is None
-    assert "sent one seed at T = 0.7" in reasons(found)[0]
+    assert "used one seed at temperature 0.7" in reasons(found)[0]
     for draws, side, k in ((ours, found.baseline, found.k_baseline), (theirs, found.candidate, found.k_candidate)):
         if draws.is_one:
             assert (k, side.noise.sd_points, side.interval, side.noise.disagreement_rate) == (1, None, None, None)
@@ -172,7 +172,7 @@ def test_the_policy_names_what_decides() -> None:
     assert passed.low is not None
     assert passed.reach is not None
     assert passed.low < passed.difference < passed.reach.high
-    assert "by pass@4, the candidate is worse than the 1.0 point you accept" in reasons(passed)[0]
+    assert "the change by pass@4 is" in reasons(passed)[0]
     by_all = verdict.judge_gate(lost_to_luck(), replace(PAIRED, metric=MetricSpec(PASS_ALL, 2)))
     assert (by_all.verdict, by_all.difference) == ("ship", pytest.approx(25 - 50 * 0.25, abs=1.5))
 
@@ -180,8 +180,8 @@ def test_the_policy_names_what_decides() -> None:
 @pytest.mark.parametrize(
     ("asked", "why", "step"),
     [
-        (lost_to_luck(Draws()), "nothing is drawn", "draw"),
-        (drawn(n_parted=0), "between wrong and right", "use_mean"),
+        (lost_to_luck(Draws()), "there are no samples", "draw"),
+        (drawn(n_parted=0), "Some scores are partial", "use_mean"),
     ],
 )
 def test_a_metric_that_these_runs_do_not_have_decides_nothing(asked: GateQuestion, why: str, step: str) -> None:

@@ -487,6 +487,17 @@ def compared(**changes: Any) -> contract.Comparison:
         n_cases_missing=0,
         n_cases_score_changed=27,
     )
+    parts = contract.CaseParts(
+        broken=7,
+        fixed=3,
+        changed=5,
+        unstable=12,
+        other_text=173,
+        same_text=600,
+        unscored=0,
+        missing=0,
+        missing_on_both=0,
+    )
     made = contract.Comparison(
         baseline="61",
         candidate="62",
@@ -499,6 +510,7 @@ def compared(**changes: Any) -> contract.Comparison:
         blocks=(),
         score=contract.ScoreCompared(baseline=80.8, candidate=80.2, difference=-0.6),
         counts=counts,
+        parts=parts,
         noise_share=None,
         outcomes=contract.OutcomeCounts(broken=7, fixed=3, unstable=12),
         ledger=ledger,

@@ -11,7 +11,8 @@ from django.db.models.functions import Now
 
 from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
-from runs.compare import case_outcomes, compare
+from frontend.compare.charts import label_parts
+from runs.compare import case_outcomes, compare, comparison_report
 from runs.models import RepeatRecord, RepeatScore, ReplayRecord, RunRecord
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
@@ -87,15 +88,22 @@ def chips(page: str) -> dict[str, int]:
 
 
 def test_lists_of_cases_are_as_long_as_their_filters_say_and_add_up(pair, viewer):
-    page = page_of(viewer, pair)
+    page, made = page_of(viewer, pair), compare(baseline=pair[0].pk, candidate=pair[1].pk)
     counts = chips(page)
     assert counts["all"] == N_CASES
-    assert counts["score changed"] + counts["other text"] + counts["same text"] == N_CASES
-    lists = ("changed", "other_text", "same_text", "all")
-    listed = {name: list(rows(page_of(viewer, pair, f"?outcome={name}"))) for name in lists}
-    assert [len(cases) for cases in listed.values()] == list(counts.values())[3:]
-    assert listed["all"] == listed["changed"] + listed["other_text"] + listed["same_text"]
-    assert listed["all"][: counts["broken"]] == broken(pair)
+    assert sum(counts.values()) == 2 * N_CASES
+    named = {part: label for part, label in label_parts(comparison_report(made.pk)).items() if label in counts}
+    listed = {part: list(rows(page_of(viewer, pair, f"?outcome={part}"))) for part in (*named, "all")}
+    assert {part: len(cases) for part, cases in listed.items()} == {
+        **{part: counts[label] for part, label in named.items()},
+        "all": N_CASES,
+    }
+    assert sorted(listed["all"]) == sorted(case for part in named for case in listed[part])
+    assert set(listed["all"][: counts["broken"]]) == set(broken(pair))
+    ledger = page[page.index('<table class="ledger"') :]
+    url, n_moved = re.search(r'<a href="([^"]*)#cases">(\d+)</a>', ledger[ledger.index("<tfoot>") :]).groups()
+    moved = list(rows(page_of(viewer, pair, f"?{url.partition('?')[2]}")))
+    assert moved == listed["all"][: int(n_moved)]
 
 
 def test_a_search_hit_moves_the_excerpt_and_is_underlined(pair, viewer):

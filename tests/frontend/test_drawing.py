@@ -1,6 +1,8 @@
 """Nothing that a model wrote can hide, break out or turn the page around."""
 
 import pytest
+from django.template import Context, Template
+from django.test import RequestFactory
 
 from frontend.templatetags import drawing
 
@@ -53,3 +55,13 @@ def test_a_score_is_a_glyph_with_a_name(score, said):
 def test_long_text_is_one_line_in_tables():
     assert drawing.shortened("a\n b", 10) == "a b"
     assert drawing.shortened("abcdef", 4) == "abc…"
+
+
+def test_a_page_explains_a_term_at_its_first_place_and_a_part_of_it_by_another_id():
+    page, part = RequestFactory().get("/"), RequestFactory().get("/", headers={"HX-Request": "true"})
+    template = Template('{% term "Runs by bucket" "bucket" %}|{% term "Bucket" %}')
+    first, second = template.render(Context({"request": page})).split("|")
+    assert 'popovertarget="term-bucket">Runs by bucket</button>' in first
+    assert 'id="term-bucket" popover>One model, fingerprint and batch class together;' in first
+    assert second == "Bucket"
+    assert 'id="part-bucket"' in template.render(Context({"request": part}))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from evalboard.core.compare import CASE_PARTS
 from runs.compare import CASE_LISTS, case_lists, case_outcomes, compare, inputs, outcomes, read_outcomes, telling
 from runs.models import ComparisonRecord, ListedFrame, RunRecord
 from tests.casts import cast
@@ -125,11 +126,13 @@ def test_parts_of_a_list_of_cases_are_the_list(pair, monkeypatch):
     monkeypatch.setattr(case_lists, "FRAME", 7)
     whole = {name: case_lists.read_list(made.pk, name) for name in CASE_LISTS}  # found, then kept
     every, n = whole["all"]
-    assert [*whole["changed"][0], *whole["other_text"][0], *whole["same_text"][0]] == list(every)
+    assert [case for part in CASE_PARTS for case in whole[part][0]] == list(every)
     assert len(every) == n == N_CASES
-    moves = [round(mean(case.candidate) - mean(case.baseline), 9) for case in every][: whole["changed"][1]]
-    assert moves == sorted(moves, key=lambda move: (move >= 0, -abs(move)))
-    assert moves[0] < 0
+    for part in ("broken", "fixed", "changed"):
+        moves = [round(mean(case.candidate) - mean(case.baseline), 9) for case in whole[part][0]]
+        assert moves == sorted(moves, key=lambda move: (move >= 0, -abs(move)))
+    assert len(whole["broken"][0]) > 1
+    assert list(whole["score_changed"][0]) == list(every)[: whole["score_changed"][1]]
     for name, (cases, n) in whole.items():
         for part in (slice(0, 2), slice(5, 9), slice(2, None), slice(0, 0), slice(900, 950)):
             found, n_again = case_lists.read_list(made.pk, name, part.start, part.stop)

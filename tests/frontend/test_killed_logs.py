@@ -55,7 +55,7 @@ def test_an_incomplete_one_says_what_is_missing_and_stands_on_the_board(viewer: 
     five = tuple(logs.response(case) for case in CASES[:5])
     run = logs.stored(logs.log(*five, cases=tuple(map(logs.case, CASES))))
     warned = {warning.code: warning.text for warning in run_report(run.pk).warnings}
-    assert warned["incomplete"] == "15 of 20 responses are missing (15 not in the log); no score is given."
+    assert warned["incomplete"] == "15 of 20 responses are missing (15 not in the log), so there is no score."
     assert "lacks 15 of 20 responses" in unescape(viewer.get("/").content.decode())
     rescore_run(run_id=run.pk, scorer={"kind": "contains"})
     assert run_report(run.pk).progress.n_done == 5

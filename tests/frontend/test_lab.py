@@ -10,11 +10,12 @@ from django.test import Client
 
 from evalboard.contract.lab import LabPoint
 from evalboard.core.profile import DEFAULT_PROFILES
+from frontend.compare import comparing
 from frontend.lab.charts import draw_strips
 from runs.catalogue import create_profile
 from runs.lab import experiment_detail, plan_bisect, plan_experiment, start_experiment
-from runs.models import ExperimentRecord, RunRecord
-from runs.run import delete_run
+from runs.models import ExperimentArm, ExperimentRecord, RunRecord
+from runs.run import delete_run, run_rows
 from runs.sweep import reconcile
 from tests import build
 from tests.casts import cast
@@ -63,7 +64,7 @@ def test_an_experiment_is_planned_confirmed_and_cancelled_by_buttons(
         assert words in text
     assert "Start</button>" in text
     engineer.post(f"/lab/{made.pk}/start/")
-    assert "The control is at work" in page(engineer, made)
+    assert "The control is running" in page(engineer, made)
     assert "0 of 25" in engineer.get(f"/lab/{made.pk}/?part=progress").content.decode()
     engineer.post(f"/lab/{made.pk}/cancel/")
     assert "Go on with what is missing" in page(engineer, made)
@@ -86,7 +87,7 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(
 ) -> None:
     text = page(engineer, served(planned, "batch"))
     assert "<strong><bdi>Batching moves this score (±16.7);</bdi></strong>" in text
-    assert "no movement is seen from the order of cases" in text
+    assert "no visible effect of the order of cases" in text
     run = planned.arms.get(source="batch").run_id
     assert text.count(f'<a href="/runs/{run}/"><title>') == 5
     assert "5 of 5 equal to the bit" in text
@@ -107,7 +108,7 @@ def test_a_source_that_moves_every_run_alike_says_how_far_from_the_control(
 
 def test_where_the_control_moved_no_finding_is_shown_as_one(engineer: Client, planned: ExperimentRecord) -> None:
     text = page(engineer, served(planned, "control", "batch"))
-    assert "nothing below can be blamed on its source" in text
+    assert "nothing below can be attributed to its source" in text
     assert 'class="sources blameless"' in text
 
 
@@ -176,7 +177,7 @@ def test_the_page_of_a_bisect_says_which_change_moved_it(engineer: Client, bisec
     runs = bisected.plan["runs"]
     for words in (
         "Which change moved it?",
-        "dtype alone makes 1 of 1 flips, and undoing it removes 1 of 1.",
+        "dtype alone causes 1 of 1 flips, and undoing it removes 1 of 1.",
         "tried both ways",
         "+ dtype bfloat16",
         "candidate as it was",
@@ -214,7 +215,27 @@ def test_a_bisect_is_planned_from_the_form_and_refused_at_its_fields(
     assert "Must be another run." in same.content.decode()
     assert engineer.post("/lab/bisect/", {"baseline": "x"}).status_code == 422
     filled = engineer.get(f"/lab/?baseline={runs[0]}&candidate={runs[1]}").content.decode()
-    assert f'value="{runs[0]}"' in filled
+    assert f'value="{runs[0]}" selected' in filled
+    assert engineer.post("/lab/bisect/", {"baseline": runs[0], "candidate": "999999", "cases": "5"}).status_code == 422
+
+
+def test_a_plan_above_its_budget_says_so_before_it_starts(engineer: Client, planned: ExperimentRecord) -> None:
+    arms = ExperimentArm.objects.filter(experiment=planned)
+    for arm in arms:
+        arms.filter(pk=arm.pk).update(cost={**arm.cost, "minutes": 2.0})
+    ExperimentRecord.objects.filter(pk=planned.pk).update(budget_minutes=3.0)
+    total = 2.0 * len(arms)
+    assert f"The estimate of {total} min is above the budget of 3.0 min" in page(engineer, planned)
+    ExperimentRecord.objects.filter(pk=planned.pk).update(budget_minutes=total)
+    assert "above the budget" not in page(engineer, planned)
+
+
+def test_the_runs_of_an_experiment_are_not_offered_to_compare_with(bisected: ExperimentRecord) -> None:
+    ours, theirs = bisected.plan["runs"]
+    rows = tuple(run_rows())
+    assert {row.id for row in comparing.with_answers(rows)} >= {str(ours), str(theirs)}
+    ExperimentArm.objects.filter(experiment=bisected).update(run=theirs)
+    assert str(theirs) not in {row.id for row in comparing.with_answers(rows)}
 
 
 def test_only_who_may_start_runs_plans_a_bisect(viewer: Client, bisected: ExperimentRecord) -> None:

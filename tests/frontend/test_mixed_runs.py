@@ -1,4 +1,4 @@
-"""A run that several buckets served is warned about wherever its score would stand, and is never pooled."""
+"""A run that several buckets served is warned about wherever its score would stand; a pooled one says so."""
 
 import re
 from html import unescape
@@ -39,7 +39,10 @@ def test_lists_warn_where_the_score_would_stand(mixed, viewer, path):
     rows = part_of(unescape(viewer.get(path).content.decode()), mixed)
     assert "2 buckets" in rows
     assert 'aria-label="warning"' in rows
-    assert "66.7" not in rows, "the score over all cases is of no bucket"
+    assert not re.search(r"(?<!pooled )66\.7", rows), "the score over all cases is of no bucket"
+    if path in ("/runs/", "/suites/"):
+        assert "50.0 / 100.0" in rows or "100.0 / 50.0" in rows
+        assert '<span class="under keep">pooled 66.7</span>' in rows
 
 
 def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
@@ -51,7 +54,7 @@ def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
 
 def test_its_own_page_and_the_chooser_say_so(mixed, viewer):
     page = unescape(viewer.get(f"/runs/{mixed.pk}/").content.decode())
-    assert "2 buckets served this run; it is scored per bucket and never as a whole." in page
+    assert "2 buckets answered this run. Each is scored separately, and no verdict reads a pooled score." in page
     assert "Judge as a release" not in page
     build.finished_run(["blue", "blue", "red"])
     chooser = unescape(viewer.get("/compare/").content.decode())
@@ -81,9 +84,11 @@ def test_the_api_warns_in_every_shape(mixed, client_of):
         return [{"code": warning["code"]} for warning in found["warnings"] if warning["code"] == "several_buckets"]
 
     (row,) = client.get("/api/v1/runs/").json()["results"]
-    assert (codes(row), row["range"]) == (code, None)
+    assert (codes(row), row["range"], round(row["pooled"], 3)) == (code, None, 66.667)
+    assert sorted(row["bucket_scores"]) == [50.0, 100.0]
     detail = client.get(f"/api/v1/runs/{mixed.pk}/").json()
     assert (codes(detail), detail["range"]) == (code, None)
+    assert [detail[name] for name in ("bucket_scores", "pooled")] == [row[name] for name in ("bucket_scores", "pooled")]
     history = client.get("/api/v1/suites/colours/history/").json()["results"]
     assert [codes(line) for line in history] == [code, code]
     assert {line["range"] for line in history} == {None}

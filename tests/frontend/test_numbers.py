@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from frontend.templatetags import numbers
+from frontend.templatetags import numbers, releases
 
 NB = "\u00a0"
 
@@ -37,6 +37,7 @@ def test_there_is_no_mean_while_a_repeat_is_missing():
         (0.0, f"0{NB}%"),
         (0.001, f"under{NB}1{NB}%"),
         (0.62, f"62{NB}%"),
+        (0.825, f"83{NB}%"),  # halves as everywhere
         (0.9999, f"over{NB}99{NB}%"),
         (1.0, f"100{NB}%"),
     ],
@@ -109,7 +110,12 @@ def test_times_are_in_utc_and_exact_in_the_attribute():
     at = datetime(2026, 11, 21, 6, 5, 7, tzinfo=timezone(timedelta(hours=2)))
     assert numbers.instant(at) == numbers.instant(at.astimezone(UTC))
     assert 'datetime="2026-11-21T04:05:07.000Z"' in numbers.instant(at)
-    assert ">2026-11-21 04:05<" in numbers.instant(at)
+    assert 'title="2026-11-21 04:05:07 UTC">2026-11-21 04:05 UTC<' in numbers.instant(at)
+
+
+def test_a_time_in_a_sentence_is_shown_as_all_others_are():
+    shown = releases.numbers_whole("Expired since 2026-11-21 04:05 UTC.")
+    assert shown == f"<bdi>Expired since {numbers.instant(datetime(2026, 11, 21, 4, 5, tzinfo=UTC))}.</bdi>"
 
 
 def test_a_digest_is_short_on_screen_and_whole_in_its_title():

@@ -84,7 +84,7 @@ def test_a_finished_run_says_its_range_and_what_was_unstable(run, viewer):
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert "73.3–76.7 points over 2 repeats." in page
     assert "1 case changed its score between repeats." in page
-    assert "One of 30 cases is worth 3.3 points." in page
+    assert "One of 30 cases is 3.3 points." in page
     assert re.search(r'href="\?only=unstable#cases">List<', page)
     assert re.search(r'class="cases".*?<tbody>.*?case-002', page, re.S)
 
@@ -112,7 +112,7 @@ def test_a_run_says_how_many_seats_it_got(stage, viewer):
     stage.serve(by, stage.engine(by, max_num_seqs=64, seats=9))
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert '<td class="number" data-head="Seats">9 of 64</td>' in page
-    assert page.count("64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time.") == 1
+    assert page.count("9 of 64 seats fit: after the weights, memory has room for 9 of 8,192 tokens at a time.") == 1
 
 
 def test_a_second_equal_run_is_called_byte_identical(stage, viewer):

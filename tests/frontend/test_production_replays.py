@@ -61,9 +61,9 @@ def test_a_request_is_pasted_followed_and_read(engineer: Client) -> None:
     decode()
     assert engineer.get(f"{address}?part=progress").headers["HX-Refresh"] == "true"
     page = page_of(engineer, address)
-    assert '<span class="tag">production</span> kept apart from evals: it enters no score' in page
+    assert '<span class="tag">production</span> separate from evals: counts toward no score' in page
     assert "Decoded once under warm: 2 tokens, ended by stop." in page
-    assert "Not sent, though the answer may depend on it: n." in page
+    assert "Not sent, although the answer may depend on it: n." in page
     assert "the request names <bdi>prod</bdi>" in page
     assert "Name <b>a</b> colour." not in engineer.get(address).content.decode()
     assert 'aria-label="Text of the response">' in page
@@ -119,7 +119,7 @@ def test_a_case_under_another_profile_is_told_from_the_run_s_own_replays(run: Ru
     assert f'<a href="/replays/{other.pk}/">{other.pk}</a>' in response
     assert response.count('<span class="tag">production</span>') == 1
     shown = page_of(engineer, reverse("replay", args=[other.pk]))
-    assert "Decoded under warm and not under the run’s pinned: it enters no score." in shown
+    assert "Decoded under warm instead of the run’s pinned: it counts toward no score." in shown
     assert "production</span>" not in page_of(engineer, reverse("replay", args=[own.pk]))
     [listed] = [line for line in page_of(engineer, reverse("replays")).splitlines() if '<th scope="row"' in line]
     assert f"replay {other.pk}" in listed

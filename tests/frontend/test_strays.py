@@ -41,7 +41,7 @@ def test_of_many_strays_the_run_lists_the_first_and_a_page_of_its_own_all(viewer
     assert f'The first {STRAYS_SHOWN}. <a href="/runs/{run.pk}/strays/">All strays</a>' in page
     listed = [unescape(viewer.get(f"/runs/{run.pk}/strays/?offset={at}").content.decode()) for at in (0, 100, 200, 300)]
     assert [each.count("/repeats/2/cases/") for each in listed] == [100, 100, 50, 0]
-    assert "201 to 250 of 250" in listed[2]
+    assert "201–250 of 250" in listed[2]
     assert "There are only 250." in listed[3]
     assert 'href="?offset=200#strays">Next' in listed[1]
     other = build.run(build.suite("other"))

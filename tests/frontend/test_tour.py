@@ -11,6 +11,7 @@ from runs.catalogue import store_default_policies, store_default_profiles
 from runs.models import ReleaseRecord
 from runs.tour import load_tour, remove_tour
 from tests.casts import cast
+from tests.frontend import release_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -29,41 +30,50 @@ def page_of(client: Any, path: str) -> str:
 
 
 def tour_of_board(client: Any) -> str:
-    found = re.search(r'<aside class="tour".*?</aside>', page_of(client, "/"), re.DOTALL)
+    found = re.search(r'<aside class="facts tour-line".*?</aside>', page_of(client, "/"), re.DOTALL)
     return found[0] if found else ""
 
 
-@pytest.mark.nightly
-def test_three_sentences_lead_to_a_run_its_comparison_a_token_and_the_release(sample: None, viewer: Any) -> None:
-    tour = tour_of_board(viewer)
-    assert tour.count("<li>") == 3
-    links = re.findall(r'<a href="([^"]+)">', tour)
-    on_tour = sorted((url for url in links if "tour=" in url), key=lambda url: url[-1])
-    run, compared, token, release = (page_of(viewer, url) for url in on_tour)
-    for number, page in enumerate((run, compared, token, release), start=1):
+def walk(client: Any) -> dict[str, str]:
+    """Return the pages of the tour by address, from the board's link on."""
+    found = re.search(r'href="(/runs/\d+/\?tour=1)"', tour_of_board(client))
+    assert found is not None
+    at, pages = found[1], {}
+    while at:
+        pages[at] = page_of(client, at)
+        following = re.search(r'<a class="button" href="([^"]+tour=\d[^"]*)">Next: ', pages[at])
+        at = following[1] if following else ""
+    return pages
+
+
+def test_one_line_leads_to_a_run_its_comparison_a_token_and_the_release(sample: None, viewer: Any) -> None:
+    pages = walk(viewer)
+    assert [path.split("/")[1] for path in pages] == ["runs", "compare", "compare", "releases"]
+    run, compared, token, release = pages.values()
+    for number, page in enumerate(pages.values(), start=1):
         assert f"<b>Tour, {number} of 4.</b>" in page
     assert "Read from an export of <bdi>Evalboard</bdi>" in run
     assert "12 broken</a>" in compared
     assert "json-004" in token
-    assert "<h1" in release
     assert "No-ship" in release
-    for url in links:
-        page_of(viewer, url)
+    assert "may ship." in release
+    assert "is not settled by so few cases." in release
+    assert "cannot be judged as a new serving stack, as the weights are others too." in release
 
 
-def test_each_stop_leads_to_the_next_and_the_last_names_the_other_verdicts(sample: None, viewer: Any) -> None:
-    found = re.search(r'href="(/runs/\d+/\?tour=1)"', tour_of_board(viewer))
-    assert found is not None
-    at, seen = found[1], []
-    while at:
-        page = page_of(viewer, at)
-        seen.append(at.partition("?")[0])
-        following = re.search(r'<a class="button" href="([^"]+tour=\d[^"]*)">Next: ', page)
-        at = following[1] if following else ""
-    assert [path.split("/")[1] for path in seen] == ["runs", "compare", "compare", "releases"]
-    assert "may ship." in page
-    assert "is not settled by so few cases." in page
-    assert "cannot be judged as a new serving stack, as the weights are others too." in page
+def test_the_sample_is_folded_once_there_are_other_releases(sample: None, viewer: Any) -> None:
+    board = page_of(viewer, "/")
+    assert "One release must not ship." in board
+    assert "sample releases of the tour" not in board
+    assert "4 sample releases" not in tour_of_board(viewer)
+    made = release_runs.of_kind("ship")
+    board = page_of(viewer, "/")
+    listed, folded = board.split('<details class="fold">')[:2]
+    assert "One release waits for a signature." in listed
+    assert f"release {made.pk} · <bdi>colours</bdi>" in listed
+    assert "smollm2" not in listed.split("<tbody>")[1]
+    assert folded.count("smollm2-135m-instruct-4bit</bdi></b>") == 2
+    assert "its 4 sample releases are folded below" in tour_of_board(viewer)
 
 
 def test_a_page_outside_the_tour_says_nothing_of_it(sample: None, viewer: Any) -> None:
@@ -89,13 +99,10 @@ def test_without_its_sample_there_is_no_tour(sample: None, viewer: Any) -> None:
 
 
 def test_nothing_offers_to_decode_the_sample_again(sample: None, engineer: Any) -> None:
-    tour = tour_of_board(engineer)
-    run, token = (re.search(rf'href="([^"]+tour={number})"', tour) for number in (1, 3))
-    assert run is not None
-    assert token is not None
-    assert "Decode again" not in page_of(engineer, token[1])
-    assert 'name="n"' not in page_of(engineer, run[1])  # of more repeats
-    assert "evalboard replay" not in page_of(engineer, token[1])
+    run, _, token, _ = walk(engineer).values()
+    assert "Decode again" not in token
+    assert 'name="n"' not in run  # of more repeats
+    assert "evalboard replay" not in token
 
 
 def test_a_release_of_the_sample_offers_no_new_logs_of_it(sample: None, engineer: Any) -> None:

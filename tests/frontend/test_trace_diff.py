@@ -172,7 +172,7 @@ def test_another_vocabulary_makes_the_page_approximate(stage, viewer):
         {5: said(5, [sure(4), sure(5), sure(7), END_ROW])}, {5: said(5, theirs, text="Blue is red.")}, by=by
     )
     page = page_of(viewer, runs)
-    assert "Approximate: the two sides have different vocabularies." in page
+    assert "The two models have different vocabularies, so bytes are compared" in page
     ours, found = sides(page)
     assert [token[1] for token in ours] == ["1", "1", "2", "3"]
     assert [token[1] for token in found] == ["1", "1", "1", "2", "3", "4"]  # " is" is the first that both sides have
@@ -228,7 +228,7 @@ def test_a_confounded_pair_names_what_else_differs_on_its_page_in_the_list_and_i
     ResponseRecord.objects.filter(case_index=5, repeat__run=runs[1]).update(prompt_digest=b"another prompt..")
     page = page_of(viewer, runs)
     assert 'confounded <span class="quiet">backends differ as well</span>' in page
-    assert "Confounded: backends differ as well, so which of these parted the answers is not known." in page
+    assert "Confounded: backends differ too, so each of them may be the cause." in page
     listed = viewer.get(pair_address.comparison_url(runs[0].pk, runs[1].pk)).content.decode()
     assert listed.count("confounded: backends differ") == 1
     query = {"baseline": runs[0].pk, "candidate": runs[1].pk, "cause": "prompt_mismatch"}
@@ -332,3 +332,32 @@ def test_both_pages_want_a_login(near_tie, client_of):
         "/compare/",
     ):
         assert client_of("anonymous").get(path).status_code == 302
+
+
+def test_the_question_comes_first_and_every_text_can_be_copied(near_tie, viewer):
+    page = page_of(viewer, near_tie)
+    main = page.split('id="main"')[1]
+    assert main.index('class="question"') < main.index('class="finding"') < main.index("data-pair")
+    copied = dict(re.findall(r'data-copy="([^"]*)">([^<]*)</button>', main.split('class="copies"')[1].split("</p>")[0]))
+    assert {label: text for text, label in copied.items()}["id"] == CASE
+    assert set(copied.values()) >= {"prompt", "baseline’s answer", "candidate’s answer", "baseline’s tokens"}
+    assert f"/cases/{CASE}/" in main.split("all runs of this case")[0]
+
+
+@pytest.mark.parametrize(("at", "has_chart"), [(2, False), (3, True)])
+def test_a_flip_within_the_first_three_positions_has_no_charts(stage, viewer, at, has_chart):
+    before, after = [sure(5)] * at, [sure(6)] * 12
+    runs = two_runs.make({5: said(5, [*before, tie(1, 10), *after])}, {5: said(5, [*before, tie(10, 1), *after])})
+    page = page_of(viewer, runs)
+    assert ('class="plot' in page) is has_chart
+    assert "Margins and gaps, position by position" in page or has_chart
+
+
+def test_two_answers_are_compared_word_by_word(stage, viewer):
+    ours, theirs = (
+        said(5, [sure(5), END_ROW], text="the sky is blue"),
+        said(5, [sure(6), END_ROW], text="the sky is red"),
+    )
+    page = page_of(viewer, two_runs.make({5: ours}, {5: theirs}))
+    diff = page.split("Both answers word by word")[1].split("</details>")[0]
+    assert re.findall(r"<(del|ins)>.*?<bdi>(.*?)</bdi></\1>", diff) == [("del", "blue"), ("ins", "red")]

@@ -28,7 +28,7 @@ def test_it_says_what_it_waits_for(viewer: Client, stack: EngineProcess) -> None
     shown = text_of(viewer.get(f"/probes/{probe.pk}/"))
     assert f"Collecting answers. It waits for run {own} (endpoint), run " in shown
     assert "0 of 6 runs and scorings ended" in shown
-    assert "none has been answered yet" not in shown
+    assert "none answered yet" not in shown
     verifying.end_runs(probe, stack)
     verifying.look()
     part = viewer.get(f"/probes/{probe.pk}/?part=progress")
@@ -41,11 +41,11 @@ def test_its_page_says_how_sure_it_is_and_leads_to_every_token(viewer: Client, s
     response = viewer.get(f"/probes/{probe.pk}/")
     shown = text_of(response)
     assert (
-        "Another model Another model: 24 tokens of 12 answers lie farther from the reference than other numerics"
+        "Another model Another model: 24 tokens of 12 answers are farther from the reference than other numerics"
         in shown
     )
     assert "(p < 0.001)" in shown or "(p = 0.00" in shown
-    assert "What to do: Probe again before you say so" in shown
+    assert "What to do: Probe again first" in shown
     assert "above numerics p " in shown
     own = probe.sets.get(role="endpoint")
     links = re.findall(r'href="(/(?:forced|runs)/\d+/)"', response.content.decode())
@@ -69,4 +69,4 @@ def test_what_takes_from_its_weight_and_what_failed_is_said(viewer: Client, stac
 def test_the_list_says_what_it_takes(viewer: Client) -> None:
     shown = text_of(viewer.get("/probes/"))
     assert "verify does it serve the weights of its reference?" in shown
-    assert "those of a suite" in shown
+    assert "depends on the suite" in shown

@@ -83,8 +83,8 @@ def test_a_worker_that_leaves_a_run_alone_links_to_it(stage, viewer):
     run = stage.start()
     leave_alone(worker=stage.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
     page = text_of(viewer.get("/workers/"))
-    assert 'Leaves <a id="left-alone-' in page
-    assert f'href="/runs/{run.pk}/">run {run.pk}</a> alone: <bdi>it keeps to another serving stack.' in page
+    assert 'Skips <a id="left-alone-' in page
+    assert f'href="/runs/{run.pk}/">run {run.pk}</a>: <bdi>it keeps to another serving stack.' in page
 
 
 @pytest.mark.parametrize(("n", "words"), [(1, "1 write refused"), (3, "3 writes refused"), (0, "")])
@@ -161,7 +161,7 @@ def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
         leave_alone(worker=stage.worker(name), noun="run", key=run.pk, why="it keeps to another serving stack.")
     leave_alone(worker=stage.worker("three"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert page.count("Every worker of pool default leaves this run alone.") == 1
+    assert page.count("No worker of pool default takes this run.") == 1
     assert "2 workers: it keeps to another serving stack. No GPU is there." in page
     beat(worker=WorkerRecord.objects.get(name="three"), note="")
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
@@ -171,22 +171,22 @@ def test_a_run_says_that_the_others_rest(stage, viewer):
     run = stage.start()
     put(stage.worker("one"), rests_until=Now() + timedelta(minutes=5))
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert "The worker of pool default rests after failures of the engine, until" in page
+    assert "The worker of pool default is paused until" in page
     leave_alone(worker=stage.worker("two"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert "the others leave this run alone. No GPU is there." in page
+    assert "The others do not take this run. No GPU is there." in page
 
 
 def test_a_run_says_that_it_pauses_after_a_failed_start_and_that_all_are_busy(stage, viewer):
     run, by = stage.start(), stage.worker()
     fail_start(lease=claim_shard(worker=by), reason="No room on the GPU.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert "The engine did not start; it is tried again at" in page
+    assert "The engine did not start. Next try" in page
     assert "back in the queue after 1 attempt, waits until" in page
     Shard.objects.filter(repeat__run=run).update(next_at=Now())
     other = stage.start()
     Shard.objects.filter(repeat__run=other, first=0).update(status=Shard.Status.RUNNING, owner=by)
-    assert "1 seen lately, all at work on other runs." in text_of(viewer.get(f"/runs/{run.pk}/"))
+    assert "(1 active, all busy with other runs)." in text_of(viewer.get(f"/runs/{run.pk}/"))
 
 
 def test_a_run_shows_who_works_on_it_and_who_fell_silent(stage, viewer):

@@ -1,10 +1,12 @@
-"""Nothing that leaves Evalboard shows a number made of two buckets: every address, command, export and message.
+"""A number made of two buckets says that it is pooled: at every address, in every command, export and message.
 
-The score of a run that two buckets served would be 53.1, between the 70.0 of one and the 25.0 of the other; its
-difference to a whole run, 40.6. A run that moved to another bucket for its last two repeats would have a mean of 49.2,
-and a case of it that was wrong in the last one alone, 75.0.
+The pooled score of a run that two buckets served is 53.1, between the 70.0 of one and the 25.0 of the other. That of a
+run that moved to another bucket for its last two repeats is 49.2. Both may stand where runs are shown, right after the
+word. The difference of the first to a whole run would be 40.6, and a case of the second that was wrong in the last
+repeat alone, 75.0: neither stands anywhere. Nothing that judges reads or shows one (docs/decisions/0029).
 """
 
+import ast
 import io
 import json
 import re
@@ -25,6 +27,7 @@ from typer.testing import CliRunner
 from evalboard.cli.main import app
 from evalboard.client import Client as Notebook
 from evalboard.core.stats import CASE_OUTCOMES
+from evalboard.core.suite import read_suite_text
 from runs import models
 from runs.baselines import set_baseline
 from runs.forced import create_forced
@@ -33,7 +36,7 @@ from runs.lab.run_figures import measure_run, whole_passes
 from runs.release import create_release
 from runs.replays import create_replay
 from runs.schedules import create_schedule
-from runs.suites import rescore_run
+from runs.suites import create_trial, rescore_run
 from runs.webhooks import create_webhook
 from runs.webhooks.webhooks import EVENTS
 from tests import build, forced, judged, probes
@@ -54,6 +57,16 @@ POOLED = re.compile(
     r"75\.0|0?\.75"
     r")(?![\d.:]| [kM]B\b)"  # the size of a file, which moves with the digits of row ids, is no score
 )
+MARKED = re.compile(r'pooled(?:<[^>]*>|[\s":;])*$')  # before the number
+# Where runs are shown. What judges is not among them: releases, baselines, badges, the board, limits, webhooks.
+SHOW_POOLED = {
+    *("run", "runs", "imports", "compare_chosen", "fingerprint"),
+    *("api:run", "api:runs", "api:import", "api:imports"),
+}
+COMMANDS_THAT_SHOW = {"wait"}
+# What shows a run or sums it up; nothing else in the product reads the number.
+READ_POOLED = {"evalboard/wording/results.py"}
+
 # Where a mark is drawn: no number that anybody reads.
 DRAWN = re.compile(r' (?:x|y|x1|x2|y1|y2|cx|cy|dx|dy|d|width|height|transform)="[^"]*"')
 
@@ -79,9 +92,11 @@ WITHOUT_REPORTS = {
     "verify",
     "probe",
     "suite",
+    "case",
     "import",
     "run",
     "baseline",
+    "follow",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -164,6 +179,8 @@ def stored(transactional_db: None) -> Stored:
         "schedule_id": [models.ScheduleRecord.objects.get().pk],
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
+        "trial_id": [_tried()],
+        "follow_id": [],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],
@@ -203,15 +220,26 @@ def _scored(run: models.RunRecord, **chosen: Any) -> int:
     return int(forced.scored(create_forced(run_id=run.pk, endpoint="local", **chosen), shift=0.125).pk)
 
 
+def _tried() -> int:
+    read = read_suite_text("prompt,target\nSay it.,blue\n", slug="sheet", scorer={"kind": "exact"})
+    return int(create_trial(read=read, endpoint="local").pk)
+
+
 def _probed() -> int:
     probes.ask("batch", parameters={"prompts": 1, "copies": 4})
     return int(probes.served(probes.honoured).pk)
 
 
-def pooled(where: str, text: str) -> Iterator[str]:
-    """Every pooled number in a text, with the place and what stands around it."""
+def pooled(where: str, text: str, marked: set[str] | None = None, name: str = "") -> Iterator[str]:
+    """Every pooled number in a text that does not say so, with the place and what stands around it.
+
+    marked: gets the name of a place where one says so. Without it no number may stand there at all.
+    """
     readable = DRAWN.sub("", unescape(text))
     for found in POOLED.finditer(readable):
+        if marked is not None and MARKED.search(readable[max(found.start() - 60, 0) : found.start()]):
+            marked.add(name)
+            continue
         around = readable[max(found.start() - 60, 0) : found.end() + 20]
         yield f"{where}: {' '.join(around.split())}"
 
@@ -258,6 +286,7 @@ def test_no_address_answers_one_and_no_message_tells_one(stored: Stored) -> None
     assert {event for event, _ in told} == {"run.finished", "release.decided"}
     found = [each for event, payload in told for each in pooled(event, json.dumps(payload))]
     client = Client(headers={"authorization": f"Bearer {build.token(build.user('reader', 'admin'), *SCOPES)}"})
+    marked: set[str] = set()
     pages = Client()
     pages.force_login(models.WebhookRecord.objects.get().created_by)
     for name, parameters in routes():
@@ -268,9 +297,21 @@ def test_no_address_answers_one_and_no_message_tells_one(stored: Stored) -> None
             answer = (client if name.startswith(("api", "metrics")) else pages).get(address)
             statuses.add(answer.status_code)
             if answer.status_code == 200:
-                found += pooled(address, OWN_REQUESTS.sub("", text_of(answer)))
+                found += pooled(address, OWN_REQUESTS.sub("", text_of(answer)), marked, name)
         assert statuses & {200, 302} or statuses <= {405, 404}, f"{name} answers {statuses}: tell the walk about it"
     assert not found, "\n".join(found)
+    assert marked == SHOW_POOLED
+
+
+def test_nothing_that_judges_reads_a_pooled_number() -> None:
+    """The walk sees what is shown; this sees what is read: verdicts, ranges, the board's order, limits, exit codes."""
+    readers = set()
+    for path in (each for root in ("evalboard", "runs", "frontend", "worker") for each in Path(root).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            is_read = isinstance(node, ast.Attribute) and node.attr == "pooled"
+            if is_read or (isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "'pooled'"):
+                readers.add(str(path))
+    assert readers == READ_POOLED
 
 
 def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path) -> None:
@@ -291,16 +332,18 @@ def test_no_command_prints_one(stored: Stored, live_server: Any, tmp_path: Path)
         said["release"] += [[*judge, *reports], [*judge, "--json"]]
     assert get_command(app).commands.keys() == said.keys() | WITHOUT_REPORTS, "tell the walk about it"  # type: ignore[attr-defined]
     found: list[str] = []
+    marked: set[str] = set()
     for command, calls in said.items():
         for arguments in calls:
             done = CliRunner().invoke(app, [command, *arguments], env=place)
             words = f"evalboard {command} {' '.join(arguments)}"
             assert done.output, words
-            found += pooled(words, done.output)
+            found += pooled(words, done.output, marked, command)
             for file in tmp_path.iterdir():
-                found += pooled(f"{words}, {file.name}", file.read_text())
+                found += pooled(f"{words}, {file.name}", file.read_text(), marked, command)
                 file.unlink()
     assert not found, "\n".join(found)
+    assert marked == COMMANDS_THAT_SHOW
 
 
 @pytest.mark.nightly
@@ -314,7 +357,9 @@ def test_no_notebook_shows_one(stored: Stored, live_server: Any) -> None:
             shown += [client.compare(baseline, candidate), client.compared_cases(baseline, candidate)]
         shown += [client.release(release) for release in stored.releases]
         for each in shown:
-            texts = (repr(each), each._repr_html_(), each.to_pandas().to_csv())
+            frame = each.to_pandas()
+            texts = [frame.drop(columns="pooled", errors="ignore").to_csv()]
+            texts += [] if "pooled" in frame else [repr(each), each._repr_html_()]  # else a column says it
             for text in texts:
-                found += pooled(repr(each), text)
+                found += pooled(repr(each), text, set())
     assert not found, "\n".join(found)

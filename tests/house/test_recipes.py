@@ -23,8 +23,8 @@ GOLDEN = "tests/core/golden/run_warnings.py"
 RUN_WARNING: Patch = {  # of a new fact
     ROWS: {
         "    n_total: int": "    n_throttled: int = 0\n",
-        '@warns("info", must_act=None)\ndef coarse_suite': (
-            '@warns("warning", must_act="operator")\n'
+        '@warns("info", must_act=None, subject="resolution")\ndef coarse_suite': (
+            '@warns("warning", must_act="operator", subject="speed")\n'
             "def throttled(run: WarnedRun) -> Iterator[str]:\n"
             '    """the GPU was too hot to run at full speed"""\n'
             "    if run.n_throttled:\n"
@@ -36,8 +36,8 @@ RUN_WARNING: Patch = {  # of a new fact
 }
 RELEASE_WARNING: Patch = {
     "evalboard/wording/release_warnings.py": {
-        '@warns("answers", must_act="operator")\ndef pins_broken': (
-            '@warns("noise", must_act="author")\n'
+        '@warns("answers", must_act="operator", subject="pins")\ndef pins_broken': (
+            '@warns("noise", must_act="author", subject="repeats")\n'
             "def uneven_repeats(facts: Facts) -> str:\n"
             '    """one side has more repeats than the other"""\n'
             "    return f\"{facts['n_baseline']} repeats against {facts['n_candidate']}.\"\n\n\n"

@@ -197,7 +197,7 @@ def test_without_tokens_the_text_stands_for_the_trace(run: RunRecord, worker: Wo
     assert stored.trace_digest is not None
     assert bytes(stored.trace_digest) == bytes(stored.text_digest or b"")
     texts = [event.text for event in run.events.filter(code="text_only")]
-    assert texts == ["The server has no tokens of 30 of 30 responses: their texts alone can be compared."]
+    assert texts == ["The server has no tokens for 30 of 30 responses, so only texts are compared."]
 
 
 def test_answers_out_of_a_cache_are_marked_and_make_the_run_incomplete_where_they_are_many(
@@ -210,7 +210,7 @@ def test_answers_out_of_a_cache_are_marked_and_make_the_run_incomplete_where_the
     assert RepeatRecord.objects.get(run=run).columns.n_left_out == 2
     assert run.status == RunRecord.Status.INCOMPLETE  # 28 of 30 are draws
     (text,) = [event.text for event in run.events.filter(code="unclean_responses")]
-    assert text.startswith("Of 30 responses, 2 came out of a cache, 2 came after a failed try.")
+    assert text.startswith("Of 30 responses, 2 came from a cache, 2 came after a retry.")
 
 
 def test_an_answer_that_is_none_is_missing_with_the_readers_words(run: RunRecord, worker: WorkerRecord) -> None:

@@ -12,9 +12,9 @@ from runs.catalogue import create_profile
 from runs.lab import (
     cancel_experiment,
     experiment_detail,
-    experiment_rows,
     plan_bisect,
     resume_experiment,
+    sortable_experiments,
     start_experiment,
 )
 from runs.models import EndpointRecord, ExperimentRecord, RepeatRecord, ResponseRecord, RunRecord
@@ -121,11 +121,11 @@ def test_the_one_field_that_matters_is_the_cause_tried_both_ways(person: Any) ->
     assert dtype.points == pytest.approx(-200 / 3)
     assert {by_name[name].state for name in by_name if name != "dtype"} == {"cleared"}
     assert detail.sentence == (
-        "dtype alone makes 2 of 2 flips, and undoing it removes 2 of 2. It explains −66.7 of −66.7 points. "
-        "enforce_eager and top_k make none."
+        "dtype alone causes 2 of 2 flips, and undoing it removes 2 of 2. It explains −66.7 of −66.7 points. "
+        "enforce_eager and top_k cause none."
     )
     assert {step.n_beside_moved for step in bisect(experiment).steps} == {0}
-    assert experiment_rows(limit=5)[0].sentence == detail.sentence
+    assert sortable_experiments().rows(limit=5)[0].sentence == detail.sentence
 
 
 def test_steps_are_ordinary_runs_of_the_chosen_cases_on_endpoints_between_the_two(person: Any) -> None:
@@ -160,7 +160,7 @@ def test_two_fields_that_matter_only_together_are_named_together(person: Any) ->
     assert (by_name["sampling.top_k"].n_made, by_name["sampling.top_k"].n_undone) == (0, 2)
     assert by_name["dtype"].state == "cleared"
     assert experiment_detail(experiment.pk).sentence.startswith(
-        "min_p and top_k make 2 of 2 flips only together, and undoing both removes 2 of 2."
+        "min_p and top_k cause 2 of 2 flips only together, and undoing both removes 2 of 2."
     )
 
 
@@ -185,11 +185,11 @@ def test_what_nobody_can_set_is_named_and_not_blamed(person: Any) -> None:
     build.process()  # what the worker served with last
     experiment = begun(plan(person, ours, theirs))
     version = fields(experiment)["versions.vllm"]
-    assert (version.state, version.note) == ("not_reachable", "no worker alive has 0.31.0")
+    assert (version.state, version.note) == ("not_reachable", "no live worker has 0.31.0")
     run_all(experiment, lambda turned: False)
     detail = experiment_detail(experiment.pk)
     assert detail.sentence == (
-        "With every field that can be set as in the candidate, 0 of 2 flips came again: none of them made it. "
+        "With all settable fields as in the candidate, 0 of 2 flips came again: none of them is the cause. "
         "Not tried: vllm version."
     )
     assert detail.status == "finished"
@@ -281,7 +281,7 @@ def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_
     assert fields(experiment)["dtype"].points == pytest.approx(-200 / 3)  # without the case that is chance
     sentence = experiment_detail(experiment.pk).sentence
     assert (
-        "1 chosen case is chance and left out (a/b c): decoded 3 times alike, a side gave several answers." in sentence
+        "1 chosen case is left out as chance (a/b c): one side gave several answers in 3 equal decodings." in sentence
     )
     assert "did not come again" not in sentence
 
@@ -294,7 +294,7 @@ def test_one_case_convicts_no_field_where_batches_move_answers(person: Any) -> N
         decode_as(arm, ("red" if "dtype" in arm.turned else "blue", "blue", "blue"))
     assert bisect(experiment).blamed == ()
     assert fields(experiment)["dtype"].state == "open"
-    assert "One case alone convicts no field" in experiment_detail(experiment.pk).sentence
+    assert "One case is not enough to blame a field" in experiment_detail(experiment.pk).sentence
 
 
 def test_cases_that_moved_the_score_and_did_not_come_again_have_no_cause(person: Any) -> None:
@@ -314,7 +314,7 @@ def test_it_stops_at_its_budget_and_goes_on_where_it_was(person: Any) -> None:
     run_all(experiment, lambda turned: "dtype" in turned)
     detail = experiment_detail(experiment.pk)
     assert detail.status == "stopped"
-    assert detail.sentence.startswith("Stopped by its budget. 2 arms of it are missing.")
+    assert detail.sentence.startswith("Stopped by its budget. 2 conditions are missing.")
     n_runs = RunRecord.objects.count()
     resume_experiment(experiment_id=experiment.pk, budget_minutes=60)
     reconcile()

@@ -185,7 +185,7 @@ def test_every_worker_of_the_pool_is_asked_and_one_that_goes_is_left_out(process
     go_on_without_the_gone()
     done = served(steady)
     assert (done.status, (done.finding or {})["numbers"]["left_out"][0]["worker"]) == ("finished", "second")
-    assert "1 worker was gone before the end" in (done.finding or {})["sentence"]
+    assert "1 worker was stopped before the end" in (done.finding or {})["sentence"]
 
 
 def test_time_alone_ends_no_certificate(process: EngineProcess) -> None:

@@ -63,8 +63,8 @@ def test_a_bit_that_moved_under_one_steady_bucket_is_something_that_no_fingerpri
         1,
     )
     assert judged.text == (
-        "Something that no fingerprint shows has changed: repeats of either side are the same to the bit, "
-        "and the sides differ in 1 of 24 cases."
+        "The sides differ in 1 of 24 cases, though repeats of each side agree to the bit. Something changed that no "
+        "fingerprint shows."
     )
     assert computation(baseline, stored(version, ours, ours, by=steady)).answer == "one"
 
@@ -82,7 +82,7 @@ def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_
     )
     same = computation(baseline, again)
     assert (same.answer, same.n_cases, same.is_one_bucket) == ("one", N_CASES, True)
-    assert same.text.startswith("Where both sides wrote the same tokens, their logprobs agree as closely as repeats")
+    assert same.text.startswith("Where both sides wrote the same tokens, logprobs agree as closely as repeats do")
     judged = computation(baseline, altered)
     assert (judged.answer, judged.is_steady, judged.chance is not None and judged.chance < 0.001) == (
         "two",
@@ -90,7 +90,7 @@ def test_noise_of_batches_is_one_computation_and_another_copy_of_the_weights_is_
         True,
     )
     assert judged.shift == pytest.approx(0.02, rel=0.2)
-    assert judged.text.startswith("Two computations under one fingerprint: over 24 cases the sides lie further apart")
+    assert judged.text.endswith("the same fingerprint, but different weights or kernels.")
 
 
 def test_answers_that_end_at_another_limit_are_no_change_that_nothing_shows(
@@ -129,7 +129,7 @@ def test_another_bucket_is_said_to_be_another_computation(
     )  # no further apart than the noisier side's repeats
     far = [moved(trace, 0.2, seed=50 + case) for case, trace in enumerate(traces)]
     judged = computation(baseline, stored(version, *repeats(far, 3, noise=0.02, seed=9), by=batched))
-    assert judged.text.startswith("Not the same computation: over 24 cases")
+    assert judged.text.startswith("Over 24 cases logprobs differ by ")
 
 
 def test_one_repeat_a_side_says_nothing(version: SuiteVersionRecord, batched: EngineProcess) -> None:
@@ -139,7 +139,7 @@ def test_one_repeat_a_side_says_nothing(version: SuiteVersionRecord, batched: En
     )
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_cases, judged.chance) == ("unknown", 0, None)
-    assert "no case can be judged, and it takes 10." in judged.text
+    assert "No case can be judged for equal logprobs, and it takes 10." in judged.text
 
 
 def test_only_the_bucket_that_served_most_is_judged(
@@ -167,7 +167,7 @@ def test_responses_from_another_build_are_left_out(version: SuiteVersionRecord, 
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_strays_baseline, judged.n_strays_candidate) == ("one", 0, 5)
     assert judged.noise == pytest.approx(NOISE, rel=0.5)
-    assert judged.text.startswith("The candidate was answered by two builds (5 responses). Without them: where")
+    assert judged.text.startswith("The candidate has responses from a second build (5 responses). Without them: where")
 
 
 @pytest.mark.nightly
@@ -200,7 +200,7 @@ def test_a_release_of_two_computations_under_one_bucket_is_not_comparable(
     loose = judge_release(*(stored(version, *side, by=batched) for side in sides))
     assert "computation_apart" not in {line["code"] for line in document(loose)["reasons"]}
     [warning] = [line for line in document(loose)["warnings"] if line["code"] == "computation_apart"]
-    assert "run both in turn" in warning["text"]
+    assert "Run both sides in turn" in warning["text"]
 
 
 def document(release: ReleaseRecord) -> dict[str, Any]:

@@ -65,12 +65,12 @@ def test_equal_repeats_of_an_external_server_are_one_sample(version: Any) -> Non
     found = document(judged.release(*both(version), treatment="service"))
     assert (found["verdict"], codes(found["reasons"])) == ("inconclusive", ["copies"])
     assert found["reasons"][0]["text"].startswith(
-        "All 5 repeats of the baseline are one answer given again (30 of 30 cases equal). That is one sample."
+        "All 5 repeats of the baseline are copies of one answer (30 of 30 cases equal). That is one sample."
     )
     assert codes(found["next"]) == ["second_run", "nothing_caches"]
     runs = RunRecord.objects.order_by("pk").values_list("pk", flat=True)
     commands = [f"evalboard run --second-run-of {run}" for run in runs]
-    assert f"an hour later: {commands[0]} and {commands[1]}. If nothing moves" in found["next"][0]["text"]
+    assert f"an hour later: {commands[0]} and {commands[1]}. If nothing changes" in found["next"][0]["text"]
 
 
 @pytest.mark.nightly
@@ -236,4 +236,4 @@ def test_pages_say_how_many_samples_equal_repeats_are(version: Any, client: Clie
     client.force_login(build.user("reader", "viewer"))
     page = client.get(f"/runs/{sides[0].pk}/").content.decode()
     assert "Which cases are unstable is not known: 5 repeats are 1.0 samples." in page
-    assert "sample scored 100.0 against 100.0. All 5 repeats of the baseline are one answer given again" in headline
+    assert "sample scored 100.0 against 100.0. All 5 repeats of the baseline are copies of one answer" in headline

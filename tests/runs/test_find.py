@@ -66,9 +66,19 @@ def test_a_case_has_one_hit_of_its_newest_version_by_id_and_by_the_words_of_its_
         push_suite(document={**document, "cases": cases})
     for text in ("tool-041", "tool-0", "041", "yen convert", "Invoi", "000 yen"):
         [hit] = search(parse_wanted(text, "case")).hits
-        assert (hit.name, hit.fact, hit.url) == ("tool-041", "tools v2", "/suites/tools/versions/2/?q=tool-041")
+        assert (hit.name, hit.fact, hit.url) == ("tool-041", "tools v2", "/suites/tools/cases/tool-041/")
     assert names("ool-041", "case") == names("convert dollars", "case") == names("'", "case") == []
     assert search(parse_wanted("tool-041", "case")).hits[0].match == "exact"
+
+
+def test_a_stack_is_found_by_its_name() -> None:
+    models.RunRecord.objects.filter(pk=build.run().pk).update(bucket=build.bucket())
+    stack = models.FingerprintRecord.objects.get()
+    models.FingerprintRecord.objects.filter(pk=stack.pk).update(label="vLLM 0.31.2 on L40S")
+    [hit] = search(parse_wanted("0.31 l40s")).hits
+    assert (hit.kind, hit.name, hit.fact) == ("stack", "vLLM 0.31.2 on L40S", "1 run")
+    assert hit.url == f"/fingerprints/{stack.pk}/"
+    assert names("stack: vLLM") == ["vLLM 0.31.2 on L40S"]
 
 
 def test_a_token_leads_to_the_cases_that_flip_there(compared: models.ComparisonRecord) -> None:

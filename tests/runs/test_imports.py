@@ -426,7 +426,7 @@ def test_what_was_not_answered_cleanly_is_told() -> None:
     flagged = [logs.response("sky", flags=("cached",)), logs.response("sea", flags=("cached", "retried"))]
     run = logs.stored(logs.log(*flagged, logs.response("sun")))
     warning = next(each for each in run_report(run.pk).warnings if each.code == "unclean_responses")
-    assert warning.text.startswith("Of 3 responses, 2 came out of a cache, 1 came after a failed try.")
+    assert warning.text.startswith("Of 3 responses, 2 came from a cache, 1 came after a retry.")
 
 
 def test_two_logs_of_one_stack_can_be_released_and_one_be_a_baseline() -> None:

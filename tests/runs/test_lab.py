@@ -15,10 +15,10 @@ from runs.lab import (
     cancel_experiment,
     delete_experiment,
     experiment_detail,
-    experiment_rows,
     experiment_state,
     plan_experiment,
     resume_experiment,
+    sortable_experiments,
     start_experiment,
 )
 from runs.lab.engine_time import measure_engine_time
@@ -197,7 +197,7 @@ def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
     assert order.range_interval[0] == 0
     assert order.speed == pytest.approx(1, rel=0.05)
     assert detail.sentence.startswith("Batching moves this score (±33.3)")
-    assert detail.sentence.endswith("With nothing let go, 5 of 5 runs were equal to the bit.")
+    assert detail.sentence.endswith("With nothing varied, 5 of 5 runs were equal to the bit.")
 
 
 def test_the_parser_is_measured_on_the_controls_texts(new: New) -> None:
@@ -250,7 +250,7 @@ def test_where_the_control_moves_nothing_is_blamed(new: New) -> None:
     run_all(experiment, control=[CONTROL, ("blue", "red", "red")], batch=[("red", "red", "red")])
     assert row(experiment, "batch").state == "not_blamed"
     sentence = experiment_detail(experiment.pk).sentence
-    assert sentence == "The control moved by ±16.7, so nothing below can be blamed on its source."
+    assert sentence == "The control moved by ±16.7, so nothing below can be attributed to its source."
 
 
 def test_bits_that_move_without_an_answer_are_said_to(new: New) -> None:
@@ -311,7 +311,7 @@ def test_without_a_control_the_experiment_has_failed(new: New) -> None:
     reconcile()
     detail = experiment_detail(experiment.pk)
     assert detail.status == "failed"
-    assert detail.sentence.startswith("The control has failed, and everything is held against it. Its run was deleted.")
+    assert detail.sentence.startswith("The control failed, so nothing can be compared with it. Its run was deleted.")
     assert {arm.status for arm in detail.arms} == {"failed", "missing"}
 
 
@@ -323,7 +323,7 @@ def test_it_stops_at_its_budget_and_says_what_is_missing(new: New) -> None:
     assert detail.status == "stopped"
     assert detail.spent_minutes > 1
     assert [arm.status for arm in detail.arms] == ["finished", *["missing"] * 6, "finished"]
-    assert detail.sentence.startswith("Stopped by its budget. 6 arms of it are missing.")
+    assert detail.sentence.startswith("Stopped by its budget. 6 conditions are missing.")
     assert RunRecord.objects.count() == 1
 
 
@@ -479,7 +479,7 @@ def test_an_endpoint_that_nobody_names_is_that_of_the_suite_s_newest_run(new: Ne
 
 def test_lists_are_newest_first(new: New) -> None:
     first, second = new(), new()
-    assert [each.id for each in experiment_rows(limit=5)] == [str(second.pk), str(first.pk)]
+    assert [each.id for each in sortable_experiments().rows(limit=5)] == [str(second.pk), str(first.pk)]
 
 
 @pytest.mark.parametrize(

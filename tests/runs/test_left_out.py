@@ -62,7 +62,7 @@ def test_a_run_with_one_draw_of_each_case_has_one_repeat_and_no_noise() -> None:
     assert (noise.n_repeats, noise.sd_points, noise.n_unstable, noise.interval) == (1, None, None, None)
     assert noise.texts_alike is None
     warning = next(each for each in report.warnings if each.code == "unclean_responses")
-    assert warning.text.startswith("Of 15 responses, 12 came out of a cache.")
+    assert warning.text.startswith("Of 15 responses, 12 came from a cache.")
 
 
 def test_a_score_that_only_a_cached_answer_has_makes_no_case_unstable() -> None:
@@ -102,8 +102,8 @@ def test_a_release_over_a_cached_log_says_why_it_may_not_be_believed() -> None:
     assert document["verdict"] == "inconclusive"
     assert [reason["code"] for reason in document["reasons"]] == ["cached"]
     assert document["reasons"][0]["text"] == (
-        "12 responses of the candidate came out of a cache, which tells nothing of the model's own noise. "
-        "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side."
+        "12 responses of the candidate came from a cache. Such answers do not show the model's own noise. Without them "
+        "the candidate has 1 repeat and the baseline 5, and a verdict takes 5."
     )
     assert [step["code"] for step in document["next"]] == ["run_uncached"]
     assert document["gates"][0]["missing"]["n_candidate"] == 0

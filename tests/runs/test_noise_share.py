@@ -55,10 +55,10 @@ def test_what_repeats_scatter_is_noise_and_the_rest_is_not(version: SuiteVersion
     worse = share_of(noisy, stored(version, *flapping(broken), by=by))
     assert worse.up_to is not None
     assert worse.beyond == pytest.approx(-50 + worse.up_to)
-    assert worse.text.startswith("Noise alone moves this score by up to ")
-    assert worse.text.endswith(f"so of −50.0 points at least −{50 - round(worse.up_to + 0.05, 1):.1f} is not noise.")
+    assert worse.text.startswith("Noise moves this score by at most ±")
+    assert worse.text.endswith(f" At least −{50 - round(worse.up_to + 0.05, 1):.1f} of −50.0 points is not noise.")
     one_more = share_of(noisy, stored(version, *flapping([59]), by=by))
-    assert (one_more.beyond, one_more.text.endswith("so all of −1.7 points may be noise.")) == (0, True)
+    assert (one_more.beyond, one_more.text.endswith(" All of −1.7 points may be noise.")) == (0, True)
 
 
 @pytest.mark.nightly
@@ -87,7 +87,7 @@ def test_a_steady_side_is_one_draw_of_what_moves_the_other(version: SuiteVersion
     assert against_noisy > 1.5 * between_noisy
     share = share_of(pinned, stored(version, *[answers(41, 42)] * 5, by=steady))
     assert (share.up_to, share.beyond, share.reason) == (None, None, "one_draw")
-    assert share.text.startswith("How much of −1.7 points is noise is not known: repeats only give the same")
+    assert share.text.startswith("All repeats were identical, so noise under other batching was not measured.")
 
 
 @pytest.mark.parametrize(("batch_class", "is_one_draw"), [("alone", True), ("fixed-8", True), ("mixed", False)])

@@ -175,7 +175,7 @@ def test_answers_are_kept_in_order_and_lead_to_a_finding(
     detail = selectors.probe_detail(probe.pk)
     assert (detail.progress.n_done, detail.progress.n_total, detail.finding) == (5, 5, None)
     finish_probe(lease=lease)
-    row, *others = selectors.probe_rows(limit=5, endpoint="local", kind="seed")
+    row, *others = selectors.sortable_probes(endpoint="local", kind="seed").rows(limit=5)
     assert (others, row.status, row.is_terminal, stored(probe).waits_for) == ([], "finished", True, [])
     assert row.finding is not None
     assert row.finding.sentence
@@ -417,9 +417,9 @@ def test_the_state_of_a_probe_changes_with_it(
 def test_probes_are_listed_newest_first(new_probe: NewProbe, django_assert_num_queries: Callable[[int], Any]) -> None:
     asked = [new_probe(kind).pk for kind in ("seed", "routing", "seed", "canary", "seed")]
     with django_assert_num_queries(1):
-        rows = selectors.probe_rows(limit=50)
+        rows = selectors.sortable_probes().rows(limit=50)
     assert [int(row.id) for row in rows] == asked[::-1]
-    assert [int(row.id) for row in selectors.probe_rows(after=asked[3], limit=2)] == [asked[2], asked[1]]
-    assert [int(row.id) for row in selectors.probe_rows(before=asked[0], limit=2)] == [asked[2], asked[1]]
-    assert [int(row.id) for row in selectors.probe_rows(limit=2, kind="seed")] == [asked[4], asked[2]]
-    assert selectors.probe_rows(limit=2, endpoint="elsewhere") == ()
+    assert [int(row.id) for row in selectors.sortable_probes().rows(after=asked[3], limit=2)] == [asked[2], asked[1]]
+    assert [int(row.id) for row in selectors.sortable_probes().rows(before=asked[0], limit=2)] == [asked[2], asked[1]]
+    assert [int(row.id) for row in selectors.sortable_probes(kind="seed").rows(limit=2)] == [asked[4], asked[2]]
+    assert selectors.sortable_probes(endpoint="elsewhere").rows(limit=2) == ()

@@ -21,7 +21,7 @@ from runs.replays import (
     replay_page,
     replay_work,
 )
-from runs.replays.read import production_rows, replay_row, replay_rows
+from runs.replays.read import replay_row, replay_rows, sortable_replays
 from runs.run import delete_run, run_report
 from tests import outcomes
 from tests.runs.test_replays import result
@@ -138,12 +138,11 @@ def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str,
     assert (row.run, row.repeat, row.case, row.status) == (None, None, None, "finished")
     assert row.reading == (
         "Decoded once under warm: 2 tokens, ended by stop.",
-        "Not sent, though the answer may depend on it: response_format. Production may have answered otherwise.",
-        "It asks for a stream and is answered in one piece, with the same tokens.",
-        "The profile says what the request does not: top_p, top_k, min_p, seed, repetition_penalty, presence_penalty, "
-        "frequency_penalty, min_tokens, ignore_eos and skip_special_tokens.",
-        "It is drawn at a temperature of 0.7 and names no seed: production drew by another one, so another answer is "
-        "no sign of anything.",
+        "Not sent, although the answer may depend on it: response_format. Production may have answered differently.",
+        "The request asks for a stream; it was answered in one piece, with the same tokens.",
+        "Taken from the profile, as the request lacks it: top_p, top_k, min_p, seed, repetition_penalty, "
+        "presence_penalty, frequency_penalty, min_tokens, ignore_eos and skip_special_tokens.",
+        "Sampled at temperature 0.7 without a seed: production used another one, so a different answer shows nothing.",
     )
     production = row.production
     assert production is not None
@@ -153,7 +152,7 @@ def test_what_came_out_is_told_with_the_settings_that_it_had(on: str, warm: str,
     assert production.answer.trace is not None
     assert production.answer.trace.length == len(outcomes.decoded(3).trace)
     assert all(len(position.alternatives) >= 2 for position in production.answer.trace.positions)
-    [listed] = production_rows(limit=5)
+    [listed] = sortable_replays().rows(limit=5)
     assert listed.production is not None
     assert listed.production.answer is not None
     assert listed.production.answer.trace is None
@@ -181,8 +180,8 @@ def test_no_run_has_anything_of_it(run: RunRecord, on: str, warm: str, worker: W
     assert newest_replay(run.pk, "case-3") == replay_row(own.pk)
     rows = replay_rows(run.pk, limit=5)
     assert [row.production is not None for row in rows] == [False, True]
-    assert rows[1].reading[-1] == "Decoded under warm and not under the run’s pinned: it enters no score."
-    assert len(production_rows(limit=5)) == 2
+    assert rows[1].reading[-1] == "Decoded under warm instead of the run’s pinned: it counts toward no score."
+    assert len(sortable_replays().rows(limit=5)) == 2
 
 
 def test_a_run_takes_its_own_replays_with_it_and_no_others(run: RunRecord, on: str, warm: str) -> None:

@@ -201,8 +201,8 @@ def test_a_person_has_a_limit_of_what_waits_and_is_told_what_to_do(
         new_run(user=ada, repeats=1)
     assert refused.value.status == 409
     assert refused.value.detail == (
-        "30 responses more would make 120 in the queue of ada, and one person may have 100 there. "
-        f"Wait until some are decoded, or cancel what is not needed; most are of run {mine.pk}."
+        "30 responses more would make 120 in the queue of ada. The limit is 100. Wait, or cancel what you do not need. "
+        f"The largest: run {mine.pk}."
     )
     with pytest.raises(QueueFull):
         add_repeats(run_id=mine.pk, n=1)
@@ -252,7 +252,7 @@ def test_what_stands_before_a_run_is_counted(
     ahead = run_report(mine.pk).ahead
     assert ahead is not None
     assert (ahead.n_shards, ahead.seconds) == (5 + 6, ahead.n_responses / 2.0)
-    assert "11 shards of 2 runs stand before it; about" in run_report(mine.pk).waiting
+    assert "11 shards of 2 runs are queued before it, about" in run_report(mine.pk).waiting
     assert run_report(first.pk).ahead is None  # somebody is at work on it
 
 

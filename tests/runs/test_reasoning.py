@@ -53,7 +53,7 @@ def scores(run: RunRecord) -> list[float]:
 ANSWERED = thinks(0, "<hmm>blue.", n_thinking=5, text="blue")
 CUT = thinks(1, "<hmmhmm", n_thinking=7, text="\n", finish_reason="length")
 PLAIN = outcomes.decoded(2)
-PARTED = "They parted inside the thinking, at token 2 of 5 (baseline) and 8 (candidate)."
+PARTED = "They differ inside the thinking, from token 2 of 5 (baseline) and 8 (candidate)."
 
 
 def test_a_cut_response_is_no_answer_for_any_scorer(new_thinking_run: Callable[..., RunRecord]) -> None:

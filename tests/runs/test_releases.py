@@ -134,7 +134,7 @@ def test_what_a_verdict_rests_on_is_in_its_digest(pair: tuple[RunRecord, RunReco
     second = decide_release(release_id=release.pk)
     assert second.input_digest != first.input_digest
     [line] = [line for line in second.document["warnings"] if line["code"] == "unvouched"]
-    assert line["text"].startswith(f"Run {pair[1].pk}, the candidate, has 4 responses")
+    assert line["text"].startswith(f"The candidate, run {pair[1].pk}, has 4 responses")
     assert {"code": "unvouched", "text": line["text"]} in second.document["gates"][0]["warnings"]
 
 
@@ -144,8 +144,8 @@ def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[RunRecord
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "two_computations"]
     assert line == (
-        f"Run {pair[1].pk}, the candidate, was answered by two computations: 3 responses lie 0.33 nats from the others "
-        "of their case; its page lists them."
+        f"The candidate, run {pair[1].pk}, has 3 responses from another build, 0.33 nats from the others of their "
+        "case. See its page."
     )
 
 
@@ -155,8 +155,8 @@ def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[RunRecord, R
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unsteady"]
     assert line == (
-        f"Run {pair[0].pk}, the baseline, has repeats that are not the same to the bit in 1 of 8 cases, and in "
-        "batch class `alone` they must be: something moves bits that no fingerprint shows."
+        f"The baseline, run {pair[0].pk}, has repeats with different bits in 1 of 8 cases. Batch class `alone` should "
+        "give the same bits. No fingerprint shows the cause."
     )
 
 
@@ -180,8 +180,8 @@ def test_what_served_is_warned_of(version: Any) -> None:
     release = judged.release(ours, theirs)
     assert release.verdict is not None
     found = {line["code"]: line["text"] for line in release.verdict.document["warnings"]}
-    assert found["pins_broken"].startswith(f"Run {theirs.pk}, the candidate, was not decoded as its profile says")
-    assert "single repeat" in found["noise_unmeasured"]
+    assert found["pins_broken"].startswith(f"The candidate, run {theirs.pk}, broke pins of its profile: max_num_seqs")
+    assert "one repeat" in found["noise_unmeasured"]
     assert "one engine process" in found["one_process"]
     assert codes(release.verdict.document["reasons"]) == ["too_few_repeats"]
 
@@ -315,7 +315,7 @@ def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[RunRecord
 def test_a_release_keeps_its_runs(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     for run in pair:
-        with pytest.raises(Conflict, match=f"Release {release.pk} rests on run {run.pk}"):
+        with pytest.raises(Conflict, match=f"Release {release.pk} uses run {run.pk}"):
             delete_run(run_id=run.pk)
     assert RunRecord.objects.count() == 2
 

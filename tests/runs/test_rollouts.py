@@ -167,5 +167,5 @@ def test_an_engine_of_ours_takes_the_trainer_s_place(tmp_path: Path) -> None:
     assert row.are_draws, "rollouts are drawn, whether their file says so or not"
     assert row.figures is not None
     assert (row.figures.n_ranked, row.figures.n_not_top) == (4 * 30 - 5, 3), "a tool’s token is nobody’s choice"
-    assert "nothing in it says that they are those of this tokenizer" in " ".join(row.reading)
+    assert "which does not say that they are those of this tokenizer" in " ".join(row.reading)
     assert reported_scoring(run.pk) is not None

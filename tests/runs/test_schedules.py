@@ -15,7 +15,7 @@ from runs.access import grant_role
 from runs.models import ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
 from runs.run import create_run
 from runs.schedules import create_schedule, pause_schedule, resume_schedule, schedule_rows, start_due
-from runs.schedules.times import latest_time, next_time, time_problems
+from runs.schedules.times import describe_times, latest_time, next_time, time_problems
 from runs.sweep import reconcile
 from tests import build
 
@@ -237,3 +237,17 @@ def test_one_slug_is_one_schedule(new_schedule: NewSchedule) -> None:
     new_schedule()
     with pytest.raises(Conflict):
         new_schedule()
+
+
+@pytest.mark.parametrize(
+    ("cron", "words"),
+    [
+        ("0 3 * * 1", "every Monday 03:00"),
+        ("5 14 * * 0", "every Sunday 14:05"),
+        ("5 14 * * 7", "every Sunday 14:05"),
+        ("30 2 * * *", "every day 02:30"),
+        ("0 3 1 * *", "at 03:00 on the first day of every month"),
+    ],
+)
+def test_times_are_said_in_words(cron: str, words: str) -> None:
+    assert describe_times(cron) == words

@@ -14,7 +14,7 @@ from runs import exports, sign_off_chain
 from runs.baselines import baseline_row, baseline_rows, current_baselines, rotation_rows
 from runs.catalogue import policy_rows
 from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite
-from runs.release import ReleaseFilter, release_report, release_rows
+from runs.release import ReleaseFilter, release_report, sortable_releases
 from runs.release.read_sign_offs import sign_off_lines
 from runs.run import judged
 from tests import build
@@ -135,7 +135,7 @@ def test_a_row_has_the_verdict_and_the_numbers_of_its_headline_gate(pair: tuple[
     rows.add_gate(release, pair[1], pair[0], tier="advisory")
     low = rows.gate("no_ship", difference=-4.0, low=-5.0, high=-3.0, tolerance_points=2.0)
     rows.decide(release, rows.document(rows.gate(), low, verdict="no_ship", headline_gate=1))
-    [row] = release_rows()
+    [row] = sortable_releases().rows()
     assert (row.id, row.verdict, row.outcome, row.summary) == (str(release.pk), "no_ship", "unsigned", "It is no_ship.")
     assert (row.difference, row.interval, row.tolerance_points) == (-4.0, (-5.0, -3.0), 2.0)
     assert (row.suites, row.policy, row.treatment) == (("colours", "colours"), "strict", "model")
@@ -145,7 +145,7 @@ def test_a_row_has_the_verdict_and_the_numbers_of_its_headline_gate(pair: tuple[
 
 def test_a_release_without_a_verdict_yet_is_a_row_too(pair: tuple[RunRecord, RunRecord]) -> None:
     rows.release(pair[1], pair[0], verdict="")
-    [row] = release_rows()
+    [row] = sortable_releases().rows()
     assert (row.verdict, row.summary, row.difference, row.interval, row.decided_at) == (None, "", None, None, None)
 
 
@@ -156,7 +156,7 @@ def test_the_newest_sign_off_is_the_outcome(pair: tuple[RunRecord, RunRecord], d
     release = rows.release(pair[1], pair[0])
     rows.sign(release, "reject" if decision != "reject" else "approve")
     rows.sign(release, decision, expires_at=timezone.now() + timedelta(days=1) if decision == "waive" else None)
-    assert release_rows()[0].outcome == outcome
+    assert sortable_releases().rows()[0].outcome == outcome
 
 
 def test_a_waiver_ends_and_a_sign_off_on_other_inputs_is_void(pair: tuple[RunRecord, RunRecord]) -> None:
@@ -165,7 +165,7 @@ def test_a_waiver_ends_and_a_sign_off_on_other_inputs_is_void(pair: tuple[RunRec
     rows.decide(moved, rows.document(), inputs="second")
     undecided = signed(pair)
     ReleaseRecord.objects.filter(pk=undecided.pk).update(verdict=None)
-    outcomes = {int(row.id): row.outcome for row in release_rows()}
+    outcomes = {int(row.id): row.outcome for row in sortable_releases().rows()}
     assert outcomes == {ended.pk: "expired", moved.pk: "void", undecided.pk: "void"}
 
 
@@ -174,7 +174,7 @@ def test_a_verdict_that_comes_back_to_what_was_signed_is_signed_again(pair: tupl
     first = release.verdict
     rows.decide(release, rows.document(), inputs="second")
     ReleaseRecord.objects.filter(pk=release.pk).update(verdict=first)
-    assert release_rows()[0].outcome == "approved"
+    assert sortable_releases().rows()[0].outcome == "approved"
 
 
 def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[RunRecord, RunRecord]) -> None:
@@ -188,7 +188,7 @@ def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[RunRecor
         "all": ReleaseFilter(),
         "none": ReleaseFilter(suite="shapes", outcome="approved"),
     }
-    assert {name: [int(row.id) for row in release_rows(wanted)] for name, wanted in found.items()} == {
+    assert {name: [int(row.id) for row in sortable_releases(wanted).rows()] for name, wanted in found.items()} == {
         "suite": [shapes.pk],
         "verdict": [no_ship.pk],
         "outcome": [ship.pk],
@@ -199,8 +199,8 @@ def test_releases_are_filtered_by_suite_verdict_and_outcome(pair: tuple[RunRecor
 
 def test_releases_come_in_pages(pair: tuple[RunRecord, RunRecord]) -> None:
     made = [rows.release(pair[1], pair[0]).pk for _ in range(4)][::-1]
-    assert [int(row.id) for row in release_rows(after=made[1], limit=1)] == made[2:3]
-    assert [int(row.id) for row in release_rows(before=made[3], limit=2)] == made[1:3]
+    assert [int(row.id) for row in sortable_releases().rows(after=made[1], limit=1)] == made[2:3]
+    assert [int(row.id) for row in sortable_releases().rows(before=made[3], limit=2)] == made[1:3]
 
 
 # One release
@@ -259,7 +259,7 @@ def test_a_gate_that_may_not_be_compared_has_no_numbers(pair: tuple[RunRecord, R
     assert (gate.verdict, gate.difference, gate.interval, gate.reach) == ("not_comparable", None, None, None)
     assert (gate.baseline.repeats, gate.range_baseline, gate.baseline.noise.sd_points) == ((), None, None)
     assert (gate.cases_needed, gate.changed.broken, gate.expected) == ({}, (), None)
-    [row] = release_rows()
+    [row] = sortable_releases().rows()
     assert (row.difference, row.interval) == (None, None)
 
 
@@ -419,7 +419,7 @@ def test_lists_cost_the_same_for_one_and_for_many(pair: tuple[RunRecord, RunReco
         "current": current_baselines,
         "rotations": rotation_rows,
         "policies": policy_rows,
-        "releases": release_rows,
+        "releases": sortable_releases().rows,
         "sign-offs": lambda: list(sign_off_lines(lambda verdict_id: "")),
     }
     add()

@@ -61,7 +61,7 @@ def test_an_incomplete_run_has_no_range_and_says_what_is_missing() -> None:
     assert (report.errors.n, report.errors.by_code) == (1, {"prompt_too_long": 1})
     assert [line.n_missing for line in report.repeats] == [1, 0]
     assert report.warnings[0].code == "incomplete"
-    assert report.warnings[0].text == "1 of 6 responses is missing (1 prompt_too_long); no score is given."
+    assert report.warnings[0].text == "1 of 6 responses is missing (1 prompt_too_long), so there is no score."
 
 
 def test_two_buckets_are_never_pooled() -> None:
@@ -129,7 +129,7 @@ def test_responses_that_nobody_vouches_for_are_counted() -> None:
     run = build.finished_run()
     ResponseRecord.objects.filter(repeat__run=run, repeat__index=2).update(is_vouched=False)
     [warning] = [found for found in run_report(run.pk).warnings if found.code == "unvouched"]
-    assert warning.text.startswith("3 responses are not vouched for")
+    assert warning.text.startswith("3 responses came after a failed self-check")
 
 
 def test_processes_of_one_bucket_with_other_self_checks_are_a_warning() -> None:
@@ -164,7 +164,7 @@ def test_the_fast_profile_is_called_a_rough_signal() -> None:
 def test_a_queued_run_without_any_worker_says_so() -> None:
     run = build.run()
     report = run_report(run.pk)
-    assert "No worker of pool default is there" in report.waiting
+    assert "Pool default has no worker" in report.waiting
     assert "no_matching_worker" in codes(run)
 
 
@@ -178,7 +178,7 @@ def test_a_queued_run_says_why_the_only_worker_leaves_it_alone() -> None:
 def test_a_queued_run_with_a_free_worker_is_no_warning() -> None:
     run = build.run()
     build.worker()
-    assert "1 seen lately" in run_report(run.pk).waiting
+    assert "(1 active" in run_report(run.pk).waiting
     assert "no_matching_worker" not in codes(run)
 
 

@@ -37,7 +37,7 @@ def test_somebody_new_follows_the_tour_and_is_done_with_it(
         page.get_by_role(role, name=name).click()
         clicks += 1
 
-    click("Take the tour")
+    click("Take the 90-second tour")
     expect(page.get_by_role("heading", level=1)).to_contain_text("run ")
     expect(page.locator(".tour-stop")).to_contain_text("Tour, 1 of 4.")
     click("Next: the two held against each other")
@@ -66,7 +66,7 @@ def test_the_tour_fits_every_screen_and_has_no_barrier(
     watched = watch(theme=theme, width=width)
     page = watched.open("/")
     assert (watched.overflow(), watched.barriers()) == (0, [])
-    for number, link in enumerate(("Take the tour", *["Next: "] * 3), start=1):
+    for number, link in enumerate(("Take the 90-second tour", *["Next: "] * 3), start=1):
         page.get_by_role("link", name=link).click()
         page.wait_for_url(f"**tour={number}*")  # a click does not wait until the next page is whole
         assert (watched.overflow(), watched.barriers()) == (0, [])

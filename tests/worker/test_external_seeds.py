@@ -177,7 +177,7 @@ def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runn
     report = run_report(run.pk)
     assert report.draws.may_sample
     course = dict(wording.describe_course(report))
-    assert course["Asked"].startswith("lab/paint-1b, the server's own temperature, max_tokens 24, a seed")
+    assert course["Requested"].startswith("lab/paint-1b, the server's own temperature, max_tokens 24, a seed")
     assert course["Sent"] == "The same with each call, and no temperature."
 
 
@@ -195,7 +195,7 @@ def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer
     server.script = lambda _: ok(model="paint-mini")
     report = run_report(ran(runner, repeats=1).pk)
     [warning] = [warning for warning in report.warnings if warning.code == "other_model"]
-    assert warning.text == f"Asked for lab/paint-1b; paint-mini answered {N_CASES} of {N_CASES}."
+    assert warning.text == f"The run requested lab/paint-1b, but paint-mini answered {N_CASES} of {N_CASES}."
     assert report.buckets[0].model_reported == "paint-mini"
     assert dict(wording.describe_course(report))["Answered"].startswith("paint-mini (")
 
@@ -272,7 +272,7 @@ def test_two_runs_of_one_coin_are_judged_as_draws(runner: Runner) -> None:
     [shown] = report.gates
     assert report.verdict == "inconclusive"
     assert shown.high - shown.low > 10  # a fair coin, 10 cases and 5 draws a side
-    assert "temperature of either side is not known" in " ".join(note.text for note in report.warnings)
+    assert "temperature of both sides is unknown" in " ".join(note.text for note in report.warnings)
 
 
 @pytest.mark.nightly
@@ -289,7 +289,7 @@ def test_a_known_temperature_beside_an_unknown_one_is_another_setting_but_not_an
     assert (judged.verdict, [reason.code for reason in judged.reasons]) == ("not_comparable", ["params_changed"])
     bought = release_report(create_release(gates=[gate], treatment="service").pk)
     assert bought.verdict != "not_comparable"
-    assert "temperature of the candidate is not known" in " ".join(note.text for note in bought.warnings)
+    assert "temperature of the candidate is unknown" in " ".join(note.text for note in bought.warnings)
 
 
 def test_the_request_is_shown_with_the_seed_that_those_of_its_calls_follow_from(runner: Runner) -> None:

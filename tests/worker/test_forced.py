@@ -71,7 +71,7 @@ def test_the_stack_that_answered_says_the_same_to_the_bit(
     assert (row.status, row.error, row.n_done, row.n_answers, row.n_tokens) == ("finished", None, 3, 3, 15)
     assert (row.tokens, row.n_rendered, row.errors) == ({"same": 3}, 0, {})
     assert row.bucket == str(run.bucket_id or RunRecord.objects.get(pk=run.pk).bucket_id)
-    assert row.reading == ("Over 15 tokens of 3 answers no logprob differs by one bit.",)
+    assert row.reading == ("Over 15 tokens of 3 answers all logprobs are equal to the bit.",)
 
 
 def test_another_stack_is_told_from_the_one_that_answered(

@@ -253,7 +253,7 @@ def test_a_worker_repeats_a_run_replays_a_case_and_prefers_its_own_tokens(
     assert_runs_repeat_to_the_byte(first, second)
     assert_the_same_stack_prefers_its_own_tokens(first, work_until)
     as_it_was = replay(second, work_until)
-    assert as_it_was.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
+    assert as_it_was.reading == ("Identical: every token and logprob equals the run’s response to the bit.",)
 
 
 @pytest.mark.nightly

@@ -202,7 +202,7 @@ def assert_the_node_is_certified_and_audited(wait_until: Wait) -> None:
 
 def assert_replays_of_the_same_stack_are_the_same(run: RunRecord, wait_until: Wait) -> None:
     as_it_was = replay(run, wait_until)
-    assert as_it_was.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
+    assert as_it_was.reading == ("Identical: every token and logprob equals the run’s response to the bit.",)
     facts = as_it_was.results[0]
     assert (facts["same_bucket"], facts["same_prompt"], facts["batch_max"]) == (True, True, 1)
 

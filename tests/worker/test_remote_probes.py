@@ -255,7 +255,7 @@ def test_routing_of_one_backend_has_its_certificate(start: Start, runner: Runner
     start(lambda received: ok(headers={BACKEND: "a"}))
     sentence = worked(runner, ask("routing")).finding["sentence"]
     assert (
-        "60 answers came from a. They rule out a second one with more than 4.9 % of the calls, 95 % sure." in sentence
+        "60 answers came from a. They rule out a second one with over 4.9 % of the calls (95 % confidence)." in sentence
     )
 
 
@@ -273,7 +273,7 @@ def test_copies_that_differ_on_an_external_server_are_not_laid_to_batching(start
     start(lambda received: ok(choices=[received.good["choices"][0] | {"message": {"content": f"{next(numbers) % 3}"}}]))
     probe = worked(runner, ask("batch", prompts=1, copies=12, load=4, max_tokens=4))
     assert probe.finding["state"] == "variant"
-    assert probe.finding["sentence"].startswith("Copies of one prompt differ: ")
+    assert probe.finding["sentence"].startswith("Copies of the same prompt differ: ")
     assert "sampling or batching" in probe.finding["sentence"]
 
 

@@ -71,7 +71,7 @@ def test_a_case_is_replayed_to_the_bit_and_the_run_stays_as_it_is(
     join_worker()
     replay = replayed(run)
     assert (replay.status, replay.error) == ("finished", None)
-    assert replay.reading == ("Identical: every token and every logprob has the bits of the run’s response.",)
+    assert replay.reading == ("Identical: every token and logprob equals the run’s response to the bit.",)
     [line] = replay.results
     assert (line["same_bucket"], line["same_prompt"], line["neighbours"]) == (True, True, [])
     assert kept(run) == before
@@ -121,7 +121,7 @@ def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
         "(by 9.5e-07 nats there).",
     )
     steady = replayed(run, batch_sizes=[3], neighbours=2)
-    assert steady.reading[1] == "At batch size 3 other neighbours change no bit: 2 choices of them gave the same."
+    assert steady.reading[1] == "At batch size 3, other neighbours change no bit (2 sets tried)."
 
 
 def test_a_dtype_sweep_starts_an_engine_for_each(
@@ -188,7 +188,7 @@ def test_a_replay_of_a_case_without_a_response_says_so_and_binds_no_run(
     assert replay.reading == (
         "Identical at every batch size from 1 to 2.",
         "Each batch size is compared with 1.",
-        "The run has no response to this case in this repeat to hold it against.",
+        "The run has no response to this case in this repeat to compare with.",
     )
     assert [line["outcome"] for line in replay.results] == ["decoded", "decoded"]
     run.refresh_from_db()
@@ -313,7 +313,7 @@ def test_a_case_under_another_profile_is_held_against_the_run_and_left_out_of_it
     [line] = replay.results
     assert (line["outcome"], line["flip_position"], line["neighbours"], line["batch_max"]) == ("flip", 2, [1, 2], 3)
     assert replay.reading[0].startswith("Flips at position 2: ‘u’ → ‘e’")
-    assert replay.reading[-1] == "Decoded under threes and not under the run’s pinned: it enters no score."
+    assert replay.reading[-1] == "Decoded under threes instead of the run’s pinned: it counts toward no score."
     assert replayed(run).results[0]["outcome"] == "identical"
     assert kept(run) == before
 

@@ -1,4 +1,4 @@
-"""Find where two runs part and why, whether they may be compared, and what decoding again gave (docs/divergence.md)."""
+"""Compare two runs: whether they are comparable, where they diverge and why (docs/divergence.md)."""
 
 from evalboard.core.compare.alignment import Alignment, align, align_by_bytes
 from evalboard.core.compare.cause import CAUSES, ENDED, Cause, find_cause
@@ -25,7 +25,7 @@ from evalboard.core.compare.comparability import (
     find_terms,
     is_steady_batch,
 )
-from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, NO_PART, SCORE_MISSING
+from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, SCORE_MISSING
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
 from evalboard.core.compare.drift import measure_distances, measure_drift
 from evalboard.core.compare.excerpt import cut_hit, cut_pair, cut_text, cut_texts, cut_tokens
@@ -59,8 +59,10 @@ from evalboard.core.compare.prompts import (
     PromptPairs,
     PromptsJudged,
     compare_prompts,
+    compare_words,
     judge_prompts,
     pair_cases,
+    shorten_alike,
 )
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
@@ -120,7 +122,6 @@ __all__ = [
     "MAX_USUAL",
     "MIN_REPEATS",
     "NO_BUCKET",
-    "NO_PART",
     "NO_STRAYS",
     "PARTED_ALIKE",
     "REPLAY_OUTCOMES",
@@ -179,6 +180,7 @@ __all__ = [
     "choose_treatment",
     "cluster_pairs",
     "compare_prompts",
+    "compare_words",
     "compared_settings",
     "count_looks",
     "count_not_greedy",
@@ -230,6 +232,7 @@ __all__ = [
     "served_beside",
     "setting_facts",
     "settings_seen",
+    "shorten_alike",
     "split_by_bucket",
     "stack_of",
     "sum_listed_kl",

@@ -5,7 +5,8 @@ Shape, version 2. Points, nats and positions as everywhere; null is "not known";
 
     {"version", "counts": {"n_pairs", "identical", "drift_only", "flipped", "text_only", "missing", "unread",
                            "score_changed", "flipped_score_changed", "n_cases", "n_cases_paired", "n_cases_missing",
-                           "n_cases_score_changed", "n_cases_other_text", "other_text", "untraced"},
+                           "n_cases_score_changed", "other_text", "untraced"},
+     "parts": {each of CASE_PARTS, "missing_on_both"},
      "score": {"baseline", "candidate", "difference"},
      "moved": [{"field", "baseline", "candidate"}], "blocks": [{"code", "text"}],
      "noise": {"sd", "near", "ulp", "is_assumed", "dtype", "capped_from"},
@@ -15,7 +16,7 @@ Shape, version 2. Points, nats and positions as everywhere; null is "not known";
      "clusters": [{"key", "cause", "tokens": [[baseline id, candidate id]], "n_cases", "n_of_cause", "cases"}],
      "n_clusters", "larger_shifts": {"n_cases", "n_read", "n_established"}}
 
-A comparison whose traces have not all been read has the first six alone, `unread` above 0, and the score.
+A comparison whose traces have not all been read has the first seven alone, `unread` above 0, and the score.
 """
 
 from collections.abc import Callable
@@ -37,9 +38,9 @@ MAX_CLUSTERS, MAX_CLUSTER_CASES = 200, 5
 NO_POSITION = -1  # in arrays of positions and token ids
 SCORE_LOST, SCORE_GAINED, SCORE_MISSING, SCORE_SAME = 0, 4, 8, 9  # where the consequences of each kind begin
 GRAVEST_FIRST = ("flipped", "text_only", "drift_only", "identical")
-# What became of a case whose responses were paired: its score changed in some pair, else its text did, else neither.
-CASE_PARTS = ("changed", "other_text", "same_text")
-NO_PART = len(CASE_PARTS)  # of a case without a pair
+# Every case is in one part, the first that holds of it, so that their numbers add up to all: `changed` are those whose
+# score changed in some pair and that are not judged as the three before; `unscored` have a response on both sides.
+CASE_PARTS = ("broken", "fixed", "changed", "unstable", "other_text", "same_text", "unscored", "missing")
 
 # These say why a pair differs, however far its logits moved.
 ESTABLISHED = frozenset(
@@ -103,13 +104,11 @@ class MatchedRuns:
         return moves
 
     @property
-    def case_parts(self) -> Codes:
-        """Return uint8[n_cases]: the place in CASE_PARTS of each case, NO_PART where it has no pair."""
-        parts = np.full(self.pairing.n_cases, NO_PART, np.uint8)
-        parts[self.pairing.cases] = CASE_PARTS.index("same_text")
-        parts[self.pairing.cases[self.has_other_text]] = CASE_PARTS.index("other_text")
-        parts[self.pairing.cases[self.moves != 0]] = CASE_PARTS.index("changed")
-        return parts
+    def has_moved(self) -> Bools:
+        """Return bool[n_cases]: whether the score of each case changed in some pair."""
+        has_moved = np.zeros(self.pairing.n_cases, np.bool_)
+        has_moved[self.pairing.cases[self.moves != 0]] = True
+        return has_moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +258,6 @@ def count_unexplained(pairs: Pairing, differing: DifferingPairs, is_read: Bools)
 def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
     is_changed = matched.moves != 0
     counted = pairing.count_pairs(matched.pairing, kinds, is_changed)
-    n_by_part = np.bincount(matched.case_parts, minlength=len(CASE_PARTS)).tolist()
     return {
         **counted,
         "n_pairs": len(matched.pairing),
@@ -267,8 +265,7 @@ def _counts(matched: MatchedRuns, kinds: Codes, is_flipped: Bools) -> Json:
         "flipped_score_changed": int(np.count_nonzero(is_changed & is_flipped)),
         "n_cases": matched.pairing.n_cases,
         "n_cases_paired": int(np.count_nonzero(matched.pairing.is_paired)),
-        "n_cases_score_changed": n_by_part[CASE_PARTS.index("changed")],
-        "n_cases_other_text": n_by_part[CASE_PARTS.index("other_text")],
+        "n_cases_score_changed": int(np.count_nonzero(matched.has_moved)),
     }
 
 

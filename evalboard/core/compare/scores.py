@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evalboard.core.compare.comparison import MatchedRuns
+from evalboard.core.compare.comparison import CASE_PARTS, MatchedRuns
 from evalboard.core.compare.sides import Indexes, Scores, Side
 from evalboard.core.profile import have_same_seeds
 from evalboard.core.stats import (
@@ -17,6 +18,7 @@ from evalboard.core.stats import (
     measure_noise_share,
 )
 
+Codes = NDArray[np.uint8]
 DoAgree = Callable[[Side], bool]
 
 
@@ -97,6 +99,29 @@ def judge_outcomes(baseline: Side, candidate: Side, *, look: int | None = None) 
         )
         cases[outcome] = [list(case) for case in zip(*columns, strict=True)]
     return {"counts": judged.counts.to_stored(), "cases": cases}
+
+
+def find_case_parts(baseline: Side, candidate: Side, matched: MatchedRuns, judged: dict[str, Any]) -> Codes:
+    """Return uint8[n_cases]: the place in CASE_PARTS of each case.
+
+    judged: from `judge_outcomes`, over all repeats. Where several buckets served a side no case is judged as a whole.
+    """
+    parts = np.full(matched.pairing.n_cases, CASE_PARTS.index("missing"), np.uint8)
+    parts[baseline.is_there.any(axis=1) & candidate.is_there.any(axis=1)] = CASE_PARTS.index("unscored")
+    parts[matched.pairing.cases] = CASE_PARTS.index("same_text")
+    parts[matched.pairing.cases[matched.has_other_text]] = CASE_PARTS.index("other_text")
+    parts[matched.has_moved] = CASE_PARTS.index("changed")
+    for outcome, cases in judged["cases"].items():
+        indexes = [index for index, *_ in cases]
+        parts[np.isin(baseline.case_indexes, indexes)] = CASE_PARTS.index(outcome)
+    return parts
+
+
+def count_parts(parts: Codes, baseline: Side, candidate: Side) -> dict[str, int]:
+    """Return the number of cases of each part, and of those without a response on either side."""
+    counts = np.bincount(parts, minlength=len(CASE_PARTS)).tolist()
+    n_on_neither = np.count_nonzero(~(baseline.is_there.any(axis=1) | candidate.is_there.any(axis=1)))
+    return {**dict(zip(CASE_PARTS, counts, strict=True)), "missing_on_both": int(n_on_neither)}
 
 
 def list_scores(values: Scores) -> list[Any]:

@@ -6,7 +6,7 @@ A number of a gate is a field of `GateVerdict`, filled in `make_verdict`; the do
 Shape, version 1. Points everywhere, not rounded; null is "not known"; `gate` is a gate's position; spans are [low,
 high].
 
-    {"version", "rules", "verdict", "summary", "headline_gate",
+    {"version", "rules", "verdict", "summary", "summary_bold": [start, end] or null, "headline_gate",
      "reasons", "warnings", "next": [{"code", "text", "gate"}],
      "gates": [{"tier", "suite", "verdict", "reasons", "warnings", "next": [{"code", "text"}],
                 "n_cases", "n_cases_judged", "points_per_case",
@@ -47,7 +47,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.17"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.18"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has

@@ -1,5 +1,6 @@
 """Scorers: turn a response and a target into a score from 0 to 1 with a reason (docs/suites.md)."""
 
+from evalboard.core.scoring.examples import EXAMPLES, PASSES
 from evalboard.core.scoring.kind import Score, capped
 from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric
 from evalboard.core.scoring.plan import (
@@ -15,14 +16,16 @@ from evalboard.core.scoring.plan import (
     scorer_for,
     target_problems,
 )
-from evalboard.core.scoring.reasons import shown
+from evalboard.core.scoring.reasons import failure_kind, shown
 from evalboard.core.scoring.recorded import MAX_SOURCE_CHARS, RECORDED, is_recorded
 from evalboard.core.scoring.response_json import UnreadableJson, parse_response_json
 
 __all__ = [
+    "EXAMPLES",
     "KINDS",
     "MAX_SOURCE_CHARS",
     "MEAN",
+    "PASSES",
     "PASS_ALL",
     "PASS_AT",
     "RECORDED",
@@ -32,6 +35,7 @@ __all__ = [
     "UnreadableJson",
     "capped",
     "check_spec",
+    "failure_kind",
     "is_recorded",
     "parse_metric",
     "parse_response_json",

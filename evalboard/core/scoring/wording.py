@@ -15,7 +15,7 @@ from evalboard.core.scoring.kind import (
     text_target_problem,
 )
 from evalboard.core.scoring.normalise import normalise, normalise_option
-from evalboard.core.scoring.reasons import first_difference, shown, shown_any
+from evalboard.core.scoring.reasons import SHOWN_CHARS, expected_and_got, first_difference, shown, shown_any
 
 MAX_WORD_CHARS = 1000  # of a target with `words`: bounds the work per place where it is found
 
@@ -45,6 +45,8 @@ def _score_exact(options: Options, text: str, targets: list[Any], _tools: Tools)
         return passed(f"{shown(answer)} is an accepted answer.", answer or None)
     if not answer:
         return failed(f"Nothing to compare: the answer is empty; expected {shown_any(wanted)}.")
+    if max(len(answer), *map(len, wanted)) > SHOWN_CHARS:  # else both would be cut before they differ
+        return failed(f"{expected_and_got(answer, wanted)}.", answer)
     return failed(f"{shown(answer)} is not {shown_any(wanted)}; {first_difference(answer, wanted)}.", answer)
 
 

@@ -21,6 +21,7 @@ from evalboard.core.stats.fragility import (
     measure_earlier,
     predict_flip_chances,
 )
+from evalboard.core.stats.lasting_change import ResultsChange, find_lasting_change
 from evalboard.core.stats.live_answers import (
     COPIED,
     MARKS,
@@ -163,6 +164,7 @@ __all__ = [
     "Marks",
     "OutcomeIndexes",
     "PairedNoise",
+    "ResultsChange",
     "SideAnswers",
     "SideDraws",
     "SideLoad",
@@ -194,6 +196,7 @@ __all__ = [
     "expected_range_points",
     "find_beyond",
     "find_case_outcomes",
+    "find_lasting_change",
     "find_load_difference",
     "find_run_sds",
     "find_strays",

@@ -37,7 +37,7 @@ Deals = tuple[Cases, Scores, Scores]  # by deal that changes a case: the case, h
 class OutcomeIndexes:
     """Case indexes, int64: broken and fixed by size of change, unstable by spread, largest first.
 
-    A case may be broken, or fixed, and unstable too. counts: how many there are.
+    Each case is in one of them: one that broke or was fixed is not unstable. counts: how many there are.
     chances: float64[n_cases], for each that broke or was fixed the chance that a case moves as far that way if nothing
     changed; else NaN. is_beyond_chance: bool[n_cases], marks those of `ByChance.n_beyond`. With one repeat on a side,
     or repeats that are the same to the bit, chance is not known: NaN, no mark, None.
@@ -60,10 +60,10 @@ def find_case_outcomes(baseline: Scores, candidate: Scores, *, is_steady: bool =
     moves = noise.average_cases(candidate) - noise.average_cases(baseline)
     spread = np.fmax(noise.within_case_variances(baseline), noise.within_case_variances(candidate))
     broken, fixed = (np.flatnonzero(sign * moves >= CHANGED - ROUNDING) for sign in (-1, 1))
-    unstable = np.flatnonzero(spread > 0)
+    unstable = np.flatnonzero((spread > 0) & (np.abs(moves) < CHANGED - ROUNDING))
     chances, is_beyond = np.full(len(moves), np.nan), np.zeros(len(moves), dtype=np.bool_)
     by_chance: list[ByChance] = []
-    moves_always = is_steady and not len(unstable)
+    moves_always = is_steady and not (spread > 0).any()
     if len(moves) and min(baseline.shape[1], candidate.shape[1]) > 1 and not moves_always:
         deals, both = _deal(baseline, candidate, moves), ((-1, broken), (1, fixed))
         for sign, cases in both:

@@ -2,7 +2,7 @@
 
 from evalboard.core.suite.chat_body import ChatBody, read_chat_body
 from evalboard.core.suite.lines import dump_case, dump_header
-from evalboard.core.suite.mapping import map_jsonl, parse_mapping
+from evalboard.core.suite.mapping import SuiteMapping, parse_mapping
 from evalboard.core.suite.parts import PartOfSuite, digest_parts, parse_head, parse_part
 from evalboard.core.suite.policy import (
     ALPHAS,
@@ -18,6 +18,7 @@ from evalboard.core.suite.policy import (
 )
 from evalboard.core.suite.suite import (
     DEFAULT_MAX_TOKENS,
+    RESERVED,
     CaseDocument,
     PolicyDocument,
     SuiteDocument,
@@ -25,15 +26,27 @@ from evalboard.core.suite.suite import (
     parse_suite,
     read_lines,
     read_suite_json,
+)
+from evalboard.core.suite.text import (
+    COLUMNS,
+    FORMATS,
+    SuiteText,
+    decode_suite,
+    parse_columns,
+    parse_scorer,
     read_suite_jsonl,
+    read_suite_text,
 )
 
 __all__ = [
     "ALPHAS",
+    "COLUMNS",
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_POLICIES",
     "DEFAULT_POLICY",
+    "FORMATS",
     "LOOKS",
+    "RESERVED",
     "SAMPLED_POLICY",
     "TARGETED_ALPHA",
     "TARGETED_REPEATS",
@@ -44,18 +57,23 @@ __all__ = [
     "PolicySettings",
     "SuiteDocument",
     "SuiteHead",
+    "SuiteMapping",
+    "SuiteText",
+    "decode_suite",
     "default_policy",
     "digest_parts",
     "dump_case",
     "dump_header",
-    "map_jsonl",
+    "parse_columns",
     "parse_head",
     "parse_mapping",
     "parse_part",
     "parse_policy",
+    "parse_scorer",
     "parse_suite",
     "read_chat_body",
     "read_lines",
     "read_suite_json",
     "read_suite_jsonl",
+    "read_suite_text",
 ]

@@ -3,14 +3,13 @@
 docs/suites.md describes it. What comes out is checked by `parse_suite` like any other suite.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalboard.core.document import Problems, at, storage_problems
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring import shown
-from evalboard.core.suite.suite import read_lines
 
 ALL_OTHERS = "*"  # in `ignore`: every field that the mapping does not read
 
@@ -19,7 +18,7 @@ _CASE_FIELDS = ("id", "prompt", "messages", "input", "tools", "target", "scorer"
 _SOURCE_FIELDS = {"field": {"field", "as", "otherwise"}, "constant": {"constant"}, "by": {"by", "values", "otherwise"}}
 
 
-class _Unmapped(Exception):
+class Unmapped(Exception):
     """A row lacks what the mapping reads from it; the message says what."""
 
 
@@ -64,11 +63,14 @@ def parse_mapping(document: Any) -> SuiteMapping:
     )
 
 
-def map_rows(rows: Iterable[Mapping[str, Any]], mapping: SuiteMapping, *, slug: str) -> dict[str, Any]:
+def map_rows(
+    rows: Iterable[Mapping[str, Any]], mapping: SuiteMapping, *, slug: str, lines: Sequence[int] = ()
+) -> dict[str, Any]:
     """Return the suite document that foreign rows describe.
 
-    Raises InvalidInput naming rows (`rows[3].expected`) that lack a field the mapping reads, or hold
-    one that it neither reads nor ignores: nothing of a foreign file is lost unsaid.
+    lines: of each row in its text, which errors then name. Raises InvalidInput naming rows (`rows[3].expected`) that
+    lack a field the mapping reads, or hold one that it neither reads nor ignores: nothing of a foreign file is lost
+    unsaid.
     """
     problems = Problems()
     read = _fields_read(mapping.case)
@@ -76,29 +78,22 @@ def map_rows(rows: Iterable[Mapping[str, Any]], mapping: SuiteMapping, *, slug: 
     for index, row in enumerate(rows):
         if problems.is_full:
             break
+        place = f"line {lines[index]}" if lines else f"rows[{index}]"
         if ALL_OTHERS not in mapping.ignored:
             for name in row.keys() - read - mapping.ignored:
-                problems.add(f"rows[{index}].{name}", "is neither read nor ignored by the mapping")
-        cases.append(_mapped_case(row, index, mapping, problems))
+                problems.add(f"{place}.{name}", "is neither read nor ignored by the mapping")
+        cases.append(_mapped_case(row, place, mapping, problems))
     problems.raise_if_any("The rows do not fit the mapping")
     return {"title": slug, **mapping.suite, "slug": slug, "cases": cases}
 
 
-def map_jsonl(text: str, mapping: SuiteMapping, *, slug: str) -> dict[str, Any]:
-    """Return the suite document that a foreign JSONL text describes; see `map_rows`."""
-    problems = Problems()
-    rows = [row for _, row in read_lines(text, problems)]
-    problems.raise_if_any("The file is not valid")
-    return map_rows(rows, mapping, slug=slug)
-
-
-def _mapped_case(row: Mapping[str, Any], index: int, mapping: SuiteMapping, problems: Problems) -> dict[str, Any]:
+def _mapped_case(row: Mapping[str, Any], place: str, mapping: SuiteMapping, problems: Problems) -> dict[str, Any]:
     case: dict[str, Any] = {}
     for name, source in mapping.case.items():
         try:
             case[name] = _value(source, row)
-        except _Unmapped as problem:
-            problems.add(f"rows[{index}]", f"gives no {name}: {problem}")
+        except Unmapped as problem:
+            problems.add(place, f"gives no {name}: {problem}")
     return {name: value for name, value in case.items() if value is not None}
 
 
@@ -112,7 +107,7 @@ def _value(source: Any, row: Mapping[str, Any]) -> Any:
         return _value_by(source, row)
     try:
         value = _at_path(row, source["field"])
-    except _Unmapped:
+    except Unmapped:
         if "otherwise" in source:
             return source["otherwise"]
         raise
@@ -127,7 +122,7 @@ def _value_by(source: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
         return source["values"][key]
     if "otherwise" in source:
         return source["otherwise"]
-    raise _Unmapped(f"the mapping has no entry for {source['by']} = {shown(key)}")
+    raise Unmapped(f"the mapping has no entry for {source['by']} = {shown(key)}")
 
 
 def _at_path(row: Any, path: str) -> Any:
@@ -139,7 +134,7 @@ def _at_path(row: Any, path: str) -> Any:
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
-            raise _Unmapped(f"there is no {path}")
+            raise Unmapped(f"there is no {path}")
     return value
 
 
@@ -147,7 +142,7 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise _Unmapped(f"{shown(value)} cannot be read as text")
+        raise Unmapped(f"{shown(value)} cannot be read as text")
     return str(value)
 
 
@@ -161,7 +156,7 @@ def _as_number(value: Any) -> Any:
     except ValueError:
         number = None
     if number is None:
-        raise _Unmapped(f"{shown(value)} cannot be read as a number")
+        raise Unmapped(f"{shown(value)} cannot be read as a number")
     return int(number) if number.is_integer() else number
 
 

@@ -29,6 +29,7 @@ from evalboard.core.suite import policy
 from evalboard.core.suite.policy import PolicySettings
 
 DEFAULT_MAX_TOKENS = 256
+RESERVED = ("new",)  # suites/new/ is a page of its own
 MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}\Z")
@@ -100,10 +101,11 @@ class SuiteDocument(SuiteHead):
     digest: str
 
 
-def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
+def parse_suite(document: Mapping[str, Any], *, lines: Sequence[int] = ()) -> SuiteDocument:
     """Return the suite that a document describes; scorers come back complete.
 
-    Raises InvalidInput whose `fields` name up to 20 wrong fields by path, such as `cases[3].target`.
+    lines: of each case in the text that it was read from. Raises InvalidInput whose `fields` name up to 20 wrong fields
+    by path, such as `cases[3].target`, or `line 5.target` where the lines are known.
     """
     problems = Problems()
     if not isinstance(document, Mapping):
@@ -111,7 +113,7 @@ def parse_suite(document: Mapping[str, Any]) -> SuiteDocument:
     head = read_head(document, problems)
     # A default that is wrong is named once, not once more for every case that relies on it.
     is_default_usable = head.scorer is not None or document.get("scorer") is None
-    cases = _read_cases(document.get("cases"), head.scorer if is_default_usable else {}, problems)
+    cases = _read_cases(document.get("cases"), head.scorer if is_default_usable else {}, problems, lines)
     problems.raise_if_any("The suite is not valid")
     digest = digest_suite(head, [case.digest for case in cases])
     own = {each.name: getattr(head, each.name) for each in fields(head)}
@@ -122,6 +124,8 @@ def read_head(document: Mapping[str, Any], problems: Problems) -> SuiteHead:
     """Return a suite document without its cases; problems are added to `problems`."""
     _refuse_unknown(document, _SUITE_FIELDS, "", problems)
     slug = _read_slug(document.get("slug"), "slug", problems)
+    if slug in RESERVED:
+        problems.add("slug", "is the address of the page that makes suites; choose another name")
     title = read_text(document.get("title", slug), "title", problems, at_least=1, at_most=MAX_TITLE_CHARS)
     max_tokens = _read_max_tokens(document.get("max_tokens", DEFAULT_MAX_TOKENS), problems)
     stop = _read_texts(document.get("stop"), "stop", problems, n=MAX_STOPS, at_most=MAX_STOP_CHARS)
@@ -142,22 +146,6 @@ def read_suite_json(text: str) -> Any:
         return read_strict_json(text.removeprefix("\ufeff"))
     except ValueError as error:
         raise InvalidInput(f"This is not a JSON document: {error}.") from None
-
-
-def read_suite_jsonl(text: str, *, slug: str, title: str | None = None) -> dict[str, Any]:
-    """Return the suite document in a JSONL text: one case a line, blank lines skipped.
-
-    The first line may be `{"suite": {"title"?, "max_tokens"?, "stop"?, "scorer"?, "policy"?}}`. A title given
-    here wins over that line's. Raises InvalidInput naming the lines that are no JSON objects.
-    """
-    problems = Problems()
-    rows = read_lines(text, problems)
-    header: dict[str, Any] = {}
-    if rows and rows[0][1].keys() == {"suite"}:
-        header = read_header(rows.pop(0)[1]["suite"], problems)
-    problems.raise_if_any("The suite is not valid")
-    names = {"slug": slug, "title": title or header.get("title", slug)}
-    return {**header, **names, "cases": [row for _, row in rows]}
 
 
 def read_lines(text: str, problems: Problems, *, first: int = 1) -> list[tuple[int, dict[str, Any]]]:
@@ -187,7 +175,9 @@ def read_header(header: Any, problems: Problems) -> dict[str, Any]:
     return header
 
 
-def _read_cases(rows: Any, default: dict[str, Any] | None, problems: Problems) -> list[CaseDocument]:
+def _read_cases(
+    rows: Any, default: dict[str, Any] | None, problems: Problems, lines: Sequence[int]
+) -> list[CaseDocument]:
     if not isinstance(rows, list | tuple) or not rows:
         problems.add("cases", "must be a list of at least one case")
         return []
@@ -195,16 +185,17 @@ def _read_cases(rows: Any, default: dict[str, Any] | None, problems: Problems) -
         problems.add("cases", f"holds {len(rows)} cases; the most is {MAX_CASES}")
         return []
     cases: list[CaseDocument] = []
-    first_at: dict[str, int] = {}
+    first_at: dict[str, str] = {}
     for index, row in enumerate(rows):
         if problems.is_full:
             break
-        case = read_case(row, index, default, problems, path=f"cases[{index}]")
+        path = f"line {lines[index]}" if lines else f"cases[{index}]"
+        case = read_case(row, index, default, problems, path=path)
         if case is None:
             continue
         if case.id in first_at:
-            problems.add(f"cases[{index}].id", f"is the id of cases[{first_at[case.id]}] too")
-        first_at.setdefault(case.id, index)
+            problems.add(f"{path}.id", f"is the id of {first_at[case.id]} too")
+        first_at.setdefault(case.id, path)
         cases.append(case)
     return cases
 

@@ -21,7 +21,7 @@ DRIVER: dict[str, Any] = {
     "reach": FieldReach.NOT_REACHABLE,
     "state": FieldState.NOT_REACHABLE,
     "finding": "not reachable",
-    "note": "no worker alive has 580.65",
+    "note": "no live worker has 580.65",
     "n_made": None,
     "n_undone": None,
     "points": None,

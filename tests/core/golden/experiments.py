@@ -73,7 +73,7 @@ SITUATIONS: Situations = {
     ),
     "The control's bits move": lambda: read({Source.CONTROL: passes(n_same=1), **MOVING}),
     "The control has one run with a score": lambda: read({Source.CONTROL: ArmFigures(points=(HELD,)), **MOVING}),
-    "The control is at work": lambda: read({Source.CONTROL: None, Source.ORDER: None}, status="running"),
+    "The control is running": lambda: read({Source.CONTROL: None, Source.ORDER: None}, status="running"),
     "A plan": lambda: read({Source.CONTROL: None}, status="planned"),
     "Stopped by its budget": lambda: read(
         {**STEADY, Source.BATCH: passes(-1.0, n_flipped=9), Source.GRAPHS: None}, status="stopped", n_missing=1
@@ -83,7 +83,7 @@ SITUATIONS: Situations = {
         {Source.CONTROL: None},
         status="failed",
         n_missing=2,
-        problem="The control has failed, and everything is held against it.",
+        problem="The control failed, so nothing can be compared with it.",
     ),
     "What is not measured, and why": lambda: [
         Sentence("left out", code, f"{capital(describe_source(Source.DTYPE).label)}: {describe_reason(code, FACTS)}")

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from evalboard.contract.compare import OutcomeCounts
+from evalboard.contract.compare import CaseParts, OutcomeCounts
 from evalboard.contract.parts import ByChance
+from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.wording.outcomes import count_changes, explain_marks
 from tests.core.golden.readers import Sentence, Situations, read_gate
 from tests.core.questions import PAIRED, question
 
+NO_PARTS = dict.fromkeys(CaseParts.model_fields, 0)
 NO_CASE = ByChance(n_expected=0.02, n_beyond=0)
 
 
@@ -21,6 +23,13 @@ def waver(n_broken: int, n_wavering: int) -> list[Sentence]:
     return read_gate(question(*sides), PAIRED)
 
 
+def parts_of(counts: OutcomeCounts, other_text: int = 40) -> CaseParts:
+    """Divide 800 cases."""
+    judged = {name: getattr(counts, name) for name in CASE_OUTCOMES}
+    same_text = 800 - sum(judged.values()) - other_text
+    return CaseParts(**NO_PARTS | judged | {"other_text": other_text, "same_text": same_text})
+
+
 def read_counts(
     broken: int, fixed: int, unstable: int, *by_chance: ByChance, outcome: str = "broken", can_load_move: bool = False
 ) -> list[Sentence]:
@@ -28,13 +37,19 @@ def read_counts(
     by_name = dict(zip(("broken_by_chance", "fixed_by_chance"), by_chance, strict=False))
     counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
     marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"), can_load_move=can_load_move)
-    return [Sentence("cases", "", text) for text in (count_changes(counts), marks) if text]
+    return [Sentence("cases", "", text) for text in (count_changes(parts_of(counts), counts), marks) if text]
 
 
 def read_steady(broken: int, fixed: int) -> list[Sentence]:
     counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=0, is_in_every_repeat=True)
     marks = explain_marks("broken", None, is_in_every_repeat=True)
-    return [Sentence("cases", "", text) for text in (count_changes(counts), marks)]
+    return [Sentence("cases", "", text) for text in (count_changes(parts_of(counts), counts), marks)]
+
+
+def read_mixed() -> list[Sentence]:
+    """Read what a comparison says of its cases where several buckets answered a side, and some are not compared."""
+    parts = NO_PARTS | {"changed": 31, "other_text": 12, "same_text": 745, "unscored": 1, "missing": 11}
+    return [Sentence("cases", "", count_changes(CaseParts(**parts), None))]
 
 
 SITUATIONS: Situations = {
@@ -51,5 +66,6 @@ SITUATIONS: Situations = {
     "One case broke where nothing wavers": lambda: read_counts(1, 0, 0, ByChance(n_expected=0.0, n_beyond=1), NO_CASE),
     "One was fixed": lambda: read_counts(0, 1, 0, NO_CASE, ByChance(n_expected=0.01, n_beyond=1), outcome="fixed"),
     "Repeats give the same bits each time": lambda: read_steady(12, 3),
+    "Several buckets answered a side": read_mixed,
     "One run each, so that chance is not known": lambda: read_counts(12, 3, 0),
 }

@@ -1,0 +1,56 @@
+"""Describe the history of a case: since when it passes or fails, and what changed then."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from evalboard.contract.case import CaseChange, LastingChange
+from evalboard.wording.numbers import counted, listed
+
+MAX_CHANCE = 0.05
+NAMES = {"case": "the case itself", "scorer": "the scorer"}  # of facts whose values are digests
+
+
+def describe_change(change: LastingChange, until: datetime) -> tuple[str, tuple[str, ...]]:
+    """Return the claim and further sentences. until: when the last run before the change ran."""
+    n, passed = change.n_before, change.n_passed_before
+    before = f"Passed {passed} of {n} times" if not change.is_pass else f"Failed {n - passed} of {n} times"
+    model = next((fact.after for fact in change.changes if fact.what == "model"), "")
+    since = f"{model} (run {change.run})" if model else f"run {change.run}"
+    verb = "passes" if change.is_pass else "fails"
+    every = f"{verb} every time ({change.n_after} of {change.n_after})"
+    claim = f"{before} until {day(until)}; since {since} it {every}."
+    rest = [describe_changes(change.changes, change.before, change.run)]
+    if change.chance > MAX_CHANCE:
+        rest.append("So few runs can differ by chance.")
+    return claim, tuple(rest)
+
+
+def describe_steady(n_passed: int, n: int, n_runs: int, newest: Sequence[bool]) -> str:
+    """Return the claim where no change has lasted. newest: whether each repeat of the newest run passed."""
+    if n == 0:
+        return "No answer to this case is scored yet."
+    runs = counted(n_runs, "run")
+    if n_passed == n:
+        return f"Passed every time: {n} of {n} in {runs}."
+    if n_passed == 0:
+        return f"Failed every time: {n} of {n} in {runs}."
+    last = f"the newest run passed {sum(newest)} of {len(newest)}"
+    return f"Passed {n_passed} of {n} times in {runs}; {last}."
+
+
+def describe_changes(changes: Sequence[CaseChange], before: str, run: str) -> str:
+    """Name what changed between two runs, and whether the server is the same."""
+    if not changes:
+        return f"No recorded fact changed between runs {before} and {run}."
+    parts = [NAMES.get(fact.what) or f"{fact.what} {fact.before} → {fact.after}" for fact in changes]
+    same = "" if {"server", "endpoint"} & {fact.what for fact in changes} else " Same server before and after."
+    return f"Changed then: {listed(parts)}.{same}"
+
+
+def describe_part(n_read: int, n_runs: int) -> str:
+    """Say that only the newest runs were read; "" if all were."""
+    return f"Counted over the newest {n_read:,} of {n_runs:,} runs." if n_read < n_runs else ""
+
+
+def day(at: datetime) -> str:
+    return f"{at.day} {at:%b %Y}"

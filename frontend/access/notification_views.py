@@ -1,0 +1,92 @@
+"""What a person follows, and the addresses where they are told of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods
+
+from frontend.access.forms import AddressForm
+from frontend.shell.forms import blaming, posted_from, reporting
+from runs import webhooks
+from runs.access import READ, requires
+from runs.webhooks import delete_webhook, webhook_rows
+from runs.webhooks.follows import NO_EMAIL, create_address, follow_rows
+from runs.webhooks.follows import follow as follow_subject
+from runs.webhooks.follows import unfollow as unfollow_subject
+
+
+@requires(READ)
+@require_http_methods(["GET", "HEAD", "POST"])
+def notifications(request: HttpRequest) -> HttpResponse:
+    form = AddressForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with blaming(form, names={"url": "address"}):
+            create_address(url=form.url(), person=request.user)
+            messages.success(request, "The address was added. Send a test message to see that it works.")
+            return redirect("notifications")
+    form.mark_problems()
+    page: dict[str, Any] = {
+        "form": form,
+        "addresses": webhook_rows(owner=request.user),
+        "follows": follow_rows(request.user),
+        "no_email": "" if settings.EMAIL_HOST else NO_EMAIL,
+    }
+    return render(request, "access/notifications.html", page, status=422 if form.errors else 200)
+
+
+@requires(READ)
+@posted_from("notifications")
+def delete_address(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    return _act(request, webhook_id, delete_webhook, "The address was deleted.")
+
+
+@requires(READ)
+@posted_from("notifications")
+def switch_address_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    return _act(request, webhook_id, webhooks.switch_on, "The address is on again. What it missed is not sent.")
+
+
+@requires(READ)
+@posted_from("notifications")
+def test_address(request: HttpRequest, webhook_id: int) -> HttpResponse:
+    words = "A test message is on its way. Load this page again to see what became of it."
+    return _act(request, webhook_id, webhooks.send_test, words)
+
+
+def _act(request: HttpRequest, webhook_id: int, act: Callable[..., object], words: str) -> HttpResponse:
+    """Act on an address of one's own."""
+    with reporting(request):
+        act(webhook_id=webhook_id, owner=request.user)
+        messages.success(request, words)
+    return redirect("notifications")
+
+
+@requires(READ)
+@posted_from("notifications")
+def follow(request: HttpRequest) -> HttpResponse:
+    kind, name = request.POST.get("kind", ""), request.POST.get("name", "")
+    with reporting(request):
+        follow_subject(kind=kind, name=name, person=request.user)
+        (row,) = follow_rows(request.user, kind=kind, name=name)
+        if not webhook_rows(owner=request.user):
+            messages.warning(request, f"You follow {kind} {name}. Add an address below, or nothing can reach you.")
+            return redirect("notifications")
+        messages.success(request, f"You are told of {kind} {name}.")
+        return redirect(row.url)
+    return redirect("notifications")
+
+
+@requires(READ)
+@posted_from("notifications")
+def unfollow(request: HttpRequest, follow_id: int) -> HttpResponse:
+    unfollow_subject(follow_id=follow_id, person=request.user)
+    messages.success(request, "You are told of it no more.")
+    place = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(place, allowed_hosts=None)
+    return redirect(place if is_ours else reverse("notifications"))

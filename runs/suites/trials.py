@@ -1,0 +1,101 @@
+"""Trials: one case sent to an endpoint before its suite is stored, by the workers that decode runs."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from evalboard.contract import suite as contract
+from evalboard.core import scoring
+from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import SuiteText
+from runs.models import TrialRecord
+from runs.run import decoding_problems, named_endpoint, newest_profile
+from runs.store import require_row, storable
+from runs.work import Lease, Requests, Serving, refuse_if_nobody_can, requests, serving_of
+
+TRIALS = Requests(TrialRecord, serving="")
+KEPT = timedelta(days=7)
+
+
+def create_trial(
+    *, read: SuiteText, endpoint: str, case: str = "", profile: str = "pinned", user: Any = None
+) -> TrialRecord:
+    """Queue one case of a suite for a worker of the endpoint's pool; the suite is not stored.
+
+    case: its id; "": the first. Raises InvalidInput with fields, NotFound for names that do not exist, and
+    ProfileRefused where no worker can honour the profile.
+    """
+    suite = read.parse()
+    chosen = next((each for each in suite.cases if case in ("", each.id)), None)
+    target, decoding = named_endpoint(endpoint), newest_profile(profile)
+    fields = decoding_problems(target, decoding)
+    if chosen is None:
+        fields["case"] = f"The suite has no case {case}."
+    scorer = None if chosen is None else chosen.scorer or suite.scorer
+    if scorer is not None and scorer["kind"] == scoring.RECORDED.name:
+        fields["suite"] = "Its scores were read from a log. Choose a scorer that reads answers."
+    if fields or chosen is None:
+        raise InvalidInput("The case cannot be tried.", fields=fields)
+    refuse_if_nobody_can(target, decoding)
+    sent = {"id": chosen.id, "messages": chosen.messages, "tools": chosen.tools, "target": chosen.target}
+    sent |= {"scorer": scorer, "max_tokens": suite.max_tokens, "stop": suite.stop}
+    TrialRecord.objects.filter(created_at__lt=Now() - KEPT).delete()
+    with transaction.atomic():
+        trial = TrialRecord.objects.create(endpoint=target, profile=decoding, case=sent, created_by=user)
+        requests.ring_after_commit(target.pool)
+    return trial
+
+
+def trial_work(trial_id: int) -> tuple[Serving, dict[str, Any]]:
+    """Return what serves a trial, and its case."""
+    trial = TrialRecord.objects.select_related("endpoint", "profile").get(pk=trial_id)
+    case = trial.case
+    serving = serving_of(trial.endpoint, trial.profile, None, max_tokens=case["max_tokens"], stop=case["stop"])
+    return serving, case
+
+
+def finish_trial(
+    *, lease: Lease, text: str, thinking: str | None, is_truncated: bool | None, finish_reason: str, seconds: float
+) -> None:
+    """Score an answer as a run would, and end its trial with both. Raises LeaseLost."""
+    with TRIALS.locked(lease=lease) as trial:
+        case = trial.case
+        answer = {"text": storable(text), "thinking": thinking and storable(thinking)}
+        scored = scoring.score(
+            case["scorer"],
+            text=answer["text"] or "",
+            target=case["target"],
+            tools=case["tools"],
+            thinking=answer["thinking"],
+            is_truncated=is_truncated,
+        )
+        score = {"score": scored.value, "reason": storable(scored.reason)}
+        how = {"finish_reason": finish_reason, "seconds": round(seconds, 3)}
+        TRIALS.finish(lease=lease, status=TrialRecord.Status.FINISHED, answer={**answer, **score, **how}, error="")
+
+
+def fail_trial(*, lease: Lease, reason: str) -> None:
+    """End a trial without an answer. Raises LeaseLost."""
+    TRIALS.finish(lease=lease, status=TrialRecord.Status.FAILED, error=storable(reason))
+
+
+def trial_row(trial_id: int) -> contract.Trial:
+    """Return a trial, as far as it is. Raises NotFound."""
+    trial = require_row(
+        TrialRecord.objects.select_related("endpoint", "profile").filter(pk=trial_id),
+        f"There is no trial {trial_id}. Trials are kept for {KEPT.days} days.",
+    )
+    answer = None if trial.answer is None else contract.TrialAnswer(**trial.answer)
+    return contract.Trial.from_record(
+        trial,
+        id=str(trial.pk),
+        case=trial.case["id"],
+        endpoint=trial.endpoint.slug,
+        profile=trial.profile.slug,
+        target=trial.case["target"],
+        scorer=trial.case["scorer"],
+        answer=answer,
+        error=trial.error or None,
+    )

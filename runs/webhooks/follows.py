@@ -1,0 +1,126 @@
+"""Notify people of what they follow, at their own addresses, through the outbox of webhooks."""
+
+import base64
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import models, transaction
+from django.db.models import Q
+
+from evalboard.contract import access as contract
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.models import (
+    EndpointRecord,
+    ExperimentRecord,
+    FollowRecord,
+    ForcedScoringRecord,
+    OutboxMessage,
+    ProbeRecord,
+    ReleaseRecord,
+    ReplayRecord,
+    RunRecord,
+    Suite,
+    WebhookRecord,
+)
+from runs.store import require_row
+from runs.webhooks.read import MAILTO
+from runs.webhooks.webhooks import SECRET_PREFIX, make_message, page_url, url_problem
+
+MAX_ADDRESSES = 5
+MAX_FOLLOWS = 500
+# Kind → the record, the field that names one, and its page.
+SUBJECTS: Mapping[str, tuple[type[models.Model], str, str]] = {
+    "run": (RunRecord, "pk", "/runs/{}/"),
+    "suite": (Suite, "slug", "/suites/{}/"),
+    "endpoint": (EndpointRecord, "slug", "/endpoints/{}/"),
+    "release": (ReleaseRecord, "pk", "/releases/{}/"),
+    "probe": (ProbeRecord, "pk", "/probes/{}/"),
+    "experiment": (ExperimentRecord, "pk", "/lab/{}/"),
+    "replay": (ReplayRecord, "pk", "/replays/{}/"),
+    "forced": (ForcedScoringRecord, "pk", "/forced/{}/"),
+}
+ENDS_ONCE = ("probe", "experiment", "replay", "forced")  # nothing more happens to them
+NO_EMAIL = "E-mail is not set up. An administrator must set EVALBOARD_EMAIL_HOST and EVALBOARD_EMAIL_FROM."
+
+
+def follow(*, kind: str, name: str, person: Any) -> FollowRecord:
+    """Tell a person of a subject from now on; twice is once. name: its slug or id.
+
+    Raises InvalidInput with fields, NotFound, or Conflict where the person follows too much.
+    """
+    if kind not in SUBJECTS:
+        raise InvalidInput("It cannot be followed.", fields={"kind": f"Must be one of: {', '.join(SUBJECTS)}."})
+    model, field, _ = SUBJECTS[kind]
+    value: Any = name if field == "slug" else int(name) if name.isdecimal() and len(name) <= 18 else -1
+    subject = require_row(model._default_manager.filter(**{field: value}), f"There is no {kind} {name}.")
+    if FollowRecord.objects.filter(person=person).count() >= MAX_FOLLOWS:
+        raise Conflict(f"You follow {MAX_FOLLOWS} things already; stop following one that has ended.")
+    followed, _ = FollowRecord.objects.get_or_create(
+        person=person, kind=kind, subject=subject.pk, defaults={"name": name}
+    )
+    return followed
+
+
+def unfollow(*, follow_id: int, person: Any) -> None:
+    """Tell a person of a subject no more. Raises NotFound."""
+    if FollowRecord.objects.filter(pk=follow_id, person=person).delete()[0] == 0:
+        raise NotFound(f"You follow nothing with the id {follow_id}.")
+
+
+def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
+    """Return what a person follows, newest first. named: only that kind and name."""
+    rows = FollowRecord.objects.filter(person=person, **named).order_by("-id")
+    return tuple(
+        contract.Follow.from_record(row, id=str(row.pk), url=SUBJECTS[row.kind][2].format(row.name)) for row in rows
+    )
+
+
+@transaction.atomic
+def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
+    """Store a person's address, https://… or mailto:…; only here the signing secret is returned.
+
+    Raises InvalidInput with fields, or Conflict beyond MAX_ADDRESSES.
+    """
+    if problem := _email_problem(url.removeprefix(MAILTO)) if url.startswith(MAILTO) else url_problem(url):
+        raise InvalidInput("The address is not valid.", fields={"url": problem})
+    if WebhookRecord.objects.filter(owner=person).count() >= MAX_ADDRESSES:
+        raise Conflict(f"You have {MAX_ADDRESSES} addresses already; delete one first.")
+    secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    return WebhookRecord.objects.create(url=url, secret=secret, events=[], created_by=person, owner=person), secret
+
+
+def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str) -> None:
+    """Write a message to each address of everybody who follows one of these, in the caller's transaction."""
+    any_of = Q()
+    for kind, subject in subjects:
+        any_of |= Q(kind=kind, subject=subject)
+    by_person: dict[int, FollowRecord] = {}
+    for row in FollowRecord.objects.filter(any_of).order_by("id"):
+        by_person.setdefault(row.person_id, row)
+    if not by_person:
+        return
+    addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
+    payloads = {person: _payload(row, path) for person, row in by_person.items()}
+    OutboxMessage.objects.bulk_create(
+        make_message(address, contract.FOLLOWED, payloads[address.owner_id or 0], text) for address in addresses
+    )
+    FollowRecord.objects.filter(any_of, kind__in=ENDS_ONCE).delete()
+
+
+def _payload(row: FollowRecord, path: str) -> dict[str, Any]:
+    following = {"kind": row.kind, "name": row.name}
+    return {"url": page_url(path), "following": following, "stop_url": page_url("/settings/notifications/")}
+
+
+def _email_problem(address: str) -> str | None:
+    if not settings.EMAIL_HOST:
+        return NO_EMAIL
+    try:
+        validate_email(address)
+    except ValidationError:
+        return "This is not an e-mail address."
+    return None
