@@ -3,7 +3,8 @@
 Names: words of no field, and functions called `of_…`. `docs/glossary.md` has better ones. Fields of contracts keep the
 names that clients know, and migrations are never edited. Documents: phrases that have a plain form, and sentences of
 more than 35 words. Templates: the same phrases, house words, and sentences of more than 30 words in visible text.
-Docstrings: a first line of more than 100 characters, or with a turn of the house dialect.
+Docstrings: a first line of more than 100 characters, or with a turn of the house dialect. Golden sentences: the same
+phrases, and more than 25 words.
 `make check` starts this; `python tools/words.py PATH …` checks those files alone.
 """
 
@@ -20,6 +21,8 @@ BANNED_STARTS = ("of_", "MOST_", "LEAST_")
 HOLDS_FIXED_FIELDS = "evalboard/contract/"
 NEVER_EDITED = "runs/migrations/"
 MAX_WORDS = 35  # of a sentence; 25 is better
+GOLDEN, MAX_GOLDEN_WORDS = "tests/core/golden/sentences.md", 25  # what pages say
+ASIDE = re.compile(r"\([^()]*\)|: evalboard .*")  # numbers and commands, which are no words of a golden sentence
 PHRASES = {
     r"(servers?|endpoints?|engines?|logs?) of others|others run": "external server, external endpoint",
     r"(endpoint|server|worker|it|that) rests|let rest": "is paused",
@@ -128,7 +131,7 @@ def unplain_docstrings(source: str) -> Iterator[tuple[int, str]]:
                 yield node.body[0].lineno, f"house dialect: {first}"
 
 
-def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
+def unplain_sentences(text: str, most: int = MAX_WORDS) -> Iterator[tuple[int, str]]:
     """Yield line and fault of each sentence of a page that is too long or has a banned phrase.
 
     Code counts as one word in a sentence. Blocks of code, and what a tool writes between `<!-- … of … -->` and
@@ -138,7 +141,7 @@ def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
         plain = re.sub(r"[*\"“”]", "", re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", part)))
         for sentence in re.split(r"(?<=[.!?:;] )" if part.startswith("|") else r"(?<=[.!?] )", plain):
             n_words = len(re.findall(r"\S*\w\S*", sentence))
-            if n_words > MAX_WORDS:
+            if n_words > most:
                 yield line, f"{n_words} words in one sentence: {sentence.strip('| ')[:60]}…"
         for phrase in BANNED_PHRASE.finditer(plain):
             yield line, f"{phrase[0]!r}: {_better(phrase[0])}"
@@ -171,6 +174,14 @@ def _better(phrase: str) -> str:
     return next(words[banned] for banned in words if re.fullmatch(banned, phrase, re.IGNORECASE))
 
 
+def unplain_golden(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and fault of each golden sentence that is too long or has a banned phrase."""
+    for number, line in enumerate(text.splitlines(), 1):
+        _, _, sentence = line.partition(": ") if line.startswith("- ") else ("", "", "")
+        for _, fault in unplain_sentences(ASIDE.sub("", sentence), MAX_GOLDEN_WORDS):
+            yield number, fault
+
+
 def _parts(text: str) -> Iterator[tuple[int, str]]:
     """Yield (first line, text on one line) of each paragraph, list item and cell of a page."""
     gathered: list[str] = []
@@ -186,10 +197,15 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 def main(names: list[str]) -> int:
     """Print every fault in the named files, by default the product and its pages; return the exit status."""
-    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS]
+    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS, GOLDEN]
     listed = subprocess.run(["git", "ls-files", "--", *places], cwd=ROOT, capture_output=True, text=True, check=True)
     n_banned = 0
     for name in listed.stdout.split():
+        if name == GOLDEN:
+            for line, fault in unplain_golden((ROOT / name).read_text()):
+                print(f"{name}:{line}: {fault}")
+                n_banned += 1
+            continue
         if name.endswith(".md") and (names or "/decisions/" not in name):
             for line, fault in unplain_sentences((ROOT / name).read_text()):
                 print(f"{name}:{line}: {fault}")

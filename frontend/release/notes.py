@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
@@ -31,7 +31,7 @@ RUN_LINKS = {
 class Remark:
     """A remark to read before deciding.
 
-    label: its subject; size: its effect or cost in points, "" without one.
+    label: its subject; size: its effect in points, "" without.
     """
 
     text: str
@@ -52,29 +52,25 @@ class Notes:
 NOTES = Messages(
     "note",
     {
-        "first_candidate": Message("candidates", "asserts", "The first candidate against this baseline."),
-        "candidates": Message(
-            "candidates",
-            "allows",
-            "{n:,} candidates were judged against this baseline. The more you try, the likelier a lucky one.",
-        ),
-        "unstable": Message(
-            "noise", "asserts", "{n:unstable case} of {suite} scored differently between repeats of one side."
-        ),
-        "reach_wide": Message(
-            "new_cases",
-            "asserts",
-            "For new cases the interval is {span}{level}. This suite cannot rule out a drop of {drop:points} there.",
-        ),
-        "reach": Message(
-            "new_cases", "asserts", "For new cases the interval is {span}{level}. The verdict covers only these cases."
-        ),
-        "noise_unmeasured": Message("noise", "unknown", "The noise of {sides} is not measured. It takes two repeats."),
-        "noise_floor": Message("noise", "asserts", "Noise floor {floor} points, measured from {repeats}."),
-        "resolution": Message(
-            "resolution", "asserts", "On new cases, {look} repeats detect changes of {elsewhere:points} points or more."
-        ),
-        "case": Message("resolution", "asserts", "One case is {worth:points} points here."),
+        ("candidates", "asserts"): {"first_candidate": "The first candidate against this baseline."},
+        ("candidates", "allows"): {
+            "candidates": "{n:,} candidates were judged against this baseline. The more you try, the likelier a "
+            "lucky one."
+        },
+        ("noise", "asserts"): {
+            "unstable": "{n:unstable case} of {suite} scored differently between repeats of one side.",
+            "noise_floor": "Noise floor {floor} points, measured from {repeats}.",
+        },
+        ("new_cases", "asserts"): {
+            "reach_wide": "For new cases the interval is {span}{level}. This suite cannot rule out a drop of "
+            "{drop:points} there.",
+            "reach": "For new cases the interval is {span}{level}. The verdict covers only these cases.",
+        },
+        ("noise", "unknown"): {"noise_unmeasured": "The noise of {sides} is not measured. It takes two repeats."},
+        ("resolution", "asserts"): {
+            "resolution": "On new cases, {look} repeats detect changes of {elsewhere:points} points or more.",
+            "case": "One case is {worth:points} points here.",
+        },
     },
 )
 

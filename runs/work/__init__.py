@@ -9,6 +9,7 @@ from runs.work.backoff import (
     paused_until,
     read_pause,
     rest_endpoint,
+    try_endpoint,
     wait_for_endpoint,
 )
 from runs.work.call_limits import CallLimits
@@ -118,6 +119,7 @@ __all__ = [
     "shards_ahead",
     "stop_worker",
     "store_vocabulary",
+    "try_endpoint",
     "unclaimed_reason",
     "wait_for_endpoint",
     "work_on_strays",

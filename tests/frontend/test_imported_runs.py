@@ -173,7 +173,7 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     text = page.content.decode()
     assert "12 responses of the candidate came from a cache" in text
     assert "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side." in text
-    assert "what a cache answers is no draw" in text
+    assert "answers from a cache are no samples" in text
     assert "Import the new log" in text
 
 

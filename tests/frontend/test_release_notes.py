@@ -30,7 +30,7 @@ def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
         staged.warning("few_cases", f"{gate.suite}: {worth}", gate.position, alike=worth) for gate in report.gates[:3]
     )
     made = notes(weighed(report, *warnings))
-    said = [f"{note.claim} {note.rest}".strip() for note in (*made.could_change, *made.good_to_know)]
+    said = [note.text for note in (*made.could_change, *made.good_to_know)]
     assert "toolcalls: One case is worth 3.3 points here." in said
     assert "refusals: One case is worth 3.3 points here. The same holds for json-extract." in said
 
@@ -42,7 +42,7 @@ def test_the_same_warning_of_several_runs_names_the_runs():
         for run, side in (("61", "baseline"), ("62", "candidate"))
     )
     [note] = notes(staged.report(warnings=warnings)).could_change
-    assert f"{note.claim} {note.rest}" == f"{words.format(61, 'baseline')} The same holds for run 62."
+    assert note.text == f"{words.format(61, 'baseline')} The same holds for run 62."
 
 
 def test_points_to_spare_are_those_between_the_interval_and_the_limit():
@@ -81,30 +81,32 @@ def test_a_code_that_no_rule_has_any_more_weighs_as_far_as_it_could():
 
 def test_the_page_lists_by_severity():
     made = notes(staged.report(warnings=(warn("load_differs"), warn("imported", severity="info"))))
-    assert [note.claim for note in made.could_change] == ["A claim of so many words."]
-    assert "A claim of so many words." in [note.claim for note in made.good_to_know]
+    assert [(note.label, note.text) for note in made.could_change] == [
+        ("Load", "A claim of so many words. And the rest.")
+    ]
+    assert "A claim of so many words. And the rest." in [note.text for note in made.good_to_know]
 
 
 def test_a_gate_that_does_not_decide_cannot_change_the_word():
     made = staged.report(staged.of_kind("no_ship").gates[0], staged.shipping())
     assert notes(weighed(made, warn("pins_broken", gate=1, run="63"))).could_change == ()
     [note] = notes(weighed(made, warn("pins_broken", run="62"))).could_change
-    assert note.size == "It would take 0.9 to change the word."
+    assert note.size == "It would have to explain 0.9 points to change the verdict."
     assert (note.url, note.link) == ("/runs/62/", "Run 62")
 
 
 def test_a_wide_reach_is_weighty_for_a_ship_and_known_of_others():
     small = staged.of_kind("suite_too_small")
-    [wide] = [note for note in notes(weighed(small, warn("reach_wide"))).good_to_know if "other cases" in note.claim]
-    assert "cannot rule out a drop of 9.3" in wide.rest
+    [wide] = [note for note in notes(weighed(small, warn("reach_wide"))).good_to_know if "new cases the" in note.text]
+    assert "cannot rule out a drop of 9.3" in wide.text
     ship = small.model_copy(
         update={"verdict": "ship", "gates": (small.gates[0].model_copy(update={"verdict": "ship"}),)}
     )
     made = notes(weighed(ship, warn("reach_wide")))
-    [wide] = [note for note in (*made.could_change, *made.good_to_know) if "other cases" in note.claim]
+    [wide] = [note for note in (*made.could_change, *made.good_to_know) if "new cases the" in note.text]
     assert wide in made.could_change
 
 
 def test_how_many_were_tried_is_never_left_out():
-    tried = [note.claim for note in notes(staged.report()).good_to_know if "candidates" in note.claim]
-    assert tried == ["3 candidates were judged against this baseline."]
+    tried = [note.text for note in notes(staged.report()).good_to_know if "candidates" in note.text]
+    assert tried == ["3 candidates were judged against this baseline. The more you try, the likelier a lucky one."]

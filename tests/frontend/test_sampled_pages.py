@@ -49,7 +49,7 @@ def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engine
     assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
     assert "Add repeats" in page
     assert "sampled, T = 0.7, seed 7" in page
-    assert "4 cases differ between draws" in page
+    assert "4 cases differ between samples" in page
     assert re.search(r'only=unstable#cases">differ between draws <b>4</b>', page)
     assert "changed their score between repeats" not in page
 
@@ -58,7 +58,7 @@ def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sample
     again = like(sampled, seed=7)
     page = text_of(viewer.get(f"/runs/{again.pk}/"))
     assert f'Byte-identical to <a href="/runs/{sampled.pk}/">' in page
-    assert "sampled again with the same seed" in page
+    assert "drawn anew from the same seed" in page
     assert "Byte-identical" not in text_of(viewer.get(f"/runs/{other.pk}/"))
 
 
@@ -71,7 +71,7 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
     assert "Not known from one draw." in page
     assert "Noise floor" not in page
     suite = text_of(engineer.get("/suites/sample/"))
-    assert "share one seed, so its noise is unknown" in suite
+    assert "are one sample, so noise is unknown" in suite
     assert "resolves" not in suite
 
 
@@ -104,13 +104,13 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
-    assert "Both sides were drawn by seed 42, and draws of the same seed are compared." in page
+    assert "Both sides use seed 42, and samples of one seed are compared." in page
     assert "unstable case" not in page
     RunRecord.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
-    assert "so they count as one draw" in page
+    assert "They count as one sample" in page
     assert "Run the baseline again" in page
-    assert ">one sample</span>" in page
+    assert ">one draw</span>" in page
 
 
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):

@@ -10,10 +10,12 @@ from django.apps import apps
 from evalboard.wording.terms import TERMS
 from tools.words import (
     MAX_FIRST_LINE,
+    MAX_GOLDEN_WORDS,
     MAX_WORDS,
     banned_names,
     is_dialect,
     unplain_docstrings,
+    unplain_golden,
     unplain_sentences,
     unplain_texts,
 )
@@ -125,6 +127,23 @@ def test_visible_texts_of_a_template_are_plain_and_short() -> None:
         f"{MAX_WORDS + 1} words in one sentence",
     ]
     assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
+
+
+def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
+    fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
+    page = f"""## Runs
+
+**A title that stands beside anything**
+
+- run info `a`: {fair} ({fair}): evalboard run {fair}
+- run info `b`: {fair} more.
+- run info `c`: It came anew.
+
+## Probes
+
+- seed probe `c`: {fair} more.
+"""
+    assert [line for line, _ in unplain_golden(page)] == [6, 7, 11]
 
 
 @pytest.mark.parametrize(
