@@ -99,7 +99,7 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     assert page.count('<span class="tag">4 cached</span>') == 3
     assert "A whole second repeat of draws measures" in page
     cached = viewer.get(f"/runs/{run.pk}/repeats/2/cases/sky/").content.decode()
-    assert "This answer is not a fresh sample: it came out of a cache." in cached
+    assert "This answer is not a fresh sample: it came from a cache." in cached
     assert "no draw" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()
     left_out = viewer.get(f"/runs/{run.pk}/?only=left_out").content.decode()
     assert "1–3" in left_out
