@@ -110,7 +110,7 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
     assert "They count as one sample" in page
     assert "Run the baseline again" in page
-    assert ">one draw</span>" in page
+    assert ">one sample</span>" in page
 
 
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):
