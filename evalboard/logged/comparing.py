@@ -251,7 +251,7 @@ class LogComparison:
 
     @cached_property
     def backends(self) -> dict[int, str]:
-        """What the backends of both logs are called, by bucket; a log has no endpoint that gives names for ever."""
+        """By bucket, what each backend is called: a log has no endpoint that gives names for ever."""
         names: dict[int, str] = {}
         for bucket in (pk for side in self.sides for pk in side.bucket_ids):
             if bucket not in names:

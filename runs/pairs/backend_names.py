@@ -1,4 +1,4 @@
-"""Name the backends of endpoints: each once and for ever, whatever list it stands in."""
+"""Name each backend of an endpoint once and for ever, whatever list shows it."""
 
 from collections.abc import Collection
 from itertools import groupby
