@@ -55,6 +55,10 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a new run: decode the missing responses of this one."),
     ] = "",
+    again: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Instead of a suite: run this one again with its settings."),
+    ] = "",
     second_run_of: Annotated[
         str,
         typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
@@ -91,12 +95,12 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
 ) -> None:
     """Start a run of a suite, or complete one. Without --wait it prints where the run is and ends."""
-    for option, run_again in (("--complete", complete), ("--second-run-of", second_run_of)):
-        if run_again and (suite or endpoint or against or in_turn_with):
+    for option, earlier in (("--complete", complete), ("--again", again), ("--second-run-of", second_run_of)):
+        if earlier and (suite or (endpoint and not again) or against or in_turn_with):
             raise typer.BadParameter("The run has its suite and endpoint already.", param_hint=option)
-    if not (complete or second_run_of) and not (suite and endpoint):
+    if not (complete or again or second_run_of) and not (suite and endpoint):
         what, hint = ("an endpoint", "--endpoint") if suite else ("a suite", "SUITE")
-        raise typer.BadParameter(f"Name {what}, or a run to --complete.", param_hint=hint)
+        raise typer.BadParameter(f"Name {what}, or a run to --complete or to run --again.", param_hint=hint)
     _refuse_without(
         wait_, "--wait", {"--against": against, "--junit": junit, "--summary": summary, "--comment": comment}
     )
@@ -140,6 +144,10 @@ def run(
         if complete:
             single = client.complete_run(complete)
             started, made = [single.value], single.json
+        elif again:
+            on = {"endpoint": endpoint} if endpoint else {}
+            single = _start(lambda by: client.run_again(again, on, key=by), key=key, give_up_after=patience)
+            started, made = [single.value], single.json
         elif in_turn_with:
             check_policy(client, policy)
             other = {name: value for name, value in body.items() if name != "model"} | {"endpoint": in_turn_with}
@@ -159,8 +167,8 @@ def run(
         for each in started:
             typer.echo(f"Run {each.id}: {each.url}", err=True)
         run_id = started[-1].id
-        again = f"evalboard wait {run_id}" if opponent is None else render_come_back(run_id, opponent)
-        answer = follow_run(client, run_id, come_back=again, give_up_after=give_up_after)
+        come_back = f"evalboard wait {run_id}" if opponent is None else render_come_back(run_id, opponent)
+        answer = follow_run(client, run_id, come_back=come_back, give_up_after=give_up_after)
         if opponent is None:
             conclude(client, answer.value, files, as_json=answer.json if as_json else None)
         judge(

@@ -143,6 +143,13 @@ class RestClient:
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self._post(Run, f"/runs/{run_id}/complete/", {})
 
+    def run_again(self, run_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
+        """Start a run with the settings of another; sent again as `create_run` is."""
+        return self._post(Run, f"/runs/{run_id}/again/", body, _by_key(key))
+
+    def try_endpoint(self, slug: str) -> Answer[Endpoint]:
+        return self._post(Endpoint, f"/endpoints/{slug}/try/", {})
+
     def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
         return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
 

@@ -275,7 +275,3 @@ class Experiment(ExperimentRow):
     @property
     def n_done(self) -> int:
         return sum(arm.n_done for arm in self.arms)
-
-    @property
-    def is_planned(self) -> bool:
-        return self.status == "planned"

@@ -1,4 +1,4 @@
-"""The page that makes a suite: cases are pasted or uploaded, one is tried, then all are stored."""
+"""Make a suite on a page: paste or upload cases, try one of them, then store them."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""Follows: people are told of what they follow, at their own addresses, through the outbox."""
+"""Notify people of what they follow, at their own addresses, through the outbox of webhooks."""
 
 import base64
 import secrets
@@ -81,7 +81,7 @@ def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
 
 @transaction.atomic
 def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
-    """Store an address of a person, https://… or mailto:…; its secret is returned only here.
+    """Store a person's address, https://… or mailto:…; only here the signing secret is returned.
 
     Raises InvalidInput with fields, or Conflict beyond MAX_ADDRESSES.
     """

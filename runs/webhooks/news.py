@@ -100,7 +100,7 @@ def tell_of_rotation(rotation: Rotation) -> None:
 
 
 def tell_of_work(table: str, pk: int, *, status: str, error: str = "") -> None:
-    """Tell the followers of a probe, replay, forced scoring or experiment that it ended.
+    """Notify the followers of a probe, replay, forced scoring or experiment that it ended.
 
     table: of the database, without "runs_".
     """

@@ -16,9 +16,9 @@ MAILTO = "mailto:"
 
 
 def webhook_rows(ids: list[int] | None = None, *, owner: Any = None) -> tuple[contract.Webhook, ...]:
-    """Return all webhooks, or those named, newest first.
+    """Return all webhooks, or those with the ids, newest first.
 
-    owner: whose own addresses are returned instead.
+    owner: the person whose own addresses are returned instead.
     """
     waiting = Count("messages", filter=Q(messages__status=OutboxMessage.Status.WAITING))
     webhooks = WebhookRecord.objects.filter(owner=owner).select_related("created_by").annotate(n_waiting=waiting)
@@ -67,8 +67,5 @@ def _row(webhook: WebhookRecord, messages: tuple[contract.WebhookMessage, ...]) 
 
 
 def masked(url: str) -> str:
-    """Return a person's address as pages show it: of a webhook only its host.
-
-    The path of a chat's webhook is its password.
-    """
+    """Return a person's address without its secret: of a webhook only the host, as its path is secret."""
     return url if url.startswith(MAILTO) else f"https://{urlsplit(url).hostname}/***{url[-4:]}"

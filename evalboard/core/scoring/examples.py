@@ -1,4 +1,4 @@
-"""Say when each kind of scorer passes, with an example; a test compares both with docs/suites.md."""
+"""Say when each kind of scorer passes, with an example. A test compares them with docs/suites.md."""
 
 import json
 from collections.abc import Mapping
