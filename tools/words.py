@@ -2,7 +2,8 @@
 
 Names: words of no field, and functions called `of_…`. `docs/glossary.md` has better ones. Fields of contracts keep the
 names that clients know, and migrations are never edited. Documents: phrases that have a plain form, and sentences of
-more than 35 words. Docstrings: a first line of more than 100 characters, or with a turn of the house dialect.
+more than 35 words. Docstrings: a first line of more than 100 characters, or with a turn of the house dialect. Golden
+sentences: the same phrases, and more than 25 words.
 `make check` starts this; `python tools/words.py PATH …` checks those files alone.
 """
 
@@ -19,6 +20,12 @@ BANNED_STARTS = ("of_", "MOST_", "LEAST_")
 HOLDS_FIXED_FIELDS = "evalboard/contract/"
 NEVER_EDITED = "runs/migrations/"
 MAX_WORDS = 35  # of a sentence; 25 is better
+GOLDEN, MAX_GOLDEN_WORDS = "tests/core/golden/sentences.md", 25  # what pages say
+ASIDE = re.compile(r"\([^()]*\)|: evalboard .*")  # numbers and commands, which are no words of a golden sentence
+OLD_SUBJECTS = (  # of golden sentences that are still to be rewritten
+    *("Probes", "Training on-policy", "Does an endpoint serve these weights?", "Experiments of the lab"),
+    *("Bisects of the lab", "Replays of production"),
+)
 PHRASES = {
     r"(servers?|endpoints?|engines?|logs?) of others|others run": "external server, external endpoint",
     r"(endpoint|server|worker|it|that) rests|let rest": "is paused",
@@ -47,15 +54,6 @@ DIALECT = re.compile(
 NO_DIALECT = re.compile(r"`[^`]*`|\bREST\b|docs/\S+")  # code, the API, and links to pages
 MAX_FIRST_LINE = 100
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-OLD_DOCSTRINGS = (  # files that are still to be rewritten
-    "evalboard/cli/diff.py",
-    "evalboard/core/compare/__init__.py",
-    "evalboard/core/compare/pipeline.py",
-    *(f"evalboard/importers/{name}.py" for name in ("calls", "field_values", "inspect_shape", "quick_json", "tokens")),
-    "evalboard/importers/zip_members.py",
-    "evalboard/logged/sources.py",
-    "runs/compare/comparisons.py",
-)
 LEFT_OUT = re.compile(r"^```.*?^```|<!-- \w[^>]* of .*?<!-- end -->|<!--.*?-->", re.MULTILINE | re.DOTALL)
 DOCUMENTS = ("docs/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "tests/rig/README.md")
 
@@ -105,7 +103,7 @@ def unplain_docstrings(source: str) -> Iterator[tuple[int, str]]:
                 yield node.body[0].lineno, f"house dialect: {first}"
 
 
-def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
+def unplain_sentences(text: str, most: int = MAX_WORDS) -> Iterator[tuple[int, str]]:
     """Yield line and fault of each sentence of a page that is too long or has a banned phrase.
 
     Code counts as one word in a sentence. Blocks of code, and what a tool writes between `<!-- … of … -->` and
@@ -115,13 +113,24 @@ def unplain_sentences(text: str) -> Iterator[tuple[int, str]]:
         plain = re.sub(r"[*\"“”]", "", re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", part)))
         for sentence in re.split(r"(?<=[.!?:;] )" if part.startswith("|") else r"(?<=[.!?] )", plain):
             n_words = len(re.findall(r"\S*\w\S*", sentence))
-            if n_words > MAX_WORDS:
+            if n_words > most:
                 yield line, f"{n_words} words in one sentence: {sentence.strip('| ')[:60]}…"
         for phrase in BANNED_PHRASE.finditer(plain):
             better = next(
                 better for banned, better in PHRASES.items() if re.fullmatch(banned, phrase[0], re.IGNORECASE)
             )
             yield line, f"{phrase[0]!r}: {better}"
+
+
+def unplain_golden(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and fault of each golden sentence that is too long or has a banned phrase."""
+    subject = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        subject = line.removeprefix("## ") if line.startswith("## ") else subject
+        _, _, sentence = line.partition(": ") if line.startswith("- ") else ("", "", "")
+        if subject not in OLD_SUBJECTS:
+            for _, fault in unplain_sentences(ASIDE.sub("", sentence), MAX_GOLDEN_WORDS):
+                yield number, fault
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
@@ -139,10 +148,15 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 def main(names: list[str]) -> int:
     """Print every fault in the named files, by default the product and its pages; return the exit status."""
-    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS]
+    places = names or ["evalboard", "runs", "frontend", "worker", "tools", "deploy", "manage.py", *DOCUMENTS, GOLDEN]
     listed = subprocess.run(["git", "ls-files", "--", *places], cwd=ROOT, capture_output=True, text=True, check=True)
     n_banned = 0
     for name in listed.stdout.split():
+        if name == GOLDEN:
+            for line, fault in unplain_golden((ROOT / name).read_text()):
+                print(f"{name}:{line}: {fault}")
+                n_banned += 1
+            continue
         if name.endswith(".md") and (names or "/decisions/" not in name):
             for line, fault in unplain_sentences((ROOT / name).read_text()):
                 print(f"{name}:{line}: {fault}")
@@ -150,10 +164,9 @@ def main(names: list[str]) -> int:
         if not name.endswith(".py") or name.startswith(NEVER_EDITED):
             continue
         source = (ROOT / name).read_text()
-        if names or name not in OLD_DOCSTRINGS:
-            for line, fault in unplain_docstrings(source):
-                print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
-                n_banned += 1
+        for line, fault in unplain_docstrings(source):
+            print(f"{name}:{line}: {fault}: say in plain words what it returns or does")
+            n_banned += 1
         is_fixed = name.startswith(HOLDS_FIXED_FIELDS)
         for line, word in banned_names(source, has_fixed_fields=is_fixed):
             print(f"{name}:{line}: {word!r} names nothing: name what it holds or returns (CONTRIBUTING, Words)")

@@ -12,7 +12,7 @@ from evalboard.contract.bucket import Bucket
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
 from evalboard.core.release import CAUSE_OF
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.noise_share import code_of_noise
 from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
@@ -70,35 +70,29 @@ class CauseTick:
 NOTES = Messages(
     "note",
     {
-        "first_candidate": Message("candidates", "asserts", "The first candidate against this baseline."),
-        "candidates": Message(
-            "candidates",
-            "allows",
-            "{n:,} candidates were judged against this baseline. The more you try, the likelier a lucky one.",
-        ),
-        "unstable": Message(
-            "noise", "asserts", "{n:unstable case} of {suite} scored differently between repeats of one side."
-        ),
-        "reach_wide": Message(
-            "new_cases",
-            "asserts",
-            "For new cases the interval is {span}{level}. This suite cannot rule out a drop of {drop:points} there.",
-        ),
-        "reach": Message(
-            "new_cases", "asserts", "For new cases the interval is {span}{level}. The verdict covers only these cases."
-        ),
-        "noise_unmeasured": Message("noise", "unknown", "The noise of {sides} is not measured. It takes two repeats."),
-        "noise_floor": Message("noise", "asserts", "Noise floor {floor} points, measured from {repeats}."),
-        "resolution": Message(
-            "resolution", "asserts", "On new cases, {look} repeats detect changes of {elsewhere:points} points or more."
-        ),
-        "case": Message("resolution", "asserts", "One case is {worth:points} points here."),
-        "served": Message("server", "asserts", "The {side}: {served}."),
-        "prompts": Message("prompts", "asserts", "{suite} v{version} with {n_cases:case} on both sides."),
-        "judged": Message("missing", "asserts", "{n:,} of {n_cases:case} judged, from {repeats}."),
-        "attested": Message(
-            "identity", "asserts", "Both engines ran under our workers, which read their files and flags."
-        ),
+        ("candidates", "asserts"): {"first_candidate": "The first candidate against this baseline."},
+        ("candidates", "allows"): {
+            "candidates": "{n:,} candidates were judged against this baseline. The more you try, the likelier a "
+            "lucky one."
+        },
+        ("noise", "asserts"): {
+            "unstable": "{n:unstable case} of {suite} scored differently between repeats of one side.",
+            "noise_floor": "Noise floor {floor} points, measured from {repeats}.",
+        },
+        ("new_cases", "asserts"): {
+            "reach_wide": "For new cases the interval is {span}{level}. This suite cannot rule out a drop of "
+            "{drop:points} there.",
+            "reach": "For new cases the interval is {span}{level}. The verdict covers only these cases.",
+        },
+        ("noise", "unknown"): {"noise_unmeasured": "The noise of {sides} is not measured. It takes two repeats."},
+        ("resolution", "asserts"): {
+            "resolution": "On new cases, {look} repeats detect changes of {elsewhere:points} points or more.",
+            "case": "One case is {worth:points} points here.",
+        },
+        ("server", "asserts"): {"served": "The {side}: {served}."},
+        ("prompts", "asserts"): {"prompts": "{suite} v{version} with {n_cases:case} on both sides."},
+        ("missing", "asserts"): {"judged": "{n:,} of {n_cases:case} judged, from {repeats}."},
+        ("identity", "asserts"): {"attested": "Both engines ran under our workers, which read their files and flags."},
     },
 )
 

@@ -215,7 +215,7 @@ def served(
         name = next(side.side for side in sides if len(side.parts) > 1)
         shown = tuple(side for side in sides if len(side.parts) > 1)
         moved = between.fields.moved if between else ()
-        one, other = (f"fp {bucket.fingerprint.digest[:4]}" for bucket in mixed[:2])
+        one, other = (bucket.backend for bucket in mixed[:2])
         title, columns = f"Who served the {name}’s responses", (one, other)
     else:
         shown = tuple(side for side in sides if side.parts)
@@ -265,7 +265,7 @@ def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
 
 def _without_odd_ones(side: ServedSide) -> str:
     first, *others = side.parts
-    odd = [(share(part.share), f"fp {part.bucket.fingerprint.digest[:4]}") for part in others]
+    odd = [(share(part.share), f"backend {part.bucket.backend}") for part in others]
     return without_odd_ones(first.score, odd)
 
 

@@ -18,6 +18,7 @@ from runs.compare.read_divergences import (
 )
 from runs.compare.read_excerpts import pair_excerpts
 from runs.compare.read_outcomes import (
+    SORTS,
     OutcomeList,
     OutcomeRow,
     outcome_clusters,
@@ -32,6 +33,7 @@ __all__ = [
     "ALL_CASES",
     "CASE_LISTS",
     "SCORE_CHANGED",
+    "SORTS",
     "CaseLink",
     "ComparisonInputs",
     "DivergenceFilter",

@@ -108,12 +108,17 @@ def keep_told(comparison_id: int) -> None:
     keep(comparison_id, None, {"told": _tell(comparison_id, None)})
 
 
-def choose_pairs(comparison_id: int, case_indexes: Sequence[int]) -> dict[int, ChosenPair]:
+def choose_pairs(
+    comparison_id: int, case_indexes: Sequence[int], *, buckets: tuple[int, int] | None = None
+) -> dict[int, ChosenPair]:
     """Return by case index the pair of its gravest ones that parts as most of them do.
 
-    A case whose pairs are all the same is not there. As many statements for one case as for all.
+    A case whose pairs are all the same is not there. buckets: only pairs that these two answered. As many statements
+    for one case as for all.
     """
     rows = DivergenceRecord.objects.filter(comparison=comparison_id, case_index__in=list(case_indexes)).order_by()
+    if buckets is not None:
+        rows = rows.filter(evidence__buckets=list(buckets))
     moved = Max(Cast(KeyTextTransform("movement", "evidence"), FloatField()))
     alike = rows.values(*PARTED_ALIKE).annotate(n=Count("pk"), first=Min("pk"), movement=moved)
     chosen = choose_gravest(AlikeRows(**each) for each in alike)

@@ -23,6 +23,7 @@ from evalboard.core.lab import (
     plan_steps,
 )
 from evalboard.core.profile import find_moved_fields
+from runs import acts
 from runs.compare import ComparisonInputs, inputs
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
@@ -125,13 +126,9 @@ def _choose_decodings(*runs: RunRecord) -> int:
 def _side(run_id: int) -> BisectedRun:
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__fingerprint")
     run = require_row(RunRecord.objects.select_related(*related).filter(pk=run_id), f"There is no run {run_id}.")
-    if run.source_id is not None or run.is_reported:
-        who = "was read from a log" if run.source_id is not None else "was served by others"
-        raise Conflict(f"Run {run_id} {who}, and no engine here decodes it again; bisect runs of own endpoints.")
-    passes = whole_passes(run)
-    if not passes or run.bucket is None:
-        raise Conflict(f"Run {run_id} has no whole pass over its suite yet; bisect it when one has ended.")
-    return BisectedRun(run, passes[0], _setup(run), dict(run.bucket.fingerprint.manifest))
+    acts.require("bisect", run)
+    assert run.bucket is not None  # noqa: S101  for the type checker: the rule asks for one
+    return BisectedRun(run, whole_passes(run)[0], _setup(run), dict(run.bucket.fingerprint.manifest))
 
 
 def _setup(run: RunRecord) -> Setup:

@@ -19,6 +19,7 @@ from runs.work.rests import (
     paused_until,
     read_pause,
     rest_endpoint,
+    try_endpoint,
     wait_for_endpoint,
 )
 from runs.work.shards import (
@@ -118,6 +119,7 @@ __all__ = [
     "shards_ahead",
     "stop_worker",
     "store_vocabulary",
+    "try_endpoint",
     "wait_for_endpoint",
     "why_nobody",
     "work_on_strays",

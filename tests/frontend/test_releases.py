@@ -77,7 +77,7 @@ def test_the_word_its_sentence_and_one_thing_to_do_next(manager, made, word, ste
 def test_too_small_a_suite_names_the_cases_it_would_take(manager, made):
     page = page_of(manager, made)
     assert "93 cases at 5 repeats" in words_of(part(page, r'<p class="hero-sentence">(.*?)</p>'))
-    assert "too few cases to settle it" in page
+    assert "too few cases to decide" in page
 
 
 @of_kind("not_comparable")
