@@ -21,7 +21,7 @@ from runs.access import RUN, requires
 from runs.catalogue import ENGINES
 from runs.catalogue import read as catalogue
 from runs.suites import create_trial, next_version, push_text, trial_row
-from runs.work import why_nobody
+from runs.work import unclaimed_reason
 
 CASES_SHOWN, CASES_OFFERED = 5, 200
 
@@ -81,7 +81,7 @@ def _trial(trial_id: int) -> dict[str, Any]:
     return {
         "trial": trial,
         "verdict": describe_score(trial.answer.score) if trial.answer else "",
-        "nobody": why_nobody(trial.endpoint) if trial.status == "queued" else "",
+        "nobody": unclaimed_reason(trial.endpoint) if trial.status == "queued" else "",
     }
 
 
