@@ -262,7 +262,7 @@ class ScorerOfSide(Contract):
 
 
 class BucketOfSide(BucketShare):
-    """`backend` is the bucket's letter, the same on both sides."""
+    """`backend` is what the endpoint's backend is called, the same on both sides."""
 
     backend: str
 

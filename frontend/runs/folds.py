@@ -71,7 +71,7 @@ def _took(since: datetime | None, until: datetime | None) -> str:
 
 def _environment(run: Run) -> str:
     known = [
-        f"fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
+        f"{bucket.backend}, fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
         for bucket in run.buckets
     ]
     if len(known) > 1:

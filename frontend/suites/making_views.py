@@ -1,10 +1,12 @@
-"""The page that makes a suite: cases pasted or uploaded, read, one of them tried, and only then stored."""
+"""Make a suite on a page: paste or upload cases, try one of them, then store them."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from evalboard.core.scoring import EXAMPLES, PASSES
@@ -48,7 +50,8 @@ def new_suite(request: HttpRequest) -> HttpResponse:
                 version, is_new = push_text(read)
                 state = "is stored" if is_new else "was there already"
                 messages.success(request, f"{version} {state}: {counted(version.n_cases, 'case')}.")
-                return redirect("suite", slug=suite.slug)
+                place = reverse("suite", args=[suite.slug])
+                return redirect(f"{place}?{urlencode({'endpoint': form.cleaned_data['endpoint']})}")
             elif act == "try":
                 chosen = {"endpoint": form.cleaned_data["endpoint"], "case": form.cleaned_data["case"]}
                 page |= _trial(create_trial(read=read, user=request.user, **chosen).pk)

@@ -32,7 +32,7 @@ def listed(client: Any, pair: tuple[RunRecord, RunRecord], query: str = "") -> t
 
 def clusters(client: Any, pair: tuple[RunRecord, RunRecord]) -> str:
     page = page_of(client, pair)
-    return page[page.index("Clusters among the") :].partition("</ul>")[0]
+    return page[page.index("have in common") :].partition("</ul>")[0]
 
 
 def refuse(*_: Any, **__: Any) -> None:

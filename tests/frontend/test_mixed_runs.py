@@ -107,3 +107,22 @@ def test_parts_of_repeats_weigh_what_they_hold(db, viewer):
         page = unescape(viewer.get(path).content.decode()).replace("\xa0", " ")
         assert "66.7 without the 50 % that" in page, path
         assert "75.0" not in page, path
+
+
+def test_a_mixed_comparison_lists_cases_with_a_tab_for_each_pair_of_backends(mixed, viewer):
+    other = build.finished_run(
+        ("red", "blue", "blue"), ("red", "blue", "blue"), by=build.process(build.bucket("float32"))
+    )
+    page = unescape(viewer.get(f"/compare/{other.pk}/{mixed.pk}/").content.decode())
+    assert '<table class="changed' in page
+    assert 'class="divergences"' not in page, "cases, not pairs of responses"
+    tabs = re.search(r'aria-label="Backends">(.*?)</p>', page, re.S)[1]
+    links = {" ".join(name.split()): url for url, name in re.findall(r'<a href="([^"]*)#cases"[^>]*>([^<]*)</a>', tabs)}
+    cases = {name: re.findall(r"<bdi>(sky|sea|a/b c)</bdi></a>", cases_of(viewer, url)) for name, url in links.items()}
+    assert len(cases) == 3
+    assert sorted(cases.pop("all backends")) == ["sea", "sky"]
+    assert sorted(cases.values()) == [["sea"], ["sky"]], "each backend's own"
+
+
+def cases_of(client, url: str) -> str:
+    return unescape(client.get(url).content.decode()).replace("<wbr>", "")

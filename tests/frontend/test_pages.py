@@ -188,7 +188,7 @@ def test_a_failure_is_one_sentence_and_the_traceback_is_folded_away(run, viewer)
     RunRecord.objects.filter(pk=run.pk).update(failure=words)
     run.events.filter(code="engine_start_failed").update(text=words)
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
-    assert "The run failed, so it has no score. FileNotFoundError: there is no model</bdi>" in page
+    assert re.search(r'<h2 id="trouble">(<bdi>)?FileNotFoundError: there is no model(</bdi>)?</h2>', page)
     assert page.count("Traceback (most recent call last)") == 1
     assert "In the engine’s own words" in page
 

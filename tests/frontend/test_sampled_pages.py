@@ -58,7 +58,7 @@ def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sample
     again = like(sampled, seed=7)
     page = text_of(viewer.get(f"/runs/{again.pk}/"))
     assert f'Byte-identical to <a href="/runs/{sampled.pk}/">' in page
-    assert "drawn anew from the same seed" in page
+    assert "sampled again with the same seed" in page
     assert "Byte-identical" not in text_of(viewer.get(f"/runs/{other.pk}/"))
 
 
@@ -110,7 +110,7 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
     assert "They count as one sample" in page
     assert "Run the baseline again" in page
-    assert ">one draw</span>" in page
+    assert ">one sample</span>" in page
 
 
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):

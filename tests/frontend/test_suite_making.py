@@ -45,7 +45,7 @@ def test_a_preview_says_what_was_read_and_stores_nothing(engineer: Client) -> No
 
 def test_saving_stores_a_version_and_then_the_next(engineer: Client) -> None:
     first = send(engineer, "save", slug="towns", max_tokens="16")
-    assert (first.status_code, first["Location"]) == (302, "/suites/towns/")
+    assert (first.status_code, first["Location"]) == (302, "/suites/towns/?endpoint=")
     stored = SuiteVersionRecord.objects.get()
     assert (stored.max_tokens, stored.n_cases, stored.scorer.spec["default"]["kind"]) == (16, 2, "contains")
     assert "towns exists, so this becomes its version 2" in words(send(engineer, slug="towns"))

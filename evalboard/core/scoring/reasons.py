@@ -60,7 +60,7 @@ def first_difference(actual: str, wanted: list[str]) -> str:
 
 
 def expected_and_got(actual: str, wanted: list[str]) -> str:
-    """Return both texts from the word on where a long one leaves the accepted text that it follows longest."""
+    """Return both texts from the word where a long text leaves the accepted text nearest to it."""
     nearest = max(wanted, key=lambda text: _shared(actual, text))
     position = _shared(actual, nearest)
     start = next((at + 1 for at in reversed(range(position)) if not nearest[at].isalnum()), 0)
