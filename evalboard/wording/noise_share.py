@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalboard.core.rounding import shown
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import MAX_DIGITS, points, signed
+
+if TYPE_CHECKING:
+    from evalboard.contract.compare import NoiseShare
 
 Facts = Mapping[str, Any]
 
@@ -63,6 +66,11 @@ def write_noise_share(facts: Facts, *, with_codes: Iterable[str] = ()) -> str:
         change=signed(difference, digits),
         beyond=signed(math.copysign(rest, difference), digits),
     )
+
+
+def list_noise_codes(share: "NoiseShare | None") -> tuple[str, ...]:
+    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
+    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()
 
 
 def write_noise_limit(up_to: float) -> str:
