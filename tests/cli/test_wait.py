@@ -39,7 +39,7 @@ def test_what_moves_the_score_of_an_external_server_is_its_own(evalboard: Call) 
     split = run_report(run.pk).noise.split
     assert split is not None
     assert (split.sampler, split.batch) == (None, None)
-    assert "the server's own: sampling or batching" in split.text
+    assert "from the server's sampling or batching" in split.text
     assert split.text in evalboard("wait", str(run.pk)).stdout.splitlines()
 
 

@@ -42,7 +42,7 @@ def write_summary(**facts: Any) -> Any:
     """Write a comparison of which this much is known."""
     score = {"baseline": 80.0, "candidate": 77.0, "difference": -3.0}
     summary = {"score": score, "ledger": [LINE], "noise_share": UNMEASURED, **facts}
-    named = Named(sides=(SIDE, SIDE), buckets={}, case_ids={}, read_words=lambda _: None)  # type: ignore[arg-type, return-value]
+    named = Named(sides=(SIDE, SIDE), buckets={}, backends={}, case_ids={}, read_words=lambda _: None)  # type: ignore[arg-type, return-value]
     progress = ComparisonProgress(status="finished", n_done=1, n_total=1, error=None)
     return write_comparison(summary, named, repeat=None, progress=progress, finished_at=None, url="")
 
