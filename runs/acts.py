@@ -1,6 +1,6 @@
-"""Rules of what may be done to what: one an act, for the offers of pages and the refusals of REST.
+"""Decide each act on a record by one rule, for the offers of pages and the refusals of REST.
 
-A rule stands here, or in the slice whose records it reads, under `@rule`.
+A rule is here, or in the slice whose records it reads, under `@rule`.
 Services refuse by `require`, and pages ask `can`.
 """
 
@@ -249,7 +249,7 @@ def _bisect(run: RunRecord) -> No | None:
 def _decoded_elsewhere(run: RunRecord, instead: str) -> No | None:
     if not run.is_of_elsewhere:
         return None
-    who = "was read from a log" if run.source_id is not None else "was served by others"
+    who = "was read from a log" if run.source_id is not None else "was served by an external server"
     return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.")
 
 

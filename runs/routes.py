@@ -54,6 +54,7 @@ urlpatterns = [
     path("model-names/<int:same_model_id>/", fingerprints.model_name_detail, name="model_name"),
     path("runs/", run.run_list, name="runs"),
     path("runs/pairs/", run.pair_list, name="run_pairs"),
+    path("runs/estimate/", lab.run_estimate, name="run_estimate"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),
     path("runs/<int:run_id>/cancel/", run.cancel, name="run_cancel"),
     path("runs/<int:run_id>/again/", run.again, name="run_again"),

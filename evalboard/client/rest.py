@@ -20,7 +20,7 @@ from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
-from evalboard.contract.lab import Experiment
+from evalboard.contract.lab import Experiment, RunEstimate
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow
 from evalboard.contract.replay import Replay
@@ -66,6 +66,10 @@ class RestClient:
     def create_pair(self, body: Mapping[str, Any], *, key: str = "") -> Answer[RunPair]:
         """Start two runs, `baseline` and `candidate`, whose repeats take turns; sent again as `create_run` is."""
         return self._post(RunPair, "/runs/pairs/", body, _by_key(key))
+
+    def run_estimate(self, **named: str) -> Answer[RunEstimate]:
+        """Return what a run would take; named: suite, endpoint, profile, repeats."""
+        return self._get(RunEstimate, "/runs/estimate/", named)
 
     def run(self, run_id: str) -> Answer[Run]:
         return self._poll(Run, f"/runs/{run_id}/")

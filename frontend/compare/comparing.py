@@ -59,10 +59,6 @@ def repeat_pairs(run: Run) -> tuple[RepeatPair, ...]:
     )
 
 
-def may_be_compared(run: Run) -> bool:
-    return any(line.status in ("finished", "incomplete") for line in run.repeats)
-
-
 def _older_first(*pair: RunRow) -> str:
     older, newer = sorted(pair, key=place_of)
     return comparison_url(int(older.id), int(newer.id))

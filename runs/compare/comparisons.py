@@ -26,7 +26,7 @@ from evalboard.core.garbage import without_garbage_search
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
 from runs.compare.inputs import MODEL_TERMS, ComparisonInputs, SideKey
-from runs.compare.telling import keep_told
+from runs.compare.representatives import store_representatives
 from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
 
@@ -226,7 +226,7 @@ def _advance(row: ComparisonRecord, inputs: ComparisonInputs, n_groups: int) -> 
         row.status, row.finished_at = ComparisonRecord.Status.FINISHED, Now()
     row.save(update_fields=["n_done", "summary", "status", "finished_at"])
     if row.n_done == len(inputs.groups):
-        keep_told(row.pk)
+        store_representatives(row.pk)
 
 
 def _rows(alike: AlikePairs) -> Iterator[dict[str, Any]]:

@@ -63,9 +63,9 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
-        now=facts.now,
         served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
         names=names,
+        now=facts.now,
     )
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {

@@ -311,9 +311,9 @@ def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
         left_out=tuple(parts.left_out),
         bucket_ids=parts.bucket_ids,
         pins_held=parts.pins_held if not run.is_reported else None,
-        now=now,
         served=parts.served,
         names=parts.names,
+        now=now,
     )
 
 

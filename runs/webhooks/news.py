@@ -102,7 +102,7 @@ def tell_of_rotation(rotation: Rotation) -> None:
 def tell_of_work(table: str, pk: int, *, status: str, error: str = "") -> None:
     """Notify the followers of a probe, replay, forced scoring or experiment that it ended.
 
-    table: without "runs_".
+    table: of the database, without "runs_".
     """
     kind = "forced" if table == "forcedscoring" else table
     if kind in ENDS_ONCE:

@@ -219,6 +219,7 @@ def good_requests(rows: Rows, answers: dict[str, Any]) -> list[Callable[[], Good
         Good("push_suite", body=suite),
         Good("push_suite", query={"slug": "lines"}, body=LINES, media=JSONL),
         Good("push_suite", query={"slug": "sheet", "scorer": "exact"}, body=SHEET, media="text/csv"),
+        Good("run_estimate", query={"suite": stage.SLUG, "endpoint": "local"}),
         Good("follow", body={"kind": "suite", "name": stage.SLUG}),
         Good("follows"),
         Good("create_address", body={"url": "https://chat.example.com/hook"}),

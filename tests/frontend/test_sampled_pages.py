@@ -71,7 +71,7 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
     assert "Not known from one draw." in page
     assert "Noise floor" not in page
     suite = text_of(engineer.get("/suites/sample/"))
-    assert "are one sample, so noise is unknown" in suite
+    assert "share one seed, so its noise is unknown" in suite
     assert "resolves" not in suite
 
 
@@ -86,7 +86,7 @@ def test_a_suites_noise_takes_each_seed_once(unnamed):
     assert n_measured(unnamed) == [5]
 
 
-@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "batch 0.0"), ("fixed-8", "together")])
+@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "all of it from sampling"), ("fixed-8", "together")])
 def test_draws_in_fixed_groups_are_also_moved_by_the_batch(batch_class, batch_part):
     """Answers that are drawn are of other lengths each time, so a group of fixed size decodes them in other batches."""
     process = build.process(build.bucket(batch_class=batch_class))
@@ -110,7 +110,7 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
     assert "They count as one sample" in page
     assert "Run the baseline again" in page
-    assert ">one draw</span>" in page
+    assert ">one sample</span>" in page
 
 
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):
