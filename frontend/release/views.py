@@ -117,7 +117,8 @@ def shown(
     offers = acts.offers_on(ReleaseRecord, int(report.id), request.user)
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
-    steps, more_steps = release_steps.split_steps(release_steps.steps(report, scopes, newer_baseline=newer))
+    lines = release_steps.steps(report, scopes, newer_baseline=newer)
+    steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:
         sign_form = forms.sign_form(report)
     page = release_page.context(
@@ -131,6 +132,7 @@ def shown(
         "acts": offers,
         "steps": steps,
         "more_steps": more_steps,
+        "is_sign_first": any(step.is_primary and step.url == release_steps.TO_SIGN for step in lines),
         "refusal": refusal,
         "sign_form": sign_form,
         "stale": stale,

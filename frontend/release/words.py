@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, PolicyOfRelease, Release, SignOff, StoryLine
 from evalboard.contract.run import EventOfRun
 from evalboard.contract.treatments import BY_ID, Terms
 from evalboard.core.suite import PolicySettings
+from evalboard.wording.numbers import counted
 from frontend.compare.pair_address import comparison_url
-from frontend.templatetags.numbers import points
+from frontend.templatetags.numbers import points, signed_points
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLATE_CLAIMS = {
@@ -54,6 +56,21 @@ def describe_gates(report: Release) -> str:
     if any(gate.verdict == "not_comparable" for gate in report.gates):
         words.append("Hatched rows cannot be compared.")
     return " ".join(words)
+
+
+def name_ledger(gate: Gate) -> str:
+    if gate.verdict == "not_comparable":
+        return "What changed"
+    is_moved = gate.difference is not None and signed_points(gate.difference) != "0.0"
+    return f"Why {gate.suite} moved" if is_moved else f"What changed in {gate.suite}"
+
+
+def describe_ledger(gate: Gate, comparison: Comparison | None) -> str:
+    """Return in a few words what the ledger adds up."""
+    if gate.verdict == "not_comparable":
+        return "an account, not a verdict"
+    n = comparison.counts.n_cases_score_changed if comparison and comparison.counts else 0
+    return f"{counted(n, 'case')} changed {'its' if n == 1 else 'their'} score" if n else "no score changed"
 
 
 def _number(n: int) -> str:

@@ -79,7 +79,7 @@ def describe_noise(run: Run) -> Headline:
     """Say what the repeats of the one bucket can detect; several buckets have a column each."""
     noise, n = run.noise, f"{run.suite.n_cases:,}"
     if len(run.buckets) > 1:
-        return Headline("Each bucket is measured by itself.", "Nothing is said of them together.")
+        return Headline("Each bucket is measured separately.", "Nothing is pooled.")
     if run.draws.is_one:
         return Headline("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:

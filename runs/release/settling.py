@@ -27,7 +27,7 @@ from runs.run import MAX_REPEATS, put_to_work, store_in_turn
 from runs.store import require_row
 from runs.work import queue, refuse_if_nobody_can
 
-USELESS = "Repeats would not settle this release as it stands now; look at its page again."
+USELESS = "Repeats cannot decide this release in its current state; reload its page."
 
 
 @dataclass(frozen=True, slots=True)

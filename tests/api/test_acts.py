@@ -106,7 +106,7 @@ MARKS = {
     "delete": 'href="/runs/{run}/delete/"',
     "add_repeats": 'action="/runs/{run}/repeats/"',
     "force": 'href="/runs/{run}/forced/"',
-    "baseline": 'value="{run}">',
+    "baseline": 'id="baseline-reason"',
 }
 
 

@@ -104,4 +104,4 @@ def test_repeats_that_agreed_are_said_beside_the_prediction(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=2)
     stage.serve(by, stage.engine(by), answer=lambda _, case: stage.reply(case, 1, 2, 3, margin=0.0))
-    assert "These repeats were batched alike, and none did." in page_of(viewer, run)
+    assert "These repeats had the same batches, and none did." in page_of(viewer, run)

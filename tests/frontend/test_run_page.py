@@ -169,7 +169,7 @@ def test_a_run_waits_for_its_endpoint_and_is_tried_by_a_click(engineer: Any, vie
     assert '<h2 id="trouble">Waiting for router after 7 failed calls: it answered 503.</h2>' in page
     assert re.search(r"Since [\d:]+ UTC\. Next try [\d:]+ UTC\.", re.sub("<[^>]+>", "", page))
     assert stops(page)[3] == ("waiting", "first answer")
-    for address in (f"/runs/{run.pk}/", "/runs/", "/", "/suites/colours/"):
+    for address in (f"/runs/{run.pk}/", "/runs/", "/", "/suites/"):
         assert "waiting for endpoint" in engineer.get(address).content.decode(), address
     assert "Try now" not in page_of(viewer, run)
     assert viewer.post("/endpoints/router/try/").status_code == 403

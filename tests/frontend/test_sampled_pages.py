@@ -86,7 +86,7 @@ def test_a_suites_noise_takes_each_seed_once(unnamed):
     assert n_measured(unnamed) == [5]
 
 
-@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "batch 0.0"), ("fixed-8", "together")])
+@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "all of it from sampling"), ("fixed-8", "together")])
 def test_draws_in_fixed_groups_are_also_moved_by_the_batch(batch_class, batch_part):
     """Answers that are drawn are of other lengths each time, so a group of fixed size decodes them in other batches."""
     process = build.process(build.bucket(batch_class=batch_class))
