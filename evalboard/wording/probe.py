@@ -124,7 +124,8 @@ def _batch_invariant(numbers: Numbers) -> str:
     same = "gave the same text" if numbers["n_prompts"] == 1 else "gave the same text for each prompt"
     share = percent_rounded(numbers["certificate"])
     rounds = counted(numbers["n_rounds"], "round")
-    limit = f"{rounds} rule out that more than {share} of rounds differ (95 % confidence)"
+    verb = "rules" if numbers["n_rounds"] == 1 else "rule"
+    limit = f"{rounds} {verb} out that more than {share} of rounds differ (95 % confidence)"
     return f"All {n:,} copies of {prompts} {same}. {limit}.{_alone(numbers)}"
 
 
