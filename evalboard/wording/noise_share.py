@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalboard.core.rounding import shown
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import MAX_DIGITS, points, signed
+
+if TYPE_CHECKING:
+    from evalboard.contract.compare import Comparison
 
 Facts = Mapping[str, Any]
 
@@ -80,3 +83,9 @@ def _round_up(up_to: float) -> tuple[float, int]:
         if limit <= 2 * up_to:
             break
     return limit, digits
+
+
+def code_of_noise(report: "Comparison") -> tuple[str, ...]:
+    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
+    share = report.noise_share
+    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()

@@ -54,12 +54,6 @@ HEADLINES = Messages(
 NAMED = 2
 
 
-def code_of_noise(report: Comparison) -> tuple[str, ...]:
-    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
-    share = report.noise_share
-    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()
-
-
 def describe_comparison(report: Comparison) -> Headline:
     """Return the first sentence of the page, and what supports it; where cases lack a response, how many."""
     finding, n = _describe_change(report), report.counts.n_cases

@@ -13,9 +13,9 @@ from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
 from evalboard.core.release import CAUSE_OF
 from evalboard.wording.messages import Messages, speak
+from evalboard.wording.noise_share import code_of_noise
 from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
-from frontend.compare.words import code_of_noise
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import points, signed_points
 
