@@ -113,6 +113,22 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert len(faults) == 4
 
 
+TEMPLATE = f"""{{# It lies beside. #}}
+<p title="{{{{ name }}}} by itself">A <b>short</b> text, {{{{ value|points }}}} points.</p>
+{{% if it_stands %}}<th>Guard</th>{{% else %}}{LONG}{{% endif %}}
+<!-- It rests. --><pre>It stands</pre>
+"""
+
+
+def test_visible_texts_of_a_template_are_plain_and_short() -> None:
+    assert [fault.partition(":")[0] for _, fault in unplain_texts(TEMPLATE)] == [
+        "'by itself'",
+        "'Guard'",
+        f"{MAX_WORDS + 1} words in one sentence",
+    ]
+    assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
+
+
 def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
     fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
     page = f"""## Runs
@@ -128,22 +144,6 @@ def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> 
 - seed probe `c`: {fair} more.
 """
     assert [line for line, _ in unplain_golden(page)] == [6, 7, 11]
-
-
-TEMPLATE = f"""{{# It lies beside. #}}
-<p title="{{{{ name }}}} by itself">A <b>short</b> text, {{{{ value|points }}}} points.</p>
-{{% if it_stands %}}<th>Guard</th>{{% else %}}{LONG}{{% endif %}}
-<!-- It rests. --><pre>It stands</pre>
-"""
-
-
-def test_visible_texts_of_a_template_are_plain_and_short() -> None:
-    assert [fault.partition(":")[0] for _, fault in unplain_texts(TEMPLATE)] == [
-        "'by itself'",
-        "'Guard'",
-        f"{MAX_WORDS + 1} words in one sentence",
-    ]
-    assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
 
 
 @pytest.mark.parametrize(
