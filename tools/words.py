@@ -23,10 +23,6 @@ NEVER_EDITED = "runs/migrations/"
 MAX_WORDS = 35  # of a sentence; 25 is better
 GOLDEN, MAX_GOLDEN_WORDS = "tests/core/golden/sentences.md", 25  # what pages say
 ASIDE = re.compile(r"\([^()]*\)|: evalboard .*")  # numbers and commands, which are no words of a golden sentence
-OLD_SUBJECTS = (  # of golden sentences that are still to be rewritten
-    *("Probes", "Training on-policy", "Does an endpoint serve these weights?", "Experiments of the lab"),
-    *("Bisects of the lab", "Replays of production"),
-)
 PHRASES = {
     r"(servers?|endpoints?|engines?|logs?) of others|others run": "external server, external endpoint",
     r"(endpoint|server|worker|it|that) rests|let rest": "is paused",
@@ -180,13 +176,10 @@ def _better(phrase: str) -> str:
 
 def unplain_golden(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and fault of each golden sentence that is too long or has a banned phrase."""
-    subject = ""
     for number, line in enumerate(text.splitlines(), 1):
-        subject = line.removeprefix("## ") if line.startswith("## ") else subject
         _, _, sentence = line.partition(": ") if line.startswith("- ") else ("", "", "")
-        if subject not in OLD_SUBJECTS:
-            for _, fault in unplain_sentences(ASIDE.sub("", sentence), MAX_GOLDEN_WORDS):
-                yield number, fault
+        for _, fault in unplain_sentences(ASIDE.sub("", sentence), MAX_GOLDEN_WORDS):
+            yield number, fault
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:

@@ -63,6 +63,7 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
     ] = "",
+    notify: Annotated[bool, typer.Option("--notify", help="Follow the run, so that you are told of its end.")] = False,
     estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and start nothing.")] = False,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
@@ -157,6 +158,8 @@ def run(
         else:
             single = _start(lambda by: client.create_run(body, key=by), key=key, give_up_after=patience)
             started, made = [single.value], single.json
+        for each in started if notify else ():
+            client.follow("run", each.id)
         if not wait_:
             texts = [json.dumps(made, ensure_ascii=False)] if as_json else map(_render_start, started)
             typer.echo("\n".join(texts))

@@ -251,7 +251,7 @@ class LogComparison:
 
     @cached_property
     def backends(self) -> dict[int, str]:
-        """What the backends of both logs are called, by bucket; a log has no endpoint that gives names for ever."""
+        """The names of both logs' backends by bucket; a log has no endpoint with permanent names."""
         names: dict[int, str] = {}
         for bucket in (pk for side in self.sides for pk in side.bucket_ids):
             if bucket not in names:

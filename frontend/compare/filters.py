@@ -79,7 +79,7 @@ def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
 
 
 def backend_tabs(report: Comparison, active: Mapping[str, str]) -> tuple[PairFilter, ...]:
-    """Return a tab for each pair of backends, of a comparison with a side of several; the first is for all."""
+    """Return a tab for all and one for each pair of backends, if a side has several backends."""
     if not report.mixed_sides or len(report.backends) < 2:
         return ()
     others = {name: value for name, value in active.items() if name != "backend"}

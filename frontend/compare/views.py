@@ -153,7 +153,7 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
 
 
 def _active(request: HttpRequest, report: Comparison) -> dict[str, str]:
-    """Return the filters of the address; where it has none, the first part that is not empty; all cases if searched."""
+    """Return the filters of the address; by default the first nonempty part, or all cases if searched."""
     active = pair_address.parse_filters(request)
     narrowed = set(active) - {*pair_address.VIEW}
     if not report.progress.is_finished or narrowed - {"q"}:

@@ -21,6 +21,7 @@ from runs.access import RUN, requires
 from runs.catalogue import ENGINES
 from runs.catalogue import read as catalogue
 from runs.suites import create_trial, next_version, push_text, trial_row
+from runs.work import unclaimed_reason
 
 CASES_SHOWN, CASES_OFFERED = 5, 200
 
@@ -77,7 +78,11 @@ def _preview(form: SuiteForm, read: SuiteText, suite: SuiteDocument) -> dict[str
 
 def _trial(trial_id: int) -> dict[str, Any]:
     trial = trial_row(trial_id)
-    return {"trial": trial, "verdict": describe_score(trial.answer.score) if trial.answer else ""}
+    return {
+        "trial": trial,
+        "verdict": describe_score(trial.answer.score) if trial.answer else "",
+        "nobody": unclaimed_reason(trial.endpoint) if trial.status == "queued" else "",
+    }
 
 
 def _kinds() -> list[dict[str, Any]]:

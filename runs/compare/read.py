@@ -136,7 +136,10 @@ def _name_parts(row: ComparisonRecord) -> Named:
 
 
 def name_backends(sides: Mapping[str, Any], baseline: RunRecord, candidate: RunRecord) -> dict[int, str]:
-    """Return what the buckets of both sides of a summary are called, by id. The runs are loaded with their endpoint."""
+    """Return the names of both sides' buckets by id.
+
+    The runs are loaded with their endpoint.
+    """
     ours, theirs = (
         names_on(run.endpoint_id, [bucket for bucket, _, _ in sides[side]["buckets"]])
         for side, run in zip(contract.SIDES, (baseline, candidate), strict=True)

@@ -44,7 +44,7 @@ class _IsAnyOf(Func):
 class DivergenceFilter:
     """Which pairs are wanted; "" and None are "any".
 
-    is_changed: whether the score changed. backend: letters of the two sides' buckets, "A-B". cluster: a
+    is_changed: whether the score changed. backend: what those of both sides are called, "A-B". cluster: a
     cluster's key. query: part of a case id.
     """
 

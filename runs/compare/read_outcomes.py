@@ -332,7 +332,7 @@ def worst_cases(
 
 
 def _differing(listed: Sequence[_Listed], n: int) -> list[_Listed]:
-    """Return the first n cases with at most MAX_ALIKE per cluster, then others if too few, in the order of the list."""
+    """Return the first n cases in order, at most MAX_ALIKE per cluster unless too few are left."""
     n_alike: Counter[object] = Counter()
     first: list[int] = []
     rest: list[int] = []

@@ -1,4 +1,4 @@
-"""Name the backends of endpoints: each once and for ever, whatever list it stands in."""
+"""Give each backend of an endpoint one permanent name for all lists."""
 
 from collections.abc import Collection
 from itertools import groupby

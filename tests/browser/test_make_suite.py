@@ -14,7 +14,7 @@ from tests.scripted import Received, Reply, ScriptedServer, ok
 from tests.worker.test_remote_runs import no_engine
 from worker.runner import Runner
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.nightly]
 MOST_SECONDS = 180
 SHEET = "prompt,target\nWhat is the capital of Norway?,Oslo\nWhat is 40 + 2?,42\n"
 

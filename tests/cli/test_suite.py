@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import RunRecord, SuiteVersionRecord, TrialRecord
+from runs.models import FollowRecord, RunRecord, SuiteVersionRecord, TrialRecord
 from runs.suites import TRIALS, finish_trial
 from tests import build
 
@@ -143,3 +143,5 @@ def test_an_estimate_starts_nothing(evalboard: Call) -> None:
     done = evalboard("run", "colours", "--endpoint", "local", "--repeats", "2", "--estimate")
     assert done.stdout == "6 calls. Unknown: time, tokens: no run on this endpoint tells.\n"
     assert not RunRecord.objects.exists()
+    evalboard("run", "colours", "--endpoint", "local", "--notify")
+    assert FollowRecord.objects.get().name == str(RunRecord.objects.get().pk)

@@ -95,6 +95,7 @@ def test_a_case_is_tried_and_followed(engineer: Client, endpoint: str) -> None:
     sent = send(engineer, "try", endpoint=endpoint, case="row-2")
     trial = TrialRecord.objects.get()
     assert (trial.case["id"], str(trial.created_by)) == ("row-2", "engineer")
+    assert "Workers" in words(sent), "no worker takes it, and the page says so"
     part = f"{PAGE}?trial={trial.pk}"
     assert f'hx-get="{part}"' in sent.content.decode()
     assert f'hx-get="{part}"' in engineer.get(part).content.decode()

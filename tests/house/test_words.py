@@ -113,23 +113,6 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert len(faults) == 4
 
 
-def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
-    fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
-    page = f"""## Runs
-
-**A title that stands beside anything**
-
-- run info `a`: {fair} ({fair}): evalboard run {fair}
-- run info `b`: {fair} more.
-- run info `c`: It came anew.
-
-## Probes
-
-- seed probe `old`: {fair} more.
-"""
-    assert [line for line, _ in unplain_golden(page)] == [6, 7]
-
-
 TEMPLATE = f"""{{# It lies beside. #}}
 <p title="{{{{ name }}}} by itself">A <b>short</b> text, {{{{ value|points }}}} points.</p>
 {{% if it_stands %}}<th>Guard</th>{{% else %}}{LONG}{{% endif %}}
@@ -144,6 +127,23 @@ def test_visible_texts_of_a_template_are_plain_and_short() -> None:
         f"{MAX_WORDS + 1} words in one sentence",
     ]
     assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
+
+
+def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
+    fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
+    page = f"""## Runs
+
+**A title that stands beside anything**
+
+- run info `a`: {fair} ({fair}): evalboard run {fair}
+- run info `b`: {fair} more.
+- run info `c`: It came anew.
+
+## Probes
+
+- seed probe `c`: {fair} more.
+"""
+    assert [line for line, _ in unplain_golden(page)] == [6, 7, 11]
 
 
 @pytest.mark.parametrize(

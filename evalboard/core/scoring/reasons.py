@@ -71,7 +71,7 @@ def expected_and_got(actual: str, wanted: list[str]) -> str:
 
 
 def failure_kind(reason: str) -> str:
-    """Return in a word or two what a failed score's reason says went wrong; "" if it is none of FAILURES."""
+    """Return in two words what went wrong, by a failed score's reason; "" if it is none of FAILURES."""
     sentence = VALUE.sub("", reason)
     return next((kind for pattern, kind in FAILURES if pattern.search(sentence)), "")
 
