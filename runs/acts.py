@@ -80,9 +80,9 @@ def can(act: str, subject: Any, viewer: Any) -> ActOffer:
     return ActOffer(act) if no is None else ActOffer(act, no.reason, no.is_shown and not no.is_done)
 
 
-def offers_on(kind: type[Model], subject_id: int, viewer: Any) -> dict[str, ActOffer]:
+def offers_on(kind: type[Model], subject_id: int | str, viewer: Any, *, by: str = "pk") -> dict[str, ActOffer]:
     """Return the offers of every act on one record, by act, for its page. Raises NotFound."""
-    stored = kind._default_manager.select_related(*RELATED.get(kind, ())).filter(pk=subject_id)
+    stored = kind._default_manager.select_related(*RELATED.get(kind, ())).filter(**{by: subject_id})
     subject = require_row(stored, f"There is no {kind.__name__.removesuffix('Record').lower()} {subject_id}.")
     return {act: can(act, subject, viewer) for act, of in RULES if of is kind}
 

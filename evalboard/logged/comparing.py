@@ -14,6 +14,7 @@ from evalboard.compared.pairs import ListedCase, place_of, write_pair
 from evalboard.compared.report import (
     Named,
     NamedSide,
+    join_names,
     shown_cases,
     write_blocks,
     write_change,
@@ -252,11 +253,13 @@ class LogComparison:
     @cached_property
     def backends(self) -> dict[int, str]:
         """The names of both logs' backends by bucket; a log has no endpoint with permanent names."""
-        names: dict[int, str] = {}
-        for bucket in (pk for side in self.sides for pk in side.bucket_ids):
-            if bucket not in names:
-                names[bucket] = name_backend(self.store.buckets[bucket].fingerprint.manifest, names.values())
-        return names
+        endpoints = [self._name(run).endpoint for run in (self.baseline, self.candidate)]
+        names: dict[str, dict[int, str]] = {endpoint: {} for endpoint in endpoints}
+        for endpoint, side in zip(endpoints, self.sides, strict=True):
+            for bucket in sorted(set(side.bucket_ids) - names[endpoint].keys()):
+                manifest = self.store.buckets[bucket].fingerprint.manifest
+                names[endpoint][bucket] = name_backend(manifest, names[endpoint].values())
+        return join_names(*(names[endpoint] for endpoint in endpoints), endpoints[1])
 
     def list_worst(self) -> "list[WorstCase]":
         """Return each differing case with its representative pair, worst first."""

@@ -9,7 +9,7 @@ from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import MAX_DIGITS, points, signed
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison
+    from evalboard.contract.compare import NoiseShare
 
 Facts = Mapping[str, Any]
 
@@ -68,6 +68,11 @@ def write_noise_share(facts: Facts, *, with_codes: Iterable[str] = ()) -> str:
     )
 
 
+def list_noise_codes(share: "NoiseShare | None") -> tuple[str, ...]:
+    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
+    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()
+
+
 def write_noise_limit(up_to: float) -> str:
     """Write how far noise moves a score, rounded up as in the sentence."""
     return points(*_round_up(up_to))
@@ -83,9 +88,3 @@ def _round_up(up_to: float) -> tuple[float, int]:
         if limit <= 2 * up_to:
             break
     return limit, digits
-
-
-def code_of_noise(report: "Comparison") -> tuple[str, ...]:
-    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
-    share = report.noise_share
-    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()

@@ -211,7 +211,7 @@ def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
     if deserted_pool is not None:
         return f"no worker in pool {deserted_pool}"
     if run.waiting_for is not None:
-        return f"waiting for endpoint, next try {run.waiting_for.until:%H:%M} UTC"
+        return "waiting for endpoint"
     if run.progress.n_done:
         return ""
     if run.status != "running":

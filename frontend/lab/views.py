@@ -56,9 +56,10 @@ def bisect(request: HttpRequest) -> HttpResponse:
 
 
 def _offered(named: Mapping[str, Any]) -> tuple[RunRow, ...]:
-    """Return the newest runs that ended, and those that a form or an address names."""
+    """Return the newest runs that engines here decoded, and those that a form or an address names."""
     numbers = [parse_number(str(named.get(name, ""))) for name in ("baseline", "candidate")]
-    return offered_runs([number for number in numbers if number])[0]
+    rows, _ = offered_runs([number for number in numbers if number])
+    return tuple(row for row in rows if not row.is_reported or int(row.id) in numbers)
 
 
 def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | None = None) -> HttpResponse:

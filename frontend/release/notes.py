@@ -13,7 +13,7 @@ from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
 from evalboard.core.release import CAUSE_OF
 from evalboard.wording.messages import Messages, speak
-from evalboard.wording.noise_share import code_of_noise
+from evalboard.wording.noise_share import list_noise_codes
 from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
@@ -132,7 +132,7 @@ def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison 
         _note_reach(gate, is_wide=is_wide),
         None
         if "noise_unmeasured" in codes
-        else _note_noise(gate, () if comparison is None else code_of_noise(comparison)),
+        else _note_noise(gate, () if comparison is None else list_noise_codes(comparison.noise_share)),
         _note_resolution(gate),
         None if "few_cases" in codes else _note_cases(gate),
         _note_unstable(gate),

@@ -81,6 +81,7 @@ def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -
         own = part.bucket.fingerprint.label
         claim = f"{part.bucket.n_responses:,} of {run.progress.n_done:,} responses came from backend {part.letter}."
         runs_on = f"It runs {own}; {backends[0].letter} runs {first}." if own != first else f"Both say {own}."
+        runs_on = "" if own == part.letter else runs_on  # the name of the server is all that is known of it
         yield Item(
             "warning", claim, runs_on, link=(f"Cases that {part.letter} answered", f"?bucket={part.bucket.id}#cases")
         )

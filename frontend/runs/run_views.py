@@ -55,7 +55,8 @@ def stage(run: Run) -> str:
     cancelling = "-cancelling" if run.is_cancel_wanted else ""
     trouble = f"-{run.trouble.code}" if run.trouble else ""
     begun = "-begun" if run.progress.n_done else ""
-    return f"{run.status}-{n_ended}-{len(run.processes)}{begun}{cancelling}{trouble}"
+    paused = f"-{run.waiting_for.until:%H%M%S}" if run.waiting_for else ""
+    return f"{run.status}-{n_ended}-{len(run.processes)}{begun}{cancelling}{trouble}{paused}"
 
 
 def last_event_at(run: Run) -> str:
