@@ -25,7 +25,7 @@ from evalboard.core.errors import NotFound
 from runs.compare.inputs import MODEL_TERMS, RELATED
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
-from runs.pairs.backend_names import names_on
+from runs.pairs.backend_names import read_names
 
 
 def comparison_report(comparison_id: int) -> contract.Comparison:
@@ -140,10 +140,12 @@ def name_backends(sides: Mapping[str, Any], baseline: RunRecord, candidate: RunR
 
     The runs are loaded with their endpoint.
     """
-    ours, theirs = (
-        names_on(run.endpoint_id, [bucket for bucket, _, _ in sides[side]["buckets"]])
+    places = [
+        [(run.endpoint_id, bucket) for bucket, _, _ in sides[side]["buckets"]]
         for side, run in zip(contract.SIDES, (baseline, candidate), strict=True)
-    )
+    ]
+    names = read_names({*places[0], *places[1]})
+    ours, theirs = ({place[1]: names[place] for place in own} for own in places)
     return join_names(ours, theirs, candidate.endpoint.slug)
 
 

@@ -451,6 +451,7 @@ def bucket(letter: str = "a81c", share: float = 1.0, **changes: Any) -> Bucket:
     label = "vLLM 0.31.2 · H100 · bf16" if share > 0.5 else "vLLM 0.32.0 · H100 · bf16"
     made = Bucket(
         id=identity,
+        backend="A" if share > 0.5 else "B",
         model=ModelServed(name="acme-7b-ft-0330", digest="b7e2" + "0" * 60),
         fingerprint=FingerprintNamed(id=identity, digest=letter + "0" * 60, label=label),
         batch_class="mixed",
