@@ -51,7 +51,7 @@ def _work(pool: str) -> int:
         hardware = describe(settings.VLLM_PYTHON)
     except EngineFailure as problem:
         logging.warning("No engine can be started by %s: %s", settings.VLLM_PYTHON, problem)
-        logging.warning("This worker serves endpoints that others run, and no others.")
+        logging.warning("This worker serves external endpoints only.")
         hardware = {"kind": NO_ENGINE}
     make_engine = partial(
         VllmEngine,
@@ -84,7 +84,7 @@ def _schedule() -> int:
 
     if not settings.REDIS_URL:
         logging.error(
-            "REDIS_URL is not set. Without Redis there is nothing to schedule: every worker sweeps by itself."
+            "REDIS_URL is not set. Without Redis there is nothing to schedule: each worker sweeps on its own."
         )
         return CANNOT_START
     from worker import team

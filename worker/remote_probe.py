@@ -22,7 +22,7 @@ from worker.heartbeat import Heartbeat
 from worker.jobs import Station
 
 LEFT_OUT = "call_failed: The call was left out."
-NO_SEED = "call_refused: The server refuses a seed, so that the call went without one."
+NO_SEED = "call_refused: The server refuses a seed, so the call went without one."
 ADDRESS = "base_url"  # the same for every answer, so it identifies no backend
 
 

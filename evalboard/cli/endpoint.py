@@ -122,6 +122,17 @@ def set_(
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(text))
 
 
+@app.command("try")
+def try_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")], as_json: AsJson = False
+) -> None:
+    """Call a paused endpoint again at once, not only when its pause ends."""
+    with connect() as client:
+        answer = client.try_endpoint(name)
+    text = as_typed(f"The next call of endpoint {name} goes at once.")
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else text)
+
+
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the endpoints."""

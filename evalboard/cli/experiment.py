@@ -82,7 +82,7 @@ def plan_and_start(
     """
     is_asked = sys.stdin.isatty()
     if wait and not (yes or is_asked):
-        raise typer.BadParameter("Nobody is there to confirm the plan; add --yes.", param_hint="--wait")
+        raise typer.BadParameter("The plan needs a confirmation; add --yes.", param_hint="--wait")
     with connect() as client:
         planned = client.create_experiment(body).value
         typer.echo(render_plan(planned), err=True)

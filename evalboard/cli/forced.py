@@ -49,7 +49,7 @@ def force(
     stack: dict[str, str] = {}
     if show:
         if run or on or as_run:
-            raise typer.BadParameter("It names the scoring by itself, without RUN, --on and --as.", param_hint="--show")
+            raise typer.BadParameter("Use it without RUN, --on and --as.", param_hint="--show")
         parse_id(show, "--show")
     else:
         parse_id(run, "RUN")
@@ -87,7 +87,7 @@ def _say_cost(client: "RestClient", run: str, chosen: dict[str, Any]) -> str:
     cost = client.forced_cost(run, chosen).value
     takes = f"{counted(cost.n_answers, 'answer')} with {counted(cost.n_tokens, 'token')}"
     text = f"Scoring run {run} takes {takes}, after prompts of {counted(cost.n_prompt_tokens, 'token')}."
-    return f"{text} Of {cost.n_uncounted:,} answers no number of tokens is known." if cost.n_uncounted else text
+    return f"{text} {cost.n_uncounted:,} answers have an unknown number of tokens." if cost.n_uncounted else text
 
 
 def _render(scoring: "ForcedScoring") -> str:

@@ -17,6 +17,7 @@ from evalboard.cli import (
     endpoint,
     experiment,
     export,
+    follow,
     forced,
     imports,
     on_policy,
@@ -93,6 +94,7 @@ app.command("on-policy")(on_policy.on_policy)
 app.command()(verify.verify)
 app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
+app.command()(follow.follow)
 app.command("import")(imports.import_logs)
 for on_the_machine in (up, signin, tour, worker, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)

@@ -61,7 +61,9 @@ def on_policy(
     """Check whether training is on-policy: how far a sampler's logprobs are from the trainer's."""
     if on:
         if trainer is not None:
-            raise typer.BadParameter("A run is scored by --on, rollouts are held against --trainer.", param_hint="--on")
+            raise typer.BadParameter(
+                "A run is scored by --on; rollouts are compared with --trainer.", param_hint="--on"
+            )
         if keep:
             raise typer.BadParameter("A run is stored already.", param_hint="--keep")
         _check_run(parse_id(rollouts, "RUN"), on, profile, max_kl, give_up_after=give_up_after, as_json=as_json)

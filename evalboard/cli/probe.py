@@ -45,7 +45,7 @@ def probe(
     """Probe an endpoint: its seeds, batching, backends, changes, honoured parameters or weights."""
     if show:
         if any((endpoint, kind, profile, parameters, set_)):
-            raise typer.BadParameter("It names the probe by itself, without anything else.", param_hint="--show")
+            raise typer.BadParameter("Use it without other arguments.", param_hint="--show")
         parse_id(show, "--show")
     elif not endpoint or not kind:
         raise typer.BadParameter("Give the endpoint's slug and a kind.", param_hint="ENDPOINT --kind")

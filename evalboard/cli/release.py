@@ -155,6 +155,8 @@ def print_release(release: "Release", *, lean: str | None = None) -> None:
         typer.echo(NO_VERDICT)
     for line in _render_table(release.gates) if len(release.gates) > 1 else []:
         typer.echo(line)
+    for cause in release.other_causes:
+        typer.echo(f"{cause.code}: {cause.state}. {cause.text}.")
     for text in release.computations:
         typer.echo(text)
     for step in release.next:
@@ -185,4 +187,4 @@ def parse_baseline(text: str, option: str = "--baseline") -> str:
 
 def _refuse_beside(option: str, *, is_given: bool) -> None:
     if is_given:
-        raise typer.BadParameter("It says by itself what is judged; leave the rest away.", param_hint=option)
+        raise typer.BadParameter("It already names what is judged; leave out the rest.", param_hint=option)

@@ -49,9 +49,7 @@ def replay(
     case_options = [run, case, batch_sizes, dtype, repeat != 1, neighbours != 1]
     if show:
         if any((*case_options, profile, body, on)):
-            raise typer.BadParameter(
-                "It names the replay by itself, without RUN and CASE or another option.", param_hint="--show"
-            )
+            raise typer.BadParameter("Use it without RUN, CASE and other options.", param_hint="--show")
         parse_id(show, "--show")
     elif body:
         if any(case_options):

@@ -86,7 +86,7 @@ def _lines(checked: dict[str, Any]) -> Iterator[str]:
     for each in checked["sign_offs"]:
         yield f"{each['person']}: {each['decision']}, {each['created_at']}, {each['covers']}. Digest {each['digest']}"
     if not checked["sign_offs"]:
-        yield "Nobody has signed it."
+        yield "It is not signed."
     yield from checked["problems"]
     if not checked["problems"]:
         yield f"Judged again from the evidence in this file, by rules {checked['rules']}: the same word and numbers."

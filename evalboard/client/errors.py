@@ -7,7 +7,7 @@ class WrongUse(EvalboardError):
     """The request is wrong: an unknown option, file or name, or a missing right."""
 
     code = "wrong_use"
-    title = "What was asked for cannot be"
+    title = "The request cannot be fulfilled"
 
 
 class Unreachable(EvalboardError):

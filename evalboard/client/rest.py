@@ -11,6 +11,7 @@ import httpx
 
 from evalboard.client.answers import Answer, Download, Json, Kind, parse
 from evalboard.client.transport import Transport
+from evalboard.contract.access import Follow, NewWebhook, Webhook
 from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.case import CaseHistory
@@ -19,7 +20,7 @@ from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
-from evalboard.contract.lab import Experiment
+from evalboard.contract.lab import Experiment, RunEstimate
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
@@ -66,6 +67,10 @@ class RestClient:
     def create_pair(self, body: Mapping[str, Any], *, key: str = "") -> Answer[RunPair]:
         """Start two runs, `baseline` and `candidate`, whose repeats take turns; sent again as `create_run` is."""
         return self._post(RunPair, "/runs/pairs/", body, _by_key(key))
+
+    def run_estimate(self, **named: str) -> Answer[RunEstimate]:
+        """Return what a run would take; named: suite, endpoint, profile, repeats."""
+        return self._get(RunEstimate, "/runs/estimate/", named)
 
     def run(self, run_id: str) -> Answer[Run]:
         return self._poll(Run, f"/runs/{run_id}/")
@@ -139,6 +144,13 @@ class RestClient:
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self._post(Run, f"/runs/{run_id}/complete/", {})
 
+    def run_again(self, run_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
+        """Start a run with the settings of another; sent again as `create_run` is."""
+        return self._post(Run, f"/runs/{run_id}/again/", body, _by_key(key))
+
+    def try_endpoint(self, slug: str) -> Answer[Endpoint]:
+        return self._post(Endpoint, f"/endpoints/{slug}/try/", {})
+
     def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
         return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
 
@@ -171,6 +183,23 @@ class RestClient:
 
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
         return self._post(SuiteVersion, "/suites/", document)
+
+    def follow(self, kind: str, name: str) -> Answer[Follow]:
+        """Be told of a run, suite, endpoint or other thing, at your own addresses."""
+        return self._post(Follow, "/follows/", {"kind": kind, "name": name})
+
+    def follows(self) -> Iterator[Answer[Follow]]:
+        return self._list(Follow, "/follows/", {})
+
+    def unfollow(self, follow_id: str) -> None:
+        self._transport.request("DELETE", f"/follows/{follow_id}/")
+
+    def addresses(self) -> Iterator[Answer[Webhook]]:
+        """Yield the addresses where you are told of what you follow."""
+        return self._list(Webhook, "/follows/addresses/", {})
+
+    def create_address(self, url: str) -> Answer[NewWebhook]:
+        return self._post(NewWebhook, "/follows/addresses/", {"url": url})
 
     def create_trial(self, body: Mapping[str, Any]) -> Answer[Trial]:
         """Send one case of a suite document to an endpoint; the suite is not stored."""

@@ -17,7 +17,7 @@ from evalboard.contract.upload import Upload
 
 PART_BYTES = 4 * 2**20  # about; a part ends where a line does
 FIELDS_NAMED = 10
-AGAIN = "What was sent is kept for a day; push the file again, and only the rest is sent."
+AGAIN = "The parts sent are kept for a day. Push the file again to send only the rest."
 
 
 @dataclass(frozen=True, slots=True)

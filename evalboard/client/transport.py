@@ -47,7 +47,7 @@ class Transport:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request and return its answer: JSON, 204 or 304 Not Modified."""
+        """Send a request and return its answer: JSON, or none where nothing changed or was deleted."""
         answer = self._send(method, path, json=body, params=params, headers=headers)
         if answer.status_code not in (httpx.codes.NOT_MODIFIED, httpx.codes.NO_CONTENT):
             self._refuse(answer, "application/json")

@@ -73,7 +73,7 @@ def follow(
     give_up_after: float,
 ) -> Result:
     """Poll `ask` until it has ended, and return its result. come_back: the command to name on giving up."""
-    advice = f"What was asked for does not need this command; come back with: {come_back}"
+    advice = f"The job continues without this command. Come back with: {come_back}"
     began_at = time.monotonic()
     while True:
         answer = ask_until_answered(ask, follower, advice=advice, give_up_after=give_up_after)

@@ -51,10 +51,10 @@ class Endpoint(Contract):
     slug: str
     engine: str
     model: ModelAtPath | ModelInRepo | ModelByName
-    dtype: Annotated[str, says(description="empty where others run it")]
+    dtype: Annotated[str, says(description="empty for an external server")]
     quantization: str
     line: str
-    max_model_len: Annotated[Number | None, says(description="null where others run it")]
+    max_model_len: Annotated[Number | None, says(description="null for an external server")]
     pool: str
     base_url: str | None
     api: Api | None
@@ -67,7 +67,7 @@ class Endpoint(Contract):
     calls_per_minute: Annotated[Number | None, says(description="of all workers together; null: no limit")]
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
-    rescores: Annotated[bool | None, says(description="runs the reference set by itself after a rotation")]
+    rescores: Annotated[bool | None, says(description="runs the reference set automatically after a rotation")]
     endings: Annotated[dict[str, str], says(description="what words that are in no list mean at the end of an answer")]
     ignores_fingerprint: Annotated[
         bool | None, says(description="no server is told by its system_fingerprint, which names none")

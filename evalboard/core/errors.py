@@ -54,7 +54,7 @@ class Refused(EvalboardError):
 class LinkSpent(Refused):
     """A sign-in link was used before, or is too old."""
 
-    title = "This link signs nobody in"
+    title = "This link cannot sign you in"
 
 
 class ProfileRefused(EvalboardError):

@@ -81,7 +81,7 @@ def check_switches(value: Any) -> str | None:
         if not isinstance(name, str) or not name.isidentifier():
             return f"{str(name)[:80]!r} is no name of a template's variable: use letters, digits and _."
         if name == "reasoning_effort":
-            return "reasoning_effort is a sampling field of its own: give it beside chat_template_kwargs."
+            return "reasoning_effort is a sampling field: set it next to chat_template_kwargs, not inside."
         if name in RENDERERS_OWN:
             return f"{name} is said by the engine; a profile cannot set it."
         is_number = isinstance(switch, int | float) and abs(switch) <= MAX_SWITCH  # a flag is a number too

@@ -24,7 +24,7 @@ def variable_problem(name: object) -> str | None:
     if not isinstance(name, str) or not VARIABLE.fullmatch(name) or looks_like_key(name):
         return ONLY_ITS_NAME
     if RESERVED_VARIABLE.fullmatch(name):
-        return "This variable is Evalboard's own, and no server of others may hear it; choose another name."
+        return "This variable is Evalboard's own and must not reach an external server; choose another name."
     return None
 
 

@@ -211,7 +211,7 @@ def _requests_alone(
 
 def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
     if not requests:
-        return ["The file of the requests was not given: prompts and sampling settings are not known."]
+        return ["The file of the requests is missing: prompts and sampling settings are unknown."]
     if n_unknown:
         return [f"{n_unknown} of the results have no request in the file of the requests: their prompts are not known."]
     return []

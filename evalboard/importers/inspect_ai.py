@@ -234,7 +234,7 @@ def _status_notes(header: Mapping[str, Any], results: Mapping[str, Any], *, n: i
     elif header.get("status") != "success" or of:
         yield f"The log holds {n:,}{of} samples, and its status is {text(header['status'])!r}."
     if header.get("invalidated") is True:
-        yield "Somebody declared samples of this log invalid; their responses count as missing."
+        yield "Samples of this log were declared invalid; their responses count as missing."
 
 
 def _sample_notes(samples: Sequence[ReadSample], about: Mapping[str, Any]) -> Iterator[str]:

@@ -258,7 +258,7 @@ def _error(one: _Opened) -> str:
     """Return why the response is missing, "" where it is there."""
     if one.sample.get("invalidation"):
         reason = text(mapping(one.sample["invalidation"], "invalidation").get("reason"))
-        return shortened(f"Somebody declared this sample invalid: {reason or 'no reason is given'}.")
+        return shortened(f"This sample was declared invalid: {reason or 'no reason is given'}.")
     if one.sample.get("error"):
         return shortened(text(mapping(one.sample["error"], "error").get("message")) or "The sample failed.")
     if one.output.get("error"):

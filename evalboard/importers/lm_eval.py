@@ -77,7 +77,7 @@ def read(files: Sequence[LogFile]) -> list[LoggedRun]:
     samples = [_named(file) for file in files if _is_samples(file)]
     results = [file for file in files if file not in [one.file for one in samples]]
     if not samples:
-        problem = "holds no responses; run lm_eval with --log_samples and import its samples_*.jsonl beside it"
+        problem = "holds no responses; run lm_eval with --log_samples and import its samples_*.jsonl with it"
         raise InvalidInput(f"{files[0].name}: {problem}", fields={file.name: problem for file in files})
     by_time = _by_time(results)
     odd = [note for document in by_time.values() for note in drop_odd(document, SIDE_FIELDS)]

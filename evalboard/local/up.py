@@ -241,9 +241,7 @@ class Up:
         self._jobs.remove(job)
         if status != 0:
             raise CannotStart(
-                _why(job.child, status)
-                if job.child.log
-                else f"the {job.child.name} are missing; the reason stands above."
+                _why(job.child, status) if job.child.log else f"the {job.child.name} are missing; the reason is above."
             )
         if job.words:
             self._report.tell_step(job.words, time.monotonic() - job.began)

@@ -14,7 +14,6 @@ from evalboard.compared.pairs import ListedCase, place_of, write_pair
 from evalboard.compared.report import (
     Named,
     NamedSide,
-    letters,
     shown_cases,
     write_blocks,
     write_change,
@@ -61,6 +60,7 @@ from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
 from evalboard.logged.suites import unknown_prompt
 from evalboard.wording.comparability import explain_unpaired
+from evalboard.wording.manifest import name_backend
 from evalboard.wording.numbers import counted
 
 WITHOUT_SCORE = ("cancelled", "failed")
@@ -228,6 +228,7 @@ class LogComparison:
         named = Named(
             sides=(self._name(self.baseline), self._name(self.candidate)),
             buckets=self.store.buckets,
+            backends=self.backends,
             case_ids={index: ids[index] for index in shown_cases(summary)},
             read_words=self.store.words.read,
         )
@@ -242,12 +243,20 @@ class LogComparison:
 
     def write_pairs(self, pairs: Iterable[DifferingPair]) -> list[ComparedCase]:
         """Return rows of the list of pairs, as the server answers them."""
-        sides = self.report.summary["sides"]
-        by_letter, cases, words = letters(sides), self.baseline.suite_version.cases, self.vocabularies
+        cases, words = self.baseline.suite_version.cases, self.vocabularies
         return [
-            write_pair(pair, ListedCase(case=cases[pair.flip.case_index].id, tags=(), url=""), by_letter, words)
+            write_pair(pair, ListedCase(case=cases[pair.flip.case_index].id, tags=(), url=""), self.backends, words)
             for pair in pairs
         ]
+
+    @cached_property
+    def backends(self) -> dict[int, str]:
+        """The names of both logs' backends by bucket; a log has no endpoint with permanent names."""
+        names: dict[int, str] = {}
+        for bucket in (pk for side in self.sides for pk in side.bucket_ids):
+            if bucket not in names:
+                names[bucket] = name_backend(self.store.buckets[bucket].fingerprint.manifest, names.values())
+        return names
 
     def list_worst(self) -> "list[WorstCase]":
         """Return each differing case with its representative pair, worst first."""
@@ -336,7 +345,7 @@ class LogComparison:
     def _side(self, run: LogRun, cases: Indexes, other: LogRun) -> Side:
         repeats, version = run.whole, run.suite_version
         if not repeats:
-            raise InvalidInput("No repeat of the log has all of its cases, so that there is nothing to compare.")
+            raise InvalidInput("No repeat of the log has all of its cases, so there is nothing to compare.")
         columns = [repeat.columns.take(cases) for repeat in repeats]
         ids = {int(pk) for each in repeats for pk in np.unique(each.columns.buckets)}
         buckets = {pk: bucket for pk, bucket in self.store.buckets.items() if pk in ids}

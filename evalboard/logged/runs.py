@@ -53,7 +53,7 @@ def refuse_unfit(logged: LoggedRun, suite: str | None = None) -> None:
         fields["suite"] = "The log has token ids and no text, which no suite’s scorer can read. Leave the suite out."
     twice = [case_id for case_id, n in Counter(case.id for case in logged.cases).items() if n > 1]
     if twice:
-        fields[f"cases.{twice[0]}"] = "Stands in the log as two cases."
+        fields[f"cases.{twice[0]}"] = "It is in the log as two cases."
     seen = Counter((each.case_id, each.repeat) for each in logged.responses)
     if again := [key for key, n in seen.items() if n > 1]:
         fields[f"cases.{again[0][0]}"] = f"Has more than one response in repeat {again[0][1]}."

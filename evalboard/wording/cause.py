@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, ENDED, Cause
-from evalboard.wording.messages import Message, Messages, alike, write
-from evalboard.wording.numbers import counted, fixed, listed, nats
+from evalboard.wording.messages import Messages, speak, write
+from evalboard.wording.numbers import fixed, listed, nats
 
 if TYPE_CHECKING:
     from evalboard.contract.pair import ForcedFlip
@@ -14,10 +14,8 @@ Facts = Mapping[str, Any]
 
 REASONS = Messages(
     "cause.unknown",
-    alike(
-        "cause",
-        "unknown",
-        {
+    {
+        ("cause", "unknown"): {
             "same_prompt": "The prompt of this case is the same. Where the prompt is judged, only texts are compared.",
             "no_logprobs": "Unknown: there are no logprobs. Compare the fingerprints.",
             "text": "The texts differ though every token is the same.",
@@ -34,7 +32,7 @@ REASONS = Messages(
             "likely.",
             "not_listed": "One side's token is not among the other's alternatives, so the change is unknown.",
         },
-    ),
+    },
 )
 CHANGES = {
     "model_changed": "models",
@@ -53,10 +51,37 @@ def explain_cause(cause: Cause, *, replay: str = "") -> str:
 
     replay: the command that decodes the case again, "" if there is none.
     """
-    advice = f" To see whether it happens again: {replay}" if replay and cause.code == "leak" else ""
-    return (
-        f"{CAUSES.write(cause.code, cause=cause)}{_confounded(cause.evidence)}{_in_reasoning(cause.evidence)}{advice}"
-    )
+    facts = cause.evidence
+    claims = [CAUSES.claim(cause.code, cause=cause)]
+    if names := name_changes(facts):
+        claims.append(NOTES.claim("confounded", names=names))
+    if "in_reasoning_at" in facts:
+        ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
+        n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
+        claims.append(NOTES.claim("in_reasoning", at=facts["in_reasoning_at"], n_tokens=n_tokens))
+    if replay and cause.code == "leak":
+        claims.append(NOTES.claim("replay", command=replay))
+    return speak(claims)
+
+
+NOTES = Messages(
+    "cause_note",
+    {
+        ("cause", "allows"): {"confounded": "Confounded: {names} differ too, so each of them may be the cause."},
+        ("cause", "asserts"): {
+            "in_reasoning": "They differ inside the thinking, from token {at:,} of {n_tokens}.",
+            "larger_shifts": "The logits moved more than noise explains in {n_cases:,} of {n_read:case}.",
+            "established": "{n:other case} {n:differs|differ} for an established cause.",
+        },
+        ("next", "advises"): {"replay": "To see whether it happens again: {command}"},
+        ("leak", "asserts"): {
+            "leak": "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the "
+            "same batch."
+        },
+        ("leak", "unknown"): {"no_leak": "The source was not identified. {searched}."},
+        ("near_tie", "asserts"): {"at_flip": "After the same prefix, {leads}.", "ties": "{judged}."},
+    },
+)
 
 
 def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> str:
@@ -67,10 +92,9 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
     """
     if source is not None:
         where = "answer to" if source["stands_in"] == "answer" else "prompt of"
-        text = "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the same batch."
-        return write(text, **source, where=where)
-    searched = "; ".join(_searched(side, n) for side, n in n_beside.items())
-    return f"The source was not identified: {searched}."
+        return NOTES.write("leak", source, where=where)
+    searched = ". ".join(_searched(side, n) for side, n in n_beside.items())
+    return NOTES.write("no_leak", searched=searched)
 
 
 def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> str:
@@ -83,21 +107,23 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
     first, *others = choices
     leads = [f"the {first.stack}’s top two tokens are {nats(first.margin)} apart"]
     leads += [f"the {other.stack}’s {nats(other.margin)}" for other in others]
-    sentence = f"After the same prefix, {listed(leads)}."
+    claims = [NOTES.claim("at_flip", leads=listed(leads))]
     if near is None:
-        return sentence
+        return speak(claims)
     ties = [each.stack for each in choices if each.margin <= near]
     if len(ties) == len(choices):
-        return f"{sentence} {'Both are near ties' if others else 'That is a near tie'}."
-    judged = f"Only the {ties[0]}’s is" if ties else "Neither is" if others else "That is not"
-    return f"{sentence} {judged} a near tie (noise explains {nats(near)})."
+        judged = "Both are near ties" if others else "That is a near tie"
+    else:
+        which = f"Only the {ties[0]}’s is" if ties else "Neither is" if others else "That is not"
+        judged = f"{which} a near tie (noise explains {nats(near)})"
+    return speak([*claims, NOTES.claim("ties", judged=judged)])
 
 
 def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
-        return f"the {side}'s batch is unknown"
+        return f"The {side}'s batch is unknown"
     if not n_beside:
-        return f"the {side}'s was decoded at batch size 1"
+        return f"The {side}'s was decoded at batch size 1"
     return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
 
 
@@ -122,24 +148,18 @@ def explain_noise(noise: Facts) -> str:
 NOISE = Messages(
     "logit_noise",
     {
-        "zero": Message("noise", "denies", "This bucket gives the same bits each time, so any difference is real."),
-        "measured": Message(
-            "noise",
-            "asserts",
-            "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
-        ),
-        "assumed": Message(
-            "noise",
-            "allows",
-            "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near tie moves at most "
+        ("noise", "denies"): {"zero": "This bucket gives the same bits each time, so any difference is real."},
+        ("noise", "asserts"): {
+            "measured": "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
+            "capped": "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near "
+            "tie moves at most "
             "{near:nats}.",
-        ),
-        "capped": Message(
-            "noise",
-            "asserts",
-            "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near tie moves at most "
-            "{near:nats}.",
-        ),
+        },
+        ("noise", "allows"): {
+            "assumed": "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near "
+            "tie moves at most "
+            "{near:nats}."
+        },
     },
 )
 
@@ -148,10 +168,8 @@ def count_larger_shifts(n_cases: int, n_read: int, n_established: int) -> str:
     """Say in how many cases logits moved more than noise; "" if none could be compared."""
     if not n_read:
         return ""
-    counts = f"The logits moved more than noise explains in {n_cases:,} of {counted(n_read, 'case')}."
-    if not n_established:
-        return counts
-    return write("{counts} {n:other case} {n:differs|differ} for an established cause.", counts=counts, n=n_established)
+    claims = [NOTES.claim("larger_shifts", n_cases=n_cases, n_read=n_read)]
+    return speak([*claims, NOTES.claim("established", n=n_established)] if n_established else claims)
 
 
 def _error(cause: Cause) -> str:
@@ -252,11 +270,9 @@ def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
     moved = "the same probabilities"
     if facts["moved_by"]:
-        moved = "probabilities so close that chance gives this in fewer than 1 of 1,000 pairs"
-    return (
-        f"The seed was ignored: both sides had seed {facts['seed']}, but at position {facts['flip']} other tokens were "
-        f"sampled from {moved}."
-    )
+        moved = "almost the same probabilities, as chance does in fewer than 1 of 1,000 pairs"
+    at = f"With seed {facts['seed']}, position {facts['flip']}"
+    return f"The seed was ignored. {at} was sampled differently from {moved}."
 
 
 def _whitespace(cause: Cause) -> str:
@@ -316,24 +332,11 @@ def _unknown(cause: Cause) -> str:
     return REASONS.write(cause.evidence["reason"])
 
 
-def _confounded(facts: Facts) -> str:
-    names = name_changes(facts)
-    return f" Confounded: {names} differ too, so each of them may be the cause." if names else ""
-
-
 def _names(code: str, facts: Facts) -> list[str]:
     """Name what differs for a cause that is listed next to another: limits by their own names."""
     if code == "length":
         return [text for name, text in LIMITS.items() if f"{name}_baseline" in facts]
     return [CHANGES[code]]
-
-
-def _in_reasoning(facts: Facts) -> str:
-    if "in_reasoning_at" not in facts:
-        return ""
-    ours, theirs = (facts[f"n_reasoning_tokens_{side}"] for side in ("baseline", "candidate"))
-    n_tokens = f"{ours:,}" if ours == theirs else f"{ours:,} (baseline) and {theirs:,} (candidate)"
-    return f" They differ inside the thinking, from token {facts['in_reasoning_at']:,} of {n_tokens}."
 
 
 def _beside(cause: Cause) -> str:
@@ -408,32 +411,27 @@ def _by_cause(sentence: Callable[[Cause], str]) -> Callable[[Facts], str]:
 CAUSES = Messages(
     "cause",
     {
-        **alike(
-            "cause",
-            "asserts",
-            {
-                "error": _by_cause(_error),
-                "identical": _by_cause(_identical),
-                "scorer": _by_cause(_scorer),
-                "prompt_changed": _by_cause(_prompt_changed),
-                "model_changed": _by_cause(_model_changed),
-                "prompt_mismatch": _by_cause(_prompt_mismatch),
-                "sampling_changed": _by_cause(_sampling_changed),
-                "backend_changed": _by_cause(_backend_changed),
-                "model_name_changed": _by_cause(_model_name_changed),
-                "silent_change": _by_cause(_silent_change),
-                "seed_ignored": _by_cause(_seed_ignored),
-                "whitespace": _by_cause(_whitespace),
-                "length": _by_cause(_length),
-                **dict.fromkeys(ENDED, _by_cause(_ended)),
-                "constrained": _by_cause(_constrained),
-                "sampler_fault": _by_cause(_sampler_fault),
-                "drift_only": _by_cause(_drift_only),
-                "larger_shift": lambda facts: _larger(facts["cause"].evidence),
-            },
-        ),
-        "leak": Message("cause", "allows", _by_cause(_leak)),
-        "near_tie": Message("cause", "allows", lambda facts: _tie(facts["cause"].evidence)),
-        "unknown": Message("cause", "unknown", _by_cause(_unknown)),
+        ("cause", "asserts"): {
+            "error": _by_cause(_error),
+            "identical": _by_cause(_identical),
+            "scorer": _by_cause(_scorer),
+            "prompt_changed": _by_cause(_prompt_changed),
+            "model_changed": _by_cause(_model_changed),
+            "prompt_mismatch": _by_cause(_prompt_mismatch),
+            "sampling_changed": _by_cause(_sampling_changed),
+            "backend_changed": _by_cause(_backend_changed),
+            "model_name_changed": _by_cause(_model_name_changed),
+            "silent_change": _by_cause(_silent_change),
+            "seed_ignored": _by_cause(_seed_ignored),
+            "whitespace": _by_cause(_whitespace),
+            "length": _by_cause(_length),
+            **dict.fromkeys(ENDED, _by_cause(_ended)),
+            "constrained": _by_cause(_constrained),
+            "sampler_fault": _by_cause(_sampler_fault),
+            "drift_only": _by_cause(_drift_only),
+            "larger_shift": lambda facts: _larger(facts["cause"].evidence),
+        },
+        ("cause", "allows"): {"leak": _by_cause(_leak), "near_tie": lambda facts: _tie(facts["cause"].evidence)},
+        ("cause", "unknown"): {"unknown": _by_cause(_unknown)},
     },
 )

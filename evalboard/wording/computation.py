@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.stats import MIN_CASES_JUDGED
-from evalboard.wording.messages import Message, Messages, write
+from evalboard.wording.messages import Messages, speak, write
 from evalboard.wording.numbers import counted, listed, nats_rounded
 
 Facts = Mapping[str, Any]
@@ -13,13 +13,14 @@ UNLIKELY = 0.05  # of a chance: below it, "the logprobs agree" would say too muc
 
 def write_computation(facts: Facts) -> str:
     """Write a comparison's `computation`: {"is_one_bucket"} and the fields of `OneComputation`."""
-    text = ANSWERS.write(facts["answer"], facts)
+    claim = ANSWERS.claim(facts["answer"], facts)
     strays = {side: n for side in ("baseline", "candidate") if (n := facts.get(f"n_strays_{side}"))}
     if not strays:
-        return text
+        return speak([claim])
     who = f"The {next(iter(strays))} has" if len(strays) == 1 else "Both sides have"
     n = listed([counted(n, "response") for n in strays.values()])
-    return f"{who} responses from a second build ({n}). Without them: {text[0].lower()}{text[1:]}"
+    first = ANSWERS.claim("strays", who=who, n=n)
+    return speak([first, claim._replace(text=f"{claim.text[0].lower()}{claim.text[1:]}")])
 
 
 def _two(facts: Facts) -> str:
@@ -114,9 +115,10 @@ def _unknown(facts: Facts) -> str:
 ANSWERS = Messages(
     "computation",
     {
-        "two": Message("computation", "asserts", _two),
-        "apart": Message("computation", "allows", _apart),
-        "one": Message("computation", "denies", _one),
-        "unknown": Message("computation", "unknown", _unknown),
+        ("computation", "asserts"): {"two": _two},
+        ("computation", "allows"): {"apart": _apart},
+        ("computation", "denies"): {"one": _one},
+        ("computation", "unknown"): {"unknown": _unknown},
+        ("backends", "asserts"): {"strays": "{who} responses from a second build ({n}). Without them:"},
     },
 )

@@ -36,7 +36,7 @@ def describe_not_certified(numbers: Numbers) -> str:
     copies = (
         f"{n:,} of {n_copies:,} answers of {counted(len(moved), 'worker')} had {what} than the first of their prompt"
     )
-    return f"{start}: {copies}, first {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
+    return f"{start}: {copies}. First seen {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
 
 
 def describe_condition(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ and all else is Python's own ("{n:,}"). A row that needs more than that is a fun
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from string import Formatter
@@ -29,7 +30,17 @@ WRITTEN: Mapping[str, Callable[[Any], str]] = {
 }
 BOLD = "\ue000\ue001"  # around what a format marks as bold, "{claim!b}"; in no text that leaves this package
 # The first speaks, and the second does not, where both would be on one page.
-EXCLUDED: tuple[tuple[str, str], ...] = ()
+EXCLUDED: tuple[tuple[str, str], ...] = (
+    ("outcomes.beyond", "noise_share.near_ties_are_noise"),
+    ("outcomes.in_every_repeat", "noise_share.near_ties_are_noise"),
+    *((f"noise_share.{reason}", "note.noise_floor") for reason in ("left_out", "copies", "one_draw", "one_repeat")),
+    *((f"split.{code}", "run.unknown_batching") for code in ("batch", "both")),
+    *((f"block.{code}", "compare.because_stack") for code in ("rebaseline", "stack_changed", "service_judged")),
+)
+
+
+Text = str | Callable[[Facts], str]
+NOTHING: Mapping[Any, Any] = {}
 
 
 class Message(NamedTuple):
@@ -37,12 +48,7 @@ class Message(NamedTuple):
 
     subject: str
     strength: Strength
-    text: str | Callable[[Facts], str]
-
-
-def alike(subject: str, strength: Strength, texts: Mapping[str, str | Callable[[Facts], str]]) -> dict[str, Message]:
-    """Return messages of one subject and strength, by their codes."""
-    return {code: Message(subject, strength, text) for code, text in texts.items()}
+    text: Text
 
 
 class Claim(NamedTuple):
@@ -55,11 +61,14 @@ class Claim(NamedTuple):
 
 
 class Messages(dict[str, Message]):
-    """The messages of one kind by their codes."""
+    """The messages of one kind by their codes. groups: those of one subject and strength together."""
 
-    def __init__(self, name: str, rows: Mapping[str, Message] | Iterable[tuple[str, Message]] = ()) -> None:
-        super().__init__(rows)
+    def __init__(self, name: str, groups: Mapping[tuple[str, Strength], Mapping[str, Text]] = NOTHING) -> None:
+        super().__init__(
+            {code: Message(*group, text) for group, texts in groups.items() for code, text in texts.items()}
+        )
         self.name = name
+        TABLES.append(self)
 
     def claim(self, code: str, facts: Facts | None = None, **more: Any) -> Claim:
         """Fill in a message without saying it."""
@@ -71,6 +80,9 @@ class Messages(dict[str, Message]):
     def write(self, code: str, facts: Facts | None = None, **more: Any) -> str:
         """Return a message with its facts filled in."""
         return speak([self.claim(code, facts, **more)])
+
+
+TABLES: list[Messages] = []
 
 
 class _Words(Formatter):
@@ -107,6 +119,11 @@ def speak(claims: Iterable[Claim], *, with_codes: Iterable[str] = ()) -> str:
     if (record := _SPOKEN.get()) is not None:
         record.extend(spoken)
     return " ".join(claim.text for claim in spoken if claim.text)
+
+
+def list_excluded(codes: AbstractSet[str]) -> list[tuple[str, str]]:
+    """Return the pairs that exclude each other and are both there."""
+    return [pair for pair in EXCLUDED if codes >= {*pair}]
 
 
 def split_bold(text: str) -> tuple[str, tuple[int, int] | None]:

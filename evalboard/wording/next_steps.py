@@ -4,32 +4,37 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
-from evalboard.wording.messages import Messages, alike, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
 
 Facts = Mapping[str, Any]
 
-FOR_BLOCKS = {
-    "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
-    "model_changed": "Run the same model on both sides.",
-    "batch_class": "Run both sides under one profile.",
-    "stack_changed": "Run both models on one stack at the same time, or judge the service as a whole.",
-    "scorer_changed": SCORE_AGAIN,
-    "unknown_stack": SAY_WHO_SERVES,
-    "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
-}
-RUN_BASELINE_AGAIN = "Run the baseline again with today's suite, settings and stack. Then judge against that run."
-RUN_PROMPT_AGAIN = (
-    "Run the baseline again with its own prompt and today's stack and settings. Then judge against that run."
+FOR_BLOCKS = Messages(
+    "step_for",
+    {
+        ("next", "advises"): {
+            "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
+            "model_changed": "Run the same model on both sides.",
+            "batch_class": "Run both sides under one profile.",
+            "stack_changed": "Run both models on one stack at the same time, or judge the service as a whole.",
+            "scorer_changed": SCORE_AGAIN,
+            "unknown_stack": SAY_WHO_SERVES,
+            "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
+            "run_baseline_again": "Run the baseline again with today's suite, settings and stack. Then judge against "
+            "that run.",
+            "run_prompt_again": "Run the baseline again with its own prompt and today's stack and settings. Then judge "
+            "against that run.",
+        },
+    },
 )
 
 
 def next_step(code: str, facts: Facts) -> str:
     """Say what one step is. A step that undoes a block has the block's code as `block`."""
     if "block" in facts:
-        again = RUN_PROMPT_AGAIN if facts.get("is_prompt_judged") else RUN_BASELINE_AGAIN
-        return FOR_BLOCKS.get(facts["block"], again)
+        again = "run_prompt_again" if facts.get("is_prompt_judged") else "run_baseline_again"
+        return FOR_BLOCKS.write(facts["block"] if facts["block"] in FOR_BLOCKS else again)
     return STEPS.write(code, facts)
 
 
@@ -114,10 +119,8 @@ def _certify(facts: Facts) -> str:
 
 STEPS = Messages(
     "step",
-    alike(
-        "next",
-        "advises",
-        {
+    {
+        ("next", "advises"): {
             "sign": _sign,
             "run_in_turn": "Run both sides again in turn, so that both get the same load.",
             "use_paired": "Choose the policy `paired`. It decides case by case and reports a wide range as a warning.",
@@ -156,5 +159,5 @@ STEPS = Messages(
                 else "Run the candidate again with the baseline's seed. Equal samples then cancel out."
             ),
         },
-    ),
+    },
 )

@@ -107,9 +107,10 @@ def score_range(low: float, high: float) -> str:
     return f"{points(low)} points" if low == high else f"{points(low)} to {points(high)} points"
 
 
-def scores_apart(scores: Sequence[float | None]) -> str:
-    """Write the scores of several buckets, which are never one: "66.7 / 55.9"."""
-    shown = ["–" if score is None else points(score) for score in scores[:MAX_APART]]
+def scores_apart(scores: Sequence[float | None], names: Sequence[str] = ()) -> str:
+    """Write the scores of several buckets: "66.7 / 55.9", or with their names "A 66.7 / B 55.9"."""
+    texts = ["–" if score is None else points(score) for score in scores[:MAX_APART]]
+    shown = [f"{name} {text}" for name, text in zip(names, texts, strict=False)] or texts
     return " / ".join([*shown, *(["…"] if len(scores) > MAX_APART else [])])
 
 
@@ -130,7 +131,7 @@ def percent_at_least(share: float) -> str:
 
 def percent_rounded(share: float) -> str:
     """Write a share that is only known roughly with two digits: "0.74 %", "5.8 %", "13 %"."""
-    return f"{100 * share:.2g} %"
+    return f"{rounded(100 * share)} %"
 
 
 def p_value(chance: float) -> str:
@@ -150,7 +151,8 @@ def nats_rounded(value: float, digits: int = 2) -> str:
 
 def rounded(value: float, digits: int = 2) -> str:
     """Write a number with so many digits and no exponent: "0.047", "−0.0000035"."""
-    return f"{Decimal(f'{value:.{digits}g}'):f}".replace("-", MINUS)
+    places = digits - 1 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{Decimal(f'{shown(value, places):.{digits}g}'):f}".replace("-", MINUS)
 
 
 def counted(n: int, noun: str) -> str:

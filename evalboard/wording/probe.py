@@ -12,7 +12,7 @@ from evalboard.wording.audit import (
 )
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.determinism import describe_certified, describe_not_certified
-from evalboard.wording.numbers import counted, fixed, listed, p_value, percent, percent_rounded
+from evalboard.wording.numbers import capital, counted, fixed, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
 
@@ -167,7 +167,7 @@ def _other_texts(numbers: Numbers) -> str:
     n, prompts = numbers["n_other_modal"], counted(numbers["n_prompts"], "prompt")
     modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another most common text"
     start = f"The texts differ {_chance(numbers, 'p_value', 'p_texts')}"
-    return f"{start}: {modal}; {_agreements(numbers)}."
+    return f"{start}: {modal}. {capital(_agreements(numbers))}."
 
 
 def _agreements(numbers: Numbers) -> str:

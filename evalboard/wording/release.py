@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.wording import release_verdict
-from evalboard.wording.messages import split_bold, write
+from evalboard.wording.messages import Messages, split_bold
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.numbers import ShownScores, counted, interval_digits, points, scores_beside
 from evalboard.wording.release_names import verdict_name
@@ -68,10 +68,10 @@ def _summary(document: Mapping[str, Any]) -> str:
     first = gate["reasons"][0]
     code, facts = first["code"], first["facts"]
     if gate["verdict"] == "not_comparable":
-        text = f"The two runs of {gate['suite']} cannot be compared. {release_verdict.reason(code, facts)}"
+        text = SUMMARY.write("not_comparable", suite=gate["suite"], why=release_verdict.reason(code, facts))
     elif "change" in facts and (claim := release_verdict.claim(code, facts)):
-        text = write(
-            "{moved} The change is {measured}. The candidate {verb} {claim!b}.",
+        text = SUMMARY.write(
+            "change",
             moved=_moved(gate),
             measured=release_verdict.measured(facts),
             verb=release_verdict.CLAIM_VERBS.get(code, "is"),
@@ -81,8 +81,21 @@ def _summary(document: Mapping[str, Any]) -> str:
         scored = _scored(gate, "" if code == "no_metric" else _by(gate), has_n=code != "copies")
         n = facts["n_judged"] if code == "incomplete" else 0
         on = f" on the {counted(n, 'case')} with a score on both sides" if n else ""
-        text = f"{scored}{on}. {release_verdict.reason(code, facts)}"
+        text = SUMMARY.write("other", scored=f"{scored}{on}", why=release_verdict.reason(code, facts))
     return f"{text}{_others(document)}"
+
+
+SUMMARY = Messages(
+    "summary",
+    {
+        ("change", "unknown"): {
+            "not_comparable": "The two runs of {suite} cannot be compared. {why}",
+            "other": "{scored}. {why}",
+        },
+        ("change", "asserts"): {"change": "{moved} The change is {measured}. The candidate {verb} {claim!b}."},
+        ("suites", "asserts"): {"others_ship": "The other {rest}.", "others": "The {n} suites that decide: {parts}."},
+    },
+)
 
 
 def _moved(gate: Mapping[str, Any]) -> str:
@@ -120,9 +133,9 @@ def _others(document: Mapping[str, Any]) -> str:
         return ""
     if all(each["verdict"] == "ship" for each in others):
         rest = f"suite, {others[0]['suite']}, ships" if len(others) == 1 else f"{len(others)} suites ship"
-        return f" The other {rest}."
+        return f" {SUMMARY.write('others_ship', rest=rest)}"
     parts = [f"{each['suite']}: {verdict_name(each['verdict'])}" for each in critical]
-    return f" The {len(parts)} suites that decide: {'; '.join(parts)}."
+    return f" {SUMMARY.write('others', n=len(parts), parts='; '.join(parts))}"
 
 
 def _ranged(gate: Mapping[str, Any], side: str, *, has_n: bool = True) -> str:

@@ -184,7 +184,10 @@ def few_draws(run: WarnedRun) -> Iterator[str]:
 def several_buckets(run: WarnedRun) -> Iterator[str]:
     """more than one bucket answered it"""
     if run.n_buckets > 1:
-        yield f"{run.n_buckets} buckets answered this run. Each is scored separately, and no verdict reads a pooled score."
+        yield write(
+            "{n:bucket} answered this run. Each is scored separately, and no verdict reads a pooled score.",
+            n=run.n_buckets,
+        )
 
 
 @warns("warning", must_act="operator", subject="model")

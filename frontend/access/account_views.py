@@ -22,8 +22,8 @@ BUSY_SECONDS = 5
 REFUSED = {
     "name_here": f"{settings.AXES_FAILURE_LIMIT} wrong passwords were sent for this name from where you are.",
     "address": "Many wrong passwords were sent from where you are, for several names.",
-    "name": "Somebody is guessing passwords for this name, so a wrong one makes you wait.",
-    "all": "Somebody is guessing passwords, so a wrong one makes you wait.",
+    "name": "Many wrong passwords were tried for this name, so a wrong one makes you wait.",
+    "all": "Many wrong passwords were tried, so a wrong one makes you wait.",
 }
 
 

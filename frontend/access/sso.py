@@ -70,12 +70,12 @@ class SignIns(DefaultSocialAccountAdapter):  # type: ignore[misc]
         claims = _claims(sociallogin)
         role = PROVIDER.role_of(claims)
         if role is None:
-            raise Refused("Your account has no role here. Whoever looks after this installation can give you one.")
+            raise Refused("Your account has no role here. Ask your administrator for one.")
         sociallogin.email_addresses = []  # never match by name or address
         if not sociallogin.is_existing:
             return
         if not sociallogin.user.is_active:
-            raise Refused("You may no longer sign in here. Whoever looks after this installation can let you in again.")
+            raise Refused("You may no longer sign in here. Ask your administrator for access.")
         if PROVIDER.role_claim:
             grant_role(user=sociallogin.user, role=role)
 

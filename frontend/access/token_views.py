@@ -47,7 +47,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @posted_from("tokens")
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     token = revoke_token(token_id=token_id, user=request.user, may_all=may(request.user, ADMIN))
-    messages.success(request, f"Token {token.name} was revoked; whoever sends it is refused from now on.")
+    messages.success(request, f"Token {token.name} was revoked; requests with it are refused from now on.")
     return redirect("tokens")
 
 

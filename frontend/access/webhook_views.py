@@ -45,7 +45,7 @@ def switch_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
 @requires(ADMIN)
 @posted_from("webhooks")
 def send_test(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    words = "A test message is on its way; what becomes of it stands below."
+    words = "A test message was queued; its result appears below."
     return _act(request, lambda: webhooks_slice.send_test(webhook_id=webhook_id), words)
 
 

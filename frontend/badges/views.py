@@ -31,7 +31,7 @@ def or_by_token(view: View) -> View:
             return view(request, slug)
         token = use_token(secret=secret.strip())
         if token is None:
-            return _refused(401, "The token is not known, has expired, or its person may no longer sign in.")
+            return _refused(401, "The token is unknown or expired, or its owner may no longer sign in.")
         if READ not in token.scopes or READ not in scopes_of(token.user):
             return _refused(403, "The token needs the scope read.")
         return badge_of(request, slug)

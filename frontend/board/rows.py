@@ -210,6 +210,8 @@ def work_lines(board: Board) -> tuple[WorkLine, ...]:
 def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
     if deserted_pool is not None:
         return f"no worker in pool {deserted_pool}"
+    if run.waiting_for is not None:
+        return f"waiting for endpoint, next try {run.waiting_for.until:%H:%M} UTC"
     if run.progress.n_done:
         return ""
     if run.status != "running":

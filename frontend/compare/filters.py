@@ -21,13 +21,14 @@ KEPT = ("tag", "backend", "q")
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """One choice; `n` is how many cases or pairs it shows."""
+    """One choice; `n` is how many cases or pairs it shows. key: its part of the bar, "" if it is none."""
 
     label: str
     url: str
     is_on: bool
     n: int | None = None
     mark: CauseMark | None = None
+    key: str = ""
 
 
 def list_filters(
@@ -77,6 +78,45 @@ def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
     return tuple(replace(each, label=part) for part, each in filters if part in CASE_OUTCOMES and each.n)
 
 
+def backend_tabs(report: Comparison, active: Mapping[str, str]) -> tuple[PairFilter, ...]:
+    """Return a tab for all and one for each pair of backends, if a side has several backends."""
+    if not report.mixed_sides or len(report.backends) < 2:
+        return ()
+    others = {name: value for name, value in active.items() if name != "backend"}
+    tabs = [PairFilter("all backends", list_url(report, others), "backend" not in active)]
+    for pair in ("-".join(pair) for pair in report.backends):
+        tabs.append(PairFilter(pair, list_url(report, {**others, "backend": pair}), active.get("backend") == pair))
+    return tuple(tabs)
+
+
+def sort_links(report: Comparison, active: Mapping[str, str]) -> dict[str, PairFilter]:
+    """Return the order that each column's head leads to; "passes" is the usual one."""
+    others = {name: value for name, value in active.items() if name != "sort"}
+    orders = {"passes": "", "case": "case", "flip": "flip"}
+    return {
+        column: PairFilter(
+            column, list_url(report, others | ({"sort": sort} if sort else {})), active.get("sort", "") == sort
+        )
+        for column, sort in orders.items()
+    }
+
+
+def view_links(report: Comparison, active: Mapping[str, str], n_rows: int) -> tuple[PairFilter, ...]:
+    """Return the columns that can be hidden, and the page sizes; n_rows: of this page."""
+    hidden = [name for name in active.get("hide", "").split(",") if name]
+    others = {name: value for name, value in active.items() if name != "hide"}
+    links = []
+    for name, label in pair_address.COLUMNS.items():
+        rest = [each for each in (*hidden, name) if not (each == name and name in hidden)]
+        url = list_url(report, others | ({"hide": ",".join(rest)} if rest else {}))
+        links.append(PairFilter(label, url, name not in hidden))
+    sizes = (
+        PairFilter(f"{n} rows", list_url(report, {**active, "rows": n}), n == str(n_rows))
+        for n in pair_address.PAGE_SIZES
+    )
+    return (*links, *sizes)
+
+
 def list_url(report: Comparison, active: Mapping[str, str], *, page: int = 1) -> str:
     """Return the address of the comparison's page with these filters."""
     query = dict(active) | ({"page": str(page)} if page > 1 else {})
@@ -88,14 +128,14 @@ def _part_filters(report: Comparison, active: Mapping[str, str], outcomes: Outco
 
     outcomes: by the first so many repeats, where the address says so; else those of all.
     """
-    lasting = _select_lasting(active, "q", "compact")
+    lasting = _select_lasting(active, "q", "backend", *pair_address.VIEW)
     looked = _select_lasting(active, "look") | lasting
     filters = []
     for part, label in label_parts(report).items():
         is_on, is_judged = active.get("outcome") == part, part in CASE_OUTCOMES
         n = getattr(outcomes if is_judged and outcomes is not None else report.parts, part)
         url = list_url(report, {"outcome": part} | (looked if is_judged else lasting))
-        filters.append(PairFilter(label, url, is_on, n))
+        filters.append(PairFilter(label, url, is_on, n, key=part.replace("_", "-")))
     url = list_url(report, {"outcome": ALL_CASES} | lasting)
     return [*filters, PairFilter("all", url, active.get("outcome") == ALL_CASES, report.counts.n_cases)]
 

@@ -1,15 +1,17 @@
 """The list of broken, fixed or unstable cases: a row each with both answers, largest change first."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evalboard.contract.compare import Comparison, OutcomeCounts
+from evalboard.contract.compare import SIDES, Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording.outcomes import explain_marks
-from frontend.compare import filters, pair_address
+from frontend.compare import charts, filters, pair_address
+from frontend.shell.addresses import case_url
+from frontend.templatetags.drawing import common_prefix
 from runs.compare import (
     ALL_CASES,
     SCORE_CHANGED,
@@ -21,7 +23,8 @@ from runs.compare import (
     outcome_page,
 )
 
-PAGE_ROWS = 50
+PAGE_ROWS, MIXED_ROWS = 50, 10  # a page of several backends has more to read above its list
+TAGS_SHOWN = 5
 # Said of the cases of a list: "No case …".
 SAID = {
     "broken": "is broken",
@@ -39,21 +42,36 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class OutcomeLine:
-    """`look` is what the numbers of the pair say, "" where no pair differs; `url` leads to that pair."""
+    """A case in a list of changes.
+
+    look: what the numbers of its pair say, "" where no pair differs. url: of that pair. case_url: of the case over all
+    runs.
+    """
 
     row: OutcomeRow
     look: str
     url: str
+    case_url: str
 
 
 def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, Any]:
     """Return the case list for `?outcome=`, with `look`, `cause`, `q` and `compact` as options."""
-    listed = outcome_page(_list(report.id, report.run_ids, report.terms, active), page=page, limit=PAGE_ROWS)
+    limit = int(active.get("rows", MIXED_ROWS if report.mixed_sides else PAGE_ROWS))
+    buckets = _find_buckets(report, active.get("backend", ""))
+    listed = outcome_page(
+        replace(_list(report.id, report.run_ids, report.terms, active), buckets=buckets), page=page, limit=limit
+    )
     counts = OutcomeCounts(**listed.counts) if listed.counts else None
     return {
         "comparison": report,
         "active": active,
         "outcome_lines": tuple(_line(report, active, row) for row in listed.rows),
+        "id_prefix": common_prefix([row.shown.outcome.case for row in listed.rows]),
+        "bar": charts.count_parts(report, pair_address.lists_of(report)),
+        "tabs": filters.backend_tabs(report, active),
+        "sorts": filters.sort_links(report, active),
+        "hidden": active.get("hide", "").replace(",", " "),
+        "view_links": filters.view_links(report, active, limit),
         "n_outcomes": listed.n,
         "said": SAID[active["outcome"]],
         "look": pair_address.parse_look(active),
@@ -73,7 +91,9 @@ def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, 
         "next_url": filters.list_url(report, active, page=listed.page + 1) if listed.page < listed.n_pages else "",
         "all_url": filters.list_url(report, {"show": "pairs"}),
         "kept_by_form": tuple(
-            (name, active[name]) for name in ("outcome", "look", "cause", "compact") if name in active
+            (name, active[name])
+            for name in ("outcome", "look", "cause", "backend", *pair_address.VIEW)
+            if name in active
         ),
     }
 
@@ -93,14 +113,25 @@ def clusters_of_broken(report: Comparison) -> dict[str, Any]:
     """Return the clusters among the broken cases; nothing where fewer than two broke."""
     if report.outcomes is None or report.outcomes.broken < 2 or not report.progress.is_finished:
         return {}
-    clusters, n = outcome_clusters(report.id, outcome="broken")
-    return {"broken_clusters": clusters, "n_broken_clusters": n}
+    groups = outcome_clusters(report.id, outcome="broken")
+    tags = [(tag, n, filters.list_url(report, {"outcome": "broken", "q": tag})) for tag, n in groups.tags[:TAGS_SHOWN]]
+    return {"broken_clusters": groups.clusters, "n_broken_clusters": groups.n, "broken_tags": tags}
+
+
+def _find_buckets(report: Comparison, pair: str) -> tuple[int, int] | None:
+    """Return the buckets of a pair of letters, "A-B"; None for none, or unknown ones."""
+    ids = {bucket.backend: int(bucket.id) for side in SIDES for bucket in getattr(report.sides, side).buckets}
+    ours, _, theirs = pair.partition("-")
+    return (ids[ours], ids[theirs]) if ours in ids and theirs in ids else None
 
 
 def _list(comparison_id: int, runs: tuple[int, int], terms: Terms, active: Mapping[str, str]) -> OutcomeList:
     """Return which cases the filters of an address choose."""
     look, says, query = pair_address.parse_look(active), active.get("cause", ""), active.get("q", "")
-    return OutcomeList(comparison_id, runs, active["outcome"], at_look=look, look=says, query=query, terms=terms)
+    sort = active.get("sort", "")
+    return OutcomeList(
+        comparison_id, runs, active["outcome"], at_look=look, look=says, query=query, terms=terms, sort=sort
+    )
 
 
 def _with_compact(active: Mapping[str, str]) -> dict[str, str]:
@@ -112,4 +143,5 @@ def _line(report: Comparison, active: Mapping[str, str], row: OutcomeRow) -> Out
     case = row.shown.outcome
     repeats, at = (case.pair.repeats, case.pair.at) if case.pair else (report.repeats or (1, 1), None)
     url = pair_address.pair_url(*report.run_ids, case.case, repeats=repeats, at=at, filters=active, terms=report.terms)
-    return OutcomeLine(row, (case.pair.numeric or case.pair.cause) if case.pair else "", url)
+    look = (case.pair.numeric or case.pair.cause) if case.pair else ""
+    return OutcomeLine(row, look, url, case_url(report.sides.baseline.suite.slug, case.case))

@@ -10,11 +10,28 @@ from django.urls import reverse
 from evalboard.contract.compare import Comparison
 from evalboard.contract.treatments import BY_ID, BY_INPUT, PROMPT_TREATMENT, TREATMENTS, Terms
 from evalboard.core.stats import CASE_OUTCOMES
-from frontend.shell.addresses import BEFORE_DOTS
-from runs.compare import CASE_LISTS, DivergenceFilter
+from evalboard.path_converters import escape_dots
+from runs.compare import CASE_LISTS, SORTS, DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
-FILTERS = ("show", "outcome", "look", "cause", "changed", "tag", "backend", "cluster", "q", "compact")
+FILTERS = (
+    "show",
+    "outcome",
+    "look",
+    "cause",
+    "changed",
+    "tag",
+    "backend",
+    "cluster",
+    "q",
+    "compact",
+    "sort",
+    "rows",
+    "hide",
+)
+COLUMNS = {"got": "expected / got", "why": "why"}  # of a list of cases, that `hide` may name
+PAGE_SIZES = ("10", "50", "200")
+VIEW = ("compact", "sort", "rows", "hide")  # how a list is shown, not which cases
 PAIRS = "pairs"  # of `show`: pairs of responses, not cases
 MAX_DIGITS = 9
 
@@ -34,6 +51,11 @@ def parse_filters(request: HttpRequest) -> dict[str, str]:
         values["look"] = ""
     if values["show"] != PAIRS:
         values["show"] = ""
+    if values["sort"] not in SORTS:
+        values["sort"] = ""
+    if values["rows"] not in PAGE_SIZES:
+        values["rows"] = ""
+    values["hide"] = ",".join(name for name in COLUMNS if name in values["hide"].split(","))
     if parse_look(values) is None:
         values["look"] = ""
     return {name: value for name, value in values.items() if value}
@@ -108,7 +130,7 @@ def pair_url(
 
 @lru_cache(maxsize=1024)  # lists are read again and again, and an address takes long to make
 def _pair_page(baseline: int, candidate: int, case_id: str) -> str:
-    return BEFORE_DOTS.sub("%2F", reverse("trace_diff", args=[baseline, candidate, case_id]))
+    return escape_dots(reverse("trace_diff", args=[baseline, candidate, case_id]))
 
 
 def _encoded(query: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from evalboard.contract.excerpt import PairExcerpt, ShownCase
 from evalboard.wording.cause import name_changes
 from frontend.compare.flip_chart import ChartedFlip
 from frontend.compare.outcomes import OutcomeLine
-from frontend.templatetags.drawing import drawn, drawn_plain, shortened
+from frontend.templatetags.drawing import case_name, drawn, drawn_plain, shortened
 from frontend.templatetags.numbers import nats, p_value
 from frontend.templatetags.pairs import answer_excerpt, boxed, cause_name, passes, side_mark
 
@@ -32,57 +32,60 @@ _passes = lru_cache(maxsize=1024)(passes)  # few differ
 
 
 @register.simple_tag
-def outcome_rows(lines: Sequence[OutcomeLine], *, has_chances: bool, is_compact: bool) -> SafeString:
-    """Render a row per case. has_chances: mark those beyond chance; is_compact: one line per row."""
+def outcome_rows(lines: Sequence[OutcomeLine], *, has_chances: bool, is_compact: bool, prefix: str = "") -> SafeString:
+    """Render a row per case. has_chances: mark those beyond chance; is_compact: one line per row.
+
+    prefix: what all ids of the page begin with.
+    """
     draw = _compact_row if is_compact else _row
-    return mark_safe("".join(draw(line, has_chances) for line in lines))  # noqa: S308 (escaped below)
+    return mark_safe("".join(draw(line, has_chances, prefix) for line in lines))  # noqa: S308 (escaped below)
 
 
-def _row(line: OutcomeLine, has_chances: bool) -> str:
+def _row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
     shown, case = line.row.shown, line.row.shown.outcome
     tags = "".join(f' <span class="tag">{drawn(tag)}</span>' for tag in case.tags[:TAGS_SHOWN])
-    prompt = escape(drawn_plain(shortened(case.prompt, 400)))
-    answers = f'<p class="prompt-line" title="{prompt}">{drawn(shortened(case.prompt, 110))}</p>{_answers(shown)}'
+    answers = f'<p class="prompt-line">{_question(line, 110)}</p>{_answers(shown)}'
     targeted = ""
     if all(line.row.targeted):
         both = " ".join(map(_passes, line.row.targeted))
         targeted = f'<span class="under" title="{TARGETED}">targeted {both}</span>'
     is_divided = shown.n_alike < shown.n_pairs
-    alike = f'<span class="under">{shown.n_alike} of {shown.n_pairs} pairs</span>' if is_divided else ""
-    reason = shown.excerpt.reason if shown.excerpt else ""
-    if reason:
-        title = escape(drawn_plain(reason))
-        reason = f'<span class="under one-line" title="{title}">{drawn(shortened(reason, 90))}</span>'
-    says = _says(line) + reason + (_chance(case) if has_chances else "")
-    return _cells(line, case, tags, answers, (targeted, alike, says))
+    alike = f"{shown.n_alike} of {shown.n_pairs} pairs" if is_divided else ""
+    return _cells(line, prefix, tags, answers, targeted, _says(line, alike) + (_chance(case) if has_chances else ""))
 
 
-def _compact_row(line: OutcomeLine, has_chances: bool) -> str:
+def _compact_row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
     case, excerpt = line.row.shown.outcome, line.row.shown.excerpt
     is_moved = excerpt is not None and (excerpt.baseline.is_hit or excerpt.candidate.is_hit)
     tokens = f"{_tokens(excerpt)} " if excerpt and not is_moved else ""
-    prompt = f'<span class="quiet">{drawn(shortened(case.prompt, 90))}</span>'
-    says = _says(line) + (_chance(case) if has_chances else "")
-    return _cells(line, case, "", tokens + prompt, ("", "", says))
+    prompt = f'<span class="quiet">{_question(line, 90)}</span>'
+    return _cells(line, prefix, "", tokens + prompt, "", _says(line) + (_chance(case) if has_chances else ""))
 
 
-def _cells(line: OutcomeLine, case: CaseOutcome, tags: str, answers: str, under: tuple[str, str, str]) -> str:
-    """Return the row. under: texts below the passes, below the flip's place, and the numeric cause."""
-    targeted, alike, says = under
-    flip = case.pair.flip_position if case.pair else None
-    place = "–" if flip is None else f"<b>{flip}</b>{alike}"
+def _question(line: OutcomeLine, length: int) -> str:
+    """Draw a case's question, which leads to the case over all runs."""
+    prompt = line.row.shown.outcome.prompt
+    title = escape(drawn_plain(shortened(prompt, 400)))
+    return f'<a class="to-case" href="{escape(line.case_url)}" title="{title}">{drawn(shortened(prompt, length))}</a>'
+
+
+def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: str, says: str) -> str:
+    """Return the row. targeted: text below the passes; says: why the answers differ."""
+    shown, case = line.row.shown, line.row.shown.outcome
     both = f"{BASELINE}{_passes(case.scores_baseline)}{ARROW}{CANDIDATE}{_passes(case.scores_candidate)}"
+    reason = shown.excerpt.reason if shown.excerpt else ""
+    name = f'title="{escape(drawn_plain(case.case))}">{case_name(case.case, prefix)}'
     return (
-        f'<tr><th scope="row"><a class="mono" href="{escape(line.url)}">{drawn(case.case)}</a>{tags}</th>'
+        f'<tr><th scope="row"><a class="mono" href="{escape(line.url)}" {name}</a>{tags}</th>'
         f'<td class="answers">{answers}</td><td class="passed">{both}{targeted}</td>'
-        f'<td class="number at">{place}</td><td class="says">{says}</td></tr>\n'
+        f'<td class="got"><span title="{escape(drawn_plain(reason))}">{drawn(shortened(reason, 180))}</span></td>'
+        f'<td class="says">{says}</td></tr>\n'
     )
 
 
 def _answers(shown: ShownCase) -> str:
     if shown.excerpt is None:
-        what = "One of the answers never came." if shown.outcome.pair else "Every pair of its responses is the same."
-        return f'<p class="quiet">{what}</p>'
+        return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else ""
     ours, theirs = answer_excerpt(shown.excerpt.baseline), answer_excerpt(shown.excerpt.candidate)
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
@@ -95,11 +98,14 @@ def _tokens(excerpt: PairExcerpt) -> str:
     return f'{ours} <span role="img" aria-label="to">→</span> {theirs}'
 
 
-def _says(line: OutcomeLine) -> str:
+def _says(line: OutcomeLine, alike: str = "") -> str:
     pair = line.row.shown.outcome.pair
     changes = name_changes(pair.evidence) if pair else ""
     confounded = f'<span class="under">confounded: {escape(changes)} differ</span>' if changes else ""
-    return (cause_name(line.look) if line.look else "") + confounded
+    flip = "" if pair is None or pair.flip_position is None else f"at {pair.flip_position}"
+    place = ", ".join(filter(None, (flip, alike)))
+    under = f'<span class="under">{place}</span>' if place else ""
+    return (cause_name(line.look) + under if line.look else "") + confounded
 
 
 def _chance(case: CaseOutcome) -> str:

@@ -11,14 +11,15 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.compare import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
-from frontend.compare import charts, filters, flip_chart, looked_at, outcomes, pair_address, words
+from frontend.compare import charts, filters, flip_chart, last_viewed, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
 from frontend.shell.lists import parse_number
+from runs import acts
 from runs import compare as compare_slice
 from runs.access import READ, requires
-from runs.compare import divergence_page, report_of
+from runs.compare import ALL_CASES, divergence_page, report_of
 
 CASES_PART, PROGRESS_PART, FLIPS_PART = "cases", "progress", "flips"
 PARTS = {
@@ -64,8 +65,11 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    answer = render(request, "compare/page.html", _page(report) | {"forced": sides.offer(comparison)} | cases)
-    looked_at.remember(answer, baseline, candidate)
+    offers: dict[str, Any] = {"forced": sides.offer(comparison)}
+    if len(report.moved) > 1:
+        offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
+    answer = render(request, "compare/page.html", _page(report) | offers | cases)
+    last_viewed.remember(answer, baseline, candidate)
     return answer
 
 
@@ -76,7 +80,6 @@ def _page(report: Comparison) -> dict[str, Any]:
         "part_read": _part_read(report),
         "finding": words.describe_comparison(report),
         "spread": tuple(words.describe_side(report, side) for side in ("baseline", "candidate")),
-        "count_parts": charts.count_parts(report, pair_address.lists_of(report)),
         "outcome_links": filters.outcome_links(report),
         "by_chance": compare_with_chance(report.outcomes) if report.outcomes else "",
         "targeted": count_targeted(report),
@@ -136,6 +139,7 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
         "page": page,
         "lines": tuple(_lines(report, page.rows, active)),
         "filters": filters.list_filters(report, active, report.outcomes),
+        "bar": charts.count_parts(report, pair_address.lists_of(report)),
         "previous_url": filters.list_url(report, active, page=page.page - 1) if page.page > 1 else "",
         "next_url": filters.list_url(report, active, page=page.page + 1) if page.page < page.n_pages else "",
         "all_url": filters.list_url(report, {"show": "pairs"}),
@@ -144,17 +148,18 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
         "kept_by_form": tuple(
             (name, active[name]) for name in ("show", "cause", "changed", "cluster") if name in active
         ),
-        "backends": tuple("-".join(pair) for pair in report.backends),
+        "backends": tuple(("-".join(pair), pair) for pair in report.backends),
     }
 
 
 def _active(request: HttpRequest, report: Comparison) -> dict[str, str]:
-    """Return the filters of the address; where it has none, the broken cases come first."""
+    """Return the filters of the address; by default the first nonempty part, or all cases if searched."""
     active = pair_address.parse_filters(request)
-    is_open = not set(active) - {"compact"}
-    if is_open and report.outcomes and report.outcomes.broken and report.progress.is_finished:
-        return {"outcome": "broken", **active}
-    return active
+    narrowed = set(active) - {*pair_address.VIEW}
+    if not report.progress.is_finished or narrowed - {"q"}:
+        return active
+    parts = [part for part in charts.label_parts(report) if getattr(report.parts, part) and not narrowed]
+    return {"outcome": next(iter(parts), ALL_CASES), **active}
 
 
 def _by_letter(report: Comparison) -> dict[str, BucketOfSide]:

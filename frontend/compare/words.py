@@ -2,35 +2,55 @@
 
 from evalboard.contract.compare import CaseParts, Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted, listed
 from frontend.compare.causes import MARKS
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import nats, points, signed_points
 
 PLAIN = {
-    "error": "responses are missing",
+    "error": "responses are missing on one side",
     "scorer": "the same answers were graded differently",
     "prompt_changed": "the prompt changed",
-    "model_changed": "the model itself is another one",
-    "prompt_mismatch": "the two sides were asked different things",
-    "sampling_changed": "tokens were chosen under other settings",
-    "leak": "answers went on as another request's might",
+    "model_changed": "the model changed",
+    "prompt_mismatch": "the prompts differ",
+    "sampling_changed": "the sampling settings differ",
+    "leak": "answers continue with another request's text",
     "silent_change": "something changed that no fingerprint shows",
-    "seed_ignored": "a seed was not honoured",
+    "seed_ignored": "the seed was ignored",
     "backend_changed": "another serving stack answered",
-    "model_name_changed": "a model of another name answered",
-    "whitespace": "answers differ in nothing but how they are written",
-    "length": "answers were cut off at another length",
+    "model_name_changed": "the model has another name",
+    "whitespace": "answers differ only in formatting",
+    "length": "answers were cut at different lengths",
     "filtered": "the provider filtered answers of one side",
     "refused": "the model refused on one side",
     "empty": "answers of one side are empty",
-    "cut": "answers of one side were cut off at a limit",
-    "constrained": "something forbade likelier tokens on one side",
-    "sampler_fault": "a token was chosen that was not the most likely",
-    "near_tie": "two tokens were almost equally likely, and rounding decided between them",
-    "larger_shift": "the model's numbers moved further than rounding explains",
-    "unknown": "no cause could be found",
+    "cut": "answers of one side were cut at a limit",
+    "constrained": "decoding was constrained on one side",
+    "sampler_fault": "a less likely token was chosen",
+    "near_tie": "rounding decided between two almost equally likely tokens",
+    "larger_shift": "the logits moved more than rounding explains",
+    "unknown": "the cause is unknown",
 }
+HEADLINES = Messages(
+    "compare",
+    {
+        ("cause", "unknown"): {"queued": "The causes are still being computed."},
+        ("backends", "asserts"): {"mixed": "Several buckets answered for the {sides}, so there is no difference."},
+        ("change", "unknown"): {"unscored": "No case is scored on both sides, so there is no difference."},
+        ("change", "denies"): {
+            "identical": "Nothing changed:",
+            "identical_pairs": "Nothing changed where both sides answered:",
+            "same_scores": "The score did not change,",
+            "cancels_out": "The score did not change, though {cases}:",
+        },
+        ("cause", "asserts"): {
+            "because": "The score {moved} because {cause}.",
+            "because_stack": "The score {moved} because {cause}.",
+        },
+        ("cause", "allows"): {"next_to": "The score {moved}, and {cause}."},
+    },
+)
 NAMED = 2
 
 
@@ -57,40 +77,44 @@ def describe_not_compared(parts: CaseParts) -> str:
 def _describe_change(report: Comparison) -> Headline:
     counts = report.counts
     if not report.progress.is_finished:
-        return Headline("The causes are still being computed.", "What digests alone can tell stands below already.")
+        return Headline(HEADLINES.write("queued"), "Differences that digests show are below.")
     if mixed := report.mixed_sides:
-        served = f"Several buckets served the {' and the '.join(mixed)}, so no difference is given."
-        return Headline(served, "Each bucket is scored by itself on the run's page; pairs of responses stand below.")
+        claim = HEADLINES.write("mixed", sides=" and the ".join(mixed))
+        return Headline(claim, "Each bucket is scored separately on the run's page. Pairs of responses are below.")
     if report.score.difference is None:
-        return Headline("No case is scored on both sides, so there is no difference to explain.")
+        return Headline(HEADLINES.write("unscored"))
     if counts.identical == counts.n_pairs and not counts.score_changed:
         pairs = f"{counts.n_pairs:,} pairs of responses"
         if counts.missing:
-            return Headline(
-                "Nothing moved where both sides answered:", f"{pairs} are the same, and so are their scores."
-            )
-        return Headline("Nothing moved:", f"all {pairs} are the same, and so are their scores.")
-    shown = signed_points(report.score.difference)
+            return Headline(HEADLINES.write("identical_pairs"), f"{pairs} have the same text and score.")
+        return Headline(HEADLINES.write("identical"), f"all {pairs} have the same text and score.")
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
     cases += " in some repeat" if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 else ""
     if not n_cases:
-        return Headline("The score did not move,", "though some responses are not the same.")
+        return Headline(HEADLINES.write("same_scores"), "though some responses differ.")
     if not any(line.shown for line in report.ledger):
-        return Headline(f"The score did not move, though {cases}:", "what was gained and what was lost cancel out.")
-    moved = "rose" if report.score.difference > 0 else "fell" if report.score.difference < 0 else "did not move"
-    by = f" by {shown.lstrip('+−')} points" if report.score.difference else ""
-    return Headline(f"The score {moved}{by} because {_because(report)}.", _support(report, cases))
+        return Headline(HEADLINES.write("cancels_out", cases=cases), "gains and losses cancel out.")
+    return Headline(_explain_change(report, report.score.difference), _support(report, cases))
 
 
-def _because(report: Comparison) -> str:
+def _explain_change(report: Comparison, difference: float) -> str:
+    """Say by how much the score changed and why; where a block leaves the cause open, what else is known."""
     lines = sorted((line for line in report.ledger if line.shown), key=lambda line: -abs(line.shown or 0.0))
     first, *rest = lines
-    words = _plain(report, first)
-    if not rest:
-        return words
-    second = f" ({signed_points(first.shown)}), and {_plain(report, rest[0])} ({signed_points(rest[0].shown)})"
-    return words + second + (f", and {len(rest) - 1} more below" if len(lines) > NAMED else "")
+    cause = _plain(report, first)
+    if rest:
+        second = f"{_plain(report, rest[0])} ({signed_points(rest[0].shown)})"
+        more = f", and {len(rest) - 1} more below" if len(lines) > NAMED else ""
+        cause = f"{cause} ({signed_points(first.shown)}), and {second}{more}"
+    moved = "rose" if difference > 0 else "fell" if difference < 0 else "did not change"
+    by = f" by {signed_points(difference).lstrip('+−')} points" if difference else ""
+    facts = {"moved": f"{moved}{by}", "cause": cause}
+    if first.cause == "unknown":
+        return HEADLINES.write("next_to", facts)
+    code = "because_stack" if any(line.cause == "backend_changed" for line in lines[:NAMED]) else "because"
+    blocks = [f"block.{block.code}" for block in report.blocks]
+    return speak([HEADLINES.claim(code, facts)], with_codes=blocks) or HEADLINES.write("next_to", facts)
 
 
 def _plain(report: Comparison, line: LedgerLine) -> str:
@@ -120,15 +144,15 @@ def describe_counts(report: Comparison) -> Headline:
         claim = f"None of {n:,} cases changed its score." if n else "No case has a response on both sides."
     kinds = (
         (counts.identical, "the same"),
-        (counts.drift_only, "the same tokens with drift"),
-        (counts.flipped, "parting at a token"),
+        (counts.drift_only, "with the same tokens and other logprobs"),
+        (counts.flipped, "with a flip"),
         (counts.text_only, "of another text"),
         (counts.unread, "not read yet"),
         (counts.missing, "without a response or a score"),
     )
     listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed
-    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 and not report.prompts else ""
+    regraded = f" {beside:,} score changes come without a flip." if beside > 0 and not report.prompts else ""
     return Headline(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
 
 
@@ -138,27 +162,25 @@ def describe_histogram(histogram: PositionHistogram, what: str) -> Headline:
         return Headline(f"No response has a {what}.")
     at_start = histogram.n_at_start
     if at_start == histogram.n:
-        return Headline(
-            f"Every {what} is at the first token.", "So the prompt itself was already computed differently."
-        )
+        return Headline(f"Every {what} is at the first token.", "The prompt itself was computed differently.")
     part = f"{at_start:,} of {histogram.n:,}"
     if 2 * at_start > histogram.n:
-        return Headline(f"{part} part at the first token.", f"Each {what} by position.")
+        return Headline(f"{part} differ from the first token.", f"Each {what} by position.")
     return Headline(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
 
 
 def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Headline:
     """Say whether flips sit where noise explains them."""
     if report.noise is None:
-        return Headline("How far the numbers moved at each flip.")
+        return Headline("How far the logits moved at each flip.")
     near = report.noise.near
     within = sum((flip.movement or 0.0) <= near for flip in shown)
-    what = f"Movement against margin at the flip; the zone is what noise explains, {nats(near)} nats."
+    what = f"Movement by margin at the flip. The zone is what noise explains: {nats(near)} nats."
     if within == len(shown):
-        return Headline("Every flip sits inside the noise.", what)
+        return Headline("Noise explains every flip.", what)
     if not within:
-        return Headline("No flip sits inside the noise.", what)
-    return Headline(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
+        return Headline("Noise explains no flip.", what)
+    return Headline(f"{within:,} of {len(shown):,} flips are explained by noise.", what)
 
 
 def describe_side(report: Comparison, side: str) -> str:

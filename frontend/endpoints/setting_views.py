@@ -71,7 +71,7 @@ def new_endpoint(request: HttpRequest) -> HttpResponse:
             return redirect("endpoint", endpoint.slug)
     if is_remote and form.errors:
         form.forget(SECRETIVE & form.errors.keys())
-    kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "A server that others run", is_remote))
+    kinds = (("", "Your own: a worker loads the model", not is_remote), (REMOTE, "An external server", is_remote))
     about = ABOUT_REMOTE if is_remote else ABOUT_OWN
     return _form(request, form, "Add an endpoint", about, kinds=kinds)
 

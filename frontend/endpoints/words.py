@@ -69,19 +69,19 @@ def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Headlin
     neither = f"{len(fields.unknown)} unknown on both sides" if fields.unknown else ""
     rest = f"{equal}{', ' if neither else ''}{neither}."
     if not fields.moved:
-        claim = "No field that is known on either side differs."
+        claim = "No known field differs."
         return Headline(claim, f"The two manifests differ in which unknown fields they name. {rest}")
     return Headline(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
 
 
 ENGINE_WORDS = {
     "vllm": "vLLM, started by a worker",
-    "openai": "a server that others run",
+    "openai": "an external server",
     "imported": "known by logs alone",
 }
 ENGINE_TITLES = {
     "vllm": "Your own: a worker loads the model",
-    "openai": "Servers that others run",
+    "openai": "External servers",
     "imported": "Known by logs alone",
 }
 API_WORDS = {"chat": "chat completions", "completions": "completions", "responses": "the Responses API"}
@@ -159,7 +159,7 @@ def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named:
     last = report.last
     if not last.n_responses:
         if was_probed:
-            shown = "Who answered its probes stands below." if is_named else "Its first run shows who answers."
+            shown = "Its probes are below." if is_named else "Its first run shows who answers."
             return Headline("No run has been asked of it yet.", f"{shown} {_rotation_words(report)}".strip())
         return Headline("Nothing has been asked of it yet.", "Its first run shows who answers.")
     rest = _rotation_words(report)

@@ -15,7 +15,7 @@ from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
 from runs.forced import read as selector
 from runs.run import run_report
-from runs.work import why_nobody
+from runs.work import unclaimed_reason
 
 SHOWN = 25  # scorings of a run, and answers of a scoring
 PARTS = {"progress": "forced/_live.html"}
@@ -51,7 +51,7 @@ def run_scorings(request: HttpRequest, run_id: int) -> HttpResponse:
 def score_both(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse:
     with reporting(request):
         create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=request.user)
-        messages.success(request, "Both sides are scored on both stacks; what that gives stands here at the end.")
+        messages.success(request, "Both sides are scored on both stacks; the result will appear here.")
     return redirect("compare", baseline=baseline, candidate=candidate)
 
 
@@ -86,7 +86,7 @@ def _live(scoring: ForcedScoring) -> dict[str, object]:
     return {
         "scoring": scoring,
         "finding": finding,
-        "nobody": why_nobody(scoring.endpoint) if scoring.status == "queued" and scoring.endpoint else "",
+        "nobody": unclaimed_reason(scoring.endpoint) if scoring.status == "queued" and scoring.endpoint else "",
         "part_done": scoring.n_done / max(scoring.n_answers, 1),
     }
 

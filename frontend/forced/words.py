@@ -38,13 +38,13 @@ class NumberPart:
 
 
 NATS: Table = (
-    ("gap, median", "gap_median", "how far the logprobs of a token lie apart"),
+    ("gap, median", "gap_median", "difference of a token's logprobs"),
     ("gap, 99th percentile", "gap_p99", "1 token in 100 is further off"),
     ("gap, mean", "gap_mean", ""),
-    ("deficit, mean", "deficit_mean", "how much likelier its first choice is than the token; 0 where it is the token"),
-    ("deficit, 99th percentile", "deficit_p99", ""),
+    ("gap to the top choice, mean", "deficit_mean", "lead of the other stack’s top choice over this token"),
+    ("gap to the top choice, 99th percentile", "deficit_p99", ""),
 )
-SHARES: Table = (("first choice", "match_rate", "tokens that it would have chosen too"),)
+SHARES: Table = (("first choice", "match_rate", "tokens that it would also choose"),)
 # What only answers tell that were drawn from the sampler's own distribution.
 DRAWN_NATS: Table = (
     ("KL per token, k1", "kl_k1", "mean of −log r"),

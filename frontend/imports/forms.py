@@ -45,7 +45,7 @@ class ImportForm(PlainForm):
         help_text=f"Up to {MAX_FILES} that belong together, .gz and .zst too; or several logs of one tool.",
     )
     format = forms.ChoiceField(
-        choices=[(AUTO, "detected from the files"), *((name, WHOSE[name]) for name in FORMATS)],
+        choices=[(AUTO, "Detect automatically"), *((name, WHOSE[name]) for name in FORMATS)],
         initial=AUTO,
         help_text="Detected from names and contents. Choose one if that fails.",
     )
@@ -66,4 +66,4 @@ class ImportForm(PlainForm):
     def __init__(self, *args: Any, suites: Sequence[SuiteRow], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         named = [(row.slug, f"{drawn_plain(shortened(row.title, 60))} ({row.slug} v{row.version})") for row in suites]
-        self.fields["suite"].choices = [("", "made of the log"), *named]  # type: ignore[attr-defined]
+        self.fields["suite"].choices = [("", "Create from the log"), *named]  # type: ignore[attr-defined]

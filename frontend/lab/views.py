@@ -26,9 +26,10 @@ from frontend.shell.forms import blaming, posted_from, reporting
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
-from runs import lab
+from runs import acts, lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
+from runs.models import ExperimentRecord
 from runs.suites import suite_rows
 
 EXPERIMENTS_PER_PAGE = 25
@@ -157,6 +158,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
     address = reverse("api:experiment", args=[answer.id])
     return {
         "experiment": answer,
+        "acts": acts.offers_on(ExperimentRecord, int(answer.id), request.user),
         "claim": claim,
         "rest": rest,
         "strips": strips,

@@ -63,8 +63,8 @@ def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None
     endpoints = {each.role: each.endpoint for each in sets}
     rows = tuple(_row(role, band, endpoints.get(role, ""), scale) for role, band in shown)
     ticks = tuple(Tick(scale.x(10.0**power), rounded(10.0**power, 1)) for power in range(scale.first, last + 1))
-    claim = f"How far each set of answers lies from the reference, in nats: root mean square of the {judged.statistic}."
-    rest = "Lines are intervals at 95 %; right of the dashed line lies what is nearer to changed weights."
+    claim = f"Distance of each set of answers from the reference, in nats: root mean square of the {judged.statistic}."
+    rest = "Lines are 95 % intervals. Right of the dashed line, answers are nearer to changed weights."
     return BandsChart(rows, ticks, scale.x(math.sqrt(judged.boundary)), Headline(claim, rest))
 
 

@@ -142,10 +142,10 @@ def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
         for prompt in numbers["prompts"]
     )
     claim = (
-        f"Pairs of calls with one seed have {fixed(numbers['shared_same'], 1)} {unit} alike from the start, "
+        f"Pairs of calls with one seed have {fixed(numbers['shared_same'], 1)} {unit} in common, "
         f"pairs with other seeds {fixed(numbers['shared_different'], 1)}."
     )
-    rest = "Each mark stands for the pairs of a prompt that part there, a larger one for more of them."
+    rest = "Each mark is the pairs of a prompt that first differ there; larger marks are more pairs."
     return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Headline(claim, rest), unit)
 
 

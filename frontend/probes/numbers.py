@@ -72,9 +72,9 @@ MEANS = {
     "control": "the reference’s own answers",
     "numerics": "the same weights in a second dtype",
     "planted": "weights that were changed a little",
-    "twice numerics": "stands in where nothing was planted",
-    "boundary": "beyond it, answers lie nearer to changed weights",
-    "above control": "by chance, over responses dealt anew",
+    "twice numerics": "used where nothing was planted",
+    "boundary": "beyond it, answers are nearer to changed weights",
+    "above control": "by chance, over reshuffled responses",
     "above numerics": "at most 0.01 accuses",
     "below planted": "at most 0.01 clears",
     "below twice numerics": "at most 0.01 clears",
@@ -274,7 +274,7 @@ def _determinism(numbers: Numbers) -> list[NumberRow]:
     figures = [
         NumberRow("workers certified", _of(len(certified), len(numbers["workers"])), "each by itself"),
         NumberRow("largest batch measured", _of(numbers["seats_reached"], numbers["seats"]), "requests in a step"),
-        NumberRow("rounds held against the first", count(numbers["n_rounds"]), "of the worker with the fewest"),
+        NumberRow("rounds compared with the first", count(numbers["n_rounds"]), "of the worker with the fewest"),
     ]
     if numbers["certificate"] is not None:
         limit = f"under{NARROW}{100 * numbers['certificate']:.2g}{NARROW}%"
@@ -307,7 +307,7 @@ def _determinism_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]
 def _audit(numbers: Numbers) -> list[NumberRow]:
     figures = [
         NumberRow("cases", count(numbers["n_cases"]), f"each decoded by {counted(len(numbers['workers']), 'worker')}"),
-        NumberRow("answers held against others", count(numbers["n_held"]), "of the audit before, or another worker's"),
+        NumberRow("answers compared with others", count(numbers["n_held"]), "of the audit before, or another worker's"),
         NumberRow("incidents", count(numbers["n_incidents"]), "other bits from the same stack"),
         NumberRow("unlike between stacks", count(numbers["n_across"]), f"by {counted(numbers['n_stacks'], 'bucket')}"),
     ]

@@ -32,32 +32,32 @@ class ProbeQuestion:
 
 KINDS = {
     "seed": ProbeQuestion(
-        "does it honour seeds?", "Calls with one seed are compared with calls that have a seed each."
+        "does it honour seeds?", "Calls that share a seed are compared with calls that have different seeds."
     ),
     "batch": ProbeQuestion(
-        "does what else is decoded move an answer?",
-        "Copies of a prompt are decoded greedily amid other requests, and must come out the same.",
+        "does batching change answers?",
+        "Copies of a prompt are decoded greedily among other requests, and must be equal.",
     ),
-    "routing": ProbeQuestion("does one and the same stack answer?", "Every worker of the pool is asked the same."),
+    "routing": ProbeQuestion("does a single stack answer?", "Every worker of the pool is asked the same."),
     "canary": ProbeQuestion(
         "has it changed since the last time?",
         "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
     ),
     "determinism": ProbeQuestion(
-        "does a node give the same bits whatever it decodes beside?",
-        "Prompts are decoded alone, then among others up to every seat, beside short and long ones, on every worker.",
+        "does a node give the same bits under any load?",
+        "Each worker decodes prompts at batch size 1 and larger, up to every seat, among short and long prompts.",
     ),
     "audit": ProbeQuestion(
         "does every worker give the same bits to the same input?",
-        "Chosen cases are decoded by each worker in turn, and held against each other and the audit before.",
+        "Each worker decodes chosen cases; answers are compared between workers and with the audit before.",
     ),
     "capability": ProbeQuestion(
-        "which parameters does a server of others honour?",
-        "A few calls, each of which asks for one thing that an answer shows: honoured, refused or ignored.",
+        "which parameters does an external server honour?",
+        "A few calls test one parameter each: honoured, refused or ignored.",
     ),
     "verify": ProbeQuestion(
         "does it serve the weights of its reference?",
-        "Its answers are scored on the reference token by token, beside answers of known origin.",
+        "Its answers and answers of known origin are scored on the reference, token by token.",
     ),
 }
 
@@ -151,7 +151,7 @@ def _describe_sets(answer: Probe) -> Headline:
     ]
     if waiting := runs + scorings:
         return Headline("Collecting answers.", f"It waits for {listed(waiting)}.")
-    return Headline("Collecting answers.", "A worker sees to what comes next.")
+    return Headline("Collecting answers.", "A worker continues from here.")
 
 
 def split_claim(sentence: str) -> Headline:
@@ -170,12 +170,12 @@ def describe_list(rows: Iterable[ProbeRow]) -> Headline:
             newest.setdefault((row.endpoint, row.kind), row)
     ill = [row for row in newest.values() if _standing(row) not in ("good", "early")]
     if not newest:
-        return Headline("No probe has ended yet.", "What each found will stand in its row.")
+        return Headline("No probe has ended yet.", "Findings will appear in the rows.")
     if not ill:
-        return Headline("All is well by the newest probe of each kind.", "Older ones may have found something else.")
+        return Headline("The newest probe of each kind is fine.", "Older ones may differ.")
     named = "; ".join(f"{row.endpoint}: {_outcome(row)}" for row in ill[:3])
     more = f"; and {len(ill) - 3} more" if len(ill) > 3 else ""
-    n = f"{len(ill)} of the newest probes need{'s' if len(ill) == 1 else ''} somebody."
+    n = f"{len(ill)} of the newest probes need{'s' if len(ill) == 1 else ''} attention."
     return Headline(n, f"{named}{more}.")
 
 

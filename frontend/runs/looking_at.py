@@ -71,7 +71,7 @@ def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
     if worst is None or not worst.log_ratio:
         yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
         return
-    rest = f"The token furthest off is {nats(abs(worst.log_ratio))} away."
+    rest = f"The most different token is {nats(abs(worst.log_ratio))} away."
     yield Item(kind, trainer.reading[0], rest, link=("The answers furthest off", f"{trainer.url}#worst"))
 
 
@@ -102,7 +102,7 @@ def _list_cases(run: Run) -> Iterator[Item]:
         if run.draws.is_sampled:
             cases = counted(noise.n_unstable, "case")
             differ = "differs" if noise.n_unstable == 1 else "differ"
-            yield Item("info", "", f"{cases} {differ} between draws, which is the model’s own doing.", link=link)
+            yield Item("info", "", f"{cases} {differ} between samples, as sampling does.", link=link)
         else:
             their = "its" if noise.n_unstable == 1 else "their"
             claim = f"{counted(noise.n_unstable, 'case')} changed {their} score between repeats."

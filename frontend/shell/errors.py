@@ -48,7 +48,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if outage_notice := notice(sys.exc_info()[1]):
         return outage(request, outage_notice)
     detail = "Something went wrong on this side. Runs go on: their work is kept in the database and by the runner."
-    what = "Try again in a moment. If it stays, give the request id below to whoever looks after this installation."
+    what = "Try again in a moment. If it happens again, send the request id below to your administrator."
     return _answer(request, 500, "Evalboard could not answer", detail, what, code="server_error", is_bare=True)
 
 

@@ -59,9 +59,7 @@ def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -
     claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
     before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
     if not before:
-        return Headline(
-            claim, f"It is the first of its bucket, so no earlier score may be compared with it. {resolved}"
-        )
+        return Headline(claim, f"First run of this model on this server. {resolved}")
     earlier = (min(low for low, _ in before), max(high for _, high in before))
     runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
     return Headline(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
@@ -88,7 +86,7 @@ def _stands(newest: Scored, band: BaselinePeriod) -> str:
     if point.run_id == band.baseline.run_id:
         return "nothing has run since the baseline"
     if not is_served_alike(band.bucket, bucket):
-        return f"run {point.run_id} was served by another stack, so it is not compared with the baseline"
+        return f"run {point.run_id} has another stack, so it is not compared with the baseline"
     who = "newest run" if bucket.bucket_id == band.bucket.bucket_id else "newest candidate"
     ours, theirs = points(band.mean), points(point.mean or 0.0)
     if ours == theirs:
@@ -103,16 +101,18 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
         measured = standing.noise.get(bucket.bucket_id)
         if measured is not None and bucket.batch_class not in resolutions:
             resolutions[bucket.batch_class] = measured
-    worth = f"One of {report.suite.n_cases:,} cases is worth {points(report.suite.points_per_case)} points."
+    worth = f"One of {report.suite.n_cases:,} cases is {points(report.suite.points_per_case)} points."
     if not resolutions and any(point.draws.is_one for bucket in report.buckets for point in bucket.runs):
-        return f"The repeats of its sampled runs are one draw, so its noise is not known. {worth}"
+        return f"The repeats of its sampled runs share one seed, so its noise is unknown. {worth}"
     if not resolutions:
-        return f"What it can tell from noise is known once a run has two repeats. {worth}"
+        return f"Its noise is known once a run has two repeats. {worth}"
     (batch_class, first), *others = resolutions.items()
     also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
-    resolved = f"{_one(batch_class)} bucket resolves {points(first.resolution_points)} points here{also}"
+    resolved = (
+        f"{_one(batch_class)} bucket detects changes of {points(first.resolution_points)} points on these cases{also}"
+    )
     elsewhere = max(each.resolution_elsewhere_points for each in resolutions.values())
-    return f"With {REPEATS} repeats a side, {resolved}. For other cases like these, {points(elsewhere)}. {worth}"
+    return f"With {REPEATS} repeats a side, {resolved}. On new cases like these, {points(elsewhere)}. {worth}"
 
 
 def _one(batch_class: str) -> str:
@@ -140,7 +140,7 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
     outside, n_judged = _outside(report, zones)
     if n_judged:
         runs = sorted({band.baseline.run_id for band in zones if not band.is_expired})
-        whose = f"baseline, run {runs[0]}" if len(runs) == 1 else "baseline that each is held against"
+        whose = f"baseline, run {runs[0]}" if len(runs) == 1 else "baseline that each is compared with"
         return Headline(f"{_which(outside, n_judged)} the noise floor of the {whose}.", rest)
     if turns:
         return Headline(f"A fingerprint rotated {_times(len(turns))}.", rest)
@@ -152,14 +152,14 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
 def _which(outside: Sequence[int], n_judged: int) -> str:
     """Name the runs that lie outside, the newest few of many."""
     if not outside:
-        return "The run since lies inside" if n_judged == 1 else f"All {n_judged} runs since lie inside"
+        return "The newer run is inside" if n_judged == 1 else f"All {n_judged} newer runs are inside"
     shown = sorted(outside, reverse=True)[:RUNS_NAMED]
     more = f" and {len(outside) - len(shown)} more" if len(outside) > len(shown) else ""
     named = [str(run) for run in shown]
     names = f"{', '.join(named)}{more}" if more else listed(named)
     one = len(outside) == 1
     share = f", of {n_judged} runs," if n_judged > len(outside) else ""
-    return f"Run{'' if one else 's'} {names}{share} {'lies' if one else 'lie'} outside"
+    return f"Run{'' if one else 's'} {names}{share} {'is' if one else 'are'} outside"
 
 
 def _outside(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> tuple[list[int], int]:

@@ -6,6 +6,7 @@ Everything else is escaped as usual.
 
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -30,6 +31,8 @@ HIDDEN = re.compile(
 )
 DRAWN_IN_TOKENS = re.compile("[·⏎]|⟨[^⟩]*⟩")
 ADVICE_LENGTH = 120
+MIN_PREFIX, MAX_WHOLE_NAME, MAX_NAME = 4, 16, 36  # characters
+BREAKS = re.compile("(?<=[/_])")
 
 
 @register.filter
@@ -108,6 +111,27 @@ def first_line(value: Any) -> str:
 @register.simple_tag
 def response_url(run_id: int, repeat: int, case_id: str) -> str:
     return addresses.response_url(run_id, repeat, case_id)
+
+
+def common_prefix(names: Sequence[str]) -> str:
+    """Return what all names begin with, up to a separator; "" if that is short, or the names fit a column."""
+    if len(names) < 2 or max(map(len, names)) <= MAX_WHOLE_NAME:
+        return ""
+    first, last = min(names), max(names)  # what these two share, all between them do
+    n = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    end = max(first.rfind(mark, 0, n) for mark in "/_-.:") + 1
+    return first[:end] if end >= MIN_PREFIX else ""
+
+
+@register.simple_tag
+def case_name(name: str, prefix: str = "") -> SafeString:
+    """Draw an id without the prefix that its neighbours share, cut in the middle, broken at `/` and `_`."""
+    own = name.removeprefix(prefix)
+    if len(own) > MAX_NAME:
+        own = f"{own[: MAX_NAME // 2]}…{own[-MAX_NAME // 2 :]}"
+    parts = BREAKS.split(drawn_plain(own))
+    shown = "<wbr>".join(escape(part) for part in parts)
+    return mark_safe(f"<bdi>{'…' if own != name and not own.startswith('…') and prefix else ''}{shown}</bdi>")  # noqa: S308
 
 
 @register.simple_tag

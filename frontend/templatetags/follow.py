@@ -12,9 +12,10 @@ register = template.Library()
 @register.inclusion_tag("access/_follow.html", takes_context=True)
 def follow_button(context: dict[str, Any], kind: str, name: str, words: str = "Tell me when done") -> dict[str, Any]:
     """Render the button that follows, or stops following, a thing of a kind."""
-    if not context.get("viewer"):
+    request = context.get("request")
+    if request is None or not context.get("viewer"):
         return {}
-    followed = follow_rows(context["request"].user, kind=kind, name=str(name))
+    followed = follow_rows(request.user, kind=kind, name=str(name))
     return {
         "kind": kind,
         "name": name,

@@ -118,7 +118,7 @@ def share(value: float | None) -> str:
         return f"over{NARROW}99{NARROW}%"
     if 0 < percent < 0.5:
         return f"under{NARROW}1{NARROW}%"
-    return f"{percent:.0f}{NARROW}%"
+    return f"{wording.fixed(percent, 0)}{NARROW}%"
 
 
 @register.filter

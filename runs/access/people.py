@@ -47,7 +47,7 @@ def remove_person(*, name: str) -> None:
     is another one now. Raises NotFound.
     """
     person = require_row(
-        get_user_model().objects.select_for_update().filter(username=name), f"There is nobody named {name}."
+        get_user_model().objects.select_for_update().filter(username=name), f"There is no person named {name}."
     )
     person.is_active = False
     person.set_unusable_password()  # a random one

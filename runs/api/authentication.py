@@ -24,7 +24,7 @@ class BearerToken(BaseAuthentication):
             return None
         token = use_token(secret=secret.strip())
         if token is None:
-            raise AuthenticationFailed("The token is not known, has expired, or its person may no longer sign in.")
+            raise AuthenticationFailed("The token is unknown or expired, or its owner may no longer sign in.")
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

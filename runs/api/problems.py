@@ -48,7 +48,7 @@ def answer(exc: Exception, context: Mapping[str, Any]) -> JsonResponse:
     if outage := notice(exc):
         return _answer_outage(outage, request_id)
     logger.error("Not expected in %s", context.get("view"), exc_info=exc)
-    detail = "Something went wrong on this side. Whoever looks after this installation finds it by the request id."
+    detail = "Something went wrong on the server. Send the request id to your administrator."
     return problem(500, "Evalboard could not answer", detail, "server_error", request_id)
 
 

@@ -28,7 +28,7 @@ Json = dict[str, Any]
 PROBLEM = "application/problem+json"
 FAILURES = {
     400: "The request is not valid; `fields` names what is wrong with it.",
-    401: "Nobody known sent this.",
+    401: "The sender is unknown.",
     403: "The caller's roles, or the token's scopes, do not include this.",
     404: "What is named does not exist.",
     409: "This cannot be done as things are.",

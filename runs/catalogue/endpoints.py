@@ -20,7 +20,7 @@ ENGINES = tuple(engine for engine in EndpointRecord.Engine.values if engine != E
 MAX_POOL_CHARS = 40
 DEFAULT_CONTEXT = 2048  # tokens
 ONLY_OURS = "Only an endpoint whose model a worker loads itself (engine vllm) has this."
-ONLY_REMOTE = "Only an endpoint that others run (engine openai) has this."
+ONLY_REMOTE = "Only an external endpoint (engine openai) has this."
 REPO = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
@@ -41,7 +41,7 @@ def create_endpoint(
 ) -> EndpointRecord:
     """Store an endpoint. Raises InvalidInput with fields, or Conflict where the slug is taken.
 
-    `remote` are the fields of one that others run (`read_remote`). What only the one kind of endpoint has is refused
+    `remote` are the fields of an external one (`read_remote`). What only the one kind of endpoint has is refused
     of the other, by name.
     """
     fields: dict[str, str] = {}
@@ -146,7 +146,7 @@ def create_profile(*, slug: str, title: str, settings: Mapping[str, Any]) -> tup
                 True,
             )
         except IntegrityError as raced:
-            raise Conflict(f"Somebody changed the profile {slug} at the same moment; try again.") from raced
+            raise Conflict(f"Another request changed the profile {slug} at the same moment; try again.") from raced
 
 
 def store_default_profiles() -> list[str]:

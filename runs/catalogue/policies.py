@@ -44,7 +44,7 @@ def create_policy(*, slug: str, title: str, settings: Mapping[str, Any], user: A
             with transaction.atomic():
                 stored.save()
         except IntegrityError as raced:
-            raise Conflict(f"Somebody changed the policy {slug} at the same moment; try again.") from raced
+            raise Conflict(f"Another request changed the policy {slug} at the same moment; try again.") from raced
         return stored, True
 
 

@@ -55,7 +55,7 @@ def read_remote(
         "Must be the slug of an endpoint whose model a worker loads itself (vllm).",
     )
     direct, bypass_problem = _find(
-        bypass, EndpointRecord.Engine.OPENAI, "Must be the slug of another endpoint that others run (openai)."
+        bypass, EndpointRecord.Engine.OPENAI, "Must be the slug of another external endpoint (openai)."
     )
     chosen: dict[str, Any] = {
         "model_repo": model_name,

@@ -18,6 +18,7 @@ from runs.compare.read_divergences import (
 )
 from runs.compare.read_excerpts import pair_excerpts
 from runs.compare.read_outcomes import (
+    SORTS,
     OutcomeList,
     OutcomeRow,
     outcome_clusters,
@@ -26,12 +27,13 @@ from runs.compare.read_outcomes import (
     worst_cases,
 )
 from runs.compare.read_pair import trace_pair
-from runs.compare.telling import choose_pairs
+from runs.compare.representatives import choose_pairs
 
 __all__ = [
     "ALL_CASES",
     "CASE_LISTS",
     "SCORE_CHANGED",
+    "SORTS",
     "CaseLink",
     "ComparisonInputs",
     "DivergenceFilter",

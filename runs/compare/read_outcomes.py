@@ -1,10 +1,10 @@
 """Read a page of a comparison's cases by outcome, with excerpts; clusters; and the worst cases."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from django.db.models import F
@@ -22,16 +22,19 @@ from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_out
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.telling import MAX_TOLD, Told, choose_pairs, list_cases, tell_cases
-from runs.models import Case, ComparisonRecord, RepeatScore, RunRecord
+from runs.compare.representatives import MAX_STORED, Representatives, choose_pairs, list_cases
+from runs.models import Case, ComparisonRecord, DivergenceRecord, RepeatScore, RunRecord
 from runs.run import search_case_indexes
 
 MAX_PAGE = 10**6  # PostgreSQL counts the places of a list in 32 bits
 N_WORST = 5
+BY_CASE, BY_FLIP = "case", "flip"
+SORTS = (BY_CASE, BY_FLIP)
 LEADING = 200  # cases, the furthest moved first
 MAX_ALIKE = 2  # of one cluster, so that five cases tell different stories
 
 Scores = list[NDArray[np.float64]]  # by repeat, each of all cases
+_Listed = tuple[JudgedCase, ChosenPair | None]
 Chosen = Mapping[int, ChosenPair]  # by case index; a case whose pairs are all the same is not there
 
 
@@ -41,7 +44,8 @@ class OutcomeList:
 
     at_look: by the first so many repeats of each side, of an outcome alone. look: what the numbers of the pair that
     stands for a case look like, or its cause where they say nothing. query: part of a case's id, prompt or tags, or of
-    an answer of either run. "" is any. terms: of the comparison.
+    an answer of either run. "" is any. terms: of the comparison. buckets: only cases that differ between answers of
+    these two. sort: one of SORTS; "": the furthest moved first.
     """
 
     comparison_id: int
@@ -51,6 +55,13 @@ class OutcomeList:
     look: str = ""
     query: str = ""
     terms: Terms = MODEL_TERMS
+    buckets: tuple[int, int] | None = None
+    sort: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it lists every case of its outcome in the usual order."""
+        return not (self.look or self.query or self.buckets or self.sort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +74,27 @@ class OutcomeRow:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCluster:
-    """Cases whose pairs look alike and diverge at the same two tokens. reason: if common, else ""."""
+    """Cases whose pairs look alike and diverge at the same two tokens. reason: if common, else "".
+
+    tag: the one that most of them have, which n_tagged have; "" if less than half have one.
+    """
 
     token_baseline: str
     token_candidate: str
     look: str
     n_cases: int
     reason: str
+    tag: str
+    n_tagged: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeClusters:
+    """The largest of n groups. tags: how many cases of the outcome have each, most frequent first."""
+
+    clusters: tuple[OutcomeCluster, ...]
+    n: int
+    tags: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +117,10 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     """Read a page of cases in their order. Raises NotFound."""
     page = min(max(page, 1), MAX_PAGE)
     first = (page - 1) * limit
-    is_whole = not wanted.look and not wanted.query
-    judged, telling = _read(wanted, first, first + limit) if is_whole else _read(wanted)
-    indexes, n, looks = _indexes(judged.cases), judged.n, telling.looks
-    chosen = _by_case(indexes, telling.pairs)
-    if is_whole:
+    judged, representatives = _read(wanted, first, first + limit) if wanted.is_whole else _read(wanted)
+    indexes, n, looks = _indexes(judged.cases), judged.n, representatives.looks
+    chosen = _by_case(indexes, representatives.pairs)
+    if wanted.is_whole:
         cases = judged.cases[:]
     else:
         places, chosen, looks = _narrow(wanted, indexes, chosen, looks)
@@ -104,8 +128,8 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     n_pages = max(-(-n // limit), 1)
     if page > n_pages:
         return outcome_page(wanted, page=n_pages, limit=limit)
-    if judged.n > MAX_TOLD:
-        chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases])
+    if judged.n > MAX_STORED:
+        chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases], buckets=wanted.buckets)
     targeted = _read_targeted(wanted.runs)
     others = find_others(wanted.runs, [each.case_index for each in cases], wanted.terms) if targeted[1] else {}
     shown = shown_cases(wanted.comparison_id, wanted.runs, cases, chosen, query=wanted.query, terms=wanted.terms)
@@ -149,9 +173,9 @@ def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:
 
     Raises NotFound.
     """
-    judged, telling = _read(wanted)
+    judged, representatives = _read(wanted)
     every = _indexes(judged.cases)
-    places, _, _ = _narrow(wanted, every, _by_case(every, telling.pairs), telling.looks)
+    places, _, _ = _narrow(wanted, every, _by_case(every, representatives.pairs), representatives.looks)
     own = Case.objects.filter(suite_version__runs=wanted.runs[0], case_id=case_id).values_list("index", flat=True)
     indexes = [every[place] for place in places]
     at_own = next((indexes.index(index) for index in own if index in indexes), -1)
@@ -169,40 +193,53 @@ def _links(comparison_id: int, cases: Sequence[JudgedCase]) -> dict[int, CaseLin
     return {pair.case_index: CaseLink(pair.case, *pair.repeats, pair.at) for pair in pairs}
 
 
-def outcome_clusters(comparison_id: int, *, outcome: str) -> tuple[tuple[OutcomeCluster, ...], int]:
-    """Return the largest groups of cases that part at the same two tokens, and how many groups there are.
+def outcome_clusters(comparison_id: int, *, outcome: str) -> OutcomeClusters:
+    """Return the largest groups of cases that part at the same two tokens, and the tags of all cases.
 
     Raises NotFound.
     """
-    telling = tell_cases(comparison_id, outcome=outcome, up_to=0)
-    if not telling.clusters:
-        return (), telling.n_clusters
+    listed, representatives = list_cases(comparison_id, outcome, up_to=MAX_STORED)
     sides = KeyTransform("sides", "summary")
     vocabularies = (KeyTransform("vocabulary", KeyTransform(side, sides)) for side in ("baseline", "candidate"))
-    ours, theirs = ComparisonRecord.objects.values_list(*vocabularies).get(pk=comparison_id)
-    clusters = tuple(
-        OutcomeCluster(drawn(token, ours), drawn(token_too, theirs), look, n_cases, reason)
-        for token, token_too, look, n_cases, reason in telling.clusters
-    )
-    return clusters, telling.n_clusters
+    run, ours, theirs = ComparisonRecord.objects.values_list("baseline", *vocabularies).get(pk=comparison_id)
+    indexes = [each.case_index for each in listed.cases]
+    tagged = Case.objects.filter(suite_version__runs=run, index__in=indexes).exclude(tags=[])
+    tags: dict[int, list[str]] = dict(tagged.values_list("index", "tags"))
+    members: dict[tuple[int | None, int | None, str], list[int]] = defaultdict(list)
+    for index, pair in zip(indexes, representatives.pairs, strict=False):
+        if pair is not None:
+            members[pair.token_baseline, pair.token_candidate, pair.look].append(index)
+    clusters = []
+    for token, token_too, look, n_cases, reason in representatives.clusters:
+        counts = _count_tags(tags, members[token, token_too, look])
+        tag, n = next(iter(counts), ("", 0))
+        tag, n = (tag, n) if 2 * n >= n_cases else ("", 0)
+        clusters.append(OutcomeCluster(drawn(token, ours), drawn(token_too, theirs), look, n_cases, reason, tag, n))
+    return OutcomeClusters(tuple(clusters), representatives.n_clusters, tuple(_count_tags(tags, indexes)))
 
 
-def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Told]:
+def _count_tags(tags: Mapping[int, list[str]], indexes: Sequence[int]) -> list[tuple[str, int]]:
+    return Counter(tag for index in indexes for tag in tags.get(index, ())).most_common()
+
+
+def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Representatives]:
     """Return these places of the list as it is before it is narrowed."""
     if wanted.outcome not in CASE_OUTCOMES:
         return _read_list(wanted, first, up_to)
     return list_cases(wanted.comparison_id, wanted.outcome, wanted.at_look, first, up_to)
 
 
-def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:
-    """Return these places of a list of CASE_LISTS, with numeric causes up to MAX_TOLD cases."""
+def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Representatives]:
+    """Return these places of a list of CASE_LISTS, with numeric causes up to MAX_STORED cases."""
     part, n = read_list(wanted.comparison_id, wanted.outcome, first, up_to)
     judged = CaseOutcomes(part, n, case_outcomes(wanted.comparison_id, "broken", up_to=1).counts)
-    if n > MAX_TOLD:
-        return judged, Told([], {}, [], 0)
+    if n > MAX_STORED:
+        return judged, Representatives([], {}, [], 0)
     every, _ = read_list(wanted.comparison_id, wanted.outcome)
     chosen = choose_pairs(wanted.comparison_id, _indexes(every))
-    return judged, Told([chosen.get(index) for index in _indexes(part)], dict(count_looks(chosen.values())), [], 0)
+    return judged, Representatives(
+        [chosen.get(index) for index in _indexes(part)], dict(count_looks(chosen.values())), [], 0
+    )
 
 
 def _indexes(cases: Sequence[JudgedCase]) -> list[int]:
@@ -222,14 +259,30 @@ def _narrow(
     if wanted.query:
         matches = _search(wanted)
         places = [place for place, index in enumerate(indexes) if index in matches]
-        is_short = len(places) <= MAX_TOLD
-        if is_short and len(indexes) > MAX_TOLD:
+        is_short = len(places) <= MAX_STORED
+        if is_short and len(indexes) > MAX_STORED:
             chosen = choose_pairs(wanted.comparison_id, [indexes[place] for place in places])
         pairs = (chosen[index] for place in places if (index := indexes[place]) in chosen)
         looks = dict(count_looks(pairs)) if is_short else {}
+    if wanted.buckets:
+        chosen = choose_pairs(wanted.comparison_id, [indexes[place] for place in places], buckets=wanted.buckets)
+        places = [place for place in places if indexes[place] in chosen]
+        looks = dict(count_looks(chosen.values()))
     if wanted.look:
         places = [place for place in places if (pair := chosen.get(indexes[place])) and pair.look == wanted.look]
-    return places, chosen, looks
+    return _sort(wanted.sort, indexes, places, chosen), chosen, looks
+
+
+def _sort(sort: str, indexes: Sequence[int], places: Sequence[int], chosen: Chosen) -> Sequence[int]:
+    """Return the places in another order: of the suite, or of the positions at which the pairs flip."""
+    if sort == BY_CASE:
+        return sorted(places, key=indexes.__getitem__)
+    if sort == BY_FLIP:
+        rows = {pair.row: case for case, pair in chosen.items()}
+        flips = DivergenceRecord.objects.filter(pk__in=rows).exclude(flip_position=None)
+        positions: dict[int, float] = {rows[row]: at or 0 for row, at in flips.values_list("pk", "flip_position")}
+        return sorted(places, key=lambda place: positions.get(indexes[place], math.inf))
+    return places
 
 
 def _search(wanted: OutcomeList) -> frozenset[int]:
@@ -257,14 +310,6 @@ def _pick_case(scores: Scores, case_index: int | None) -> CaseScores:
     return tuple(100 * value for value in values if not math.isnan(value))
 
 
-class _Ranked(NamedTuple):
-    """moved: how far the case's score did, from 0 to 1."""
-
-    case: JudgedCase
-    moved: float
-    pair: ChosenPair | None
-
-
 def worst_cases(
     comparison_id: int,
     runs: tuple[int, int],
@@ -274,36 +319,25 @@ def worst_cases(
     n: int = N_WORST,
     terms: Terms = MODEL_TERMS,
 ) -> tuple[ShownCase, ...]:
-    """Return the cases broken or fixed in most repeats, then by the largest logit movement.
+    """Return the first cases of a list, in its order.
 
     At most MAX_ALIKE part at the same two tokens for the same cause, as long as there are others; the first LEADING
     cases are weighed. runs, terms: those of the comparison. outcome, look: as `case_outcomes` has them. Raises
     NotFound.
     """
-    leading, telling = list_cases(comparison_id, outcome, look, up_to=LEADING)
-    ranked = [_Ranked(case, _move(case), pair) for case, pair in zip(leading.cases, telling.pairs, strict=True)]
-    ranked.sort(key=lambda each: (-each.moved, -each.pair.movement if each.pair else 0.0))
-    shown = list(_differing(ranked, n))
-    chosen = {each.case.case_index: each.pair for each in shown if each.pair}
-    return shown_cases(comparison_id, runs, [each.case for each in shown], chosen, terms=terms)
+    leading, representatives = list_cases(comparison_id, outcome, look, up_to=LEADING)
+    shown = _differing([*zip(leading.cases, representatives.pairs, strict=True)], n)
+    chosen = {case.case_index: pair for case, pair in shown if pair}
+    return shown_cases(comparison_id, runs, [case for case, _ in shown], chosen, terms=terms)
 
 
-def _move(case: JudgedCase) -> float:
-    return round(abs(_mean(case.candidate) - _mean(case.baseline)), 9)
-
-
-def _mean(scores: Iterable[float | None]) -> float:
-    known = [score for score in scores if score is not None]
-    return sum(known) / len(known)
-
-
-def _differing(ranked: list[_Ranked], n: int) -> Iterator[_Ranked]:
-    """Yield the first n cases with at most MAX_ALIKE per cluster, then others if too few."""
+def _differing(listed: Sequence[_Listed], n: int) -> list[_Listed]:
+    """Return the first n cases in order, at most MAX_ALIKE per cluster unless too few are left."""
     n_alike: Counter[object] = Counter()
-    first: list[_Ranked] = []
-    rest: list[_Ranked] = []
-    for each in ranked:
-        story = each.pair and (each.pair.cause, each.pair.token_baseline, each.pair.token_candidate)
+    first: list[int] = []
+    rest: list[int] = []
+    for place, (_, pair) in enumerate(listed):
+        story = pair and (pair.cause, pair.token_baseline, pair.token_candidate)
         n_alike[story] += 1
-        (rest if story is not None and n_alike[story] > MAX_ALIKE else first).append(each)
-    yield from sorted([*first, *rest][:n], key=ranked.index)
+        (rest if story is not None and n_alike[story] > MAX_ALIKE else first).append(place)
+    return [listed[place] for place in sorted([*first, *rest][:n])]

@@ -56,7 +56,7 @@ def run(request: Request, run_id: int) -> StreamingHttpResponse:
 @resource(GET=READ)
 @describe(
     "GET",
-    "A release with what its verdict rests on, as one file",
+    "A release with the inputs of its verdict, as one file",
     name="export_release",
     gives_headers=streams.NAMED,
     refuses=[409],

@@ -27,4 +27,4 @@ def _change(verdict_id: int) -> str:
     try:
         return release.verdict_change(verdict)
     except EvalboardError as problem:  # what it rested on can no longer be judged
-        return f"Its verdict cannot be taken anew: {problem.detail}"
+        return f"Its verdict cannot be recomputed: {problem.detail}"

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from evalboard.contract.find import Hit
 from evalboard.core.trace import END
+from evalboard.path_converters import escape_dots
 from evalboard.wording import find as words
 from runs.compare import drawn
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit, rank_name
@@ -64,8 +65,13 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
             case.case_id,
             " ".join(prompt_of(case).split()),
             str(version),
-            reverse("suite_case", args=[version.suite.slug, case.case_id]),
+            case_page(version.suite.slug, case.case_id),
         )
+
+
+def case_page(slug: str, case_id: str) -> str:
+    """Return the address of a case's page."""
+    return escape_dots(reverse("suite_case", args=[slug, case_id]))
 
 
 def match_tokens(wanted: Wanted) -> list[Match]:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from evalboard.contract.find import Hit
 from evalboard.wording import find as words
 from runs.compare import case_ids
+from runs.find.cases import case_page
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit
 from runs.models import (
     Case,
@@ -138,8 +139,7 @@ def _place(name: str, key: Any) -> tuple[str, str]:
             return f"of {scored}" if scored else "of no suite", _version_url(scored)
         case "case":
             case = Case.objects.select_related("suite_version__suite").get(pk=key)
-            url = reverse("suite_case", args=[case.suite_version.suite.slug, case.case_id])
-            return f"{case.case_id} of {case.suite_version}", url
+            return f"{case.case_id} of {case.suite_version}", case_page(case.suite_version.suite.slug, case.case_id)
         case "profile":
             return str(ProfileRecord.objects.get(pk=key)), f"{reverse('settings')}#profiles"
         case "inputs of a comparison":

@@ -70,8 +70,8 @@ def _refuse_unlike(scorings: Scorings) -> None:
     for scoring in scorings.values():
         if scoring.is_reported:
             raise Conflict(
-                f"Forced scoring {scoring.pk} is what a trainer gave, and nobody knows on which stack. Score the run "
-                "on an endpoint of ours."
+                f"Forced scoring {scoring.pk} came from a trainer, on an unknown stack. Score the run on an "
+                "endpoint of your own."
             )
         if scoring.status != ForcedScoringRecord.Status.FINISHED:
             raise Conflict(f"Forced scoring {scoring.pk} is {scoring.status}; only finished ones are held together.")
@@ -95,7 +95,7 @@ def _refuse_unlike(scorings: Scorings) -> None:
     if 0 < len(drawn) < len(scorings):
         raise Conflict(
             "Some of the runs were decoded at temperature 0. Others were not, or their temperature is unknown. Sampled "
-            "answers lie farther off for that reason alone. Give runs that were all decoded at 0, or none of them."
+            "answers differ more for that reason alone. Use only runs decoded at temperature 0, or none."
         )
 
 

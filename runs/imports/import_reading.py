@@ -35,7 +35,7 @@ class SenderLeft(EvalboardError):
     """The sender has disconnected. Only the web server's log gets this answer."""
 
     code = "sender_left"
-    title = "Whoever sent the log has left"
+    title = "The sender of the log has left"
     status = 499
 
 
@@ -79,7 +79,7 @@ def read(
 
 def _leave_unless(is_wanted: Callable[[], bool]) -> None:
     if not is_wanted():
-        raise SenderLeft("Nobody waits for this import any more, so nothing was stored.")
+        raise SenderLeft("The request ended before the import did, so nothing was stored.")
 
 
 def _read(
@@ -162,7 +162,7 @@ def _why(status: int, errors: IO[bytes]) -> str:
         return _too_long()
     errors.seek(0)
     logger.error("The reader of a log ended with %s: %s", status, errors.read()[-4000:].decode("utf-8", "replace"))
-    return "Their reader failed. Whoever looks after this installation finds why in the web server's log."
+    return "The reader failed. The web server's log has the reason."
 
 
 def _too_long() -> str:

@@ -38,7 +38,7 @@ from runs.work.endings import settle_endings
 from runs.work.settings_seen import see_settings
 
 TURN = int.from_bytes(hashlib.sha256(b"imports").digest()[:8], signed=True)
-NO_TIME = "The log does not say when it ran, or no clock that can be right: the run stands at the time of its import."
+NO_TIME = "The log has no plausible time, so the run has the time of its import."
 MAX_LABEL_NAME_CHARS, MAX_LABEL_CHARS = 40, 200
 SHARD_STATUS = {RunRecord.Status.FAILED: Shard.Status.FAILED, RunRecord.Status.CANCELLED: Shard.Status.CANCELLED}
 

@@ -76,5 +76,5 @@ def _profile(pinned: ProfileRecord, arm: ExperimentArm) -> ProfileRecord:
         if newest_profile(pinned.slug) != pinned:
             raise Conflict(f"The profile {pinned.slug} was changed since the plan; plan the experiment again.")
         return pinned
-    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} let go"
+    title = f"The lab: {pinned} with the {arm.source.replace('_', ' ')} varied"
     return create_profile(slug=f"{pinned.slug}.{arm.source}", title=title, settings=arm.settings)[0]

@@ -8,7 +8,7 @@ class EndpointRecord(models.Model):
 
     class Engine(models.TextChoices):
         VLLM = "vllm", "vLLM, in a process of the worker's own"
-        OPENAI = "openai", "a server that others run, which speaks OpenAI's protocol"
+        OPENAI = "openai", "an external server that speaks OpenAI's protocol"
         IMPORTED = "imported", "another tool's log: nothing is decoded here"
 
     class Api(models.TextChoices):
@@ -20,15 +20,15 @@ class EndpointRecord(models.Model):
     engine = models.CharField(max_length=20, choices=Engine.choices, default=Engine.VLLM)
     model_path = models.CharField(max_length=500, blank=True, help_text="a folder on the worker")
     model_repo = models.CharField(
-        max_length=200, blank=True, help_text="a repository on a model hub; of a server of others, the name to ask for"
+        max_length=200, blank=True, help_text="a repository on a model hub; of an external server, the name to request"
     )
     model_revision = models.CharField(max_length=100, blank=True)
     dtype = models.CharField(max_length=20)
     quantization = models.CharField(max_length=40, blank=True)
     line = models.CharField(max_length=80, help_text="the series that the model belongs to")
-    max_model_len = models.PositiveIntegerField(default=2048, null=True, help_text="null: a server of others decides")
+    max_model_len = models.PositiveIntegerField(default=2048, null=True, help_text="null: an external server decides")
     pool = models.CharField(max_length=40, default="default", help_text="the workers that serve it")
-    base_url = models.CharField(max_length=500, blank=True, help_text="where a server of others is, up to /v1")
+    base_url = models.CharField(max_length=500, blank=True, help_text="address of an external server, up to /v1")
     api = models.CharField(max_length=20, choices=Api.choices, default=Api.CHAT)
     auth = models.CharField(max_length=200, blank=True, help_text="where a worker reads the key: a variable or a file")
     headers = models.JSONField(default=dict, help_text='name → a constant, or {"env": variable of the worker}')
@@ -44,13 +44,14 @@ class EndpointRecord(models.Model):
     )
     endings = models.JSONField(default=dict, help_text="what a person says that words at the end of answers mean")
     ignores_fingerprint = models.BooleanField(
-        default=False, db_default=False, help_text="a system_fingerprint names no server, so none is told by it"
+        default=False, db_default=False, help_text="a system_fingerprint names no server, so it is ignored"
     )
-    rescores = models.BooleanField(default=False, help_text="runs the reference set by itself after a rotation")
+    rescores = models.BooleanField(default=False, help_text="runs the reference set automatically after a rotation")
     has_daily_check = models.BooleanField(
         default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"
     )
-    n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers told last")
+    n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers last reported")
+    failing_since = models.DateTimeField(null=True, help_text="the first pause since a call came through")
     rests_until = models.DateTimeField(null=True, help_text="no call is made before; null: it is not resting")
     rest_reason = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

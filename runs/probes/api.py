@@ -69,7 +69,7 @@ def call_list(request: Request, probe_id: int) -> Response:
 
 
 @resource(GET=READ)
-@describe("GET", "Two batch probes held against each other", name="probes_held", answer=ProbesHeld, refuses=[409])
+@describe("GET", "Two batch probes compared", name="probes_held", answer=ProbesHeld, refuses=[409])
 def against(request: Request, probe_id: int, other: int) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(compare_batches(probe_id, other), request)

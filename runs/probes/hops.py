@@ -56,10 +56,10 @@ def describe_control(probe: ProbeRecord) -> str | None:
     if not endpoint.is_remote:
         return None
     if endpoint.reference is None:
-        return "It had none: the endpoint names neither a bypass nor a reference that is known to be good."
+        return "No control. Set a bypass or a reference endpoint to get one."
     known = _newest(endpoint.reference, probe)
     if known is None:
-        return f"It had none: no such probe of the reference, {endpoint.reference.slug}, had ended before."
+        return f"No control: no such probe of the reference, {endpoint.reference.slug}, had ended before."
     return f"{endpoint.reference.slug}, the endpoint's reference: probe {known.pk}, {_outcome(known)}."
 
 

@@ -35,6 +35,7 @@ from evalboard.core.probes import (
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.core.trace import combine_clocks
 from evalboard.wording.probe import describe_finding
+from runs import acts
 from runs.catalogue import rotations
 from runs.models import (
     BucketRecord,
@@ -209,23 +210,23 @@ def _refuse_unknown_cases(version: SuiteVersionRecord, ids: Sequence[str]) -> No
     known = set(version.cases.filter(case_id__in=ids).values_list("case_id", flat=True))
     unknown = [case_id for case_id in ids if case_id not in known]
     if unknown:
-        words = f"{version} has no case {unknown[0]}; the ids stand on its page."
+        words = f"{version} has no case {unknown[0]}; its page lists the ids."
         raise InvalidInput("The probe is not valid.", fields={"parameters.cases": words})
 
 
 def _problems(
     endpoint: EndpointRecord, decoding: ProfileRecord, kind: str, parameters: Mapping[str, Any]
 ) -> dict[str, str]:
-    if endpoint.engine == EndpointRecord.Engine.IMPORTED:
-        return {"endpoint": "It stands for what answered according to logs, and nothing here decodes it."}
+    if (no := acts.refusal("probe", endpoint)) is not None:
+        return {"endpoint": no.reason}
     if decoding.settings.get("batch_class") == OBSERVED:
-        return {"profile": "It says what logs were sampled with, as far as they tell; choose one that says everything."}
-    if kind == ProbeRecord.Kind.CAPABILITY and not endpoint.is_remote:
-        return {"kind": "It asks what a server of others honours; what this endpoint's engine runs under is attested."}
+        return {"profile": "It was read from logs and lacks settings; choose a complete profile."}
+    if kind == ProbeRecord.Kind.CAPABILITY and (no := acts.refusal("check", endpoint)) is not None:
+        return {"kind": no.reason}
     if kind == ProbeRecord.Kind.AUDIT and endpoint.is_remote:
-        return {"kind": "It holds workers of ours against each other; a canary tells whether a server of others moved."}
+        return {"kind": "It compares your own workers; use a canary for an external server."}
     if kind == ProbeRecord.Kind.DETERMINISM and endpoint.is_remote:
-        return {"kind": "It certifies nodes of ours, and others run this server; a batch probe says what it gives."}
+        return {"kind": "It certifies your own nodes, and this server is external; use a batch probe."}
     if kind == ProbeRecord.Kind.DETERMINISM and decoding.settings.get("batch_class") == "fixed":
         return {"profile": "It promises the same bits to the same group of cases alone; choose another one."}
     if kind == ProbeRecord.Kind.VERIFY:
@@ -272,7 +273,11 @@ def _strike_off_gone(probe_id: int) -> bool:
 def _why_gone(worker: WorkerRecord, *, rests: bool) -> str:
     if worker.stopped_at is not None:
         return "It has stopped."
-    return "It rests, for its engine failed too often." if rests else "It was not heard of for the length of a lease."
+    return (
+        "It is paused because its engine failed too often."
+        if rests
+        else "It was not heard of for the length of a lease."
+    )
 
 
 def _strike_off(probe: ProbeRecord, why: Mapping[int, str]) -> None:

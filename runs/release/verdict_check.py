@@ -42,7 +42,7 @@ def judge_again(verdict: Verdict) -> tuple[str, str]:
         return "", evidence_digest
     logger.error("verdict_changed release=%s verdict=%s: %s", release.pk, verdict.pk, change)
     what = f"The stored verdict of release {release.pk} is not what its inputs give: {change}"
-    return f"{what} It was changed in the database, and says nothing until it is put right.", ""
+    return f"{what} It was changed in the database and is invalid until it is repaired.", ""
 
 
 def _change_since_signed(verdict: Verdict) -> str:
@@ -55,7 +55,7 @@ def _change_since_signed(verdict: Verdict) -> str:
 def _policy_change(release: ReleaseRecord, verdict: Verdict) -> str:
     policy = release.policy
     if verdict.policy_id != policy.pk:
-        return f"it stands under another policy than {policy}."
+        return f"it has another policy than {policy}."
     if digest_json(policy.settings) != policy.digest:
         return f"the settings of {policy} are not those of its digest."
     return ""

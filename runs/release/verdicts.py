@@ -85,7 +85,7 @@ def decide(*, release_id: int) -> Decided:
                 taken = _store(locked, inputs, document)
                 transaction.on_commit(partial(_ask_for_ledgers, inputs), robust=True)
                 return Decided(taken, gates, inputs)
-    raise Conflict(f"What release {release_id} rests on keeps changing; look again in a moment.")
+    raise Conflict(f"What release {release_id} depends on keeps changing; try again in a moment.")
 
 
 def judge(inputs: ReleaseInputs, note: Callable[[GateEvidence], None] | None = None) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def decide_resting_on(run_id: int) -> None:
         try:
             decide_release(release_id=release_id)
         except Exception:  # whatever is wrong with one release, the others are decided, and the run has ended
-            logger.exception("Release %s was not decided anew", release_id)
+            logger.exception("Release %s was not decided again", release_id)
 
 
 def _ask_for_ledgers(inputs: ReleaseInputs) -> None:

@@ -57,7 +57,7 @@ FULL = Outage(
     title="The database's disk is full",
     wrong="The disk on which PostgreSQL keeps its data is full, and nothing of what you sent was stored.",
     goes_on="What was stored before can be read.",
-    to_do="Whoever looks after this installation must make room on that disk; then send it again.",
+    to_do="Ask your administrator to free space on that disk; then send it again.",
     retry_after=None,
 )
 

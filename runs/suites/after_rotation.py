@@ -52,8 +52,8 @@ def _run_reference_set(rotation: Rotation, baseline: BaselineRecord) -> None:
         return
     rotation.reference_runs.add(run)
     earlier = held_against(rotation, run)
-    compare = f" It is held against run {earlier}, which the earlier stack served." if earlier else ""
-    text = f"The baseline of {suite.slug} expired, so its reference set runs by itself, as run {run.pk}.{compare}"
+    compare = f" It is compared with run {earlier}, which the earlier stack served." if earlier else ""
+    text = f"The baseline of {suite.slug} expired, so its reference set runs automatically, as run {run.pk}.{compare}"
     _note(rotation, "rescored", text)
 
 
@@ -70,7 +70,7 @@ def run_reference_sets_on(*, endpoint: str, user: Any) -> tuple[RunRecord, ...]:
     """
     current = [int(row.id) for row in current_baselines() if row.run.endpoint == endpoint]
     if not current:
-        raise Conflict(f"No baseline rests on endpoint {endpoint}: nothing says which suite to run.")
+        raise Conflict(f"No baseline uses endpoint {endpoint}: nothing says which suite to run.")
     baselines = BaselineRecord.objects.filter(pk__in=current).select_related("suite__reference_of", "run__endpoint")
     with transaction.atomic():
         return tuple(_ask_for_reference_set(each, labels={}, user=user) for each in baselines.order_by("id"))

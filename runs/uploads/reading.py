@@ -22,7 +22,7 @@ from runs.suites import case_content, keep_version
 logger = logging.getLogger(__name__)
 
 COLUMNS = ("index", "case_id", "digest", "content", "tags", "group", "is_reference")
-OWN_FAULT = "Reading it failed. Whoever looks after this installation finds why in the worker's log."
+OWN_FAULT = "Reading it failed. The worker's log has the reason."
 
 
 def read_next_part() -> bool:

@@ -26,7 +26,7 @@ class WebhookIn(Strict):
 @describe("GET", "Webhooks, each with its last messages", name="webhooks", answer=Page[Webhook])
 @describe(
     "POST",
-    "Tell an address of events; the secret that signs is shown this once",
+    "Send events to an address; the signing secret is shown only once",
     name="create_webhook",
     body=WebhookIn,
     status=201,
@@ -63,7 +63,7 @@ def switch_on(request: Request, webhook_id: int) -> Response:
 @resource(POST=ADMIN)
 @describe(
     "POST",
-    "Send a message that tells of nothing, to see whether it arrives",
+    "Send a test message",
     name="send_webhook_test",
     body=Nothing,
     status=202,
@@ -126,9 +126,7 @@ def address_list(request: Request) -> Response:
 
 
 @resource(DELETE=READ)
-@describe(
-    "DELETE", "Delete an address of your own, with the messages that wait for it", name="delete_address", status=204
-)
+@describe("DELETE", "Delete an address of your own, with what waits for it", name="delete_address", status=204)
 def address_detail(request: Request, webhook_id: int) -> Response:
     query.read(request, is_paged=False)
     delete_webhook(webhook_id=webhook_id, owner=request.user)

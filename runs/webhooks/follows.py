@@ -1,4 +1,4 @@
-"""Follows: a person is told of what they follow, at addresses of their own, through the outbox of webhooks."""
+"""Notify people of what they follow, at their own addresses, through the outbox of webhooks."""
 
 import base64
 import secrets
@@ -81,7 +81,7 @@ def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
 
 @transaction.atomic
 def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
-    """Store an address where a person is told: https://… or mailto:…; the signing secret is returned only here.
+    """Store a person's address, https://… or mailto:…; only here the signing secret is returned.
 
     Raises InvalidInput with fields, or Conflict beyond MAX_ADDRESSES.
     """
@@ -104,9 +104,9 @@ def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str)
     if not by_person:
         return
     addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
+    payloads = {person: _payload(row, path) for person, row in by_person.items()}
     OutboxMessage.objects.bulk_create(
-        make_message(address, contract.FOLLOWED, _payload(by_person[address.owner_id or 0], path), text)
-        for address in addresses
+        make_message(address, contract.FOLLOWED, payloads[address.owner_id or 0], text) for address in addresses
     )
     FollowRecord.objects.filter(any_of, kind__in=ENDS_ONCE).delete()
 

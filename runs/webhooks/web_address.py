@@ -15,7 +15,7 @@ def host_problem(host: str, addresses: Iterable[Address]) -> str | None:
         if not is_public(address):
             where = str(address) if host == str(address) else f"{host} is {address}, which"
             return (
-                f"{where} is not on the open internet. Whoever runs this installation can allow the host in "
+                f"{where} is not on the open internet. The operator can allow the host in "
                 "EVALBOARD_WEBHOOK_ALLOW_PRIVATE."
             )
     return None

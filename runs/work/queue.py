@@ -88,7 +88,7 @@ def next_shard(
     """Return the query and parameters that choose and lock a pool's next shard, for `Claims.claim_chosen`.
 
     left_alone: runs to leave out. warm_for: the run that a warm engine was started for; None where it is to count for
-    nothing. has_engine: without one, only shards of endpoints that others run are chosen.
+    nothing. has_engine: without one, only shards of external endpoints are chosen.
     """
     left = [list(left_alone), has_engine]
     in_order = [PASSED_OVER, PATIENCE_SECONDS, list(Priority.values), warm_for]

@@ -91,7 +91,7 @@ def _placed(lease: Lease, outcomes: Sequence[CallOutcome], serving: LiveServing 
     if not answers:
         return [each for each in read if not isinstance(each, Answered)]
     if serving is None:
-        raise ValueError("Answers of a server of others need who serves them.")
+        raise ValueError("Answers of an external server need the name of who served them.")
     repeat_id = SHARDS.held_row(lease).values_list("repeat", flat=True).first()
     if repeat_id is None:
         raise lost(lease)

@@ -96,7 +96,7 @@ def others_work(*, worker: WorkerRecord) -> bool:
 def able(pool: str, *, needs_engine: bool = True) -> QuerySet[WorkerRecord]:
     """Select the workers of a pool that can take work: heard of within a lease, not stopped, not resting.
 
-    needs_engine: those without an engine are left out, which serve endpoints that others run alone.
+    needs_engine: those without an engine, which serve external endpoints only, are left out.
     """
     living = WorkerRecord.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
     resting_or_not_able = Q(rests_until__gt=Now()) | (

@@ -22,7 +22,14 @@ ROW = re.compile(r"^\| `(GET|POST|DELETE) (\S+)` \| (\w+) \|", re.MULTILINE)
 NEVER_ANSWERED = (errors.LeaseLost, ArchiveDamaged)
 NAMES = {"run_id": "id", "release_id": "id", "replay_id": "id", "forced_id": "id", "fingerprint_id": "id"}
 NAMES |= {"import_id": "id", "probe_id": "id", "token_id": "id", "webhook_id": "id", "same_model_id": "id"}
-NAMES |= {"trial_id": "id", "schedule_id": "id", "experiment_id": "id", "upload_id": "id", "endpoint": "slug"}
+NAMES |= {
+    "trial_id": "id",
+    "follow_id": "id",
+    "schedule_id": "id",
+    "experiment_id": "id",
+    "upload_id": "id",
+    "endpoint": "slug",
+}
 
 
 def stated() -> set[tuple[str, str, str]]:

@@ -131,7 +131,7 @@ def test_a_bisect_is_planned_started_and_exported(api: Api, body: dict[str, Any]
     assert [(case["token_baseline"], case["token_candidate"]) for case in found["bisect"]["cases"]] == [
         ("blue", "·red")
     ] * 2
-    assert "It is the only field that differs" in report
+    assert "Only this field differs" in report
     assert "| token 0 | `blue` | `·red` |" in report
     assert f"| candidate | [run {theirs.pk}](" in report
     sides = found["bisect"]["sides"]

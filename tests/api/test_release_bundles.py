@@ -114,7 +114,7 @@ def test_a_signed_release_is_judged_again_from_its_file_alone(ship: ReleaseRecor
 def test_a_no_ship_holds_too_and_has_the_worst_cases(worse: ReleaseRecord, tmp_path: Path) -> None:
     (path := tmp_path / "release.zip").write_bytes(data := bundle(worse))
     code, out, _ = verify(path)
-    assert (code, out.splitlines()[1]) == (0, "Nobody has signed it.")
+    assert (code, out.splitlines()[1]) == (0, "It is not signed.")
     assert out.startswith(f"Release {worse.pk}: no-ship. ")
     rows = [json.loads(line) for line in members(data)["gates/0/cases.jsonl"].splitlines()]
     assert {row["outcome"] for row in rows} == {"broken"}
@@ -166,8 +166,8 @@ def change_sentence(release: Json) -> None:
 
 CHANGED: list[tuple[dict[str, Callable[[Json], Any]], str]] = [
     ({"evidence": drop_a_score}, "the evidence is not the one that the verdict was signed on"),
-    ({"release": say_ship}, "it says ship, and taken anew it is no_ship"),
-    ({"release": change_sentence}, "summary is another one when it is taken anew"),
+    ({"release": say_ship}, "it says ship, and recomputed it is no_ship"),
+    ({"release": change_sentence}, "summary differs when it is recomputed"),
     ({"release": change_note}, "it was changed after it was signed"),
     ({"release": change_and_digest}, "it does not follow the sign-off before it"),
     ({"evidence": add_unknown}, "question has other fields than this program knows: colour"),

@@ -1,4 +1,4 @@
-"""POST /endpoints/ with the engine openai: a server that others run."""
+"""POST /endpoints/ with the engine openai: an external server."""
 
 from typing import Any
 

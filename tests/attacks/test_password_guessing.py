@@ -75,7 +75,7 @@ def test_whoever_knows_a_name_slows_guessing_down_and_not_its_person(ada: Any) -
     assert set(answers) == {200}
     guesser = [sign_in(address="192.0.2.1") for _ in range(2)]
     assert [answer.status_code for answer in guesser] == [200, 429], "one try for each address instead of five"
-    assert "Somebody is guessing passwords for this name" in guesser[1].content.decode()
+    assert "Many wrong passwords were tried for this name" in guesser[1].content.decode()
     assert is_in(sign_in(password=PASSWORD)), "the person's own right password is taken"
 
 

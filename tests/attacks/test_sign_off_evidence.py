@@ -71,7 +71,7 @@ def test_a_word_written_into_the_database_is_not_signed(
     inconclusive: ReleaseRecord, mary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     execute("UPDATE runs_verdict SET word = 'ship'")
-    with pytest.raises(Conflict, match="it says ship, and taken anew it is inconclusive"):
+    with pytest.raises(Conflict, match="it says ship, and recomputed it is inconclusive"):
         sign(inconclusive, mary)
     assert not SignOffRecord.objects.exists()
     [line] = [line for line in caplog.records if line.levelno == logging.ERROR]
@@ -183,7 +183,7 @@ def test_an_old_sign_off_is_held_against_its_verdict_taken_anew(inconclusive: Re
     old_sign_off(inconclusive, mary)
     [line] = exported()
     assert line["is_intact"] is False
-    assert "it says ship, and taken anew it is inconclusive" in line["problem"]
+    assert "it says ship, and recomputed it is inconclusive" in line["problem"]
 
 
 def test_the_table_cannot_be_emptied(ship: ReleaseRecord, mary: Any) -> None:

@@ -33,7 +33,7 @@ def test_a_token_is_made_copied_and_revoked(admin):
     page = watched.open("/settings/tokens/")
     page.get_by_label("Purpose").fill("nightly")
     page.get_by_label("read: look at everything").check()
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Create a token").click()
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     secret = page.evaluate("navigator.clipboard.readText()")

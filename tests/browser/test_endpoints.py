@@ -151,7 +151,7 @@ def test_a_server_of_others_is_added_by_the_form_and_a_wrong_key_forgotten(stage
     settings.ENDPOINT_HOSTS = frozenset(("*",))
     watched = watch(role="admin", width=390)
     page = watched.open("/settings/endpoints/new/")
-    page.get_by_role("link", name="A server that others run").click()
+    page.get_by_role("link", name="An external server").click()
     page.locator("#id_slug").fill("mini")
     page.locator("#id_base_url").fill("https://api.example.com/v1")
     page.locator("#id_model_name").fill("gpt-mini")

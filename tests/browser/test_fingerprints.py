@@ -42,7 +42,7 @@ def test_the_way_from_the_list_to_what_moved(rotated, watch, has_scripts):
     watched = watch(java_script_enabled=has_scripts)
     page = watched.page
     page.goto(watched.base + "/fingerprints/")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_role("button", name="Compare").click()
     row = page.get_by_role("row", name="dtype")
     expect(row.get_by_role("cell").first).to_have_text("float32")
     expect(row.get_by_role("cell").last).to_have_text("bfloat16")

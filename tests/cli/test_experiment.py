@@ -76,7 +76,7 @@ def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpo
     assert order.endswith("a source")
     again = evalboard("experiment", "show", str(experiment.pk), "--format", "markdown", "--wait")
     assert again.stdout.startswith("# Variance of colours v1\n")
-    assert "The suite has 3 cases, each worth 33.3 points." in again.stdout
+    assert "The suite has 3 cases; one case is 33.3 points." in again.stdout
     assert f"/runs/{experiment.arms.get(source='order').run_id}/)" in again.stdout
     table = evalboard("experiment", "show", str(experiment.pk), "--format", "csv").stdout.splitlines()
     assert table[0].startswith("source,name,")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalboard.core.rounding import shown
 from evalboard.core.stats import average_points, difference_points
-from evalboard.wording.numbers import MINUS, OTHER_ANSWERS, ROUNDED, fixed, points, scores_beside, signed
+from evalboard.wording.numbers import MINUS, OTHER_ANSWERS, ROUNDED, fixed, points, rounded, scores_beside, signed
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,19 @@ def test_scores_take_the_decimals_with_which_they_differ_by_the_change(
     sides: tuple[float | None, float | None], change: float | None, digits: int, expected: tuple[str, str, str]
 ) -> None:
     assert scores_beside(*sides, change, digits)[:3] == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [
+        (0.125, 2, "0.13"),  # as three decimals cut to two
+        (-0.0455, 2, "−0.046"),
+        (12.5, 2, "13"),
+        (0.0000035, 2, "0.0000035"),
+        (0.996, 2, "1"),
+        (125.0, 2, "130"),
+        (0.0, 2, "0"),
+    ],
+)
+def test_so_many_digits_are_rounded_by_the_same_rule(value: float, digits: int, expected: str) -> None:
+    assert rounded(value, digits) == expected

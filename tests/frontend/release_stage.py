@@ -24,6 +24,8 @@ from evalboard.contract.release import (
     StoryLine,
 )
 from evalboard.contract.run import Draws, SuiteNamed
+from evalboard.core.release import find_other_causes
+from evalboard.wording.other_causes import write_other_cause
 
 AT = datetime(2026, 4, 14, 8, 9, tzinfo=UTC)
 DIGEST = "9c417d02e07b55a1" + "0" * 48
@@ -248,7 +250,10 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "url": "/releases/22/",
         "story": STORY,
     }
-    return Release(**{**known, **changes})
+    fields = {**known, **changes}
+    asked = (fields[name] for name in ("gates", "warnings", "verdict", "treatment"))
+    causes = tuple(map(write_other_cause, find_other_causes(*asked)))
+    return Release(**{"other_causes": causes, **fields})
 
 
 def of_kind(kind: str) -> Release:

@@ -52,7 +52,7 @@ def test_only_scopes_of_ones_own_role_are_offered(client_of: Callable[[str], Cli
 def test_what_is_no_token_is_said_at_its_field(engineer: Client, changes: dict[str, Any]) -> None:
     refused = engineer.post("/settings/tokens/", token_form(**changes))
     assert refused.status_code == 422
-    assert "No token was made." in refused.content.decode()
+    assert "No token was created." in refused.content.decode()
     assert not Token.objects.exists()
 
 
@@ -77,7 +77,8 @@ def test_a_webhook_is_made_tested_and_deleted(admin: Client) -> None:
     page = admin.get("/settings/webhooks/").content.decode()
     assert secret not in page
     assert "not used yet" in page
-    assert "on its way" in admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True).content.decode()
+    tested = admin.post(f"/settings/webhooks/{hook.pk}/test/", follow=True)
+    assert "A test message was queued" in tested.content.decode()
     assert OutboxMessage.objects.get().event == webhooks.TEST
     admin.post(f"/settings/webhooks/{hook.pk}/delete/")
     assert not WebhookRecord.objects.exists()

@@ -53,7 +53,7 @@ def listed(client: Client, url: str) -> list[str]:
     """The cases of a list, a row each."""
     page = unescape(client.get(url.partition("#")[0]).content.decode())
     part = page[page.index('id="case-list"') :]
-    return re.findall(r'<tr>\s*<th scope="row"><a class="mono" href="[^"]*"><bdi>(case-\d+)</bdi>', part)
+    return re.findall(r'<tr>\s*<th scope="row"><a class="mono" href="[^"]*" title="[^"]*"><bdi>(case-\d+)</bdi>', part)
 
 
 def rest(client: Client, release: ReleaseRecord, outcome: str, **more: int) -> list[str]:

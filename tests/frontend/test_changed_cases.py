@@ -78,13 +78,13 @@ def test_compact_rows_are_one_line_and_stay_so_in_the_address(pair, viewer):
     page = page_of(viewer, pair, "?outcome=broken&compact=1")
     assert 'class="excerpt' not in page
     assert list(rows(page)) == broken(pair)
-    assert "compact=1" in re.search(r'href="([^"]*)#cases"[^>]*>fixed <b>', page)[1]
+    assert "compact=1" in re.search(r'href="([^"]*)#cases"[^>]*>(?:<svg.*?</svg>)? ?fixed <b>', page)[1]
 
 
 def chips(page: str) -> dict[str, int]:
     """The lists above the cases that this one may be changed for, each with how many it says it has."""
     part = page[page.index('aria-label="Show"') :].partition('<span class="hairline"')[0]
-    return {name: int(n) for name, n in re.findall(r">([a-z ]+) <b>(\d+)</b></a>", part)}
+    return {name: int(n) for name, n in re.findall(r"> ?([a-z ]+) <b>(\d+)</b></a>", part)}
 
 
 def test_lists_of_cases_are_as_long_as_their_filters_say_and_add_up(pair, viewer):
@@ -138,7 +138,14 @@ def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
 
 def test_clusters_are_of_the_broken_cases(pair, viewer):
     page = page_of(viewer, pair)
-    part = page[page.index("Clusters among the") :].partition("</ul>")[0]
+    part, by_tag = page[page.index("have in common") :].split("</ul>")[:2]
+    words = [" ".join(re.sub(r"<[^>]*>", " ", row).split()) for row in re.findall(r"<li>(.*?)</li>", part, re.S)]
+    assert any(re.fullmatch(r"\d+ wrote EUR for CHF all in currency .*", each) for each in words), words
+    n = len(broken(pair))
+    tagged = re.findall(rf'<a href="([^"]*)#cases">(\d+) of the {n}</a>', by_tag.partition("</p>")[0])
+    assert sum(int(number) for _, number in tagged) == n, "each case of the stage has one tag"
+    for url, number in tagged:
+        assert len(rows(unescape(viewer.get(unescape(url)).content.decode()))) == int(number)
     sizes = [int(n) for n in re.findall(r'<b class="number">(\d+)</b>', part)]
     assert sizes == sorted(sizes, reverse=True)
     assert 0 < sum(sizes) <= len(broken(pair))
@@ -227,3 +234,26 @@ def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair
     said = "Targeted repeats count in a release's verdict and in no number here: 1 repeat of 1 case on the baseline"
     assert f"{said} and 1 repeat of 1 case on the candidate." in page
     assert said not in page_of(viewer, pair, "?repeat=1,1")
+
+
+def test_the_list_is_sorted_by_a_head_and_a_column_can_be_hidden(pair, viewer):
+    page = page_of(viewer, pair, "?outcome=broken")
+    heads = dict(re.findall(r'<th scope="col"[^>]*><a href="([^"]*)#cases"[^>]*>(\w+)</a>', page))
+    assert list(heads.values()) == ["Case", "Passes", "Why"]
+    address = {name: url for url, name in heads.items()}
+    by_case = viewer.get(address["Case"]).content.decode()
+    assert list(rows(unescape(by_case))) == sorted(broken(pair))
+    assert 'aria-sort="ascending"><a href' in by_case
+    flips = [int(at) for at in re.findall(r'class="under">at (\d+)', viewer.get(address["Why"]).content.decode())]
+    assert flips == sorted(flips)
+    assert len(set(flips)) > 1
+    hide = re.search(r'href="([^"]*hide=got[^"]*)#cases"', page)[1]
+    assert '<table class="changed hide-got"' in viewer.get(hide).content.decode()
+
+
+def test_a_broken_case_says_what_was_expected_and_what_came_and_leads_to_its_runs(pair, viewer):
+    row = rows(page_of(viewer, pair, "?outcome=broken"))["tool-001"]
+    got = re.sub(r"<[^>]*>", "", row.partition('<td class="got">')[2].partition("</td>")[0])
+    assert got.startswith('Expected "CHF\\"')
+    assert ', got "EUR\\"' in got
+    assert 'href="/suites/toolcalls/cases/tool-001/"' in row

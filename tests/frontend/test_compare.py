@@ -103,7 +103,7 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
     page = page_of(viewer, moved)
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
     assert finding.startswith("The score fell by ")
-    assert "because another serving stack answered (dtype float32 → bfloat16)." in finding
+    assert ", and another serving stack answered (dtype float32 → bfloat16)." in finding
     assert "1 case has no response on one side: the scores are over 29 of 30 cases." in finding
     assert "Not comparable as one change." in page
     assert re.search(r'href="/fingerprints/\d+/diff/\d+/"', page)
@@ -123,9 +123,11 @@ def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
 @pytest.mark.nightly
 def test_each_part_of_the_bar_leads_to_a_list_of_as_many_cases(moved, viewer):
     page = page_of(viewer, moved)
-    bar = page[page.index('class="count-parts"') :].partition("</ul>")[0]
-    parts = [(unescape(url), int(n)) for url, n in re.findall(r'href="([^"]+)#cases"><b>(\d+)</b>', bar)]
+    shown = page[page.index('aria-label="Show"') :].partition("</p>")[0]
+    pills = re.findall(r'<a href="([^"]+)#cases"[^>]*>(<svg class="swatch".*?)</a>', shown)
+    parts = [(unescape(url), int(words_of(pill).split()[-1])) for url, pill in pills]
     assert sum(n for _, n in parts) == 30
+    parts = [(url, n) for url, n in parts if n]
     lists = {url.rpartition("=")[2]: viewer.get(url).content.decode() for url, _ in parts}
     tables = [re.findall(r'<table class="changed".*?</table>', each, re.S)[0] for each in lists.values()]
     assert [each.count('<th scope="row">') for each in tables] == [n for _, n in parts]
@@ -153,7 +155,7 @@ def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):
     [
         ("?changed=yes", {"case-005", "case-006", "case-010"}),
         ("?cause=error", {"case-009"}),
-        ("?q=case-007", {"case-007"}),
+        ("?show=pairs&q=case-007", {"case-007"}),
         ("?changed=yes&q=007", set()),
         ("?changed=nonsense&cause=backend_changed&q=case-006", {"case-006"}),
         ("?backend=A-B&q=case-005", {"case-005"}),
@@ -180,16 +182,18 @@ def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
 
 def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {}))
-    assert "Nothing moved:" in page
+    assert "Nothing changed:" in page
     assert 'class="ledger"' not in page
-    assert "every pair of responses is the same, scores included" in page
+    assert 'class="divergences"' not in page, "cases, not pairs of responses"
+    assert len(re.findall(r'<th scope="row">', page)) == 30
+    assert re.search(r'aria-current="true"><svg class="swatch".*?</svg> same text <b>30</b>', page)
 
 
 def test_cases_without_a_response_are_not_among_those_that_did_not_move(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {case: Failed(case, "timeout", "late") for case in (8, 9)}))
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
     assert finding == (
-        "Nothing moved where both sides answered: 28 pairs of responses are the same, and so are their scores. "
+        "Nothing changed where both sides answered: 28 pairs of responses have the same text and score. "
         "2 cases have no response on one side: the scores are over 28 of 30 cases."
     )
 
@@ -214,7 +218,7 @@ def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer)
     ComparisonRecord.objects.update(status="queued", n_pairs=4, n_done=1)
     page = page_of(viewer, moved)
     assert 'hx-trigger="every 2s"' in page
-    assert "1 of 4 pairs of traces are read." in page
+    assert "Comparing: 1 of 4 pairs of traces." in page
     address = f"/compare/{moved[0].pk}/{moved[1].pk}/?part=progress"
     assert "HX-Refresh" not in viewer.get(address).headers
     ComparisonRecord.objects.filter(pk=comparison.pk).update(status="finished")
@@ -284,7 +288,7 @@ def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
     first = [bar for bar in drawn.bars if bar.x < 33]
     assert first[1].y + first[1].height == pytest.approx(first[0].y)
     assert min(bar.y for bar in drawn.bars) >= 0
-    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
+    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 differ from the first token."
     assert charts.histogram(found.model_copy(update={"n": 0}), "flip") is None
 
 

@@ -65,3 +65,15 @@ def test_a_page_explains_a_term_at_its_first_place_and_a_part_of_it_by_another_i
     assert 'id="term-bucket" popover>One model, fingerprint and batch class together;' in first
     assert second == "Bucket"
     assert 'id="part-bucket"' in template.render(Context({"request": part}))
+
+
+def test_ids_are_cut_by_what_they_share_and_in_the_middle_and_break_at_their_separators():
+    names = ["bfcl/simple_python_129", "bfcl/simple_python_7", "bfcl/simple_java_33"]
+    prefix = drawing.common_prefix(names)
+    assert prefix == "bfcl/simple_"
+    assert drawing.case_name(names[0], prefix) == "<bdi>…python_<wbr>129</bdi>"
+    assert drawing.common_prefix(["case-1", "case-2"]) == "", "short ids fit as they are"
+    assert drawing.common_prefix(names[:1]) == ""
+    long = drawing.case_name("a" * 40 + "/" + "b" * 40)
+    assert long == f"<bdi>{'a' * 18}…{'b' * 18}</bdi>"
+    assert "<script" not in drawing.case_name("<script>", "")

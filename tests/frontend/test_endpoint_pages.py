@@ -1,4 +1,4 @@
-"""The page of one endpoint, the list by kind, and the form for a server that others run."""
+"""The page of one endpoint, the list by kind, and the form for an external server."""
 
 import re
 from datetime import UTC, timedelta
@@ -89,7 +89,7 @@ def test_what_answered_is_shown_by_its_shares_with_speed_and_errors(viewer: Clie
     assert all(name in page for name in names)
     assert "the last 6 responses, of 2 repeats" in page
     assert "Decoding, median 3.0 s" in page
-    assert "95 of 100 within 4.0 s" in page
+    assert "95th percentile 4.0 s" in page
     assert "Missing 0 of 6" in page
     assert "2026-11-18 09:00 UTC, pinned" in page  # where one took over
 
@@ -181,7 +181,7 @@ def test_the_hop_that_drops_something_is_said_in_the_head_beside_the_probe_and_o
         "One backend at vllm-a, several backends through local: the gateway spreads the calls over them.",
     ):
         assert sentence in page
-    assert "The gateway" not in words(viewer, "/endpoints/vllm-a/").partition("What it honours")[0]
+    assert "The gateway" not in words(viewer, "/endpoints/vllm-a/").partition("Honoured parameters")[0]
     release = create_release(gates=[{"suite": "colours", "candidate": second.pk, "baseline": first.pk}])
     assert "Honoured at vllm-a, ignored through local: the gateway drops it." in words(
         viewer, f"/releases/{release.pk}/"
@@ -192,7 +192,7 @@ def test_the_reference_sets_of_its_baselines_run_by_a_button(engineer: Client, v
     run = served(0, bucket())
     assert "Run the reference set" not in words(engineer, "/endpoints/local/")
     refused = engineer.post("/endpoints/local/", {"what": "reference"}, follow=True)
-    assert "No baseline rests on endpoint local" in refused.content.decode()
+    assert "No baseline uses endpoint local" in refused.content.decode()
     key = {"suite": run.suite_version.suite, "line": "paint", "profile_slug": "pinned", "run": run}
     for name in ("pia", "jo"):  # of which one is current
         BaselineRecord.objects.create(**key, reason="As shipped.", set_by=build.user(name))
@@ -222,7 +222,7 @@ def test_each_schedule_says_what_came_of_its_last_time(viewer: Client) -> None:
     ScheduledStart.objects.create(schedule=made["gone"], **due)
     page = words(viewer, "/endpoints/theirs/")
     at = f"{due['due_at'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    assert page.count("It has started nothing yet.") == 1
+    assert page.count("No starts yet.") == 1
     assert f"Last {at}: probe {probe.pk}, seed ignored." in page
     assert f"Last {at}: refused: Its suite is gone." in page
     assert f"Last {at}: deleted since." in page
@@ -244,9 +244,9 @@ def test_the_page_says_when_it_is_checked_again(viewer: Client) -> None:
     order = {"endpoint": "theirs", "kind": "capability", "parameters": {}}
     made = create_schedule(slug="daily", cron="0 4 * * *", kind="probe", order=order, user=build.user("mira", "admin"))
     assert made.next_at is not None
-    assert f"asked again {made.next_at.astimezone(UTC):%Y-%m-%d} 04:00 UTC" in words(viewer, "/endpoints/theirs/")
+    assert f"next check {made.next_at.astimezone(UTC):%Y-%m-%d} 04:00 UTC" in words(viewer, "/endpoints/theirs/")
     ScheduleRecord.objects.update(next_at=None)
-    assert "asked again" not in words(viewer, "/endpoints/theirs/")
+    assert "next check" not in words(viewer, "/endpoints/theirs/")
 
 
 def test_an_engineer_starts_a_check_by_a_button_and_a_viewer_has_none(engineer: Client, viewer: Client) -> None:
@@ -270,7 +270,7 @@ def test_an_endpoint_that_refuses_a_temperature_is_to_be_run_as_hosted(viewer: C
 def test_an_admin_has_fingerprints_ignored_and_read_again(admin: Client, engineer: Client) -> None:
     remote()
     assert "Ignore it" not in words(engineer, "/endpoints/theirs/")
-    for button, after in (("Ignore it", "ignored: it names no server"), ("Read it", "read: each one is a server")):
+    for button, after in (("Ignore it", "ignored: it names no server"), ("Use it", "used: each one is a server")):
         page = admin.get("/endpoints/theirs/").content.decode()
         [ignores] = re.findall(r'name="ignores" value="(\w+)"', page)
         assert button in page
@@ -339,7 +339,7 @@ def test_endpoints_are_listed_by_kind(viewer: Client) -> None:
     remote()
     page = words(viewer, "/endpoints/")
     assert "Your own: a worker loads the model" in page
-    assert "Servers that others run" in page
+    assert "External servers" in page
     assert "theirs gpt-paint https://api.example.com/v1 PAINT_KEY gpt-paint default" in page
 
 

@@ -87,7 +87,7 @@ def test_an_empty_list_names_a_next_step(viewer: Client) -> None:
     page = viewer.get("/fingerprints/").content.decode()
     assert 'class="empty"' in page
     assert "evalboard run" in page
-    assert "No run on “<bdi>nowhere</bdi>”" in viewer.get("/fingerprints/?endpoint=nowhere").content.decode()
+    assert "“<bdi>nowhere</bdi>” has no answered run" in viewer.get("/fingerprints/?endpoint=nowhere").content.decode()
 
 
 def test_two_that_are_chosen_lead_to_their_difference(viewer: Client) -> None:
@@ -151,7 +151,7 @@ def test_the_difference_names_what_moved_and_folds_what_did_not(
     assert "vLLM 0.31.2 → 0.32.0, dtype float32 → bfloat16." in page
     assert "2 moved, 3 fields are equal, 2 unknown on both sides." in page
     assert "vLLM versions.vllm 0.31.2 0.32.0" in page
-    assert "2 fields are unknown on both sides, which is not equal" in page
+    assert "2 fields are unknown on both sides, which does not count as equal" in page
     assert "2026-11-16 09:00 UTC to 2026-11-16 10:00 UTC" in page
     html = viewer.get(address).content.decode()
     assert html.count('<tr class="differs">') == 2
@@ -243,7 +243,7 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
     assert early.x == pytest.approx(timeline.PAD)
     assert late.x + late.width == pytest.approx(100 - timeline.PAD)
     page = viewer.get("/fingerprints/").content.decode()
-    own, _, folded = page.partition("1 endpoint known from logs of other tools")
+    own, _, folded = page.partition("1 endpoint known from logs")
     ends = re.findall(r'class="ends"><span>(.*?)</span> <span>(.*?) UTC', own)
     assert ends == [("11-16", "11-24")] * 2
     assert "logged</bdi>" in folded

@@ -157,7 +157,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     assert "Of token ids no scorer can make any." in words_of(own)
     assert f'href="/forced/{scoring.pk}/#worst"' in own
     shown = page(viewer, f"/forced/{scoring.pk}/")
-    assert "by their trainer, as the log has it" in words_of(shown)
+    assert "by their trainer, from the log" in words_of(shown)
     assert "KL per token, k3" in words_of(shown)
     assert "first choice" not in words_of(shown)
     figure = json.loads(re.findall(r'<script id="gaps" type="application/json">(.*?)</script>', shown, re.S)[0])

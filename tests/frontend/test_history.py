@@ -137,4 +137,4 @@ def test_the_finding_never_compares_across_buckets():
     said = words.describe_suite(report(old, new))
     assert "70.0–71.0" in said.claim
     assert "90.0" not in said.claim + said.rest
-    assert "first of its bucket" in said.rest
+    assert "First run of this model on this server." in said.rest

@@ -40,7 +40,7 @@ def test_an_admin_joins_two_names_and_takes_it_back(names, admin, viewer):
     assert back in admin.get("/settings/").content.decode()
     assert viewer.post(back).status_code == 403
     assert admin.post(back).headers["Location"] == "/settings/"
-    assert "taken back" in viewer.get("/settings/").content.decode()
+    assert "withdrawn" in viewer.get("/settings/").content.decode()
     assert admin.post(back).status_code == 404
 
 

@@ -37,6 +37,7 @@ def test_there_is_no_mean_while_a_repeat_is_missing():
         (0.0, f"0{NB}%"),
         (0.001, f"under{NB}1{NB}%"),
         (0.62, f"62{NB}%"),
+        (0.825, f"83{NB}%"),  # halves as everywhere
         (0.9999, f"over{NB}99{NB}%"),
         (1.0, f"100{NB}%"),
     ],

@@ -43,7 +43,7 @@ def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> No
     queued = viewer.get(path)
     assert 'hx-get="?part=progress" hx-trigger="every 2s"' in queued.content.decode()
     assert "Waiting for a worker." in text_of(queued)
-    assert "none has been answered yet" in text_of(queued)
+    assert "none answered yet" in text_of(queued)
     probes.served(probes.honoured, rounds=1)
     part = viewer.get(f"{path}?part=progress")
     assert "Asking." in text_of(part)
@@ -78,7 +78,7 @@ def test_a_bad_finding_says_what_to_do_and_draws_where_copies_part(viewer: Clien
 def test_a_batch_probe_is_held_against_another_with_the_same_prompts(viewer: Client) -> None:
     first, second = (probes.ask("batch", parameters={"prompts": 1, "copies": 60, "load": load}) for load in (0, 2))
     probes.served(probes.alike)
-    assert "Against another" not in page(viewer, first)
+    assert "Comparison" not in page(viewer, first)
     probes.served(probes.moved_by_batching(2))
     assert f"probe {first.pk} · " in page(viewer, second)
     assert "is noisier" not in page(viewer, second)
@@ -140,16 +140,16 @@ def test_every_state_has_a_page_even_with_the_fewest_numbers(viewer: Client, kin
 
 
 def test_the_list_names_what_needs_somebody_by_the_newest_of_each_kind(viewer: Client) -> None:
-    assert "No endpoint has been probed yet" in text_of(viewer.get("/probes/"))
+    assert "No probes yet" in text_of(viewer.get("/probes/"))
     probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})
     probes.served(probes.moved_by_batching(2))
     probes.ask("seed", parameters=SMALL)
     probes.served(probes.failed("no engine"))
     shown = text_of(viewer.get("/probes/"))
-    assert "2 of the newest probes need somebody. local: seed failed; local: variant." in shown
+    assert "2 of the newest probes need attention. local: seed failed; local: variant." in shown
     probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})
     probes.served(probes.alike)
-    assert "1 of the newest probes needs somebody. local: seed failed." in text_of(viewer.get("/probes/"))
+    assert "1 of the newest probes needs attention. local: seed failed." in text_of(viewer.get("/probes/"))
 
 
 def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:
@@ -164,7 +164,7 @@ def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:
     rest = viewer.get(f"/probes/{unescape(older[1])}")
     assert rest.content.decode().count('<th scope="row" class="keep">') == 1
     assert "There is no kind “ speed ”," in text_of(viewer.get("/probes/?kind=speed"))
-    assert "No probe fits this filter." in text_of(viewer.get("/probes/?kind=canary"))
+    assert "No probe matches this filter." in text_of(viewer.get("/probes/?kind=canary"))
 
 
 def test_the_list_is_sorted_by_what_its_address_says_and_filtering_keeps_the_order(viewer: Client) -> None:
@@ -242,15 +242,15 @@ def test_a_capability_check_is_a_table_of_parameters(viewer: Client) -> None:
     )
     assert "min_p 1 refused The server says: No field <b>min_p</b>." in shown
     assert "parameters honoured 16" in shown
-    assert "no seed probe of this endpoint has ended yet" in shown
-    assert "It had none: the endpoint names neither a bypass nor a reference" in shown
+    assert "run a seed probe for statistics" in shown
+    assert "No control. Set a bypass or a reference endpoint to get one." in shown
 
 
 def test_a_gateways_probe_says_which_hop_and_leads_to_the_other(viewer: Client) -> None:
     probes.remote("gateway", bypass=EndpointRecord.objects.get(slug=probes.remote("direct")))
     through = probes.ask("seed", on="gateway")
     direct = ProbeRecord.objects.get(bypass_of=through)
-    assert "The same is asked of direct and, through the gateway, of gateway" in page(viewer, through)
+    assert "direct gets the same calls directly, and gateway through the gateway" in page(viewer, through)
     dropped = probes.ignored()
     probes.served_by_others(lambda call: replace(dropped(call), token_ids=(), backend="a <i>b</i>"))
     probes.served_by_others(lambda call: replace(probes.honoured(call), token_ids=()))

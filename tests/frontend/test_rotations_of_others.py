@@ -140,11 +140,11 @@ def test_the_row_of_a_rotation_says_what_is_under_way_and_then_links_the_compari
     probed("canary", "b")
     page = words(viewer, "/endpoints/hosted/")
     assert "every profile: " in page
-    assert "The reference sets of its baselines are about to run." in page
+    assert "The reference sets of its baselines will run next." in page
     reconcile()
     reference = Rotation.objects.get().reference_runs.get()
     page = words(viewer, "/endpoints/hosted/")
-    under_way = f"colours-reference is under way as run {reference.pk}, 0 of 24 responses; it is held against run"
+    under_way = f"colours-reference is running as run {reference.pk}, 0 of 24 responses; it is compared with run"
     assert f"{under_way} {first.pk}." in page
     by = build.process(backend("b"))
     for repeat in (1, 2):

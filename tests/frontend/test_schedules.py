@@ -31,7 +31,7 @@ def staged(settings: object, db: None) -> None:
 
 
 def test_a_run_and_a_probe_are_scheduled_and_shown(engineer: Client) -> None:
-    assert "Nothing is started at set times yet" in engineer.get("/schedules/").content.decode()
+    assert "No schedules yet" in engineer.get("/schedules/").content.decode()
     assert engineer.post("/schedules/", RUN).status_code == engineer.post("/schedules/", PROBE).status_code == 302
     page = engineer.get("/schedules/").content.decode()
     for words in ("at 03:00 on Monday through Friday, Europe/Berlin", "2 repeats", "a canary probe of"):
@@ -59,7 +59,7 @@ def test_it_is_paused_resumed_and_deleted_by_buttons(engineer: Client) -> None:
     engineer.post("/schedules/", RUN)
     pk = ScheduleRecord.objects.get().pk
     engineer.post(f"/schedules/{pk}/pause/")
-    assert "not before somebody resumes it" in engineer.get("/schedules/").content.decode()
+    assert "paused; resume it to continue" in engineer.get("/schedules/").content.decode()
     engineer.post(f"/schedules/{pk}/resume/")
     assert ScheduleRecord.objects.get().next_at is not None
     engineer.post(f"/schedules/{pk}/delete/")

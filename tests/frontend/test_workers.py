@@ -83,8 +83,8 @@ def test_a_worker_that_leaves_a_run_alone_links_to_it(stage, viewer):
     run = stage.start()
     leave_alone(worker=stage.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
     page = text_of(viewer.get("/workers/"))
-    assert 'Leaves <a id="left-alone-' in page
-    assert f'href="/runs/{run.pk}/">run {run.pk}</a> alone: <bdi>it keeps to another serving stack.' in page
+    assert 'Skips <a id="left-alone-' in page
+    assert f'href="/runs/{run.pk}/">run {run.pk}</a>: <bdi>it keeps to another serving stack.' in page
 
 
 @pytest.mark.parametrize(("n", "words"), [(1, "1 write refused"), (3, "3 writes refused"), (0, "")])

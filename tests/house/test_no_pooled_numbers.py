@@ -99,6 +99,7 @@ WITHOUT_REPORTS = {
     "profile",
     "schedule",
     "settle",
+    "follow",
 } | {"endpoint", "experiment", "bisect"}
 
 
@@ -182,6 +183,7 @@ def stored(transactional_db: None) -> Stored:
         "experiment_id": [_experimented(turned, mixed)],
         "upload_id": [],
         "trial_id": [_tried()],
+        "follow_id": [],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],

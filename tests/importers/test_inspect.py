@@ -180,7 +180,7 @@ def test_a_log_that_did_not_end_well_says_so(read: Read, status: str, wanted: st
     ("facts", "error"),
     [
         ({"error": {"message": "Timeout"}}, "Timeout"),
-        ({"invalidation": {"reason": "leaked"}}, "Somebody declared this sample invalid: leaked."),
+        ({"invalidation": {"reason": "leaked"}}, "This sample was declared invalid: leaked."),
         ({"output": {"choices": [], "error": "refused"}}, "refused"),
         ({"output": {"choices": []}, "events": [], "scores": {}}, "The sample holds no answer."),
     ],

@@ -243,7 +243,7 @@ def test_a_rotation_behind_the_gateway_expires_the_baseline_and_is_re_scored(rig
     assert BaselineRecord.objects.get().rotation == rotation
     again = desk.worked(rotation.reference_runs.get())
     (told,) = Event.objects.filter(run=rotated, code="rescored")
-    assert f"It is held against run {earlier.pk}, which the earlier stack served." in told.text
+    assert f"It is compared with run {earlier.pk}, which the earlier stack served." in told.text
     reconcile()
     compared = comparison_report(compare(baseline=earlier.pk, candidate=again.pk).pk)
     assert {line.cause for line in compared.causes} == {"backend_changed"}

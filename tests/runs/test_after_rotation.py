@@ -59,7 +59,7 @@ def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: A
     judged.run(version, repeats=2, by=build.bucket(NEW), on="hosted")
     reconcile()
     (event,) = Event.objects.filter(code="rescored")
-    assert f"It is held against run {before.pk}, which the earlier stack served." in event.text
+    assert f"It is compared with run {before.pk}, which the earlier stack served." in event.text
 
 
 def test_without_marked_cases_the_first_ones_stand_in(db: None) -> None:

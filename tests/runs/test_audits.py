@@ -116,7 +116,7 @@ def test_chosen_cases_of_a_suite_are_decoded_in_the_suite_s_order(pool: tuple[Wo
     assert [row["case"] for row in found(done)["numbers"]["incidents"]] == ["a/b c"]
     with pytest.raises(InvalidInput) as refused:
         ask("audit", parameters={"suite": "colours", "cases": ["sky", "desert"]})
-    assert refused.value.fields == {"parameters.cases": "colours v1 has no case desert; the ids stand on its page."}
+    assert refused.value.fields == {"parameters.cases": "colours v1 has no case desert; its page lists the ids."}
 
 
 def test_servers_of_others_are_not_audited(pool: tuple[WorkerRecord, WorkerRecord]) -> None:

@@ -124,7 +124,7 @@ def test_what_a_release_rests_on_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(Conflict) as refused:
         import_of(as_json(tmp_path, capitals(n=3), "late.json"))
     assert f"Run {early.pk} is of the same eval, imported before it had ended" in refused.value.detail
-    assert f"Release {release.pk} rests on run {early.pk}; it is kept. Nothing is stored." in refused.value.detail
+    assert f"Release {release.pk} uses run {early.pk}; it is kept. Nothing is stored." in refused.value.detail
     assert ImportRecord.objects.count() == 2
 
 

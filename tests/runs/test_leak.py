@@ -164,4 +164,4 @@ def test_of_a_log_nobody_knows_it(leaked: Callable[..., tuple[RunRecord, RunReco
     EngineProcess.objects.update(vocabulary=None)
     found = said(runs)
     assert (found.source, found.n_beside_candidate) == (None, None)
-    assert found.text.endswith("the candidate's batch is unknown.")
+    assert found.text.endswith("The candidate's batch is unknown.")

@@ -315,7 +315,7 @@ def test_the_current_baseline_is_found_by_line_and_profile(pair: tuple[RunRecord
 def test_a_release_keeps_its_runs(pair: tuple[RunRecord, RunRecord]) -> None:
     release = judged.release(*pair)
     for run in pair:
-        with pytest.raises(Conflict, match=f"Release {release.pk} rests on run {run.pk}"):
+        with pytest.raises(Conflict, match=f"Release {release.pk} uses run {run.pk}"):
             delete_run(run_id=run.pk)
     assert RunRecord.objects.count() == 2
 

@@ -72,9 +72,7 @@ def test_a_capability_check_ends_in_its_table_and_names_the_newest_seed_probe() 
     assert (numbers["seed_probe"]["id"], numbers["seed_probe"]["state"]) == (str(seed.pk), "honoured")
     detail = probe_detail(probe.pk)
     assert (detail.progress.n_done, detail.progress.n_total) == (19, 19)
-    assert (
-        detail.control == "It had none: the endpoint names neither a bypass nor a reference that is known to be good."
-    )
+    assert detail.control == "No control. Set a bypass or a reference endpoint to get one."
 
 
 def test_a_seed_probe_of_texts_is_judged_by_characters() -> None:

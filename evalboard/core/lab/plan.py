@@ -31,7 +31,7 @@ class Choice:
 class Surroundings:
     """What is known of an endpoint and its profile when an experiment is planned.
 
-    settings: of the profile that everything is pinned by. is_remote: others run the endpoint. dtypes: other endpoints
+    settings: of the profile that everything is pinned by. is_remote: the endpoint is external. dtypes: other endpoints
     of the same weights. gateways: endpoints that lead to this one. temperature: at which the suite's cases are drawn;
     None: nobody draws them. hardware: the kinds of the pool's workers; n_gpus: the fewest that one of them has.
     has_avx512: all of these workers' processors do, where they decode on CPUs. is_recorded: scores were read from logs,

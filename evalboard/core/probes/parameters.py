@@ -136,7 +136,7 @@ def choose_sampling(
         case ProbeKind.CAPABILITY:
             return choose_capability_sampling(parameters, group, answered)
         case ProbeKind.VERIFY:
-            raise ValueError("A verification makes no calls: what it rests on are runs.")
+            raise ValueError("A verification makes no calls: it uses runs.")
 
 
 def plan_calls(kind: str, parameters: Mapping[str, Any], prompts: Sequence[Any]) -> tuple[ProbeExchange, ...]:

@@ -139,7 +139,7 @@ def find_profile_refusal(
     newest of this host's as it is now, None where it was not tested.
     """
     if hardware.get("kind") == NO_ENGINE:
-        return "This worker has no engine of its own: it serves endpoints that others run, and no others."
+        return "This worker has no engine of its own: it serves external endpoints only."
     if unsent := [name for name, value in profile.sampling.items() if is_unsent(name, value)]:
         return f"The profile leaves {' and '.join(unsent)} to the server, and only external servers take it."
     needed = profile.cuda_capability

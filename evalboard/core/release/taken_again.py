@@ -18,9 +18,9 @@ def find_change(word: str, document: Mapping[str, Any], taken_again: Mapping[str
     """Say in a sentence how a stored verdict differs from judging again; "" if equal."""
     given = json.loads(canonical_json(taken_again))
     if word != given["verdict"]:
-        return f"it says {word}, and taken anew it is {given['verdict']}."
+        return f"it says {word}, and recomputed it is {given['verdict']}."
     if place := _first_difference({"rules": FIRST_VERDICT_RULES, **document}, given, ""):
-        return f"{place} is another one when it is taken anew."
+        return f"{place} differs when it is recomputed."
     return ""
 
 

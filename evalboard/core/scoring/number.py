@@ -53,7 +53,7 @@ def _score(options: Options, text: str, targets: list[Any], _tools: Tools) -> Sc
         return failed(f"There is no number in {shown(text)}.")
     if options["which"] == "only" and len(matches) > 1:
         first, second = matches[0].group(), matches[1].group()
-        return failed(f"There are {len(matches)} numbers where one was asked for: {first[:20]}, {second[:20]} …")
+        return failed(f"There are {len(matches)} numbers instead of one: {first[:20]}, {second[:20]} …")
     match = matches[-1] if options["which"] == "last" else matches[0]
     written = match.group().strip()
     answer = _read(match, options)

@@ -171,7 +171,7 @@ def _target_problem(_options: Options, target: Any) -> str | None:
     if "calls" not in target:
         return _call_shape_problem(target)
     if target.keys() != {"calls"}:
-        return 'must hold nothing beside "calls"'
+        return 'must have no field other than "calls"'
     if not isinstance(target["calls"], list) or len(target["calls"]) > MAX_CALLS:
         return f'"calls" must be a list of at most {MAX_CALLS} calls'
     problems = (_call_shape_problem(call) for call in target["calls"])

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, person: str, name: str, scope: list[str], days: int, **options: Any) -> None:
         known = get_user_model().objects.filter(username=person, is_active=True).first()
         if known is None:
-            raise CommandError(f"There is nobody named {person} who may sign in; add_person lets them in.")
+            raise CommandError(f"There is no person named {person} who may sign in; add_person lets them in.")
         try:
             token, secret = create_token(
                 user=known, name=name, scopes=scope, expires_at=timezone.now() + timedelta(days=days)

@@ -19,5 +19,5 @@ class Command(BaseCommand):
             raise CommandError("A link is signed with EVALBOARD_SECRET_KEY: set it to what the web server has.")
         person = get_user_model().objects.filter(username=name, is_active=True).first()
         if person is None:
-            raise CommandError(f"There is nobody named {name} who may sign in; add_person lets them in.")
+            raise CommandError(f"There is no person named {name} who may sign in; add_person lets them in.")
         self.stdout.write(f"/signin/{get_query_string(person)}")

@@ -1,0 +1,55 @@
+"""No situation makes two claims that exclude each other, and no sentence is made outside the tables of messages."""
+
+import re
+
+import pytest
+
+from evalboard.wording.messages import EXCLUDED, TABLES, Claim, list_excluded, record_claims, split_bold
+from evalboard.wording.run_warnings import WARNINGS
+from tests.core.golden.corpus import SUBJECTS
+from tests.core.golden.readers import Sentence
+
+# Whose sentences all come from the tables of messages.
+SETTLED = {
+    *("A suite's verdict", "A release", "Cases that changed", "Why two answers parted", "One computation, or two"),
+    *("How much is noise", "Runs"),
+}
+NAMES = re.compile(r"[a-z]+: ")  # of suites, before a sentence
+
+
+@pytest.fixture(scope="module")
+def spoken() -> dict[str, tuple[list[Sentence], list[Claim]]]:
+    """The sentences and the claims of each situation."""
+    made = {}
+    for subject in SETTLED:
+        for name, build in SUBJECTS[subject].items():
+            with record_claims() as claims:
+                made[name] = build(), list(claims)
+    return made
+
+
+def test_no_situation_claims_what_it_excludes(spoken: dict[str, tuple[list[Sentence], list[Claim]]]) -> None:
+    excluded = {name: list_excluded({claim.code for claim in claims}) for name, (_, claims) in spoken.items()}
+    assert {name: pairs for name, pairs in excluded.items() if pairs} == {}
+
+
+def test_every_sentence_is_a_claim(spoken: dict[str, tuple[list[Sentence], list[Claim]]]) -> None:
+    escaped = []
+    for name, (sentences, claims) in spoken.items():
+        texts = sorted({split_bold(claim.text)[0] for claim in claims}, key=len, reverse=True)
+        for sentence in sentences:
+            rest = sentence.text
+            for text in texts:
+                rest = rest.replace(text, "").replace(f"{text[:1].lower()}{text[1:]}", "")
+            if NAMES.sub("", rest).strip():
+                escaped.append(f"{name}: {rest}")
+    assert escaped == []
+
+
+def test_a_pair_names_messages_that_exist() -> None:
+    codes = {f"{table.name}.{code}" for table in TABLES for code in table} | {f"run.{row.code}" for row in WARNINGS}
+    import frontend.compare.words
+    import frontend.release.notes  # noqa: F401  their tables
+
+    codes |= {f"{table.name}.{code}" for table in TABLES for code in table}
+    assert {code for pair in EXCLUDED for code in pair} <= codes

@@ -1,0 +1,108 @@
+"""Of two claims that exclude each other a page makes one: each situation would make both without `EXCLUDED`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from evalboard.compared.report import Named, NamedSide, write_comparison
+from evalboard.contract.base import Note
+from evalboard.contract.bucket import VarianceParts
+from evalboard.contract.compare import ComparisonProgress
+from evalboard.contract.parts import ByChance
+from evalboard.contract.run import SuiteNamed
+from evalboard.wording import messages
+from evalboard.wording.comparability import explain_block
+from evalboard.wording.messages import list_excluded, record_claims
+from evalboard.wording.outcomes import compare_with_chance, explain_marks
+from evalboard.wording.run import describe_split, split_code
+from evalboard.wording.run_warnings import WarnedRun, list_warnings
+from frontend.compare.words import describe_comparison
+from frontend.release.notes import cause_ticks
+from tests.frontend import release_stage as staged
+
+SIDE = NamedSide(
+    run="1",
+    suite=SuiteNamed(slug="sums", version=1),
+    endpoint="local",
+    profile="pinned",
+    profile_version=1,
+    model="paint",
+    scorer_digest="a" * 64,
+    points={},
+    left_out={},
+    targeted=(),
+)
+LINE = {"cause": "near_tie", "points": -3.0, "n_cases": 3, "gained": 0.0, "lost": -3.0, "parts": [], "noise": None}
+UNMEASURED = {"up_to": None, "reason": "one_draw"}
+MOVED = {"field": "versions.vllm", "baseline": "0.31.2", "candidate": "0.32.0"}
+
+
+def write_summary(**facts: Any) -> Any:
+    """Write a comparison of which this much is known."""
+    score = {"baseline": 80.0, "candidate": 77.0, "difference": -3.0}
+    summary = {"score": score, "ledger": [LINE], "noise_share": UNMEASURED, **facts}
+    named = Named(sides=(SIDE, SIDE), buckets={}, case_ids={}, read_words=lambda _: None)  # type: ignore[arg-type, return-value]
+    progress = ComparisonProgress(status="finished", n_done=1, n_total=1, error=None)
+    return write_comparison(summary, named, repeat=None, progress=progress, finished_at=None, url="")
+
+
+def near_ties_beyond_chance() -> None:
+    """A near tie is next to a case whose change is beyond chance."""
+    by_chance = {"n_expected": 0.2, "n_beyond": 3}
+    known = {"broken": 3, "fixed": 0, "unstable": 0, "broken_by_chance": by_chance, "is_in_every_repeat": False}
+    report = write_summary(outcomes=known)
+    explain_marks("broken", ByChance(**by_chance))
+    assert "Near ties moved −3.0 points." in report.noise_share.text
+
+
+def near_ties_in_every_repeat() -> None:
+    known = {"broken": 3, "fixed": 0, "unstable": 0, "is_in_every_repeat": True}
+    compare_with_chance(write_summary(outcomes=known).outcomes)
+
+
+def noise_floor_without_noise() -> None:
+    """A release has a measured floor of 0.0, and its comparison says that noise was not measured."""
+    comparison = write_summary()
+    side = staged.side(62, (80.0,) * 5, noise=staged.noise(0.0))
+    report = staged.report(staged.gate(candidate=side, baseline=staged.side(61, (80.0,) * 5, noise=staged.noise(0.0))))
+    assert cause_ticks(report, {}, comparison)[2].remarks
+
+
+def batching_unknown_and_measured() -> None:
+    """A run of a log repeats its seeds under another batch class, which measures what batching does."""
+    parts = VarianceParts(total=0.3, sampler=0.0, batch=0.3)
+    text = describe_split(parts, n_buckets=1, is_external=False)
+    assert text.startswith("Repeats differ by 0.3 points, all of it from batching.")
+    codes = [f"split.{split_code(parts, is_external=False)}"]
+    warnings = list_warnings(WarnedRun(is_reported=True, is_logged=True, tool="a tool"), with_codes=codes)
+    assert "imported" in {warning.code for warning in warnings}
+
+
+def because_and_maybe(code: str) -> None:
+    """The first sentence names the stack as the cause, and the banner says that it may be."""
+    text = explain_block(code, {"moved": [MOVED]})
+    line = staged.compared().ledger[0].model_copy(update={"cause": "backend_changed"})
+    report = staged.compared(blocks=(Note(code=code, text=text),), ledger=(line,))
+    assert "another serving stack answered" in describe_comparison(report).claim
+
+
+SITUATIONS: dict[str, Callable[[], None]] = {
+    "near ties next to cases beyond chance": near_ties_beyond_chance,
+    "near ties next to changes in every repeat": near_ties_in_every_repeat,
+    "a noise floor next to noise that was not measured": noise_floor_without_noise,
+    "batching that is unknown and measured": batching_unknown_and_measured,
+    "a stack that is the cause, and may be": lambda: because_and_maybe("rebaseline"),
+    "a stack that is the cause, next to another model": lambda: because_and_maybe("stack_changed"),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_of_two_claims_that_exclude_each_other_a_page_makes_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, record_claims() as both:
+        patch.setattr(messages, "EXCLUDED", ())
+        SITUATIONS[name]()
+    with record_claims() as claims:
+        SITUATIONS[name]()
+    excluded = [list_excluded({claim.code for claim in each}) for each in (both, claims)]
+    assert (len(excluded[0]), excluded[1]) == (1, [])

@@ -1,0 +1,186 @@
+"""From what a person follows to their chat or mailbox, through the outbox that webhooks have."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.db.models.functions import Now
+
+from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs.access import remove_person
+from runs.catalogue import note_rotation
+from runs.models import EndpointRecord, FollowRecord, OutboxMessage, ReplayRecord, RunRecord, Shard, WebhookRecord
+from runs.release import create_release
+from runs.replays import REPLAYS, create_replay
+from runs.webhooks import delete_webhook, webhook_rows
+from runs.webhooks.follows import NO_EMAIL, create_address, follow, unfollow
+from runs.work import rollup
+from tests import build, judged
+from tests.receiver import Receiver, receiver
+from worker.sending import send_next
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def configured(settings: Any) -> None:
+    settings.WEBHOOK_ALLOW_PRIVATE = frozenset({"127.0.0.1"})
+    settings.PUBLIC_ADDRESS = "https://evalboard.example.com"
+    settings.EMAIL_HOST, settings.DEFAULT_FROM_EMAIL = "mail.example.com", "evalboard@example.com"
+
+
+@pytest.fixture
+def there() -> Iterator[Receiver]:
+    with receiver() as started:
+        yield started
+
+
+def told(there: Receiver) -> list[str]:
+    """Send all that waits; the texts that arrived."""
+    while send_next():
+        pass
+    return [json.loads(each.body)["text"] for each in there.received]
+
+
+def ended(run: RunRecord) -> RunRecord:
+    Shard.objects.filter(repeat__run=run).update(status="finished")
+    for repeat in run.repeats.all():
+        rollup.finish_repeat(repeat_id=repeat.pk)
+    return run
+
+
+@pytest.mark.parametrize(("kind", "name"), [("run", ""), ("suite", "colours"), ("endpoint", "local")])
+def test_a_runs_end_reaches_who_follows_it_its_suite_or_its_endpoint(there: Receiver, kind: str, name: str) -> None:
+    person, run = build.user(), build.run(repeats=1)
+    create_address(url=there.url, person=person)
+    follow(kind=kind, name=name or str(run.pk), person=person)
+    follow(kind=kind, name=name or str(run.pk), person=person)
+    ended(run)
+    link = f"https://evalboard.example.com/runs/{run.pk}/"
+    assert told(there) == [f"Run {run.pk} of colours on local ended: incomplete. {link}"]
+
+
+def test_one_message_for_each_address_and_none_for_others(there: Receiver) -> None:
+    person, other, run = build.user(), build.user("bo"), build.run(repeats=1)
+    create_address(url=there.url, person=person)
+    create_address(url="mailto:ada@example.com", person=person)
+    create_address(url=there.url, person=other)
+    for kind, name in (("run", str(run.pk)), ("suite", "colours")):
+        follow(kind=kind, name=name, person=person)
+    ended(run)
+    assert len(told(there)) == 1
+    (letter,) = mail.outbox
+    assert (letter.to, letter.from_email) == (["ada@example.com"], "evalboard@example.com")
+    assert letter.subject.startswith(f"Evalboard: Run {run.pk} of colours")
+    assert f"You follow run {run.pk}. Stop: https://evalboard.example.com/settings/notifications/" in letter.body
+
+
+def test_no_name_becomes_a_header(there: Receiver) -> None:
+    person, run = build.user(), build.run(repeats=1)
+    create_address(url="mailto:ada@example.com", person=person)
+    follow(kind="run", name=str(run.pk), person=person)
+    EndpointRecord.objects.update(slug="local\r\nBcc: eve@example.com")
+    ended(run)
+    told(there)
+    (letter,) = mail.outbox
+    sent = letter.message()
+    assert sent["Bcc"] is None
+    assert "\n" not in letter.subject
+    assert letter.recipients() == ["ada@example.com"]
+
+
+def test_a_rotation_and_a_verdict_reach_who_follows(there: Receiver) -> None:
+    person = build.user(role="release manager")
+    create_address(url=there.url, person=person)
+    judged.policy()
+    one, other = judged.run(), judged.run()
+    follow(kind="suite", name="colours", person=person)
+    gate = {"suite": "colours", "baseline": one.pk, "candidate": other.pk, "tier": "critical"}
+    release = create_release(gates=[gate], policy="lenient")
+    (text,) = told(there)
+    assert text.startswith(f"Release {release.pk}: ")
+    assert "It waits for a sign-off." in text
+    follow(kind="endpoint", name="local", person=person)
+    texts, later = judged.answers(judged.N_CASES), build.process(build.bucket("bfloat16"))
+    moved = build.finished_run(texts, version=judged.suite(), by=later)
+    note_rotation(shown_by=moved)
+    assert any("is served by" in each for each in told(there))
+
+
+def test_work_that_ends_is_told_once_and_followed_no_more(there: Receiver) -> None:
+    person, run = build.user(), build.finished_run()
+    create_address(url=there.url, person=person)
+    replay = create_replay(run_id=run.pk, case_id="sky")
+    follow(kind="replay", name=str(replay.pk), person=person)
+    lease = REPLAYS.claim(ReplayRecord.objects.all(), worker=build.worker("replayer"))
+    assert lease is not None
+    REPLAYS.finish(lease=lease, status="failed", error="No engine.")
+    (text,) = told(there)
+    assert text.startswith(f"Replay {replay.pk} ended: failed. No engine. https://")
+    assert not FollowRecord.objects.exists()
+
+
+def test_who_lost_access_is_told_nothing(there: Receiver) -> None:
+    person, run = build.user(), build.run(repeats=1)
+    create_address(url=there.url, person=person)
+    follow(kind="run", name=str(run.pk), person=person)
+    ended(run)
+    remove_person(name=person.username)
+    assert told(there) == []
+    assert OutboxMessage.objects.get().last_error == "This person has no access any more."
+
+
+def test_a_mailbox_that_is_not_taken_is_tried_again(there: Receiver, settings: Any) -> None:
+    person, run = build.user(), build.run(repeats=1)
+    create_address(url="mailto:ada@example.com", person=person)
+    follow(kind="run", name=str(run.pk), person=person)
+    ended(run)
+    settings.EMAIL_HOST = ""
+    told(there)
+    assert (OutboxMessage.objects.get().status, mail.outbox) == ("waiting", [])
+    assert webhook_rows(owner=person)[0].last_error == NO_EMAIL
+    settings.EMAIL_HOST = "mail.example.com"
+    OutboxMessage.objects.update(next_at=Now())
+    told(there)
+    assert len(mail.outbox) == 1
+
+
+def test_addresses_are_checked_and_a_persons_own(settings: Any) -> None:
+    person, other = build.user(), build.user("bo", "admin")
+    for url, words in (("mailto:ada", "not an e-mail address"), ("http://10.0.0.1/", "is not on the open internet")):
+        with pytest.raises(InvalidInput) as refused:
+            create_address(url=url, person=person)
+        assert words in refused.value.fields["url"]
+    made, _ = create_address(url="https://hooks.slack.com/services/T0/B0/secretpath", person=person)
+    assert [row.url for row in webhook_rows(owner=person)] == ["https://hooks.slack.com/***path"]
+    assert (webhook_rows(), webhook_rows(owner=other)) == ((), ())
+    for owner in (None, other):
+        with pytest.raises(NotFound):
+            delete_webhook(webhook_id=made.pk, owner=owner)
+    for _ in range(4):
+        create_address(url="https://hooks.slack.com/services/T0/B0/x", person=person)
+    with pytest.raises(Conflict, match="5 addresses already"):
+        create_address(url="https://hooks.slack.com/services/T0/B0/x", person=person)
+    settings.EMAIL_HOST = ""
+    with pytest.raises(InvalidInput) as refused:
+        create_address(url="mailto:ada@example.com", person=other)
+    assert refused.value.fields["url"] == NO_EMAIL
+    delete_webhook(webhook_id=made.pk, owner=person)
+    assert WebhookRecord.objects.count() == 4
+
+
+def test_only_what_is_there_is_followed() -> None:
+    person = build.user()
+    for kind, name in (("run", "7"), ("run", "x"), ("suite", "none")):
+        with pytest.raises(NotFound):
+            follow(kind=kind, name=name, person=person)
+    with pytest.raises(InvalidInput):
+        follow(kind="worker", name="1", person=person)
+    build.suite()
+    followed = follow(kind="suite", name="colours", person=person)
+    with pytest.raises(NotFound):
+        unfollow(follow_id=followed.pk, person=build.user("bo"))
+    unfollow(follow_id=followed.pk, person=person)
+    assert not FollowRecord.objects.exists()
