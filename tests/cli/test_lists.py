@@ -8,7 +8,6 @@ import pytest
 
 from runs.models import ProfileRecord, ReleaseRecord, RepeatRecord, ScheduleRecord
 from tests import build, judged
-from tests.judged import N_CASES
 
 Call = Callable[..., "CompletedProcess[str]"]
 
@@ -57,9 +56,8 @@ def test_a_profile_is_added_by_who_may(evalboard: Call, stored: None) -> None:
 
 def test_what_would_decide_a_release_is_shown_and_started(evalboard: Call, transactional_db: None) -> None:
     judged.policy()
-    baseline = judged.run()
-    candidate = judged.run(N_CASES)
-    assert evalboard("release", str(candidate.pk), "--baseline", str(baseline.pk), "--policy", "strict").returncode == 2
+    sides = str(judged.open_run().pk), "--baseline", str(judged.run().pk), "--policy", "lenient"
+    assert evalboard("release", *sides).returncode == 2
     release = str(ReleaseRecord.objects.get().pk)
     plan = evalboard("settle", release)
     assert "Start them with --start." in plan.stdout, plan.stderr
