@@ -259,7 +259,7 @@ class LogComparison:
             for bucket in sorted(set(side.bucket_ids) - names[endpoint].keys()):
                 manifest = self.store.buckets[bucket].fingerprint.manifest
                 names[endpoint][bucket] = name_backend(manifest, names[endpoint].values())
-        return join_names(*(names[endpoint] for endpoint in endpoints), endpoints[1])
+        return join_names(names[endpoints[0]], names[endpoints[1]], endpoints[1])
 
     def list_worst(self) -> "list[WorstCase]":
         """Return each differing case with its representative pair, worst first."""
