@@ -15,4 +15,5 @@ keep database_url "postgres://evalboard:$(cat "$folder/postgres_password")@postg
 keep redis_auth.conf "requirepass $(random)"
 keep redis_url "redis://:$(cut -d' ' -f2 "$folder/redis_auth.conf")@redis:6379/0"
 keep oidc_client_secret ""  # yours to fill in, where people sign in through a provider of your own
+keep email_password ""  # yours to fill in, where the mail server asks for one
 ls -1 "$folder"

@@ -3,6 +3,8 @@
 PostgreSQL stores no NUL, so no name, id or other text of ours has one.
 """
 
+import re
+
 from django.urls import register_converter
 from django.urls.converters import StringConverter
 
@@ -17,6 +19,18 @@ class TextPathConverter(StringConverter):
     """Match text on one line that may contain slashes, such as the id of a case."""
 
     regex = r"[^\x00\n]+"
+
+
+BEFORE_DOTS = re.compile(r"/(?=\.{1,2}(?:/|$))")
+
+
+def escape_dots(url: str) -> str:
+    """Escape the slash before `.` and `..` in a path that `reverse` made.
+
+    A browser resolves `/../` before it asks, and `%2E%2E` as well. After `%2F` the dots are no segment of their own,
+    and the server reads the same path.
+    """
+    return BEFORE_DOTS.sub("%2F", url)
 
 
 register_converter(TextConverter, "text")

@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from evalboard import oidc, safety
 
-gc.disable()  # imports leave no garbage, and looking for it is a quarter of a start; runs/apps.py enables it again
+gc.disable()  # imports leave no garbage, and collecting takes a quarter of a start; runs/apps.py enables it
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = FileAwareEnv(strip_whitespace=True)
@@ -27,81 +27,80 @@ try:
     DEBUG = env.bool("EVALBOARD_DEBUG", False)
     HOSTS = [host.strip() for host in env.list("EVALBOARD_HOSTS", list(safety.LOCAL_HOSTS))]
     SECRET_KEY = env.str("EVALBOARD_SECRET_KEY", "")
-    # Whether a proxy in front speaks TLS; None where nobody said, which this machine's own names allow.
+    # Whether a proxy terminates TLS. None: not set, which is allowed for local hosts only.
     HTTPS = env.bool("EVALBOARD_HTTPS", None)
     DATABASES = {
         "default": env.dj_db_url(
             "DATABASE_URL",
             "postgres://postgres@127.0.0.1:5432/evalboard",
             conn_max_age=60,
-            conn_health_checks=True,  # or each thread's next request would fail once after the database was away
+            conn_health_checks=True,  # else the next request of each thread fails after a database restart
         )
     }
-    # How long one statement of the web server may take; 0 is no limit. Nobody else's has one.
+    # Limit of one statement of the web server; 0: none. Other processes have no limit.
     STATEMENT_SECONDS = env.float("EVALBOARD_STATEMENT_SECONDS", 15.0, validate=validate.Range(min=0))
-    # The doorbell of a team's installation. Without it, workers look into the database every second.
+    # Wakes the workers of a team. Without Redis, workers poll the database every second.
     REDIS_URL = env.str("REDIS_URL", "")
     REDIS_SECONDS = env.float("EVALBOARD_REDIS_SECONDS", 2.0)
-    # Requests a minute by one token or person, by the scope that they need; 0 is no limit.
+    # Requests per minute of one token or person, by scope; 0: no limit.
     RATES = {
         "read": env.int("EVALBOARD_RATE_READ", 6000, validate=validate.Range(min=0)),
         "run": env.int("EVALBOARD_RATE_RUN", 600, validate=validate.Range(min=0)),
         "sign": env.int("EVALBOARD_RATE_SIGN", 120, validate=validate.Range(min=0)),
         "admin": env.int("EVALBOARD_RATE_ADMIN", 300, validate=validate.Range(min=0)),
     }
-    # How often a team's workers look without having heard the doorbell, and how often all is swept.
+    # How often a team's workers poll if Redis does not wake them, and how often everything is swept.
     LOOK_SECONDS = env.float("EVALBOARD_LOOK_SECONDS", 15.0)
     RECONCILE_SECONDS = env.float("EVALBOARD_RECONCILE_SECONDS", 15.0)
-    # The interpreter that has vLLM; the engine's pins are its own, so it never is ours.
+    # The interpreter with vLLM. It is a separate one because the engine pins its own packages.
     VLLM_PYTHON = env.str("EVALBOARD_VLLM_PYTHON", str(BASE_DIR / ".venv-engine" / "bin" / "python"))
-    # Folders that a run's or an endpoint's model path must lie under.
+    # Model paths of runs and endpoints must be inside these folders.
     MODEL_ROOTS = [Path(root).resolve() for root in env.list("EVALBOARD_MODEL_ROOTS", [str(DATA_DIR / "models")])]
-    # What one request may send of other tools' logs, which readers unpack to at most 512 MiB.
+    # Largest upload of logs in one request. Readers unpack at most 512 MiB.
     MAX_IMPORT_BYTES = env.int("EVALBOARD_MAX_IMPORT_MB", 512, validate=validate.Range(min=1)) * 2**20
-    # What one import may take in the process that reads it. A proxy in front must wait longer than IMPORT_SECONDS.
+    # Limits of the process that reads one import. A proxy must wait longer than IMPORT_SECONDS.
     IMPORT_SECONDS = env.int("EVALBOARD_IMPORT_SECONDS", 240, validate=validate.Range(min=1))
     IMPORT_CPU_SECONDS = env.int("EVALBOARD_IMPORT_CPU_SECONDS", 120, validate=validate.Range(min=1))
     IMPORT_MEMORY_BYTES = env.int("EVALBOARD_IMPORT_MEMORY_MB", 2048, validate=validate.Range(min=256)) * 2**20
-    # What one person's runs may have waiting for workers, in responses.
+    # Most responses that one person's runs may have in the queue.
     MAX_QUEUED_RESPONSES = env.int("EVALBOARD_MAX_QUEUED_RESPONSES", 2_000_000, validate=validate.Range(min=1))
     LOG_FORMAT = env.str("EVALBOARD_LOG_FORMAT", "text", validate=validate.OneOf(["text", "json"]))
     LEASE_SECONDS = env.float("EVALBOARD_LEASE_SECONDS", 90.0)
     HEARTBEAT_SECONDS = env.float("EVALBOARD_HEARTBEAT_SECONDS", 10.0)
-    # A response that takes longer than this ends as `timeout`, and the engine is started afresh.
+    # A slower response ends as `timeout`, and its engine is restarted.
     RESPONSE_SECONDS = env.float("EVALBOARD_RESPONSE_SECONDS", 600.0)
-    # Within this much of it the answer of a server of others must begin; one that does not stream begins when it ends.
+    # An external server's answer must begin within this time. Without streaming, it begins when it ends.
     FIRST_BYTE_SECONDS = env.float("EVALBOARD_FIRST_BYTE_SECONDS", RESPONSE_SECONDS)
     ENGINE_START_SECONDS = env.float("EVALBOARD_ENGINE_START_SECONDS", 900.0)
-    # An engine that did not start is tried again after this, then after twice this; then its run has failed.
+    # A failed engine start is retried after this pause, then after twice this pause; then the run fails.
     START_PAUSE_SECONDS = env.float("EVALBOARD_START_PAUSE_SECONDS", 5.0)
-    # How long a worker whose engine failed again and again leaves the work to others.
+    # How long a worker is paused after its engine failed repeatedly.
     REST_SECONDS = env.float("EVALBOARD_REST_SECONDS", 600.0)
     SELF_CHECK_SECONDS = env.float("EVALBOARD_SELF_CHECK_SECONDS", 600.0)
-    # Where collectstatic puts the static files, hashed and compressed; unset, they are served from where they lie, as
-    # they always are where somebody works on them.
+    # Where collectstatic puts hashed and compressed static files. Unset, or under DEBUG, the sources are served.
     STATIC_DIR = "" if DEBUG else env.str("EVALBOARD_STATIC_DIR", "")
-    # How many proxies add to X-Forwarded-For; by it passwords are counted for each client and not for the proxy.
+    # Number of proxies that append to X-Forwarded-For. Wrong passwords are counted per client address.
     PROXIES = env.int("EVALBOARD_PROXIES", 1 if HTTPS else 0, validate=validate.Range(min=0))
-    # How long a session lasts that nobody uses, and how long one that is used.
+    # How long an unused session lasts, and how long a session lasts at most.
     SESSION_IDLE_HOURS = env.float("EVALBOARD_SESSION_IDLE_HOURS", 12.0, validate=validate.Range(min=0.01))
     SESSION_DAYS = env.float("EVALBOARD_SESSION_DAYS", 7.0, validate=validate.Range(min=0.01))
-    # Where people reach the pages, for links in webhooks' messages, which answer no request that would tell.
+    # Address of the pages, for links in messages of webhooks.
     PUBLIC_ADDRESS = env.str("EVALBOARD_PUBLIC_ADDRESS", "").rstrip("/")
-    # Whether anybody may see a suite's badge, which is how a readme elsewhere can show it.
+    # Whether a suite's badge is public, so that a readme can show it.
     PUBLIC_BADGES = env.bool("EVALBOARD_PUBLIC_BADGES", False)
-    # Whether somebody else than who made a release must approve or waive it.
+    # Whether a second person must approve or waive a release.
     FOUR_EYES = env.bool("EVALBOARD_FOUR_EYES", False)
-    # Hosts that webhooks may reach though their addresses are private.
+    # Hosts with private addresses that webhooks may reach.
     _private_hosts: list[str] = env.list("EVALBOARD_WEBHOOK_ALLOW_PRIVATE", [])
     WEBHOOK_ALLOW_PRIVATE = frozenset(host.strip().casefold().rstrip(".") for host in _private_hosts)
-    # The mail server that tells people of what they follow; without a host no e-mail is sent.
+    # The mail server for notifications. Without a host, no e-mail is sent.
     EMAIL_HOST = env.str("EVALBOARD_EMAIL_HOST", "")
     EMAIL_PORT = env.int("EVALBOARD_EMAIL_PORT", 587, validate=validate.Range(min=1, max=65535))
     EMAIL_HOST_USER = env.str("EVALBOARD_EMAIL_USER", "")
     EMAIL_HOST_PASSWORD = env.str("EVALBOARD_EMAIL_PASSWORD", "")
     _email_security = env.str("EVALBOARD_EMAIL_TLS", "starttls", validate=validate.OneOf(["starttls", "tls", "none"]))
     DEFAULT_FROM_EMAIL = env.str("EVALBOARD_EMAIL_FROM", "")
-    # Hosts that endpoints of others may have, and where a worker finds files with their keys.
+    # Hosts that external endpoints may have, and the folder where workers find files with their keys.
     ENDPOINT_HOSTS = safety.endpoint_hosts(env.list("EVALBOARD_ENDPOINT_HOSTS", []), hosts=HOSTS)
     SECRETS_DIR = Path(env.str("EVALBOARD_SECRETS_DIR", "/run/secrets"))
     OIDC = oidc.read(env)
@@ -113,12 +112,12 @@ if bool(EMAIL_HOST) != bool(DEFAULT_FROM_EMAIL):
     raise ImproperlyConfigured("Set both EVALBOARD_EMAIL_HOST and EVALBOARD_EMAIL_FROM, or neither.")
 if refused := safety.refusal(hosts=HOSTS, debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS):
     raise ImproperlyConfigured(refused)
-# This machine's own names are for health checks, which know no other.
+# Health checks use the local names.
 ALLOWED_HOSTS = list(dict.fromkeys([*HOSTS, *safety.LOCAL_HOSTS]))
 HAS_SECRET_KEY = bool(SECRET_KEY)
 if not HAS_SECRET_KEY:
-    SECRET_KEY = secrets.token_urlsafe(64)  # of this process only; what serves pages for longer is given one
-# A wire on which nobody answers must not hang a process for good, nor a lost process's open transaction a shard.
+    SECRET_KEY = secrets.token_urlsafe(64)  # of this process only; a web server needs its own
+# A dead connection must not hang a process forever, nor block a shard by the open transaction of a lost process.
 DATABASES["default"]["OPTIONS"] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -126,7 +125,7 @@ DATABASES["default"]["OPTIONS"] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
     "options": f"-c idle_in_transaction_session_timeout={int(LEASE_SECONDS * 1000)}",
-    **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL itself asks for
+    **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL sets
 }
 if HEARTBEAT_SECONDS * 3 > LEASE_SECONDS:
     raise ImproperlyConfigured(
@@ -134,7 +133,7 @@ if HEARTBEAT_SECONDS * 3 > LEASE_SECONDS:
         f"EVALBOARD_LEASE_SECONDS={LEASE_SECONDS}, or one late beat loses a shard."
     )
 
-# What counts requests: shared where there is a Redis. Nothing that matters is kept in either.
+# Counts requests, shared if there is a Redis. Losing it does no harm.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "default"},
     "counters": {
@@ -186,7 +185,7 @@ MIDDLEWARE = [
     "runs.health.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "runs.health.middleware.RequestTimes",  # behind what serves static files: those are not counted
+    "runs.health.middleware.RequestTimes",  # after the static files, which are not counted
     "frontend.shell.middleware.CompressedPages",
     "csp.middleware.CSPMiddleware",
     "frontend.shell.middleware.PrivatePages",
@@ -208,7 +207,7 @@ AUTHENTICATION_BACKENDS = [
 ]
 SESAME_ONE_TIME = True
 SESAME_MAX_AGE = 24 * 3600
-# Five wrong passwords for a name from one address lock that name there for a quarter of an hour; the other limits are
+# Five wrong passwords for a name lock it for that client address for 15 minutes. The other limits are
 # in runs/access/login_guard.py.
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -219,13 +218,13 @@ AXES_HANDLER = "runs.access.login_guard.Counts"
 AXES_CLIENT_IP_CALLABLE = "runs.access.login_guard.counted_address"
 AXES_WHITELIST_CALLABLE = "runs.access.login_guard.is_not_counted"
 AXES_LOCKOUT_CALLABLE = "frontend.access.account_views.locked"
-AXES_DISABLE_ACCESS_LOG = True  # who signed in when is not kept
+AXES_DISABLE_ACCESS_LOG = True  # sign-ins are not stored
 AXES_VERBOSE = False
 if OIDC:
     INSTALLED_APPS += oidc.APPS
     MIDDLEWARE += ["allauth.account.middleware.AccountMiddleware"]
     ACCOUNT_ADAPTER = "frontend.access.sso.Accounts"
-    ACCOUNT_EMAIL_VERIFICATION = "none"  # whoever runs the provider has seen to it
+    ACCOUNT_EMAIL_VERIFICATION = "none"  # the provider has verified it
     SOCIALACCOUNT_ADAPTER = "frontend.access.sso.SignIns"
     SOCIALACCOUNT_LOGIN_ON_GET = True
     SOCIALACCOUNT_PROVIDERS = oidc.providers(OIDC)
@@ -246,7 +245,7 @@ TEMPLATES = [
                 "frontend.shell.context.page_context",
             ],
             "builtins": ["frontend.templatetags.terms"],
-            # `{% load runs %}`: the tags of one feature alone; those of several stand in frontend/templatetags.
+            # `{% load runs %}`: tags of one feature. Shared tags are in frontend/templatetags.
             "libraries": {
                 path.parent.name: f"frontend.{path.parent.name}.tags"
                 for path in sorted((BASE_DIR / "frontend").glob("*/tags.py"))
@@ -268,28 +267,28 @@ CSRF_COOKIE_NAME = "evalboard_csrf"
 CSRF_FAILURE_VIEW = "frontend.shell.errors.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 if HTTPS:
-    # The proxy sets this header on every request and takes away what a client sent; docs/deploy.md shows how.
+    # The proxy sets this header on every request and removes the client's (docs/deploy.md).
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_SSL_REDIRECT = True
-    # Asked from inside, where there is no proxy.
+    # Called from inside, without the proxy.
     SECURE_REDIRECT_EXEMPT = [r"^api/v1/(health|ready)/?$", r"^metrics/?$"]
     SECURE_HSTS_SECONDS = 365 * 24 * 3600
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
-    # Browsers take these names from this very host and by TLS only, so that no other host of the domain can set them.
+    # Browsers accept these names only from this host and by TLS, so no other host of the domain can set them.
     SESSION_COOKIE_NAME = f"__Host-{SESSION_COOKIE_NAME}"
     CSRF_COOKIE_NAME = f"__Host-{CSRF_COOKIE_NAME}"
-# Subdomains and preload lists are the affair of whoever owns the domain, not of one host in it.
+# Subdomains and preload lists are decisions of the domain's owner.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
-USE_I18N = False  # everything is written in English, and looking up the language is a quarter of drawing a page
+USE_I18N = False  # all texts are English, and looking up the language takes a quarter of a page's time
 USE_TZ = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = STATIC_DIR or None
-FILE_UPLOAD_PERMISSIONS = None  # who may read a collected file follows from the umask, as for any other file
+FILE_UPLOAD_PERMISSIONS = None  # collected files get the umask's permissions, like other files
 STATICFILES_DIRS = sorted((BASE_DIR / "frontend").glob("*/static"))
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
@@ -354,8 +353,8 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
-        "axes": {"level": "ERROR"},  # names what was typed as a name; runs.login_guard says the same without
-        "httpcore": {"level": "WARNING"},  # the heads of answers otherwise, in which a server may echo a key
-        "httpx": {"level": "WARNING"},  # the whole address of each request otherwise, a webhook's secret path included
+        "axes": {"level": "ERROR"},  # it logs the typed name; runs.login_guard logs the same without it
+        "httpcore": {"level": "WARNING"},  # else it logs headers of answers, where a server may echo a key
+        "httpx": {"level": "WARNING"},  # else it logs full addresses, including secret paths of webhooks
     },
 }

@@ -4,7 +4,7 @@ import time
 from contextlib import closing
 from functools import partial
 
-from evalboard.calling.calls import Answered, DecodeRequest, EndpointRefused, EndpointRests
+from evalboard.calling.calls import Answered, DecodeRequest, EndpointRefused, EndpointRests, KeyUnreadable
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.catalogue import read_newest_check
@@ -44,7 +44,10 @@ class RemoteShards:
             is_answered = self._call(work, requests, heartbeat)
         except EndpointRefused as refusal:
             if not end_if_cancelled(self._station, lease, heartbeat):
-                heartbeat.persist(partial(fail_refused, lease=lease, reason=refusal.detail))
+                fail = partial(fail_refused, lease=lease, reason=refusal.detail)
+                if isinstance(refusal, KeyUnreadable):  # the run says what to do
+                    fail = partial(fail_refused, lease=lease, reason=refusal.cause, code="key_unreadable")
+                heartbeat.persist(fail)
             return
         except EndpointRests as rest:
             if not end_if_cancelled(self._station, lease, heartbeat):

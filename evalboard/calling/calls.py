@@ -82,6 +82,14 @@ class EndpointRefused(EngineFailure):
         super().__init__("call_refused", detail)
 
 
+class KeyUnreadable(EndpointRefused):
+    """A key of the endpoint cannot be read, so no call was made. cause: without the advice behind it."""
+
+    def __init__(self, cause: str, advice: str = "") -> None:
+        super().__init__(cause + advice)
+        self.cause = cause
+
+
 class EndpointRests(EngineFailure):
     """An external server failed too often in a row, or requested a pause of `seconds`.
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evalboard.calling.calls import EndpointRefused
+from evalboard.calling.calls import EndpointRefused, KeyUnreadable
 from evalboard.calling.mask import Mask
 from evalboard.core.secret_names import variable_problem
 
@@ -17,21 +17,21 @@ FIXED_HEADERS = frozenset(
 
 
 def read_variable(name: str, *, place: str = "", advice: str = "") -> str:
-    """Return the secret in an environment variable. Raises EndpointRefused.
+    """Return the secret in an environment variable. Raises KeyUnreadable.
 
     place: behind its name, which machine's it is. advice: what to do where it is not set.
     """
     if problem := variable_problem(name):
-        raise EndpointRefused(f"The endpoint's key cannot be read. {problem}")
+        raise KeyUnreadable(f"The endpoint's key cannot be read. {problem}")
     if not (secret := os.environ.get(name, "").strip()):
-        raise EndpointRefused(f"The environment variable {name} is not set{place}.{advice}")
+        raise KeyUnreadable(f"The environment variable {name} is not set{place}.", advice)
     return require_plain(secret, f"The environment variable {name}{place}")
 
 
 def require_plain(secret: str, where: str) -> str:
-    """Return a secret that can be a header. Raises EndpointRefused, which names where it was read."""
+    """Return a secret that can be a header. Raises KeyUnreadable, which names where it was read."""
     if not _is_plain(secret):
-        raise EndpointRefused(f"{where} holds characters that no header can have.")
+        raise KeyUnreadable(f"{where} holds characters that no header can have.")
     return secret
 
 

@@ -115,14 +115,14 @@ def parse_headers(texts: Sequence[str], option: str) -> dict[str, str]:
     return headers
 
 
-def parse_body(text: str) -> dict[str, Any]:
-    """Return the object of --extra-body: JSON, or @ and the name of its file."""
+def parse_body(text: str, option: str = "--extra-body") -> dict[str, Any]:
+    """Return the object of an option: JSON, or @ and the name of its file."""
     try:
         value = read_strict_json(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
     except OSError as problem:
-        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint="--extra-body") from None
+        raise typer.BadParameter(f"{text[1:]} cannot be read: {problem.strerror}.", param_hint=option) from None
     except ValueError as problem:
-        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint="--extra-body") from problem
+        raise typer.BadParameter(f"It is not valid JSON: {problem}.", param_hint=option) from problem
     if not isinstance(value, dict):
-        raise typer.BadParameter("Must be an object, {…}.", param_hint="--extra-body")
+        raise typer.BadParameter("Must be an object, {…}.", param_hint=option)
     return value

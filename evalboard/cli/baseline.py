@@ -1,4 +1,4 @@
-"""`evalboard baseline set`: choose the run that candidates of a model line are compared with."""
+"""`evalboard baseline`: choose and list the runs that candidates of a model line are compared with."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalboard.cli.arguments import parse_id
+from evalboard.cli.lists import print_list
+from evalboard.cli.output import printable
 from evalboard.client.access import connect
 from evalboard.wording.numbers import score_range
 
@@ -32,6 +34,22 @@ def set_(
         suite = client.run(run).value.suite.slug
         answer = client.set_baseline(suite, {"run": run, "reason": reason})
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
+
+
+@app.command("list")
+def list_(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the baselines as JSON.")] = False,
+) -> None:
+    """List the baselines of a suite, newest first, and which of them count."""
+    with connect() as client:
+        print_list(client.baselines(suite), _list_cells, empty=f"{suite} has no baseline yet.", as_json=as_json)
+
+
+def _list_cells(baseline: "Baseline") -> tuple[str, ...]:
+    state = "expired" if baseline.expired else "current" if baseline.is_current else "replaced"
+    score = "–" if baseline.run.range is None else score_range(*baseline.run.range)
+    return f"run {baseline.run.id}", baseline.line, baseline.profile, score, state, printable(baseline.reason)
 
 
 def _render(baseline: "Baseline") -> str:

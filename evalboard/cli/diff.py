@@ -173,7 +173,7 @@ def _compare(
 
 
 def _to_json(made: "LogComparison") -> dict[str, Any]:
-    """Return the comparison as REST answers it, with the pairs that differ under "cases", and the notes on each log."""
+    """Return the comparison as REST answers it, with differing pairs in "cases" and the notes on each log."""
     notes = {"baseline": list(made.baseline.notes), "candidate": list(made.candidate.notes)}
     pairs = [pair.to_json() for pair in made.write_pairs(made.pairs)]
     return made.comparison.to_json() | {"cases": pairs, "notes": notes}

@@ -1,13 +1,13 @@
 """`evalboard endpoint`: add an external server, list endpoints, and check what a server honours."""
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalboard.cli.arguments import parse_body, parse_headers, parse_pair
 from evalboard.cli.errors import FAILED
+from evalboard.cli.lists import columns, print_list
 from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
@@ -122,15 +122,23 @@ def set_(
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else as_typed(text))
 
 
+@app.command("try")
+def try_(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The endpoint's slug.")], as_json: AsJson = False
+) -> None:
+    """Call a paused endpoint again at once, not only when its pause ends."""
+    with connect() as client:
+        answer = client.try_endpoint(name)
+    text = as_typed(f"The next call of endpoint {name} goes at once.")
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else text)
+
+
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the endpoints."""
+    empty = as_typed("There is no endpoint yet; evalboard endpoint add makes one.")
     with connect() as client:
-        answers = list(client.endpoints())
-    if as_json:
-        typer.echo(json.dumps([answer.json for answer in answers], ensure_ascii=False))
-    else:
-        typer.echo(_render_list([answer.value for answer in answers]))
+        print_list(client.endpoints(), _list_cells, empty=empty, as_json=as_json)
 
 
 @app.command()
@@ -175,7 +183,7 @@ def render_check(probe: "Probe") -> str:
     states = {row["parameter"]: row["state"] for row in probe.finding.numbers.get("rows", [])}
     refused = [name for name in ("temperature", "logprobs") if states.get(name) == "refused"]
     advice = [f"It refuses {' and '.join(refused)}: run it under --profile hosted, which does not ask for them."]
-    return "\n".join([title, probe.finding.sentence, *(_columns(rows) if rows else []), *(advice if refused else [])])
+    return "\n".join([title, probe.finding.sentence, *(columns(rows) if rows else []), *(advice if refused else [])])
 
 
 def _render_added(endpoint: "Endpoint") -> str:
@@ -184,20 +192,10 @@ def _render_added(endpoint: "Endpoint") -> str:
     return as_typed(f"{first}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
 
 
-def _render_list(endpoints: "list[Endpoint]") -> str:
-    if not endpoints:
-        return as_typed("There is no endpoint yet; evalboard endpoint add makes one.")
-    rows = [
-        (each.slug, each.engine, each.model.address, each.base_url or each.dtype, f"pool {each.pool}", _rest(each))
-        for each in endpoints
-    ]
-    return "\n".join(_columns(rows))
+def _list_cells(each: "Endpoint") -> tuple[str, ...]:
+    address = each.base_url or each.dtype
+    return each.slug, each.engine, each.model.address, address, f"pool {each.pool}", _rest(each)
 
 
 def _rest(endpoint: "Endpoint") -> str:
     return f"paused until {clock(endpoint.rests_until, None)}" if endpoint.rests_until else ""
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

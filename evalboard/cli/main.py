@@ -22,9 +22,12 @@ from evalboard.cli import (
     imports,
     on_policy,
     probe,
+    profile,
     release,
     replay,
     run,
+    schedule,
+    settle,
     suite,
     trace,
     verify,
@@ -81,6 +84,7 @@ app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(trace.trace)
 app.command()(release.release)
+app.command()(settle.settle)
 app.command()(case.case)
 app.command()(replay.replay)
 app.command()(bisect.bisect)
@@ -98,6 +102,8 @@ app.add_typer(suite.app, name="suite", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
 app.add_typer(experiment.app, name="experiment", cls=Commands)
 app.add_typer(baseline.app, name="baseline", cls=Commands)
+app.add_typer(profile.app, name="profile", cls=Commands)
+app.add_typer(schedule.app, name="schedule", cls=Commands)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

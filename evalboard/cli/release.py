@@ -155,6 +155,8 @@ def print_release(release: "Release", *, lean: str | None = None) -> None:
         typer.echo(NO_VERDICT)
     for line in _render_table(release.gates) if len(release.gates) > 1 else []:
         typer.echo(line)
+    for cause in release.other_causes:
+        typer.echo(f"{cause.code}: {cause.state}. {cause.text}.")
     for text in release.computations:
         typer.echo(text)
     for step in release.next:

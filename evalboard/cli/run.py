@@ -55,10 +55,16 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a new run: decode the missing responses of this one."),
     ] = "",
+    again: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="Instead of a suite: run this one again with its settings."),
+    ] = "",
     second_run_of: Annotated[
         str,
         typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
     ] = "",
+    notify: Annotated[bool, typer.Option("--notify", help="Follow the run, so that you are told of its end.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and start nothing.")] = False,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[
         str,
@@ -89,12 +95,12 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
 ) -> None:
     """Start a run of a suite, or complete one. Without --wait it prints where the run is and ends."""
-    for option, run_again in (("--complete", complete), ("--second-run-of", second_run_of)):
-        if run_again and (suite or endpoint or against or in_turn_with):
+    for option, earlier in (("--complete", complete), ("--again", again), ("--second-run-of", second_run_of)):
+        if earlier and (suite or (endpoint and not again) or against or in_turn_with):
             raise typer.BadParameter("The run has its suite and endpoint already.", param_hint=option)
-    if not (complete or second_run_of) and not (suite and endpoint):
+    if not (complete or again or second_run_of) and not (suite and endpoint):
         what, hint = ("an endpoint", "--endpoint") if suite else ("a suite", "SUITE")
-        raise typer.BadParameter(f"Name {what}, or a run to --complete.", param_hint=hint)
+        raise typer.BadParameter(f"Name {what}, or a run to --complete or to run --again.", param_hint=hint)
     _refuse_without(
         wait_, "--wait", {"--against": against, "--junit": junit, "--summary": summary, "--comment": comment}
     )
@@ -121,6 +127,11 @@ def run(
     if against or priority:
         body["priority"] = priority or "release"
     with connect() as client:
+        if estimate:
+            named = {"suite": suite, "endpoint": endpoint, "profile": profile, "repeats": str(repeats)}
+            cost = client.run_estimate(**named)
+            typer.echo(json.dumps(cost.json) if as_json else cost.value.sentence)
+            return
         opponent = None
         if against:
             opponent = find_opponent(
@@ -133,6 +144,10 @@ def run(
         if complete:
             single = client.complete_run(complete)
             started, made = [single.value], single.json
+        elif again:
+            on = {"endpoint": endpoint} if endpoint else {}
+            single = _start(lambda by: client.run_again(again, on, key=by), key=key, give_up_after=patience)
+            started, made = [single.value], single.json
         elif in_turn_with:
             check_policy(client, policy)
             other = {name: value for name, value in body.items() if name != "model"} | {"endpoint": in_turn_with}
@@ -143,6 +158,8 @@ def run(
         else:
             single = _start(lambda by: client.create_run(body, key=by), key=key, give_up_after=patience)
             started, made = [single.value], single.json
+        for each in started if notify else ():
+            client.follow("run", each.id)
         if not wait_:
             texts = [json.dumps(made, ensure_ascii=False)] if as_json else map(_render_start, started)
             typer.echo("\n".join(texts))
@@ -150,8 +167,8 @@ def run(
         for each in started:
             typer.echo(f"Run {each.id}: {each.url}", err=True)
         run_id = started[-1].id
-        again = f"evalboard wait {run_id}" if opponent is None else render_come_back(run_id, opponent)
-        answer = follow_run(client, run_id, come_back=again, give_up_after=give_up_after)
+        come_back = f"evalboard wait {run_id}" if opponent is None else render_come_back(run_id, opponent)
+        answer = follow_run(client, run_id, come_back=come_back, give_up_after=give_up_after)
         if opponent is None:
             conclude(client, answer.value, files, as_json=answer.json if as_json else None)
         judge(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalboard.cli.errors import FAILED, INTERRUPTED
+from evalboard.cli.lists import print_list
 from evalboard.cli.output import printable
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.client.rest import RestClient
     from evalboard.client.suite_parts import SuiteLines
-    from evalboard.contract.suite import SuiteVersion, Trial
+    from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 
 SCORER_HELP = "The scorer of cases that name none, such as contains; needed with CSV."
 COLUMNS_HELP = "The columns of CSV, such as prompt=question,target=expected; default: the usual names."
@@ -64,6 +65,25 @@ def push(
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else sentence)
 
 
+@app.command("list")
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print the suites as JSON.")] = False) -> None:
+    """List the suites, each with its newest version and run."""
+    with connect() as client:
+        print_list(client.suites(), _list_cells, empty="There is no suite yet; suite push stores one.", as_json=as_json)
+
+
+@app.command()
+def show(
+    slug: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
+    version: Annotated[int | None, typer.Option(min=1, help="The version's number; default: the newest.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the suite version as JSON.")] = False,
+) -> None:
+    """Show a version of a suite: its cases, scorer and digest."""
+    with connect() as client:
+        answer = client.suite(slug, **({} if version is None else {"version": str(version)}))
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_version(answer.value))
+
+
 @app.command("try")
 def try_case(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A suite, as `push` takes it. It is not stored.")],
@@ -94,6 +114,22 @@ def try_case(
         )
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render_trial(answer.value))
     raise typer.Exit(0 if answer.value.answer else FAILED)
+
+
+def _list_cells(suite: "SuiteRow") -> tuple[str, ...]:
+    newest = f"newest run {suite.last_run}" if suite.last_run else "no run"
+    counts = counted(suite.n_cases, "case"), counted(suite.n_runs, "run")
+    return suite.slug, f"v{suite.version}", *counts, newest, printable(suite.title)
+
+
+def _render_version(suite: "SuiteVersion") -> str:
+    lines = [
+        f"{suite.slug} v{suite.version}, {printable(suite.title)}: {counted(suite.n_cases, 'case')}.",
+        f"At most {suite.max_tokens} tokens each. Digest {suite.digest}.",
+        f"Scorer: {json.dumps(suite.scorer, ensure_ascii=False, sort_keys=True)}",
+        suite.url,
+    ]
+    return "\n".join(lines)
 
 
 def _render_trial(trial: "Trial") -> str:

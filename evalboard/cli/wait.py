@@ -100,5 +100,8 @@ def conclude(client: "RestClient", run: "Run", files: ReportFiles, *, as_json: J
                 typer.echo(line)
         for warning in run.warnings:
             typer.echo(f"{warning.severity}: {warning.text}", err=True)
+        for step in run.trouble.steps if run.trouble else ():
+            command = f": {step.command}" if step.command else ""
+            typer.echo(as_typed(f"to do: {step.text}{command}"), err=True)
     code = 0 if run.status == "finished" else FAILED
     raise typer.Exit(write_run_reports(files, client, run, code=code, note=note))

@@ -39,13 +39,13 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
     return WaitProgress(
         f"run {run.id}",
         "responses",
-        run.status,
+        "waiting for endpoint" if run.waiting_for else run.status,
         n_done,
         n_total,
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
         note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
-        pause=_pause(run.pause),
+        pause=_pause(run.waiting_for),
     )
 
 
@@ -89,7 +89,9 @@ def forced_progress(answer: "Answer[ForcedScoring]") -> WaitProgress:
 
 def _pause(pause: "Pause | None") -> str:
     """Say it with the time of this machine's zone."""
-    return "" if pause is None else describe_pause(**dict(pause), zone=None)
+    if pause is None:
+        return ""
+    return describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until, zone=None)
 
 
 def render_time_left(progress: WaitProgress) -> str:

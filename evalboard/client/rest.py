@@ -20,12 +20,13 @@ from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
-from evalboard.contract.lab import Experiment
+from evalboard.contract.lab import Experiment, RunEstimate
 from evalboard.contract.probe import Probe
-from evalboard.contract.release import Release, ReleaseRow
+from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
 from evalboard.contract.run import Run, RunPair, RunRow
+from evalboard.contract.schedule import Schedule
 from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
 from evalboard.contract.verification import Verification
@@ -66,6 +67,10 @@ class RestClient:
     def create_pair(self, body: Mapping[str, Any], *, key: str = "") -> Answer[RunPair]:
         """Start two runs, `baseline` and `candidate`, whose repeats take turns; sent again as `create_run` is."""
         return self._post(RunPair, "/runs/pairs/", body, _by_key(key))
+
+    def run_estimate(self, **named: str) -> Answer[RunEstimate]:
+        """Return what a run would take; named: suite, endpoint, profile, repeats."""
+        return self._get(RunEstimate, "/runs/estimate/", named)
 
     def run(self, run_id: str) -> Answer[Run]:
         return self._poll(Run, f"/runs/{run_id}/")
@@ -138,6 +143,13 @@ class RestClient:
 
     def complete_run(self, run_id: str) -> Answer[Run]:
         return self._post(Run, f"/runs/{run_id}/complete/", {})
+
+    def run_again(self, run_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
+        """Start a run with the settings of another; sent again as `create_run` is."""
+        return self._post(Run, f"/runs/{run_id}/again/", body, _by_key(key))
+
+    def try_endpoint(self, slug: str) -> Answer[Endpoint]:
+        return self._post(Endpoint, f"/endpoints/{slug}/try/", {})
 
     def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
         return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
@@ -227,6 +239,31 @@ class RestClient:
 
     def profiles(self) -> Iterator[Answer[Profile]]:
         return self._list(Profile, "/profiles/", {})
+
+    def create_profile(self, body: Mapping[str, Any]) -> Answer[Profile]:
+        return self._post(Profile, "/profiles/", body)
+
+    def schedules(self) -> Iterator[Answer[Schedule]]:
+        return self._list(Schedule, "/schedules/", {})
+
+    def create_schedule(self, body: Mapping[str, Any]) -> Answer[Schedule]:
+        return self._post(Schedule, "/schedules/", body)
+
+    def pause_schedule(self, schedule_id: str) -> Answer[Schedule]:
+        return self._post(Schedule, f"/schedules/{schedule_id}/pause/", {})
+
+    def resume_schedule(self, schedule_id: str) -> Answer[Schedule]:
+        return self._post(Schedule, f"/schedules/{schedule_id}/resume/", {})
+
+    def delete_schedule(self, schedule_id: str) -> None:
+        self._transport.request("DELETE", f"/schedules/{schedule_id}/")
+
+    def settle_plan(self, release_id: str) -> Answer[Settle]:
+        return self._get(Settle, f"/releases/{release_id}/settle/")
+
+    def settle(self, release_id: str, body: Mapping[str, Any]) -> Answer[Release]:
+        """Add the repeats of a plan: its `cases`, `look` and `n_responses` are sent back."""
+        return self._post(Release, f"/releases/{release_id}/settle/", body)
 
     def policies(self) -> Iterator[Answer[Policy]]:
         return self._list(Policy, "/policies/", {})

@@ -89,7 +89,7 @@ def lay_out(
     ends = len(baseline), len(candidate)
     reach = side_by_side.parts_at or ends
     shared = _shared(side_by_side, reach)
-    past = _past(reach, ends)
+    past = _remaining_pairs(reach, ends)
     keys, places = (np.concatenate(parts) for parts in zip(shared, past, strict=True))
     unknown = np.full(len(keys) - len(gaps), np.nan)
     known = np.where(np.isfinite(gaps), gaps, np.nan)
@@ -106,7 +106,7 @@ def _shared(sides: Alignment, reach: tuple[int, int]) -> tuple[Places, Places]:
     return keys, ends
 
 
-def _past(reach: tuple[int, int], ends: tuple[int, int]) -> tuple[Places, Places]:
+def _remaining_pairs(reach: tuple[int, int], ends: tuple[int, int]) -> tuple[Places, Places]:
     """Return the steps after the divergence, pairing positions one by one."""
     numbers = np.arange(max(ends[0] - reach[0], ends[1] - reach[1]), dtype=np.intp)
     sides = [np.minimum(reach[side] + numbers + 1, ends[side]) for side in (0, 1)]

@@ -21,7 +21,6 @@ from evalboard.wording.cause import count_larger_shifts, explain_noise
 from evalboard.wording.comparability import explain_block, write_prompts
 from evalboard.wording.computation import write_computation
 from evalboard.wording.noise_share import write_noise_share
-from evalboard.wording.numbers import letter
 
 CLUSTERS_SHOWN, FACETS_SHOWN = 23, 40
 NO_SIDES: dict[str, Any] = {name: {"repeats": [], "buckets": [], "vocabulary": None} for name in SIDES}
@@ -55,11 +54,13 @@ class NamedSide:
 class Named:
     """The names behind a summary's numbers. buckets: by id, with model and fingerprint.
 
-    case_ids: by index, of the shown clusters. read_words: returns a vocabulary by its id.
+    backends: by id, what each is called. case_ids: by index, of the shown clusters. read_words: returns a vocabulary
+    by its id.
     """
 
     sides: tuple[NamedSide, NamedSide]
     buckets: Mapping[int, Any]
+    backends: Mapping[int, str]
     case_ids: Mapping[int, str]
     read_words: Callable[[int], Vocabulary]
 
@@ -77,7 +78,7 @@ def write_comparison(
     """Return the comparison of a summary, which may not be whole yet."""
     points = summary.get("score") or {"baseline": None, "candidate": None, "difference": None}
     sides = summary.get("sides", NO_SIDES)
-    by_letter = letters(sides)
+    by_letter = named.backends
     return contract.Comparison(
         baseline=named.sides[0].run,
         candidate=named.sides[1].run,
@@ -142,10 +143,13 @@ def to_points(score: float | None) -> float | None:
     return None if score is None else 100 * score
 
 
-def letters(sides: dict[str, Any]) -> dict[int, str]:
-    """Return bucket id → its letter: the baseline's first, each side's by their share. sides: a summary's."""
-    ids = dict.fromkeys(bucket for name in SIDES for bucket, _, _ in sides[name]["buckets"])
-    return {bucket: letter(place) for place, bucket in enumerate(ids)}
+def join_names(ours: Mapping[int, str], theirs: Mapping[int, str], endpoint: str) -> dict[int, str]:
+    """Return what the buckets of both sides are called, by id.
+
+    A name that the baseline's endpoint gives to another bucket stands after the candidate's endpoint.
+    """
+    own = {bucket: f"{endpoint} {name}" if name in ours.values() else name for bucket, name in theirs.items()}
+    return {**own, **ours}
 
 
 def _side(

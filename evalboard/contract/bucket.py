@@ -137,6 +137,7 @@ class Strays(Contract):
 
 
 class Bucket(BucketShare):
+    backend: Annotated[str, says(description="what the backend is called on the run's endpoint, for ever")]
     repeats: tuple[BucketRepeat, ...]
     model_reported: Annotated[str | None, says(description="as the answers name it; null where they do not")]
     range: Annotated[Range | None, says(description="lowest and highest; null where its repeats hold different cases")]

@@ -262,7 +262,7 @@ class ScorerOfSide(Contract):
 
 
 class BucketOfSide(BucketShare):
-    """`backend` is the bucket's letter, the same on both sides."""
+    """`backend` is what the endpoint's backend is called, the same on both sides."""
 
     backend: str
 
@@ -423,7 +423,7 @@ class Comparison(Contract):
     id: int = page_only  # of the record that holds it
     flips: tuple[FlipPoint, ...] = page_only  # a sample of at most so many as the scatter draws
     n_flips: int = page_only  # of all pairs
-    backends: tuple[tuple[str, str], ...] = page_only  # letters of both sides' buckets, among differing pairs
+    backends: tuple[tuple[str, str], ...] = page_only  # names of both sides' backends, among differing pairs
     tags: tuple[str, ...] = page_only  # of cases that differ
 
     @property
@@ -521,8 +521,8 @@ class ComparedCase(PartedPair):
     repeat_candidate: Number
     score_baseline: Points | None
     score_candidate: Points | None
-    backend_baseline: Annotated[str | None, says(description="a bucket's letter, as in `sides`")]
-    backend_candidate: Annotated[str | None, says(description="a bucket's letter, as in `sides`")]
+    backend_baseline: Annotated[str | None, says(description="what the backend is called, as in `sides`")]
+    backend_candidate: Annotated[str | None, says(description="what the backend is called, as in `sides`")]
     url: PageAddress
     place: int = page_only  # in the list, as cursors have it
     case_index: int = page_only

@@ -42,6 +42,16 @@ class LabCost(ArmCost):
     minutes: Annotated[float | None, says(minimum=0, description="engine minutes, including starts")]
 
 
+class RunEstimate(Contract):
+    """What a run would take, estimated from earlier runs. Null: nothing to estimate from."""
+
+    n_calls: Count
+    tokens: Count | None
+    minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
+    paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
+    sentence: str
+
+
 class LabArm(Contract):
     """A condition or step: an ordinary run, or with no runs a computation on the control's texts."""
 
@@ -265,7 +275,3 @@ class Experiment(ExperimentRow):
     @property
     def n_done(self) -> int:
         return sum(arm.n_done for arm in self.arms)
-
-    @property
-    def is_planned(self) -> bool:
-        return self.status == "planned"

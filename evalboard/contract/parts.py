@@ -15,7 +15,14 @@ class Pause(Contract):
 
     n_failures: Annotated[Count, says(description="failed calls in a row")]
     reason: Annotated[str, says(description="the last failure")]
-    until: Instant
+    until: Annotated[Instant, says(description="the next try")]
+
+
+class WaitingFor(Pause):
+    """A run that has not ended waits for its endpoint, which is paused."""
+
+    endpoint: str
+    since: Annotated[Instant, says(description="the first pause since a call came through")]
 
 
 class RepeatScored(Contract):

@@ -31,6 +31,8 @@ Span = tuple[float, float]  # low and high, in points
 
 VERDICTS = ("ship", "no_ship", "inconclusive", "not_comparable")
 CASES = ALL_CASES, NOISIEST_CASES = ("all", "noisiest")  # what repeats that settle a release are of
+CAUSES = ("server", "prompts", "noise", "missing", "identity")  # that could explain a result beside the candidate
+CAUSE_STATES = ("ok", "doubt", "no", "unknown")
 OUTCOMES = ("unsigned", "approved", "rejected", "waived", "expired", "void")
 
 Word = Annotated[str, says(enum=VERDICTS)]
@@ -151,6 +153,29 @@ class ReleaseWarning(GateWarning):
     gate: GateNamed
     run: Id | None = page_only  # that it is about, where it is about one
     alike: str = page_only  # the same text for warnings that say the same of other runs or suites
+
+
+class OtherCause(Contract):
+    """Whether something other than the candidate could explain the result."""
+
+    code: Annotated[
+        str,
+        says(
+            enum=CAUSES,
+            description="`server`: one server answered both sides; `prompts`: and the same questions; `noise`: the"
+            " change is beyond it; `missing`: no answer is missing; `identity`: who answered is attested",
+        ),
+    ]
+    state: Annotated[
+        str,
+        says(
+            enum=CAUSE_STATES, description="`ok`: it explains nothing; `doubt`: it may; `no`: it does, or would decide"
+        ),
+    ]
+    text: str
+    because: Annotated[
+        tuple[str, ...], says(description="the codes of reasons and warnings that decide, the gravest first")
+    ]
 
 
 class PolicyOfRelease(Contract):
@@ -468,6 +493,7 @@ class Release(Contract):
     settling: Annotated[str | None, says(description="the repeats in progress")]
     signoffs: tuple[SignOff, ...]
     warnings: tuple[ReleaseWarning, ...]
+    other_causes: tuple[OtherCause, ...]
     labels: Labels
     created_by: str | None
     created_at: Instant

@@ -24,7 +24,7 @@ from evalboard.contract.base import (
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
-from evalboard.contract.parts import Done, Pause, RepeatScored, Seats, name_version
+from evalboard.contract.parts import Done, RepeatScored, Seats, WaitingFor, name_version
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
@@ -122,6 +122,9 @@ class RunHead(Contract):
     model: str
     priority: Annotated[str, says(enum=PRIORITIES, description="order of waiting runs")] = optional
     status: RunStatus
+    waiting_for: Annotated[
+        WaitingFor | None, says(description="its paused endpoint, while it waits for that; null else")
+    ]
     progress: Done
     repeats: tuple[RepeatOfRow, ...]
     range: Annotated[
@@ -130,6 +133,12 @@ class RunHead(Contract):
     ]
     bucket: Id | None
     n_buckets: Count
+    backends: Annotated[
+        tuple[str, ...],
+        says(
+            description="what the backends that answered are called on this endpoint, in the order of `bucket_scores`"
+        ),
+    ]
     bucket_scores: Annotated[
         tuple[Points | None, ...],
         says(description="of each bucket of a finished run of several, that of most responses first; else empty"),
@@ -339,6 +348,29 @@ class EventOfRun(Contract):
     what: str
 
 
+class StepToMend(Contract):
+    """One thing to do about it. command: to type for it, "" where there is none."""
+
+    text: str
+    command: str = ""
+
+
+class Trouble(Contract):
+    """Why a run failed, lacks every answer, or waits for more than its turn, and what to do about it."""
+
+    code: Annotated[
+        str,
+        says(
+            enum=(
+                *("key_unreadable", "endpoint_refused", "engine_start_failed", "failed", "no_answer", "cancelled"),
+                *("endpoint_rests", "no_worker"),
+            )
+        ),
+    ]
+    cause: Annotated[str, says(description="one sentence")]
+    steps: tuple[StepToMend, ...]
+
+
 class LogOfRun(Contract):
     """The log that a run was read from, for pages: its files by name, and notes on what it lacks."""
 
@@ -362,7 +394,6 @@ class Run(RunHead):
     ahead: Annotated[Ahead | None, says(description="null unless it has waiting shards and none being decoded")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
     targeted: tuple[TargetedRepeat, ...]
-    pause: Annotated[Pause | None, says(description="set while its endpoint is paused")]
     is_shuffled: Annotated[bool, says(description="cases are shuffled in each repeat")]
     is_restarted: Annotated[bool, says(description="each repeat has its own engine process")]
     buckets: tuple[Bucket, ...]
@@ -374,6 +405,7 @@ class Run(RunHead):
     seats: tuple[SeatsOfProcess, ...]
     warnings: tuple[RunWarning, ...]
     errors: Errors
+    trouble: Annotated[Trouble | None, says(description="null where nothing is wrong, or something was answered")]
     endings: Annotated[
         dict[str, int],
         says(description="incomplete answers by ending: `cut`, `filtered`, `refused`, `empty`, `unknown`"),

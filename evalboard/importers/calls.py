@@ -1,4 +1,4 @@
-"""Requests that a log holds, one by one, and the run that they make up."""
+"""Read the single requests of a log, and make runs of them."""
 
 import re
 import unicodedata
@@ -106,7 +106,7 @@ def read_call(
     finished_at: datetime | None = None,
     flags: Sequence[str] = (),
 ) -> LoggedCall:
-    """Return a request, {} where the log does not hold it, with what came back.
+    """Return a request with its answer; the request is {} if the log lacks it.
 
     Raises InvalidInput, without the file's name, for what is neither.
     """
@@ -164,7 +164,7 @@ def read_call(
 def unreadable(
     place: str, problem: str, *, case_id: Any = "", request: Any = None, suite: str = ""
 ) -> LoggedCall | None:
-    """Return the call of a row that cannot be read, which is missing; None where nothing says of which case it is."""
+    """Return the missing call of an unreadable row; None if its case is unknown."""
     messages: tuple[Mapping[str, Any], ...] = ()
     with suppress(InvalidInput):
         messages = prompt(request) if isinstance(request, Mapping) else ()
@@ -180,7 +180,7 @@ def unreadable(
 
 
 def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Return what was asked as messages, () where the log does not hold it.
+    """Convert the request's prompt to chat messages; () if the log lacks it.
 
     An old completion's prompt becomes one user message. Fields that are null are left out, and content that is given
     as parts of text alone becomes one text, so that one prompt written in two ways is one prompt.
@@ -198,10 +198,12 @@ def prompt(request: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def read_input(given: Any, messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return what of a prompt a log names as the case's own, "" where that is the last user message, or nothing.
+    """Return the part of a prompt that the log names as the case's input.
 
-    Of a mapping with one value it is the value, so that a template of one variable has the same input as none. What is
-    no text, or a long one, is told by its digest.
+    "" stands for the last user message, or for nothing.
+
+    Of a mapping with one value it is the value, so that a template of one variable has the same input as none. Other
+    values and long texts are replaced by their digest.
     """
     if isinstance(given, Mapping) and len(given) == 1:
         [given] = given.values()
@@ -276,7 +278,9 @@ def suite_runs(calls: Sequence[LoggedCall], *, title: str, **facts: Any) -> list
 
 
 def logged_runs(calls: Sequence[LoggedCall], **facts: Any) -> list[LoggedRun]:
-    """Return one run for each model that was asked for, in the order of the log; `facts` as of `logged_run`.
+    """Return one run for each requested model, in the order of the log.
+
+    facts: as in `logged_run`.
 
     A request that failed for a model that never answered, as for a misspelt one, stays with the first model's run.
     """
@@ -354,7 +358,7 @@ def logged_run(
 
 
 def score_names(responses: Iterable[LoggedResponse]) -> tuple[str, ...]:
-    """Return what the scores of a log are called, in the order in which they come. Raises InvalidInput for too many."""
+    """Return the names of a log's scores in order. Raises InvalidInput if there are too many."""
     names = tuple(dict.fromkeys(name for response in responses for name in response.scores))
     if len(names) > MAX_SCORERS:
         raise InvalidInput(f"holds {len(names):,} kinds of scores; the most is {MAX_SCORERS}")
@@ -362,9 +366,9 @@ def score_names(responses: Iterable[LoggedResponse]) -> tuple[str, ...]:
 
 
 def _without_copies(calls: Sequence[LoggedCall]) -> tuple[list[LoggedCall], int]:
-    """Leave out the answers whose id, text and marks an earlier answer to the same case has, and count them.
+    """Drop answers that repeat the id, text and marks of an earlier answer to the case, and count them.
 
-    An id that answers to several cases have names no answer.
+    An id that several cases share identifies no answer.
     """
     cases: dict[str, set[str]] = {}
     for call in calls:
@@ -482,7 +486,7 @@ def detail(responses: Sequence[LoggedResponse]) -> Detail:
 
 
 def _n_absent(responses: Sequence[LoggedResponse], cases: Sequence[LoggedCase]) -> int:
-    """How many responses a run of as many repeats as the most repeated case has would hold beside these."""
+    """Count the responses that are missing if every case had as many repeats as the most repeated one."""
     counted = Counter(response.repeat for response in responses)
     return max(counted, default=0) * len(cases) - len(responses)
 

@@ -1,4 +1,6 @@
-"""Single fields of a parsed log. A field may be absent or null; what is of another kind is a problem or is not read."""
+"""Read single fields of a parsed log.
+
+A field may be absent or null. A value of another kind is a problem, or is not read."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +14,10 @@ Read = TypeVar("Read")
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
-    """Return an object, an empty one for null. Raises InvalidInput, without the file's name, for anything else."""
+    """Return an object, an empty one for null.
+
+    Raises InvalidInput, without the file's name, for anything else.
+    """
     if value is None:
         return {}
     if type(value) is not dict and not isinstance(value, Mapping):  # the first is fast, and nearly always so
@@ -21,7 +26,10 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def rows(value: Any, what: str) -> list[Any]:
-    """Return a list, an empty one for null. Raises InvalidInput, without the file's name, for anything else."""
+    """Return a list, an empty one for null.
+
+    Raises InvalidInput, without the file's name, for anything else.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
@@ -35,7 +43,7 @@ def objects(value: Any, what: str) -> list[Mapping[str, Any]]:
 
 
 class SideFields:
-    """Reads what stands beside an answer. What cannot be read is left out, and `dropped` has its name."""
+    """Reads the fields next to an answer; `dropped` has the names of unreadable ones."""
 
     def __init__(self) -> None:
         self.dropped: list[str] = []
@@ -50,7 +58,7 @@ class SideFields:
 
 
 def drop_odd(document: dict[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> list[str]:
-    """Take out of a parsed document the side fields that are of another kind, and return the note that names them.
+    """Remove side fields of another kind from a parsed document; return the note that names them.
 
     kinds: by dotted names, outer fields before inner ones. Null is of every kind.
     """
@@ -86,13 +94,16 @@ def number(value: Any) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    """Return a whole number of at most 63 bits, which is what the stores hold; None for what is none."""
+    """Return a whole number of at most 63 bits, as the database stores; None for anything else."""
     is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
     return value if is_whole else None
 
 
 def moment(value: Any) -> datetime | None:
-    """Return the time in UTC that an ISO text or Unix seconds give, None for neither. Without a zone it is UTC."""
+    """Return the UTC time of an ISO text or of Unix seconds; None for anything else.
+
+    A text without a zone is in UTC.
+    """
     try:
         if isinstance(value, str):
             at = datetime.fromisoformat(value)

@@ -1,4 +1,6 @@
-"""What is read of an Inspect log: the fields of each part by name. A field that is not named here reaches no reader.
+"""The fields of an Inspect log that are read, by part.
+
+A field that is not named here reaches no reader.
 
 Inspect writes the tokens of one answer four times: in the sample's output, in the call's, in the server's raw answer
 and in a patch of its state. Only the first is read.

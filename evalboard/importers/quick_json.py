@@ -1,4 +1,4 @@
-"""JSON read at once by msgspec, where nothing in it needs judging; the rest is for `json_files`, which knows the words.
+"""Read JSON by msgspec if it needs no checks; else `json_files` reads it and words the problems.
 
 msgspec gives what Python's own `json` gives: the last of a key given twice, floats to the bit, integers of any length.
 It refuses more (numbers that are not finite, half a surrogate pair, a byte order mark), and does not look at what must
@@ -23,11 +23,11 @@ _STEP = 20  # of so many characters one is looked at, to find the few texts that
 
 
 class NeedsJudging(ValueError):
-    """The text may be no JSON that is read, or hold what is read as something else."""
+    """The text may be invalid JSON, or have a value that must be checked or replaced."""
 
 
 def decode(text: bytes, shape: "msgspec.json.Decoder[Any]" = _ANYTHING) -> Any:
-    """Return the value of a JSON text in UTF-8; of objects that the shape has as TypedDicts, the keys that it names.
+    """Return the value of a JSON text in UTF-8; TypedDicts of the shape keep only their keys.
 
     Raises NeedsJudging wherever `json_files` might read the text otherwise or refuse it, and where it fits no shape.
     """
@@ -67,7 +67,10 @@ def _without_escaped_quotes(text: bytes) -> bytes:
 
 
 def _check_utf8(text: bytes) -> None:
-    """Raise UnicodeDecodeError for what is no UTF-8. What is not ASCII is decoded, and one character behind it."""
+    """Raise UnicodeDecodeError for text that is not UTF-8.
+
+    Only the characters outside ASCII are decoded, each with the one after it.
+    """
     if text.isascii():
         return
     chars = np.frombuffer(text, dtype=np.int8)

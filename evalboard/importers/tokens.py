@@ -1,4 +1,4 @@
-"""Token logprobs as OpenAI-compatible servers give them, in chat form or in the arrays of old completions."""
+"""Read the token logprobs of OpenAI-compatible servers, in chat form or as arrays of completions."""
 
 import math
 import re
@@ -37,7 +37,7 @@ class TokenEntry(ListedToken, gc=False):
 
 
 def positions(logprobs: Mapping[str, Any] | None, token_ids: Sequence[int] | None = None) -> LoggedPositions | None:
-    """Return one position for each token, the end token included where the log has it; None where it has no tokens.
+    """Return one position per token, with the end token if logged; None without tokens.
 
     `logprobs` is a choice's: `{"content": [...]}`, or the parallel arrays of `/v1/completions`. `token_ids` are the
     engine's, one for each token; ids of another number are left aside, because nothing says which are whose.
@@ -60,7 +60,7 @@ def positions(logprobs: Mapping[str, Any] | None, token_ids: Sequence[int] | Non
 
 
 def read_ids(value: Any, what: str = "token_ids") -> tuple[int, ...] | None:
-    """Return a list of token ids out of a log, None where there is none. Raises InvalidInput for anything else."""
+    """Return a list of token ids, None if there is none. Raises InvalidInput for anything else."""
     if value is None:
         return None
     ids = rows(value, what)
@@ -70,7 +70,7 @@ def read_ids(value: Any, what: str = "token_ids") -> tuple[int, ...] | None:
 
 
 def _plain_positions(entries: list[Any]) -> LoggedPositions | None:
-    """Return what `_chat_positions` does, column by column; None where any entry is not as servers mostly write it."""
+    """Return what `_chat_positions` does, but column by column; None if any entry is unusual."""
     try:
         plain = msgspec.convert(entries, list[TokenEntry])
         listed = [entry.top_logprobs or () for entry in plain]
@@ -116,7 +116,7 @@ def _chat_positions(entries: list[Any]) -> list[LoggedPosition]:
 
 
 def _completion_positions(logprobs: Mapping[str, Any]) -> list[LoggedPosition]:
-    """Read the arrays `tokens`, `token_logprobs` and `top_logprobs`, of which the last is one object a position.
+    """Read the arrays `tokens`, `token_logprobs` and `top_logprobs` (one object per position).
 
     Two alternatives of one spelling have become one there.
     """

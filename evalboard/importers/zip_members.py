@@ -1,4 +1,6 @@
-"""The members of a zip that somebody sent: read one at a time into memory, within caps, and never used as paths.
+"""Read the members of an uploaded zip into memory, one at a time and within limits.
+
+Their names are never used as paths.
 
 Python's own `zipfile` lists them; their content is unpacked here, because it reads no Zstandard before Python 3.14
 and knows no caps.
@@ -36,7 +38,7 @@ def is_zip(file: LogFile) -> bool:
 
 
 class Members:
-    """The members of one zip, by name with `/` between its parts. Of two with one name the last written counts.
+    """The members of one zip by name, with `/` between parts; of equal names the last one counts.
 
     Raises InvalidInput, without the file's name, for what is damaged, encrypted or larger than the caps allow. All
     members together unpack to MAX_BYTES at most, however often their bytes are shared.
@@ -63,7 +65,7 @@ class Members:
         return sorted(self._members, key=lambda name: self._members[name].header_offset)
 
     def read(self, name: str) -> bytes:
-        """Return a member's content, unpacked and checked against its checksum. KeyError without such a member."""
+        """Return a member's content, unpacked and checked. Raises KeyError without such a member."""
         entry = self._members[name]
         if entry.flag_bits & _ENCRYPTED:
             raise InvalidInput(f"{name} is encrypted")

@@ -14,7 +14,7 @@ from evalboard.compared.pairs import ListedCase, place_of, write_pair
 from evalboard.compared.report import (
     Named,
     NamedSide,
-    letters,
+    join_names,
     shown_cases,
     write_blocks,
     write_change,
@@ -61,6 +61,7 @@ from evalboard.core.trace import TokenTrace, Vocabulary, pack_selection
 from evalboard.logged.memory import TRACES, LogBucket, LogRepeat, LogResponses, LogRun, LogStore
 from evalboard.logged.suites import unknown_prompt
 from evalboard.wording.comparability import explain_unpaired
+from evalboard.wording.manifest import name_backend
 from evalboard.wording.numbers import counted
 
 WITHOUT_SCORE = ("cancelled", "failed")
@@ -228,6 +229,7 @@ class LogComparison:
         named = Named(
             sides=(self._name(self.baseline), self._name(self.candidate)),
             buckets=self.store.buckets,
+            backends=self.backends,
             case_ids={index: ids[index] for index in shown_cases(summary)},
             read_words=self.store.words.read,
         )
@@ -242,12 +244,22 @@ class LogComparison:
 
     def write_pairs(self, pairs: Iterable[DifferingPair]) -> list[ComparedCase]:
         """Return rows of the list of pairs, as the server answers them."""
-        sides = self.report.summary["sides"]
-        by_letter, cases, words = letters(sides), self.baseline.suite_version.cases, self.vocabularies
+        cases, words = self.baseline.suite_version.cases, self.vocabularies
         return [
-            write_pair(pair, ListedCase(case=cases[pair.flip.case_index].id, tags=(), url=""), by_letter, words)
+            write_pair(pair, ListedCase(case=cases[pair.flip.case_index].id, tags=(), url=""), self.backends, words)
             for pair in pairs
         ]
+
+    @cached_property
+    def backends(self) -> dict[int, str]:
+        """The names of both logs' backends by bucket; a log has no endpoint with permanent names."""
+        endpoints = [self._name(run).endpoint for run in (self.baseline, self.candidate)]
+        names: dict[str, dict[int, str]] = {endpoint: {} for endpoint in endpoints}
+        for endpoint, side in zip(endpoints, self.sides, strict=True):
+            for bucket in sorted(set(side.bucket_ids) - names[endpoint].keys()):
+                manifest = self.store.buckets[bucket].fingerprint.manifest
+                names[endpoint][bucket] = name_backend(manifest, names[endpoint].values())
+        return join_names(names[endpoints[0]], names[endpoints[1]], endpoints[1])
 
     def list_worst(self) -> "list[WorstCase]":
         """Return each differing case with its representative pair, worst first."""

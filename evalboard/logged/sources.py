@@ -1,4 +1,4 @@
-"""Read what people name as one side of a comparison: a log, a folder, or several logs that are its repeats."""
+"""Read one side of a comparison: a log, a folder, or several logs that are its repeats."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -71,7 +71,7 @@ class NamedArchive:
 
 
 def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> list[NamedLog]:
-    """Return the runs of one log: a file, `-`, or a folder whose files belong together. Raises InvalidInput."""
+    """Return the runs of a log: a file, `-`, or a folder of one log. Raises InvalidInput."""
     if str(path) != STDIN and not path.exists():
         raise InvalidInput(f"{path} does not exist.", fields={str(path): "does not exist"})
     with open_logs([path]) as opened, without_garbage_search():
@@ -86,8 +86,9 @@ def read_log(path: Path, *, log_format: str = formats.AUTO, scale: str = "") -> 
 def read_sides(
     sides: Sequence[Sequence[Path]], *, log_format: str = formats.AUTO, scale: str = ""
 ) -> Iterator[NamedLog | NamedArchive]:
-    """Yield the run of each side. Two small sides are read at the same time, large ones one after the other, so that
-    memory holds one of them. Raises InvalidInput.
+    """Yield the run of each side. Raises InvalidInput.
+
+    Two small sides are read at the same time. Large ones are read one after the other, to keep one in memory.
     """
     sizes = [sum(_weigh(_split_number(path)[0]) for path in side) for side in sides]
     if len(sides) < 2 or max(sizes) > MAX_AT_ONCE_BYTES or min(sizes) < MIN_AT_ONCE_BYTES:
@@ -100,9 +101,9 @@ def read_sides(
 
 
 def find_archive(path: Path) -> NamedArchive | None:
-    """Return the archive that a path names, or that is alone in a folder; None where it names none.
+    """Return the archive at a path, or the only one in a folder; None if there is none.
 
-    Raises InvalidInput for an archive of another kind, and for a folder that holds more.
+    Raises InvalidInput for an archive of another kind, and for a folder with several.
     """
     if path.is_dir():
         files = [each for each in sorted(path.iterdir()) if each.is_file() and each.name[0] != "."]
@@ -204,7 +205,10 @@ def _key(logged: LoggedRun) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class BackendShare:
-    """What one backend gave of a log. score: in points, the mean over its scored answers; None where none is scored."""
+    """The share of one backend in a log.
+
+    score: in points, the mean over its scored answers; None without any.
+    """
 
     fingerprint: str
     provider: str

@@ -21,10 +21,9 @@ def describe_identical(numbers: Numbers) -> str:
 
 def describe_differs(numbers: Numbers) -> str:
     """Say how many incidents there are, and the first with its evidence."""
-    n = numbers["n_incidents"]
     first = next(row for row in numbers["incidents"] if row["is_same_stack"])
-    which = "" if n == 1 else ", the first"
-    return f"{counted(n, 'incident')} in {_answers(numbers)}{which}: {describe_incident(first)}"
+    n = counted(numbers["n_incidents"], "incident")
+    return f"{n} in {_answers(numbers)}. First incident: {describe_incident(first)}"
 
 
 def describe_stacks_differ(numbers: Numbers) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.core.compare import CHOOSING, ENDED, Cause
-from evalboard.wording.messages import Message, Messages, alike, speak, write
+from evalboard.wording.messages import Messages, speak, write
 from evalboard.wording.numbers import fixed, listed, nats
 
 if TYPE_CHECKING:
@@ -14,10 +14,8 @@ Facts = Mapping[str, Any]
 
 REASONS = Messages(
     "cause.unknown",
-    alike(
-        "cause",
-        "unknown",
-        {
+    {
+        ("cause", "unknown"): {
             "same_prompt": "The prompt of this case is the same. Where the prompt is judged, only texts are compared.",
             "no_logprobs": "Unknown: there are no logprobs. Compare the fingerprints.",
             "text": "The texts differ though every token is the same.",
@@ -34,7 +32,7 @@ REASONS = Messages(
             "likely.",
             "not_listed": "One side's token is not among the other's alternatives, so the change is unknown.",
         },
-    ),
+    },
 )
 CHANGES = {
     "model_changed": "models",
@@ -69,23 +67,19 @@ def explain_cause(cause: Cause, *, replay: str = "") -> str:
 NOTES = Messages(
     "cause_note",
     {
-        "confounded": Message("cause", "allows", "Confounded: {names} differ too, so each of them may be the cause."),
-        "in_reasoning": Message(
-            "cause", "asserts", "They differ inside the thinking, from token {at:,} of {n_tokens}."
-        ),
-        "replay": Message("next", "advises", "To see whether it happens again: {command}"),
-        "leak": Message(
-            "leak",
-            "asserts",
-            "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the same batch.",
-        ),
-        "no_leak": Message("leak", "unknown", "The source was not identified: {searched}."),
-        "larger_shifts": Message(
-            "cause", "asserts", "The logits moved more than noise explains in {n_cases:,} of {n_read:case}."
-        ),
-        "established": Message("cause", "asserts", "{n:other case} {n:differs|differ} for an established cause."),
-        "at_flip": Message("near_tie", "asserts", "After the same prefix, {leads}."),
-        "ties": Message("near_tie", "asserts", "{judged}."),
+        ("cause", "allows"): {"confounded": "Confounded: {names} differ too, so each of them may be the cause."},
+        ("cause", "asserts"): {
+            "in_reasoning": "They differ inside the thinking, from token {at:,} of {n_tokens}.",
+            "larger_shifts": "The logits moved more than noise explains in {n_cases:,} of {n_read:case}.",
+            "established": "{n:other case} {n:differs|differ} for an established cause.",
+        },
+        ("next", "advises"): {"replay": "To see whether it happens again: {command}"},
+        ("leak", "asserts"): {
+            "leak": "The {side}'s answer continues with {n_tokens:token} of the {where} {case}, decoded in the "
+            "same batch."
+        },
+        ("leak", "unknown"): {"no_leak": "The source was not identified. {searched}."},
+        ("near_tie", "asserts"): {"at_flip": "After the same prefix, {leads}.", "ties": "{judged}."},
     },
 )
 
@@ -99,7 +93,7 @@ def explain_leak(source: Facts | None, n_beside: Mapping[str, int | None]) -> st
     if source is not None:
         where = "answer to" if source["stands_in"] == "answer" else "prompt of"
         return NOTES.write("leak", source, where=where)
-    searched = "; ".join(_searched(side, n) for side, n in n_beside.items())
+    searched = ". ".join(_searched(side, n) for side, n in n_beside.items())
     return NOTES.write("no_leak", searched=searched)
 
 
@@ -127,9 +121,9 @@ def explain_at_flip(choices: Sequence["ForcedFlip"], *, near: float | None) -> s
 
 def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
-        return f"the {side}'s batch is unknown"
+        return f"The {side}'s batch is unknown"
     if not n_beside:
-        return f"the {side}'s was decoded at batch size 1"
+        return f"The {side}'s was decoded at batch size 1"
     return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
 
 
@@ -154,24 +148,18 @@ def explain_noise(noise: Facts) -> str:
 NOISE = Messages(
     "logit_noise",
     {
-        "zero": Message("noise", "denies", "This bucket gives the same bits each time, so any difference is real."),
-        "measured": Message(
-            "noise",
-            "asserts",
-            "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
-        ),
-        "assumed": Message(
-            "noise",
-            "allows",
-            "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near tie moves at most "
+        ("noise", "denies"): {"zero": "This bucket gives the same bits each time, so any difference is real."},
+        ("noise", "asserts"): {
+            "measured": "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
+            "capped": "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near "
+            "tie moves at most "
             "{near:nats}.",
-        ),
-        "capped": Message(
-            "noise",
-            "asserts",
-            "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near tie moves at most "
-            "{near:nats}.",
-        ),
+        },
+        ("noise", "allows"): {
+            "assumed": "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near "
+            "tie moves at most "
+            "{near:nats}."
+        },
     },
 )
 
@@ -282,11 +270,9 @@ def _seed_ignored(cause: Cause) -> str:
     facts = cause.evidence
     moved = "the same probabilities"
     if facts["moved_by"]:
-        moved = "probabilities so close that chance gives this in fewer than 1 of 1,000 pairs"
-    return (
-        f"The seed was ignored: both sides had seed {facts['seed']}, but at position {facts['flip']} other tokens were "
-        f"sampled from {moved}."
-    )
+        moved = "almost the same probabilities, as chance does in fewer than 1 of 1,000 pairs"
+    at = f"With seed {facts['seed']}, position {facts['flip']}"
+    return f"The seed was ignored. {at} was sampled differently from {moved}."
 
 
 def _whitespace(cause: Cause) -> str:
@@ -425,32 +411,27 @@ def _by_cause(sentence: Callable[[Cause], str]) -> Callable[[Facts], str]:
 CAUSES = Messages(
     "cause",
     {
-        **alike(
-            "cause",
-            "asserts",
-            {
-                "error": _by_cause(_error),
-                "identical": _by_cause(_identical),
-                "scorer": _by_cause(_scorer),
-                "prompt_changed": _by_cause(_prompt_changed),
-                "model_changed": _by_cause(_model_changed),
-                "prompt_mismatch": _by_cause(_prompt_mismatch),
-                "sampling_changed": _by_cause(_sampling_changed),
-                "backend_changed": _by_cause(_backend_changed),
-                "model_name_changed": _by_cause(_model_name_changed),
-                "silent_change": _by_cause(_silent_change),
-                "seed_ignored": _by_cause(_seed_ignored),
-                "whitespace": _by_cause(_whitespace),
-                "length": _by_cause(_length),
-                **dict.fromkeys(ENDED, _by_cause(_ended)),
-                "constrained": _by_cause(_constrained),
-                "sampler_fault": _by_cause(_sampler_fault),
-                "drift_only": _by_cause(_drift_only),
-                "larger_shift": lambda facts: _larger(facts["cause"].evidence),
-            },
-        ),
-        "leak": Message("cause", "allows", _by_cause(_leak)),
-        "near_tie": Message("cause", "allows", lambda facts: _tie(facts["cause"].evidence)),
-        "unknown": Message("cause", "unknown", _by_cause(_unknown)),
+        ("cause", "asserts"): {
+            "error": _by_cause(_error),
+            "identical": _by_cause(_identical),
+            "scorer": _by_cause(_scorer),
+            "prompt_changed": _by_cause(_prompt_changed),
+            "model_changed": _by_cause(_model_changed),
+            "prompt_mismatch": _by_cause(_prompt_mismatch),
+            "sampling_changed": _by_cause(_sampling_changed),
+            "backend_changed": _by_cause(_backend_changed),
+            "model_name_changed": _by_cause(_model_name_changed),
+            "silent_change": _by_cause(_silent_change),
+            "seed_ignored": _by_cause(_seed_ignored),
+            "whitespace": _by_cause(_whitespace),
+            "length": _by_cause(_length),
+            **dict.fromkeys(ENDED, _by_cause(_ended)),
+            "constrained": _by_cause(_constrained),
+            "sampler_fault": _by_cause(_sampler_fault),
+            "drift_only": _by_cause(_drift_only),
+            "larger_shift": lambda facts: _larger(facts["cause"].evidence),
+        },
+        ("cause", "allows"): {"leak": _by_cause(_leak), "near_tie": lambda facts: _tie(facts["cause"].evidence)},
+        ("cause", "unknown"): {"unknown": _by_cause(_unknown)},
     },
 )

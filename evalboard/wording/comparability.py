@@ -10,7 +10,7 @@ from evalboard.contract.manifest import MovedField
 from evalboard.contract.treatments import BY_ID
 from evalboard.core.profile import OBSERVED
 from evalboard.wording.manifest import render_moved, render_sides
-from evalboard.wording.messages import Message, Messages, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import counted, listed, percent
 from evalboard.wording.probe_states import STATES
 
@@ -59,13 +59,12 @@ def write_prompts(prompts: Facts) -> str:
 PROMPTS = Messages(
     "prompts",
     {
-        "same": Message("prompt", "denies", "The prompt is the same in {where}."),
-        "one_way": Message("prompt", "asserts", "The prompt changed in the same way in {where}."),
-        "several_ways": Message(
-            "prompt",
-            "asserts",
-            "The prompt changed in {n:,} ways. The most frequent is in {most:,} of {n_read:case} compared.",
-        ),
+        ("prompt", "denies"): {"same": "The prompt is the same in {where}."},
+        ("prompt", "asserts"): {
+            "one_way": "The prompt changed in the same way in {where}.",
+            "several_ways": "The prompt changed in {n:,} ways. The most frequent is in {most:,} of "
+            "{n_read:case} compared.",
+        },
     },
 )
 
@@ -273,54 +272,43 @@ def _other_model(facts: Facts) -> str:
 BLOCKS = Messages(
     "block",
     {
-        "prompts_unknown": Message(
-            "prompt",
-            "unknown",
-            lambda facts: (
+        ("prompt", "unknown"): {
+            "prompts_unknown": lambda facts: (
                 f"The log of the {' and '.join(facts['sides'])} has no prompts, so equal ids may be different "
                 "questions. Import the log with its requests, or pass its suite with --suite."
-            ),
-        ),
-        "suite_changed": Message("suite", "asserts", _suite_changed),
-        "scorer_changed": Message(
-            "scorer", "asserts", lambda facts: f"The scorer changed ({_moved(facts)}). {SCORE_AGAIN}"
-        ),
-        "params_changed": Message("sampling", "asserts", _params_changed),
-        "mixed_fingerprint": Message("backends", "asserts", _mixed_fingerprint),
-        "model_changed": Message("model", "asserts", _model_changed),
-        "rebaseline": Message("cause", "allows", _rebaseline),
-        "batch_class": Message("batching", "asserts", _batch_class),
-        "stack_changed": Message(
-            "cause",
-            "unknown",
-            lambda facts: (
+            )
+        },
+        ("suite", "asserts"): {"suite_changed": _suite_changed},
+        ("scorer", "asserts"): {"scorer_changed": lambda facts: f"The scorer changed ({_moved(facts)}). {SCORE_AGAIN}"},
+        ("sampling", "asserts"): {"params_changed": _params_changed},
+        ("backends", "asserts"): {"mixed_fingerprint": _mixed_fingerprint},
+        ("model", "asserts"): {"model_changed": _model_changed, "other_model": _other_model},
+        ("cause", "allows"): {"rebaseline": _rebaseline},
+        ("batching", "asserts"): {"batch_class": _batch_class},
+        ("cause", "unknown"): {
+            "stack_changed": lambda facts: (
                 f"Model and serving stack both changed ({_moved(facts)}). Either may have made the difference. "
                 "Run both models on one stack."
             ),
-        ),
-        "computation_apart": Message("computation", "asserts", _computation_apart),
-        "unknown_stack": Message(
-            "identity",
-            "unknown",
-            lambda facts: (
+            "service_judged": _service_judged,
+        },
+        ("computation", "asserts"): {"computation_apart": _computation_apart},
+        ("identity", "unknown"): {
+            "unknown_stack": lambda facts: (
                 f"The stack of the {' and the '.join(facts['sides'])} is unknown, so the sides may have been served "
                 f"differently. {SAY_WHO_SERVES}"
             ),
-        ),
-        "template_changed": Message("template", "asserts", _template_changed),
-        "stack_judged": Message("stack", "asserts", _stack_judged),
-        "stack_unchanged": Message("stack", "denies", _stack_unchanged),
-        "service_judged": Message("cause", "unknown", _service_judged),
-        "service_unchanged": Message("stack", "denies", _service_unchanged),
-        "prompt_judged": Message("prompt", "asserts", _prompt_judged),
-        "prompt_unchanged": Message("prompt", "denies", _prompt_unchanged),
-        "cases_left_out": Message("pairing", "asserts", _cases_left_out),
-        "paired_by_id": Message("pairing", "asserts", _paired_by_id),
-        "unsteady_batches": Message("batching", "allows", _unsteady_batches),
-        "stack_assumed": Message("identity", "unknown", _stack_assumed),
-        "identity_assumed": Message("identity", "unknown", _identity_assumed),
-        "stack_reported": Message("identity", "unknown", _stack_reported),
-        "other_model": Message("model", "asserts", _other_model),
+            "stack_assumed": _stack_assumed,
+            "identity_assumed": _identity_assumed,
+            "stack_reported": _stack_reported,
+        },
+        ("template", "asserts"): {"template_changed": _template_changed},
+        ("stack", "asserts"): {"stack_judged": _stack_judged},
+        ("stack", "denies"): {"stack_unchanged": _stack_unchanged, "service_unchanged": _service_unchanged},
+        ("prompt", "asserts"): {"prompt_judged": _prompt_judged},
+        ("prompt", "denies"): {"prompt_unchanged": _prompt_unchanged},
+        ("pairing", "asserts"): {"cases_left_out": _cases_left_out, "paired_by_id": _paired_by_id},
+        ("batching", "allows"): {"unsteady_batches": _unsteady_batches},
     },
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.core.stats import MIN_CASES_JUDGED
-from evalboard.wording.messages import Message, Messages, speak, write
+from evalboard.wording.messages import Messages, speak, write
 from evalboard.wording.numbers import counted, listed, nats_rounded
 
 Facts = Mapping[str, Any]
@@ -115,10 +115,10 @@ def _unknown(facts: Facts) -> str:
 ANSWERS = Messages(
     "computation",
     {
-        "two": Message("computation", "asserts", _two),
-        "apart": Message("computation", "allows", _apart),
-        "one": Message("computation", "denies", _one),
-        "unknown": Message("computation", "unknown", _unknown),
-        "strays": Message("backends", "asserts", "{who} responses from a second build ({n}). Without them:"),
+        ("computation", "asserts"): {"two": _two},
+        ("computation", "allows"): {"apart": _apart},
+        ("computation", "denies"): {"one": _one},
+        ("computation", "unknown"): {"unknown": _unknown},
+        ("backends", "asserts"): {"strays": "{who} responses from a second build ({n}). Without them:"},
     },
 )

@@ -21,7 +21,8 @@ def describe_certified(numbers: Numbers) -> str:
     rows = [row for row in numbers["workers"] if row["is_certified"]]
     same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
     share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
-    limit = f"{rounds} rule out that more than {share} of rounds differ (95 % confidence)"
+    verb = "rules" if numbers["n_rounds"] == 1 else "rule"
+    limit = f"{rounds} {verb} out that more than {share} of rounds differ (95 % confidence)"
     where = f"{_seats(numbers)} on {counted(len(rows), 'worker')}"
     return f"Certified at {where}: {same}. {limit}.{_covers(numbers)}{_left(numbers)}"
 
@@ -36,7 +37,7 @@ def describe_not_certified(numbers: Numbers) -> str:
     copies = (
         f"{n:,} of {n_copies:,} answers of {counted(len(moved), 'worker')} had {what} than the first of their prompt"
     )
-    return f"{start}: {copies}, first {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
+    return f"{start}: {copies}. First seen {describe_condition(first)}.{_covers(numbers)}{_left(numbers)}"
 
 
 def describe_condition(row: Mapping[str, Any]) -> str:

@@ -1,10 +1,11 @@
 """Fields of a manifest and what moved between two, in words for people."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from evalboard.contract.manifest import MovedField
-from evalboard.wording.numbers import fixed
+from evalboard.wording.numbers import fixed, letter
 
 ARROW = "→"
 UNKNOWN = "unknown"
@@ -139,3 +140,14 @@ def _besides(own: list[Any], others: list[Any], n_shared: int) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= LONG_TEXT else f"{text[: LONG_TEXT - 1]}…"
+
+
+def name_backend(manifest: Mapping[str, Any], others: Collection[str]) -> str:
+    """Return what a backend is called: the server's own name, else the first free letter.
+
+    manifest: of its fingerprint. others: the names of the other backends of its endpoint, or of the compared logs.
+    """
+    source = manifest.get("source") or {}
+    own = source.get("backend") or source.get("system_fingerprint")
+    names = (letter(n) if not own else own if not n else f"{own} ({n + 1})" for n in count())
+    return next(name for name in names if name not in others)

@@ -39,17 +39,16 @@ EXCLUDED: tuple[tuple[str, str], ...] = (
 )
 
 
+Text = str | Callable[[Facts], str]
+NOTHING: Mapping[Any, Any] = {}
+
+
 class Message(NamedTuple):
     """A row of a table. text: a format, or a function of the facts."""
 
     subject: str
     strength: Strength
-    text: str | Callable[[Facts], str]
-
-
-def alike(subject: str, strength: Strength, texts: Mapping[str, str | Callable[[Facts], str]]) -> dict[str, Message]:
-    """Return messages of one subject and strength, by their codes."""
-    return {code: Message(subject, strength, text) for code, text in texts.items()}
+    text: Text
 
 
 class Claim(NamedTuple):
@@ -62,10 +61,12 @@ class Claim(NamedTuple):
 
 
 class Messages(dict[str, Message]):
-    """The messages of one kind by their codes."""
+    """The messages of one kind by their codes. groups: those of one subject and strength together."""
 
-    def __init__(self, name: str, rows: Mapping[str, Message] | Iterable[tuple[str, Message]] = ()) -> None:
-        super().__init__(rows)
+    def __init__(self, name: str, groups: Mapping[tuple[str, Strength], Mapping[str, Text]] = NOTHING) -> None:
+        super().__init__(
+            {code: Message(*group, text) for group, texts in groups.items() for code, text in texts.items()}
+        )
         self.name = name
         TABLES.append(self)
 

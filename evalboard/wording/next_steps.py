@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
-from evalboard.wording.messages import Messages, alike, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
 
@@ -12,10 +12,8 @@ Facts = Mapping[str, Any]
 
 FOR_BLOCKS = Messages(
     "step_for",
-    alike(
-        "next",
-        "advises",
-        {
+    {
+        ("next", "advises"): {
             "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
             "model_changed": "Run the same model on both sides.",
             "batch_class": "Run both sides under one profile.",
@@ -28,7 +26,7 @@ FOR_BLOCKS = Messages(
             "run_prompt_again": "Run the baseline again with its own prompt and today's stack and settings. Then judge "
             "against that run.",
         },
-    ),
+    },
 )
 
 
@@ -121,10 +119,8 @@ def _certify(facts: Facts) -> str:
 
 STEPS = Messages(
     "step",
-    alike(
-        "next",
-        "advises",
-        {
+    {
+        ("next", "advises"): {
             "sign": _sign,
             "run_in_turn": "Run both sides again in turn, so that both get the same load.",
             "use_paired": "Choose the policy `paired`. It decides case by case and reports a wide range as a warning.",
@@ -163,5 +159,5 @@ STEPS = Messages(
                 else "Run the candidate again with the baseline's seed. Equal samples then cancel out."
             ),
         },
-    ),
+    },
 )

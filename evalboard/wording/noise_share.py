@@ -2,42 +2,43 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalboard.core.rounding import shown
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import MAX_DIGITS, points, signed
+
+if TYPE_CHECKING:
+    from evalboard.contract.compare import NoiseShare
 
 Facts = Mapping[str, Any]
 
 REASONS = Messages(
     "noise_share",
     {
-        "left_out": Message("noise", "unknown", "Noise was not measured: answers came from a cache or a fallback."),
-        "copies": Message("noise", "unknown", "Noise was not measured: some repeats are copies of earlier answers."),
-        "one_draw": Message(
-            "noise", "unknown", "All repeats were identical, so noise under other batching was not measured."
-        ),
-        "one_repeat": Message("noise", "unknown", "Noise was not measured. It takes two repeats on one side."),
+        ("noise", "unknown"): {
+            "left_out": "Noise was not measured: answers came from a cache or a fallback.",
+            "copies": "Noise was not measured: some repeats are copies of earlier answers.",
+            "one_draw": "All repeats were identical, so noise under other batching was not measured.",
+            "one_repeat": "Noise was not measured. It takes two repeats on one side.",
+        },
     },
 )
 SHARES = Messages(
     "noise_share",
     {
-        "none_of_it": Message("noise", "asserts", "Noise moves this score by at most ±{most} points ({level:share})."),
-        "all_of_it": Message(
-            "noise",
-            "allows",
-            "Noise moves this score by at most ±{most} points ({level:share}). All of {change} points may be noise.",
-        ),
-        "part_of_it": Message(
-            "noise",
-            "asserts",
-            "Noise moves this score by at most ±{most} points ({level:share}). At least {beyond} of {change} points is "
+        ("noise", "asserts"): {
+            "none_of_it": "Noise moves this score by at most ±{most} points ({level:share}).",
+            "part_of_it": "Noise moves this score by at most ±{most} points ({level:share}). At least {beyond} "
+            "of {change} points is "
             "not noise.",
-        ),
-        "near_ties": Message("near_tie", "asserts", "Near ties moved {near_ties:signed} points."),
-        "near_ties_are_noise": Message("near_tie", "allows", "Noise alone can decide a near tie."),
+        },
+        ("noise", "allows"): {
+            "all_of_it": "Noise moves this score by at most ±{most} points ({level:share}). All of {change} "
+            "points may be noise."
+        },
+        ("near_tie", "asserts"): {"near_ties": "Near ties moved {near_ties:signed} points."},
+        ("near_tie", "allows"): {"near_ties_are_noise": "Noise alone can decide a near tie."},
     },
 )
 
@@ -65,6 +66,11 @@ def write_noise_share(facts: Facts, *, with_codes: Iterable[str] = ()) -> str:
         change=signed(difference, digits),
         beyond=signed(math.copysign(rest, difference), digits),
     )
+
+
+def list_noise_codes(share: "NoiseShare | None") -> tuple[str, ...]:
+    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
+    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()
 
 
 def write_noise_limit(up_to: float) -> str:

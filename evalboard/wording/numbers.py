@@ -107,9 +107,10 @@ def score_range(low: float, high: float) -> str:
     return f"{points(low)} points" if low == high else f"{points(low)} to {points(high)} points"
 
 
-def scores_apart(scores: Sequence[float | None]) -> str:
-    """Write the scores of several buckets, which are never one: "66.7 / 55.9"."""
-    shown = ["–" if score is None else points(score) for score in scores[:MAX_APART]]
+def scores_apart(scores: Sequence[float | None], names: Sequence[str] = ()) -> str:
+    """Write the scores of several buckets: "66.7 / 55.9", or with their names "A 66.7 / B 55.9"."""
+    texts = ["–" if score is None else points(score) for score in scores[:MAX_APART]]
+    shown = [f"{name} {text}" for name, text in zip(names, texts, strict=False)] or texts
     return " / ".join([*shown, *(["…"] if len(scores) > MAX_APART else [])])
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -16,18 +16,18 @@ UNDER_LOAD = "Different load on both sides may cause half of them or more."
 OUTCOMES = Messages(
     "outcomes",
     {
-        "counts": Message("change", "asserts", "Of {n:case}: {parts}."),
-        "in_every_repeat": Message(
-            "chance", "denies", "Repeats give the same bits. Each change is there in every repeat."
-        ),
-        "by_chance": Message("chance", "asserts", "Expect {broken:about} broken and {fixed:about} fixed by chance."),
-        "marks": Message("chance", "asserts", "Expect {n:about} of these by chance."),
-        "none_beyond": Message("chance", "asserts", "No case is beyond chance."),
-        "beyond": Message(
-            "chance", "denies", "{n:,} {n:is|are} beyond chance (marked). At most 1 in 10 marks is wrong on average."
-        ),
-        "under_load": Message("load", "allows", UNDER_LOAD),
-        "targeted": Message("repeats", "asserts", "Targeted repeats count only in a release's verdict: {parts:list}."),
+        ("change", "asserts"): {"counts": "Of {n:case}: {parts}."},
+        ("chance", "denies"): {
+            "in_every_repeat": "Repeats give the same bits. Each change is there in every repeat.",
+            "beyond": "{n:,} {n:is|are} beyond chance (marked). At most 1 in 10 marks is wrong on average.",
+        },
+        ("chance", "asserts"): {
+            "by_chance": "Expect {broken:about} broken and {fixed:about} fixed by chance.",
+            "marks": "Expect {n:about} of these by chance.",
+            "none_beyond": "No case is beyond chance.",
+        },
+        ("load", "allows"): {"under_load": UNDER_LOAD},
+        ("repeats", "asserts"): {"targeted": "Targeted repeats count only in a release's verdict: {parts:list}."},
     },
 )
 

@@ -12,7 +12,7 @@ from evalboard.wording.audit import (
 )
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.determinism import describe_certified, describe_not_certified
-from evalboard.wording.numbers import counted, fixed, listed, p_value, percent, percent_rounded
+from evalboard.wording.numbers import capital, counted, fixed, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
 
@@ -124,7 +124,8 @@ def _batch_invariant(numbers: Numbers) -> str:
     same = "gave the same text" if numbers["n_prompts"] == 1 else "gave the same text for each prompt"
     share = percent_rounded(numbers["certificate"])
     rounds = counted(numbers["n_rounds"], "round")
-    limit = f"{rounds} rule out that more than {share} of rounds differ (95 % confidence)"
+    verb = "rules" if numbers["n_rounds"] == 1 else "rule"
+    limit = f"{rounds} {verb} out that more than {share} of rounds differ (95 % confidence)"
     return f"All {n:,} copies of {prompts} {same}. {limit}.{_alone(numbers)}"
 
 
@@ -167,7 +168,7 @@ def _other_texts(numbers: Numbers) -> str:
     n, prompts = numbers["n_other_modal"], counted(numbers["n_prompts"], "prompt")
     modal = f"{n} of {prompts} {'has' if n == 1 else 'have'} another most common text"
     start = f"The texts differ {_chance(numbers, 'p_value', 'p_texts')}"
-    return f"{start}: {modal}; {_agreements(numbers)}."
+    return f"{start}: {modal}. {capital(_agreements(numbers))}."
 
 
 def _agreements(numbers: Numbers) -> str:

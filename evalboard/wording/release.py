@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evalboard.wording import release_verdict
-from evalboard.wording.messages import Message, Messages, split_bold
+from evalboard.wording.messages import Messages, split_bold
 from evalboard.wording.next_steps import next_step
 from evalboard.wording.numbers import ShownScores, counted, interval_digits, points, scores_beside
 from evalboard.wording.release_names import verdict_name
@@ -88,11 +88,12 @@ def _summary(document: Mapping[str, Any]) -> str:
 SUMMARY = Messages(
     "summary",
     {
-        "not_comparable": Message("change", "unknown", "The two runs of {suite} cannot be compared. {why}"),
-        "change": Message("change", "asserts", "{moved} The change is {measured}. The candidate {verb} {claim!b}."),
-        "other": Message("change", "unknown", "{scored}. {why}"),
-        "others_ship": Message("suites", "asserts", "The other {rest}."),
-        "others": Message("suites", "asserts", "The {n} suites that decide: {parts}."),
+        ("change", "unknown"): {
+            "not_comparable": "The two runs of {suite} cannot be compared. {why}",
+            "other": "{scored}. {why}",
+        },
+        ("change", "asserts"): {"change": "{moved} The change is {measured}. The candidate {verb} {claim!b}."},
+        ("suites", "asserts"): {"others_ship": "The other {rest}.", "others": "The {n} suites that decide: {parts}."},
     },
 )
 

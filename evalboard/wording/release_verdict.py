@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from evalboard.wording.comparability import explain_block
-from evalboard.wording.messages import Message, Messages, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import (
     about,
     capital,
@@ -286,34 +286,34 @@ RAN_APART = "Scores of whole runs vary more than flips of cases explain, and the
 REASONS = Messages(
     "reason",
     {
-        "within_tolerance": Message("change", "denies", partial(_claimed, "within_tolerance")),
-        "better": Message("change", "asserts", partial(_claimed, "better")),
-        "small_real_drop": Message("change", "asserts", partial(_claimed, "small_real_drop")),
-        "regression": Message("change", "asserts", _regression),
-        "not_settled": Message("change", "unknown", _not_settled),
-        "suite_too_small": Message("change", "unknown", _suite_too_small),
-        "noisy": Message("noise", "asserts", _noisy),
-        "too_few_repeats": Message("change", "unknown", _too_few_repeats),
-        "one_draw": Message("noise", "unknown", _one_draw),
-        "no_metric": Message(
-            "change",
-            "unknown",
-            lambda facts: (
+        ("change", "denies"): {"within_tolerance": partial(_claimed, "within_tolerance")},
+        ("change", "asserts"): {
+            "better": partial(_claimed, "better"),
+            "small_real_drop": partial(_claimed, "small_real_drop"),
+            "regression": _regression,
+        },
+        ("change", "unknown"): {
+            "not_settled": _not_settled,
+            "suite_too_small": _suite_too_small,
+            "too_few_repeats": _too_few_repeats,
+            "no_metric": lambda facts: (
                 f"The policy judges by {facts['metric']}, which counts the right samples of a case. "
                 + ("At temperature 0 there are no samples." if facts["why"] == "greedy" else "Some scores are partial.")
             ),
-        ),
-        "cached": Message("noise", "unknown", _too_few_draws),
-        "copies": Message("noise", "unknown", _copies),
-        "fallback": Message("noise", "unknown", _too_few_draws),
-        "incomplete": Message("change", "unknown", _incomplete),
-        "uncertified": Message("change", "unknown", _uncertified),
-        "not_in_turn": Message(
-            "load",
-            "allows",
-            lambda facts: f"{RAN_APART} So load may explain the change so far: {measured(facts)}.",
-        ),
-        "rebaseline": Message("stack", "asserts", _rebaseline),
+            "incomplete": _incomplete,
+            "uncertified": _uncertified,
+        },
+        ("noise", "asserts"): {"noisy": _noisy},
+        ("noise", "unknown"): {
+            "one_draw": _one_draw,
+            "cached": _too_few_draws,
+            "copies": _copies,
+            "fallback": _too_few_draws,
+        },
+        ("load", "allows"): {
+            "not_in_turn": lambda facts: f"{RAN_APART} So load may explain the change so far: {measured(facts)}."
+        },
+        ("stack", "asserts"): {"rebaseline": _rebaseline},
     },
 )
 

@@ -65,7 +65,10 @@ PROMISED_FROM = 50  # cases; measured in docs/verdict.md
 def warns(
     about: About, *, must_act: ReleaseActor | None, subject: str, strength: Strength = "asserts"
 ) -> Callable[[Sentence], Sentence]:
-    """Make a row of the function below. must_act: as `ReleaseWarning` has it. subject, strength: as in `Message`."""
+    """Make a row of the function below.
+
+    must_act: as `ReleaseWarning` has it. subject, strength: as in `Message`.
+    """
 
     def add(sentence: Sentence) -> Sentence:
         code = sentence.__name__

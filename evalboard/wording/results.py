@@ -32,7 +32,7 @@ def describe_end(run: "RunHead") -> str:
         return f"Run {run.id} is {run.status}: {run.progress.n_done} of {run.progress.n_total} responses, no score."
     if run.n_buckets > 1:
         pooled = "" if run.pooled is None else f"; pooled {points(run.pooled)}"
-        apart = f": {scores_apart(run.bucket_scores)}{pooled}." if run.bucket_scores else "."
+        apart = f": {scores_apart(run.bucket_scores, run.backends)}{pooled}." if run.bucket_scores else "."
         return f"Run {run.id} finished in {run.n_buckets} buckets, each scored separately{apart}"
     if n_left_out:
         return f"Run {run.id} finished. It has no range: every repeat has answers from a cache or a fallback."

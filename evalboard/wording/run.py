@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from evalboard.wording.messages import Message, Messages, alike, write
+from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import capital, counted, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
-    from evalboard.contract.run import Ahead, Run
+    from evalboard.contract.parts import WaitingFor
+    from evalboard.contract.run import Ahead, Run, Trouble
 
 Facts = Mapping[str, Any]
 
@@ -119,31 +120,21 @@ def split_code(parts: "VarianceParts", *, is_external: bool) -> str:
 SPLITS = Messages(
     "split",
     {
-        "none": Message("variance", "denies", "Repeats have the same score."),
-        "batch": Message("batching", "asserts", "Repeats differ by {total:points} points, all of it from batching."),
-        "sampler": Message("variance", "asserts", "Repeats differ by {total:points} points, all of it from sampling."),
-        "both": Message(
-            "batching",
-            "asserts",
-            "Repeats differ by {total:points} points: sampling {sampler:points}, batching {batch:points}.",
-        ),
-        "external": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from the server's sampling or batching.",
-        ),
-        "unexplained": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from neither sampling nor batching. No fingerprint shows the "
+        ("variance", "denies"): {"none": "Repeats have the same score."},
+        ("batching", "asserts"): {
+            "batch": "Repeats differ by {total:points} points, all of it from batching.",
+            "both": "Repeats differ by {total:points} points: sampling {sampler:points}, batching {batch:points}.",
+        },
+        ("variance", "asserts"): {"sampler": "Repeats differ by {total:points} points, all of it from sampling."},
+        ("variance", "unknown"): {
+            "external": "Repeats differ by {total:points} points, from the server's sampling or batching.",
+            "unexplained": "Repeats differ by {total:points} points, from neither sampling nor batching. No "
+            "fingerprint shows the "
             "cause.",
-        ),
-        "together": Message(
-            "variance",
-            "unknown",
-            "Repeats differ by {total:points} points, from sampling and batching together. To separate them, run the "
+            "together": "Repeats differ by {total:points} points, from sampling and batching together. To "
+            "separate them, run the "
             "same seed under another batch class.",
-        ),
+        },
     },
 )
 
@@ -322,6 +313,51 @@ def _reasons(facts: Facts) -> str:
     return " ".join(f"{n} workers: {why}" if n > 1 else capital(why) for why, n in facts["reasons"])
 
 
+def describe_waiting(paused: "WaitingFor") -> str:
+    """Say what a run waits for, as "Waiting for prod after 7 failed calls: it answered 503." """
+    after = f" after {counted(paused.n_failures, 'failed call')}" if paused.n_failures else ""
+    why = f": {paused.reason[:1].lower()}{paused.reason[1:]}" if paused.reason else ""
+    return as_sentence(f"Waiting for {paused.endpoint}{after}{why}")
+
+
+def describe_trouble(code: str, cause: str, *, endpoint: str, pool: str) -> "Trouble":
+    """Return a run's trouble with the steps that mend it. cause: "" for the sentence of the code."""
+    from evalboard.contract.run import StepToMend, Trouble
+
+    steps = tuple(
+        StepToMend(text=text, command=command.format(endpoint=endpoint, pool=pool)) for text, command in MEND[code]
+    )
+    return Trouble(code=code, cause=cause or CAUSES_OF_TROUBLE[code], steps=steps)
+
+
+_ASK_SERVER = ("See what the server answers", "evalboard endpoint check {endpoint} --wait")
+_RUN_AGAIN = ("Run it again", "")
+# What mends a run, by the code of its trouble: (what to do, the command for it).
+MEND: Mapping[str, Sequence[tuple[str, str]]] = {
+    "key_unreadable": (
+        ("Set the key on that worker", ""),
+        ("Start the worker again", "evalboard worker --pool {pool}"),
+        _RUN_AGAIN,
+    ),
+    "endpoint_refused": (_ASK_SERVER, ("Correct its address, model or key", ""), _RUN_AGAIN),
+    "engine_start_failed": (
+        ("Read the engine's own words in the history", ""),
+        ("Correct the model's path or the profile", ""),
+        _RUN_AGAIN,
+    ),
+    "failed": (("Read the history", ""), _RUN_AGAIN),
+    "no_answer": (_ASK_SERVER, ("Run the missing responses", "")),
+    "cancelled": (),
+    "endpoint_rests": (),
+    "no_worker": (("Start a worker", "evalboard worker --pool {pool}"),),
+}
+FAILURES = ("key_unreadable", "endpoint_refused", "engine_start_failed")  # codes of history lines too
+CAUSES_OF_TROUBLE = {
+    "failed": "The run failed, and left no reason.",
+    "no_answer": "No call gave an answer.",
+    "cancelled": "The run was cancelled before the first answer.",
+}
+
 METRICS = {
     "avg@": "the score: how often a sample is right",
     "pass@": "how often at least one of {k} samples is right",
@@ -341,10 +377,8 @@ LEFT_OUT_METRICS = {
 }
 WAITING = Messages(
     "waiting",
-    alike(
-        "status",
-        "asserts",
-        {
+    {
+        ("status", "asserts"): {
             "nobody": "Pool {pool} has no worker. Start one: `evalboard worker --pool {pool}`.",
             "no_engine": "No worker of pool {pool} has an engine. Start one where vLLM is installed: `evalboard worker "
             "--pool {pool}`.",
@@ -356,5 +390,5 @@ WAITING = Messages(
             "paused": lambda facts: f"The engine did not start. Next try {clock(facts['until'])}.",
             "queued": _queued,
         },
-    ),
+    },
 )

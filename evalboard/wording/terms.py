@@ -23,6 +23,7 @@ TERMS: Mapping[str, str] = {
     "rotation": "A change of the fingerprint that answers for an endpoint; baselines of the old one expire.",
     "seat": "Room to decode one sequence of full length.",
     "self-check": "Four fixed prompts that an engine process decodes again and again; their bits must not change.",
+    "unstable case": "A case whose score differs between repeats.",
     "range": "Lowest to highest score over the repeats of a run within one bucket.",
     "noise floor": "How much a score moves with nothing changed, measured from repeats.",
     "baseline": "The run that others are compared with.",

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from frontend.access.forms import AddressForm
-from frontend.shell.forms import blaming, reporting
+from frontend.shell.forms import blaming, posted_from, reporting
 from runs import webhooks
 from runs.access import READ, requires
 from runs.webhooks import delete_webhook, webhook_rows
@@ -41,19 +41,19 @@ def notifications(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("notifications")
 def delete_address(request: HttpRequest, webhook_id: int) -> HttpResponse:
     return _act(request, webhook_id, delete_webhook, "The address was deleted.")
 
 
 @requires(READ)
-@require_POST
+@posted_from("notifications")
 def switch_address_on(request: HttpRequest, webhook_id: int) -> HttpResponse:
     return _act(request, webhook_id, webhooks.switch_on, "The address is on again. What it missed is not sent.")
 
 
 @requires(READ)
-@require_POST
+@posted_from("notifications")
 def test_address(request: HttpRequest, webhook_id: int) -> HttpResponse:
     words = "A test message is on its way. Load this page again to see what became of it."
     return _act(request, webhook_id, webhooks.send_test, words)
@@ -68,7 +68,7 @@ def _act(request: HttpRequest, webhook_id: int, act: Callable[..., object], word
 
 
 @requires(READ)
-@require_POST
+@posted_from("notifications")
 def follow(request: HttpRequest) -> HttpResponse:
     kind, name = request.POST.get("kind", ""), request.POST.get("name", "")
     with reporting(request):
@@ -83,7 +83,7 @@ def follow(request: HttpRequest) -> HttpResponse:
 
 
 @requires(READ)
-@require_POST
+@posted_from("notifications")
 def unfollow(request: HttpRequest, follow_id: int) -> HttpResponse:
     unfollow_subject(follow_id=follow_id, person=request.user)
     messages.success(request, "You are told of it no more.")

@@ -210,6 +210,8 @@ def work_lines(board: Board) -> tuple[WorkLine, ...]:
 def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
     if deserted_pool is not None:
         return f"no worker in pool {deserted_pool}"
+    if run.waiting_for is not None:
+        return "waiting for endpoint"
     if run.progress.n_done:
         return ""
     if run.status != "running":

@@ -102,7 +102,7 @@ def _number(n: int) -> str:
 
 
 def describe_release(release: WaitingRelease) -> Headline:
-    """Return a release's state in one short sentence: its bold start and the rest."""
+    """Return a release's state in one short sentence: the bold start and what follows it."""
     voided = VOIDED.get(release.row.outcome, "")
     claim, rest = _reason(release)
     rest = " ".join(filter(None, (rest, voided)))

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from frontend.compare import comparing, looked_at
+from frontend.compare import comparing, last_viewed
 from frontend.shell.lists import parse_number
 from runs.access import READ, requires
 from runs.baselines import current_baselines
@@ -22,7 +22,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 
     Without a choice, the last viewed comparison opens again.
     """
-    if not request.GET and (last := looked_at.last(request)) is not None:
+    if not request.GET and (last := last_viewed.last(request)) is not None:
         return redirect("compare", *last)
     ticked = request.GET.getlist("run")
     runs = oldest_first({run for text in ticked if (run := parse_number(text)) is not None})

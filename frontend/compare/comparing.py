@@ -34,7 +34,7 @@ def others(run: RunRow, rows: tuple[RunRow, ...]) -> tuple[Other, ...]:
 
 
 def with_answers(rows: tuple[RunRow, ...]) -> tuple[RunRow, ...]:
-    """Return those of `rows` that have a repeat to compare and are no condition of an experiment, in their order."""
+    """Return the rows with a repeat to compare that are no condition of an experiment."""
     conditions = runs_of_experiments([int(row.id) for row in rows])
     return tuple(row for row in rows if _has_ended_repeat(row) and int(row.id) not in conditions)
 
@@ -57,10 +57,6 @@ def repeat_pairs(run: Run) -> tuple[RepeatPair, ...]:
         RepeatPair(ended[0], other, comparison_url(run_id, run_id, repeats=(ended[0], other)))
         for other in ended[1 : PAIRS_SHOWN + 1]
     )
-
-
-def may_be_compared(run: Run) -> bool:
-    return any(line.status in ("finished", "incomplete") for line in run.repeats)
 
 
 def _older_first(*pair: RunRow) -> str:

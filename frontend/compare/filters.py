@@ -11,6 +11,7 @@ from frontend.compare import pair_address
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
 from frontend.compare.charts import label_parts
 from frontend.shell.addresses import Export, filtered_url
+from frontend.templatetags.pairs import backend_words
 from runs.compare import ALL_CASES
 
 CHANGED = {"yes": "1", "no": "0"}  # as pages and as the API say it
@@ -79,13 +80,15 @@ def outcome_links(report: Comparison) -> tuple[PairFilter, ...]:
 
 
 def backend_tabs(report: Comparison, active: Mapping[str, str]) -> tuple[PairFilter, ...]:
-    """Return a tab for each pair of backends, of a comparison with a side of several; the first is for all."""
+    """Return a tab for all and one for each pair of backends, if a side has several backends."""
     if not report.mixed_sides or len(report.backends) < 2:
         return ()
     others = {name: value for name, value in active.items() if name != "backend"}
     tabs = [PairFilter("all backends", list_url(report, others), "backend" not in active)]
-    for pair in ("-".join(pair) for pair in report.backends):
-        tabs.append(PairFilter(pair, list_url(report, {**others, "backend": pair}), active.get("backend") == pair))
+    for pair in report.backends:
+        key = "-".join(pair)
+        url = list_url(report, {**others, "backend": key})
+        tabs.append(PairFilter(backend_words(pair), url, active.get("backend") == key))
     return tuple(tabs)
 
 

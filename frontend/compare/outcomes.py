@@ -42,8 +42,10 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class OutcomeLine:
-    """`look` is what the numbers of the pair say, "" where no pair differs; `url` leads to that pair, `case_url` to
-    the case over all runs.
+    """A case in a list of changes.
+
+    look: what the numbers of its pair say, "" where no pair differs. url: of that pair. case_url: of the case over all
+    runs.
     """
 
     row: OutcomeRow

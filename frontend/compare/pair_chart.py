@@ -25,7 +25,7 @@ def figure(pair: TracePair) -> dict[str, Any] | None:
     end = max(pair.last_at, 1)
     x_range = [-0.02 * end - 0.5, end + 0.5]
     return {
-        "data": [*_margins(points, scales[0]), *_gaps(points, scales[1]), *_past(pair, scales)],
+        "data": [*_margins(points, scales[0]), *_gaps(points, scales[1]), *_remaining_pairs(pair, scales)],
         "layout": {
             "xaxis": {"range": x_range, "anchor": "y2", "tickformat": "d"},
             "yaxis": scales[0].axis | {"domain": [0.55, 1]},
@@ -80,7 +80,7 @@ def _marks(
     }
 
 
-def _past(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
+def _remaining_pairs(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
     """Hatching from the parting on: no number there answers the same question."""
     if pair.parts_at is None:
         return []

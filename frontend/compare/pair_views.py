@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.pair import PairSide, TracePair
 from evalboard.core.compare import compare_words, shorten_alike
+from evalboard.path_converters import escape_dots
 from evalboard.wording.replay import replay_command
 from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
@@ -208,7 +209,7 @@ def _goes_on(pair: TracePair) -> bool:
 
 
 def _trace_url(run: str, repeat: int, case_id: str) -> str:
-    return addresses.BEFORE_DOTS.sub("%2F", reverse("api:trace", args=[run, repeat, case_id]))
+    return escape_dots(reverse("api:trace", args=[run, repeat, case_id]))
 
 
 def _position(text: str | None) -> int | None:

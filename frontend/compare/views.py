@@ -11,11 +11,12 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.compare import BucketOfSide, ComparedCase, Comparison
 from evalboard.wording.outcomes import compare_with_chance, count_targeted
-from frontend.compare import charts, filters, flip_chart, looked_at, outcomes, pair_address, words
+from frontend.compare import charts, filters, flip_chart, last_viewed, outcomes, pair_address, words
 from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
 from frontend.shell.lists import parse_number
+from runs import acts
 from runs import compare as compare_slice
 from runs.access import READ, requires
 from runs.compare import ALL_CASES, divergence_page, report_of
@@ -64,8 +65,11 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     cases = _cases(request, report)
     if part == CASES_PART:
         return render(request, PARTS[part], cases)
-    answer = render(request, "compare/page.html", _page(report) | {"forced": sides.offer(comparison)} | cases)
-    looked_at.remember(answer, baseline, candidate)
+    offers: dict[str, Any] = {"forced": sides.offer(comparison)}
+    if len(report.moved) > 1:
+        offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
+    answer = render(request, "compare/page.html", _page(report) | offers | cases)
+    last_viewed.remember(answer, baseline, candidate)
     return answer
 
 
@@ -144,12 +148,12 @@ def _cases(request: HttpRequest, report: Comparison) -> dict[str, Any]:
         "kept_by_form": tuple(
             (name, active[name]) for name in ("show", "cause", "changed", "cluster") if name in active
         ),
-        "backends": tuple("-".join(pair) for pair in report.backends),
+        "backends": tuple(("-".join(pair), pair) for pair in report.backends),
     }
 
 
 def _active(request: HttpRequest, report: Comparison) -> dict[str, str]:
-    """Return the filters of the address; where it has none, the first part that is not empty; all cases if searched."""
+    """Return the filters of the address; by default the first nonempty part, or all cases if searched."""
     active = pair_address.parse_filters(request)
     narrowed = set(active) - {*pair_address.VIEW}
     if not report.progress.is_finished or narrowed - {"q"}:

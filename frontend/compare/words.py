@@ -2,7 +2,7 @@
 
 from evalboard.contract.compare import CaseParts, Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted, listed
 from frontend.compare.causes import MARKS
 from frontend.shell.findings import Headline
@@ -35,25 +35,23 @@ PLAIN = {
 HEADLINES = Messages(
     "compare",
     {
-        "queued": Message("cause", "unknown", "The causes are still being computed."),
-        "mixed": Message("backends", "asserts", "Several buckets answered for the {sides}, so there is no difference."),
-        "unscored": Message("change", "unknown", "No case is scored on both sides, so there is no difference."),
-        "identical": Message("change", "denies", "Nothing changed:"),
-        "identical_pairs": Message("change", "denies", "Nothing changed where both sides answered:"),
-        "same_scores": Message("change", "denies", "The score did not change,"),
-        "cancels_out": Message("change", "denies", "The score did not change, though {cases}:"),
-        "because": Message("cause", "asserts", "The score {moved} because {cause}."),
-        "because_stack": Message("cause", "asserts", "The score {moved} because {cause}."),
-        "next_to": Message("cause", "allows", "The score {moved}, and {cause}."),
+        ("cause", "unknown"): {"queued": "The causes are still being computed."},
+        ("backends", "asserts"): {"mixed": "Several buckets answered for the {sides}, so there is no difference."},
+        ("change", "unknown"): {"unscored": "No case is scored on both sides, so there is no difference."},
+        ("change", "denies"): {
+            "identical": "Nothing changed:",
+            "identical_pairs": "Nothing changed where both sides answered:",
+            "same_scores": "The score did not change,",
+            "cancels_out": "The score did not change, though {cases}:",
+        },
+        ("cause", "asserts"): {
+            "because": "The score {moved} because {cause}.",
+            "because_stack": "The score {moved} because {cause}.",
+        },
+        ("cause", "allows"): {"next_to": "The score {moved}, and {cause}."},
     },
 )
 NAMED = 2
-
-
-def code_of_noise(report: Comparison) -> tuple[str, ...]:
-    """Return the code of the claim that a comparison makes of its noise, where it was not measured."""
-    share = report.noise_share
-    return (f"noise_share.{share.reason}",) if share is not None and share.reason else ()
 
 
 def describe_comparison(report: Comparison) -> Headline:
@@ -146,15 +144,15 @@ def describe_counts(report: Comparison) -> Headline:
         claim = f"None of {n:,} cases changed its score." if n else "No case has a response on both sides."
     kinds = (
         (counts.identical, "the same"),
-        (counts.drift_only, "the same tokens with drift"),
-        (counts.flipped, "parting at a token"),
+        (counts.drift_only, "with the same tokens and other logprobs"),
+        (counts.flipped, "with a flip"),
         (counts.text_only, "of another text"),
         (counts.unread, "not read yet"),
         (counts.missing, "without a response or a score"),
     )
     listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
     beside = counts.score_changed - counts.flipped_score_changed
-    regraded = f" {beside:,} of the score changes come without a flip." if beside > 0 and not report.prompts else ""
+    regraded = f" {beside:,} score changes come without a flip." if beside > 0 and not report.prompts else ""
     return Headline(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
 
 
@@ -164,27 +162,25 @@ def describe_histogram(histogram: PositionHistogram, what: str) -> Headline:
         return Headline(f"No response has a {what}.")
     at_start = histogram.n_at_start
     if at_start == histogram.n:
-        return Headline(
-            f"Every {what} is at the first token.", "So the prompt itself was already computed differently."
-        )
+        return Headline(f"Every {what} is at the first token.", "The prompt itself was computed differently.")
     part = f"{at_start:,} of {histogram.n:,}"
     if 2 * at_start > histogram.n:
-        return Headline(f"{part} part at the first token.", f"Each {what} by position.")
+        return Headline(f"{part} differ from the first token.", f"Each {what} by position.")
     return Headline(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
 
 
 def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Headline:
     """Say whether flips sit where noise explains them."""
     if report.noise is None:
-        return Headline("How far the numbers moved at each flip.")
+        return Headline("How far the logits moved at each flip.")
     near = report.noise.near
     within = sum((flip.movement or 0.0) <= near for flip in shown)
-    what = f"Movement against margin at the flip; the zone is what noise explains, {nats(near)} nats."
+    what = f"Movement by margin at the flip. The zone is what noise explains: {nats(near)} nats."
     if within == len(shown):
-        return Headline("Every flip sits inside the noise.", what)
+        return Headline("Noise explains every flip.", what)
     if not within:
-        return Headline("No flip sits inside the noise.", what)
-    return Headline(f"{within:,} of {len(shown):,} flips sit inside the noise.", what)
+        return Headline("Noise explains no flip.", what)
+    return Headline(f"{within:,} of {len(shown):,} flips are explained by noise.", what)
 
 
 def describe_side(report: Comparison, side: str) -> str:

@@ -29,11 +29,12 @@ from frontend.endpoints.words import (
 )
 from frontend.probes.words import mark, mark_of
 from frontend.shell.lists import read_view
+from runs import acts
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
-from runs.catalogue import ENGINES, read
+from runs.catalogue import read
 from runs.fingerprints import EndpointTimeline, daily_shares, endpoint_report, newest_check, timelines
-from runs.models import ProbeRecord
+from runs.models import EndpointRecord, ProbeRecord
 from runs.probes import create_probe, hops_of, newest_probes
 from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
@@ -99,8 +100,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "endpoint": report,
         "engine_words": ENGINE_WORDS[report.engine],
         "api_words": API_WORDS.get(report.api or "", ""),
-        "may_be_checked": report.base_url is not None,
-        "may_be_called": report.engine in ENGINES,
+        "acts": (offers := acts.offers_on(EndpointRecord, endpoint, request.user, by="slug")),
         "check_command": f"evalboard endpoint check {endpoint} --wait",
         "run_command": f"evalboard run <suite> --endpoint {endpoint} --profile {_choose_profile(check)} --wait",
         "errors": tuple((seen, ERROR_CODES.get(seen.code, "")) for seen in report.last.errors),
@@ -130,7 +130,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
             (row.next_at for row in scheduled if row.probe and row.probe.kind == CHECK and row.next_at), default=None
         ),
         "baselines": baselines,
-        "may_run_reference": report.engine in ENGINES and any(row.is_current for row in baselines),
+        "may_run_reference": offers["run"] and any(row.is_current for row in baselines),
     }
     return render(request, "endpoints/endpoint.html", page)
 

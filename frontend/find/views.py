@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evalboard.contract.find import ANSWER, KINDS, Hit, SearchResult
+from frontend.find.acts import find_acts
 from frontend.find.words import KIND_NAMES, PLURALS, describe_result, glyph_of
 from runs.access import READ, requires
 from runs.find import HITS_OF_ALL, Wanted, count_responses, parse_wanted, search
@@ -60,6 +61,7 @@ def find(request: HttpRequest) -> HttpResponse:
         "answers_url": _address(wanted.text, ANSWER),
         "n_responses": count_responses() if wanted.text and not hits and wanted.kind != ANSWER else None,
         "is_answers": wanted.kind == ANSWER,
+        "acts": () if kind else find_acts(wanted.text, request.GET.get("of", "")[:200], hits, request.user),
     }
     return render(request, "find/_list.html" if is_part else "find/page.html", page)
 

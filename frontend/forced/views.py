@@ -15,7 +15,7 @@ from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
 from runs.forced import read as selector
 from runs.run import run_report
-from runs.work import why_nobody
+from runs.work import unclaimed_reason
 
 SHOWN = 25  # scorings of a run, and answers of a scoring
 PARTS = {"progress": "forced/_live.html"}
@@ -86,7 +86,7 @@ def _live(scoring: ForcedScoring) -> dict[str, object]:
     return {
         "scoring": scoring,
         "finding": finding,
-        "nobody": why_nobody(scoring.endpoint) if scoring.status == "queued" and scoring.endpoint else "",
+        "nobody": unclaimed_reason(scoring.endpoint) if scoring.status == "queued" and scoring.endpoint else "",
         "part_done": scoring.n_done / max(scoring.n_answers, 1),
     }
 

@@ -26,9 +26,10 @@ from frontend.shell.forms import blaming, posted_from, reporting
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
-from runs import lab
+from runs import acts, lab
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
+from runs.models import ExperimentRecord
 from runs.suites import suite_rows
 
 EXPERIMENTS_PER_PAGE = 25
@@ -55,9 +56,10 @@ def bisect(request: HttpRequest) -> HttpResponse:
 
 
 def _offered(named: Mapping[str, Any]) -> tuple[RunRow, ...]:
-    """Return the newest runs that ended, and those that a form or an address names."""
+    """Return the newest runs that engines here decoded, and those that a form or an address names."""
     numbers = [parse_number(str(named.get(name, ""))) for name in ("baseline", "candidate")]
-    return offered_runs([number for number in numbers if number])[0]
+    rows, _ = offered_runs([number for number in numbers if number])
+    return tuple(row for row in rows if not row.is_reported or int(row.id) in numbers)
 
 
 def _experiments(request: HttpRequest, sent: Any, *, bisect_form: BisectForm | None = None) -> HttpResponse:
@@ -157,6 +159,7 @@ def _page(request: HttpRequest, answer: Experiment) -> dict[str, Any]:
     address = reverse("api:experiment", args=[answer.id])
     return {
         "experiment": answer,
+        "acts": acts.offers_on(ExperimentRecord, int(answer.id), request.user),
         "claim": claim,
         "rest": rest,
         "strips": strips,

@@ -144,7 +144,7 @@ def _batch(numbers: Numbers) -> list[NumberRow]:
         NumberRow(
             "texts", _of(numbers["n_unique"], n), f"of {count(numbers['n_prompts'])} prompts; grows with the copies"
         ),
-        NumberRow("copies with the commonest text", _of(numbers["n_modal"], n), share(numbers["modal_share"])),
+        NumberRow("copies with the most common text", _of(numbers["n_modal"], n), share(numbers["modal_share"])),
         NumberRow(
             "pair agreement, A",
             plain(numbers["agreement"], 4),

@@ -23,7 +23,7 @@ from runs.catalogue import read
 from runs.models import ProbeRecord
 from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
 from runs.probes import read as selector
-from runs.work import why_nobody
+from runs.work import unclaimed_reason
 
 PROBES_PER_PAGE = 25
 CALLS_PER_PAGE = 25
@@ -99,7 +99,9 @@ def _live(answer: Probe) -> dict[str, object]:
         "probe": answer,
         "finding": words.describe_probe(answer),
         "mark": words.mark(answer),
-        "nobody": why_nobody(answer.endpoint) if answer.status == ProbeRecord.Status.QUEUED and not answer.sets else "",
+        "nobody": unclaimed_reason(answer.endpoint)
+        if answer.status == ProbeRecord.Status.QUEUED and not answer.sets
+        else "",
         "part_done": answer.progress.n_done / max(answer.progress.n_total, 1),
         "announced_percent": 10 * (10 * answer.progress.n_done // max(answer.progress.n_total, 1)),
     }

@@ -1,19 +1,25 @@
-"""What to read before deciding: warnings that could change the verdict, and what is good to know.
+"""Build the questions about other causes with their evidence, and the warnings about the decision.
 
-No warning is left out or folded. Its severity is that of its row (`evalboard.wording.release_warnings`).
+No warning is left out. Its severity is that of its row (`evalboard.wording.release_warnings`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from evalboard.contract.release import Gate, GateSide, Release, ReleaseWarning
-from evalboard.wording.messages import Message, Messages, speak
+from evalboard.contract.bucket import Bucket
+from evalboard.contract.compare import Comparison
+from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
+from evalboard.core.release import CAUSE_OF
+from evalboard.wording.messages import Messages, speak
+from evalboard.wording.noise_share import list_noise_codes
 from evalboard.wording.numbers import capital, listed, percent
 from evalboard.wording.release_warnings import WARNINGS
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import points, signed_points
+
+Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 COARSE_POINTS = 0.5  # a case that is worth more than this is said
 RUN_LINKS = {
@@ -25,83 +31,132 @@ RUN_LINKS = {
     "unsteady",
     "unvouched",
 }
+MARKS = {"ok": ("pass", "Yes"), "doubt": ("warning", "Doubt"), "no": ("fail", "No"), "unknown": ("info", "Not known")}
+QUESTIONS = {
+    "server": "Same server",
+    "prompts": "Same prompts",
+    "noise": "Beyond noise",
+    "missing": "Nothing missing",
+    "identity": "Identity attested",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark to read before deciding. label: what it is about; size: its effect or cost in points, "" without one."""
+    """A remark. label: what it is about. is_heavy: its cause could change the verdict.
+
+    size: its effect or cost in points, "" without one.
+    """
 
     text: str
     label: str = ""
     size: str = ""
     url: str = ""
     link: str = ""
+    is_heavy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """could_change: the word; good_to_know: a line each."""
+class CauseTick:
+    """A question of the strip. question: in two words. word: its state, for those who see no glyph."""
 
-    could_change: tuple[Remark, ...]
-    good_to_know: tuple[Remark, ...]
+    cause: OtherCause
+    question: str
+    glyph: str
+    word: str
+    remarks: tuple[Remark, ...]
 
 
 NOTES = Messages(
     "note",
     {
-        "first_candidate": Message("candidates", "asserts", "The first candidate against this baseline."),
-        "candidates": Message(
-            "candidates",
-            "allows",
-            "{n:,} candidates were judged against this baseline. The more you try, the likelier a lucky one.",
-        ),
-        "unstable": Message(
-            "noise", "asserts", "{n:unstable case} of {suite} scored differently between repeats of one side."
-        ),
-        "reach_wide": Message(
-            "new_cases",
-            "asserts",
-            "For new cases the interval is {span}{level}. This suite cannot rule out a drop of {drop:points} there.",
-        ),
-        "reach": Message(
-            "new_cases", "asserts", "For new cases the interval is {span}{level}. The verdict covers only these cases."
-        ),
-        "noise_unmeasured": Message("noise", "unknown", "The noise of {sides} is not measured. It takes two repeats."),
-        "noise_floor": Message("noise", "asserts", "Noise floor {floor} points, measured from {repeats}."),
-        "resolution": Message(
-            "resolution", "asserts", "On new cases, {look} repeats detect changes of {elsewhere:points} points or more."
-        ),
-        "case": Message("resolution", "asserts", "One case is {worth:points} points here."),
+        ("candidates", "asserts"): {"first_candidate": "The first candidate against this baseline."},
+        ("candidates", "allows"): {
+            "candidates": "{n:,} candidates were judged against this baseline. The more you try, the likelier a "
+            "lucky one."
+        },
+        ("noise", "asserts"): {
+            "unstable": "{n:unstable case} of {suite} scored differently between repeats of one side.",
+            "noise_floor": "Noise floor {floor} points, measured from {repeats}.",
+        },
+        ("new_cases", "asserts"): {
+            "reach_wide": "For new cases the interval is {span}{level}. This suite cannot rule out a drop of "
+            "{drop:points} there.",
+            "reach": "For new cases the interval is {span}{level}. The verdict covers only these cases.",
+        },
+        ("noise", "unknown"): {"noise_unmeasured": "The noise of {sides} is not measured. It takes two repeats."},
+        ("resolution", "asserts"): {
+            "resolution": "On new cases, {look} repeats detect changes of {elsewhere:points} points or more.",
+            "case": "One case is {worth:points} points here.",
+        },
+        ("server", "asserts"): {"served": "The {side}: {served}."},
+        ("prompts", "asserts"): {"prompts": "{suite} v{version} with {n_cases:case} on both sides."},
+        ("missing", "asserts"): {"judged": "{n:,} of {n_cases:case} judged, from {repeats}."},
+        ("identity", "asserts"): {"attested": "Both engines ran under our workers, which read their files and flags."},
     },
 )
 
 
-def notes(report: Release, *, with_codes: Iterable[str] = ()) -> Notes:
-    """Return every warning, and what is known of spread and new cases. with_codes: of the page's other claims."""
+def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None) -> tuple[CauseTick, ...]:
+    """Return the strip "Could anything else explain it?", each tick with all that is known of it."""
+    remarks = _remarks_by_cause(report, buckets, comparison)
+    return tuple(
+        CauseTick(each, QUESTIONS[each.code], *MARKS[each.state], remarks=tuple(remarks[each.code]))
+        for each in report.other_causes
+    )
+
+
+def decision_notes(report: Release) -> tuple[Remark, ...]:
+    """Return the warnings that are about the decision itself."""
+    lines = [line for line in report.warnings if line.code not in CAUSE_OF]
+    return tuple(_remark(alike, report) for alike in group_alike(lines))
+
+
+def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison | None) -> dict[str, list[Remark]]:
     gate = report.headline
     warnings = [line for line in report.warnings if line.code != "reach_wide"]  # said below, with both its ends
     codes = {line.code for line in warnings}
-    weighty = [line for line in warnings if line.severity == "warning"]
-    light = [line for line in warnings if line.severity == "info"]
-    wide = [line for line in report.warnings if line.code == "reach_wide" and line.gate == report.headline_gate]
-    reach = _note_reach(gate, is_wide=bool(wide))
-    is_weighty = any(line.severity == "warning" for line in wide)
+    is_wide = any(line.code == "reach_wide" and line.gate == report.headline_gate for line in report.warnings)
+    by_cause: dict[str, list[Remark]] = {cause.code: [] for cause in report.other_causes}
+    for cause in report.other_causes:
+        mine = [line for line in gate.reasons if line.code in cause.because]
+        by_cause[cause.code] += [Remark(line.text, is_heavy=True) for line in mine]
+    heavy, light = ([line for line in warnings if line.severity == severity] for severity in ("warning", "info"))
+    for alike in (*group_alike(heavy), *group_alike(light)):
+        if alike[0].code in CAUSE_OF:
+            by_cause[CAUSE_OF[alike[0].code]].append(_remark(alike, report))
+    newest = comparison.computation if comparison else None  # the report may be older than the comparison
+    known = report.computations or ([newest.text] if newest and newest.answer != "unknown" else [])
+    by_cause["server"] += [Remark(text) for text in known]
     own = (
-        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
-        _note_unstable(gate),
-        None if is_weighty else reach,
-        None if "noise_unmeasured" in codes else _note_noise(gate, with_codes),
+        _note_reach(gate, is_wide=is_wide),
+        None
+        if "noise_unmeasured" in codes
+        else _note_noise(gate, () if comparison is None else list_noise_codes(comparison.noise_share)),
         _note_resolution(gate),
         None if "few_cases" in codes else _note_cases(gate),
+        _note_unstable(gate),
+        None if "candidates_tried" in codes else _note_candidates(report.candidates_tried),
     )
-    heavy = [_remark(lines, report, has_size=True) for lines in group_alike(weighty)]
-    return Notes(
-        could_change=(*heavy, *([reach] if is_weighty and reach else ())),
-        good_to_know=(
-            *(note for note in own if note is not None),
-            *(_remark(lines, report, has_size=False) for lines in group_alike(light)),
-        ),
-    )
+    by_cause["noise"] += [note for note in own if note is not None]
+    by_cause["server"] += _who_served(gate, buckets)
+    n_cases, repeats = gate.n_cases, _repeats(gate.baseline, gate.candidate)
+    own_words = {
+        "prompts": NOTES.write("prompts", suite=gate.suite, version=gate.suite_version, n_cases=n_cases),
+        "missing": NOTES.write("judged", n=gate.n_cases_judged, n_cases=n_cases, repeats=repeats),
+        "identity": "" if by_cause["identity"] else NOTES.write("attested"),
+    }
+    for code, text in own_words.items():
+        by_cause[code] += [Remark(text)] if text else []
+    return by_cause
+
+
+def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
+    for name, side, _ in gate.sides:
+        rows = buckets.get(side.run_id, ())
+        if rows:
+            served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
+            yield Remark(NOTES.write("served", side=name, served=served))
 
 
 def group_alike(warnings: Sequence[ReleaseWarning]) -> tuple[tuple[ReleaseWarning, ...], ...]:
@@ -122,14 +177,15 @@ def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
     return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
 
 
-def _remark(lines: Sequence[ReleaseWarning], report: Release, *, has_size: bool) -> Remark:
+def _remark(lines: Sequence[ReleaseWarning], report: Release) -> Remark:
     first, *rest = lines
     row = WARNINGS.get(first.code)
     label = "" if row is None else capital(row.message.subject.replace("_", " "))
     gate = report.headline if first.gate is None else report.gates[first.gate]
     url, link = _link(first, gate)
     text = f"{first.text}{same_holds(rest, report)}"
-    return Remark(text, label, _size(first, gate) if has_size else "", url, link)
+    is_heavy = first.severity == "warning"
+    return Remark(text, label, _size(first, gate) if is_heavy else "", url, link, is_heavy)
 
 
 def _size(line: ReleaseWarning, gate: Gate) -> str:

@@ -15,10 +15,9 @@ from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
-from frontend.compare.words import code_of_noise
 from frontend.release import ruler as release_ruler
 from frontend.release import words
-from frontend.release.notes import notes
+from frontend.release.notes import Buckets, cause_ticks, decision_notes
 from frontend.release.ruler import RulerBar
 from frontend.release.steps import is_sample, possible_next
 from frontend.release.verdicts import VERDICTS
@@ -30,7 +29,6 @@ MOVED_SHOWN = 4
 MOVED_SHOWN_MIXED = 5
 SIDES = ("baseline", "candidate")
 SAMPLE_ENDS = "The sample comes with Evalboard, and none of it can be decoded again here; runs of your own can be."
-Buckets = Mapping[int, Sequence[Bucket]]  # by run
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +150,21 @@ def context(
         "plate": release_ruler.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
-        "support": support[:1],
-        "more_support": support[1:],
+        "support": support,
         "other_reasons": tuple(_other_reasons(report)),
         "lines": lines,
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
-        "notes": notes(report, with_codes=() if comparison is None else code_of_noise(comparison)),
+        "ticks": cause_ticks(report, buckets, comparison),
+        "notes": decision_notes(report),
+        "ledger_title": words.name_ledger(gate),
+        "ledger_result": words.describe_ledger(gate, comparison),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
         "compare_url": comparison_url(*gate.run_ids, terms=gate.terms),
         "treatment": words.describe_treatment(report.terms),
+        "treatment_short": words.describe_treatment(report.terms).partition(";")[0],
         "story": words.story(report, changes),
         "sign_offs": tuple(
             (line, words.describe_void(line, report, changes) if line.void else "") for line in report.signoffs
@@ -214,7 +215,7 @@ def served(
         name = next(side.side for side in sides if len(side.parts) > 1)
         shown = tuple(side for side in sides if len(side.parts) > 1)
         moved = between.fields.moved if between else ()
-        one, other = (f"fp {bucket.fingerprint.digest[:4]}" for bucket in mixed[:2])
+        one, other = (bucket.backend for bucket in mixed[:2])
         title, columns = f"Who served the {name}’s responses", (one, other)
     else:
         shown = tuple(side for side in sides if side.parts)
@@ -264,7 +265,7 @@ def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
 
 def _without_odd_ones(side: ServedSide) -> str:
     first, *others = side.parts
-    odd = [(share(part.share), f"fp {part.bucket.fingerprint.digest[:4]}") for part in others]
+    odd = [(share(part.share), f"backend {part.bucket.backend}") for part in others]
     return without_odd_ones(first.score, odd)
 
 

@@ -71,9 +71,9 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
 
 
 def split_steps(lines: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Return the buttons shown on the page, including signing, and those in the menu."""
-    first = tuple(step for place, step in enumerate(lines) if place < N_SHOWN or step.url == TO_SIGN)
-    return first, tuple(step for step in lines if step not in first)
+    """Return the buttons shown on the page, and those in the menu; signing has a bar of its own."""
+    others = tuple(step for step in lines if step.url != TO_SIGN)
+    return others[:N_SHOWN], others[N_SHOWN:]
 
 
 def _broken_step(gate: Gate) -> Step:

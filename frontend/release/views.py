@@ -25,12 +25,13 @@ from frontend.release.verdicts import OUTCOMES, VERDICTS
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
-from runs import exports
+from runs import acts, exports
 from runs.access import READ, RUN, SIGN, requires, scopes_of
 from runs.baselines import baseline_runs
 from runs.catalogue import read
 from runs.compare import compare, report_of
 from runs.fingerprints import fingerprint_difference
+from runs.models import ReleaseRecord
 from runs.probes import hops_of, probes_before
 from runs.release import (
     RELEASE_ORDERS,
@@ -113,9 +114,11 @@ def shown(
     runs = named_runs(report)
     buckets = bucket_reports(runs)
     stacks = release_page.stacks_of(gate, buckets)
-    scopes = scopes_of(request.user)
+    offers = acts.offers_on(ReleaseRecord, int(report.id), request.user)
+    scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
-    steps, more_steps = release_steps.split_steps(release_steps.steps(report, scopes, newer_baseline=newer))
+    lines = release_steps.steps(report, scopes, newer_baseline=newer)
+    steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:
         sign_form = forms.sign_form(report)
     page = release_page.context(
@@ -126,8 +129,10 @@ def shown(
         between=fingerprint_difference(*stacks) if stacks else None,
     )
     page |= {
+        "acts": offers,
         "steps": steps,
         "more_steps": more_steps,
+        "is_sign_first": any(step.is_primary and step.url == release_steps.TO_SIGN for step in lines),
         "refusal": refusal,
         "sign_form": sign_form,
         "stale": stale,

@@ -4,23 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, PolicyOfRelease, Release, SignOff, StoryLine
 from evalboard.contract.run import EventOfRun
 from evalboard.contract.treatments import BY_ID, Terms
 from evalboard.core.suite import PolicySettings
+from evalboard.wording.numbers import counted
 from frontend.compare.pair_address import comparison_url
-from frontend.templatetags.numbers import points
+from frontend.templatetags.numbers import points, signed_points
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLATE_CLAIMS = {
-    "noisy": "repeats spread by more than the guard",
-    "suite_too_small": "too few cases to settle it",
-    "too_few_repeats": "a lean, and not a verdict",
-    "cached": "what a cache answers is no draw",
-    "fallback": "what a fallback answers is no draw",
-    "not_in_turn": "whole runs move, and the sides did not take turns",
-    "incomplete": "missing responses could turn it",
-    "uncertified": "batching is promised to move no bit, and not measured",
+    "noisy": "repeats vary more than the limit",
+    "suite_too_small": "too few cases to decide",
+    "too_few_repeats": "a lean, not a verdict",
+    "cached": "answers from a cache are no samples",
+    "fallback": "answers from a fallback are no samples",
+    "not_in_turn": "whole runs vary, and the sides did not run in turn",
+    "incomplete": "missing responses could change it",
+    "uncertified": "no determinism certificate covers it",
     "not_settled": "it may be worse than what you accept, or not",
 }
 CHANGES = ("repeats_added", "rescored")  # what a run's history says of a change to what a verdict rests on
@@ -31,7 +33,7 @@ TREATMENTS = {
     "service": "the service: model and stack together",
     "prompt": "the prompt; cases are paired by their input",
 }
-PAIRED_BY_ID = "the prompt; cases are paired by their id, as a person chose"
+PAIRED_BY_ID = "the prompt; cases are paired by id, as chosen"
 
 
 def describe_plate(gate: Gate) -> str:
@@ -48,12 +50,27 @@ def describe_gates(report: Release) -> str:
     """Say what the rows mean for the verdict."""
     n = sum(gate.tier == "critical" for gate in report.gates)
     needs = {1: "The critical one decides.", 2: "Ship needs both."}.get(n, f"Ship needs all {_number(n)}.")
-    words = ["The verdict rests on this one." if n == len(report.gates) == 1 else needs]
+    words = ["This suite decides." if n == len(report.gates) == 1 else needs]
     if n < len(report.gates):
         words.append("Advisory rows never change the verdict.")
     if any(gate.verdict == "not_comparable" for gate in report.gates):
-        words.append("Hatching means: may not be compared.")
+        words.append("Hatched rows cannot be compared.")
     return " ".join(words)
+
+
+def name_ledger(gate: Gate) -> str:
+    if gate.verdict == "not_comparable":
+        return "What changed"
+    is_moved = gate.difference is not None and signed_points(gate.difference) != "0.0"
+    return f"Why {gate.suite} moved" if is_moved else f"What changed in {gate.suite}"
+
+
+def describe_ledger(gate: Gate, comparison: Comparison | None) -> str:
+    """Return in a few words what the ledger adds up."""
+    if gate.verdict == "not_comparable":
+        return "an account, not a verdict"
+    n = comparison.counts.n_cases_score_changed if comparison and comparison.counts else 0
+    return f"{counted(n, 'case')} changed {'its' if n == 1 else 'their'} score" if n else "no score changed"
 
 
 def _number(n: int) -> str:
@@ -85,15 +102,15 @@ def describe_policy(settings: PolicySettings) -> str:
     tolerance, guard = points(settings.tolerance_points), points(settings.guard_points)
     looks = f"{', '.join(map(str, settings.looks[:-1]))} or {settings.looks[-1]}"
     of = "" if settings.metric.is_mean else f" of {settings.metric.name}"
-    text = f"Ships while a drop of {tolerance} points{of} is ruled out, looking after {looks} repeats"
+    text = f"Ships if a drop over {tolerance} points{of} is ruled out, checked at {looks} repeats."
     if settings.is_guarded:
-        return f"{text}; no verdict where five repeats of a side spread over more than {guard}."
-    return f"{text}; case by case, however far repeats spread (over {guard} is said beside it)."
+        return f"{text} No verdict if five repeats of a side vary by more than {guard}."
+    return f"{text} Repeats that vary by more than {guard} get a note."
 
 
 def describe_settings(policy: PolicyOfRelease) -> str:
     """Return a policy's settings as text: rule, tolerance and range limit."""
-    guard = "no guard" if policy.guard is None else f"guard {points(policy.guard)}"
+    guard = "no range limit" if policy.guard is None else f"range limit {points(policy.guard)}"
     return f"{policy.rule}, tolerance {points(policy.tolerance_points)}, {guard}"
 
 

@@ -1,4 +1,4 @@
-"""The five worst cases of a verdict, each a line of its prompt and both answers where they part."""
+"""The worst cases of a verdict, each a line of its prompt and both answers where they part."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,10 @@ from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt, ShownCase
 from evalboard.contract.release import Gate
 from evalboard.wording.numbers import counted
 from frontend.compare.pair_address import pair_url
-from frontend.release.words import NUMBERS, describe_outcome
+from frontend.release.words import NUMBERS
 from runs.compare import worst_cases
+
+N_SHOWN = 3
 
 Scores = tuple[float | None, ...]
 Answers = tuple[tuple[str, Scores, AnswerExcerpt | None, str], ...]
@@ -40,18 +42,11 @@ class WorstLine:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The worst cases of a gate. `url` lists all `n` of them."""
+    """The worst cases of a gate."""
 
     title: str
     lines: tuple[WorstLine, ...]
-    n: int
-    outcome: str
-    url: str
     suite: str
-
-    @property
-    def link(self) -> str:
-        return f"All {self.n:,} that broke" if self.outcome == "broken" else f"All {self.n:,} that were fixed"
 
 
 def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
@@ -64,10 +59,11 @@ def worst(gate: Gate, comparison: Comparison | None) -> Worst | None:
     if not n:
         return None
     look = _look(gate)
-    shown = worst_cases(comparison.id, comparison.run_ids, outcome=outcome, look=look, terms=comparison.terms)
+    runs, terms = comparison.run_ids, comparison.terms
+    shown = worst_cases(comparison.id, runs, outcome=outcome, look=look, n=N_SHOWN, terms=terms)
     filters = {"outcome": outcome} | ({} if gate.look is None else {"look": str(gate.look)})
     lines = tuple(_line(gate, each, filters) for each in shown)
-    return Worst(_title(gate, outcome, len(lines), n), lines, n, outcome, describe_outcome(gate, outcome), gate.suite)
+    return Worst(_title(gate, outcome, len(lines), n), lines, gate.suite)
 
 
 def _look(gate: Gate) -> int | None:

@@ -17,7 +17,7 @@ from runs.catalogue import read as catalogue
 from runs.replays import create_body_replay, replay_page
 from runs.replays import read as selector
 from runs.run import TraceWindow
-from runs.work import why_nobody
+from runs.work import unclaimed_reason
 
 REPLAYS_PER_PAGE = 25
 PARTS = {"alternatives": "runs/_alternatives.html", "progress": "replays/_said.html"}
@@ -74,7 +74,7 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
 
 def _nobody(row: Replay) -> str:
     """Say why no worker can take a waiting production request; "" if one can."""
-    return why_nobody(row.production.endpoint) if row.production and row.status == "queued" else ""
+    return unclaimed_reason(row.production.endpoint) if row.production and row.status == "queued" else ""
 
 
 def _tokens(window: TraceWindow) -> dict[str, Any]:

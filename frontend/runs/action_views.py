@@ -12,8 +12,9 @@ from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.forms import PlainForm, posted_from, reporting
 from runs import run as run_slice
 from runs.access import ADMIN, RUN, requires
-from runs.run import cancel_run, complete_run, delete_run, run_report
+from runs.run import cancel_run, complete_run, delete_run, run_again, run_report
 from runs.suites import rescore_run
+from runs.work import try_endpoint
 
 
 @requires(RUN)
@@ -21,6 +22,29 @@ from runs.suites import rescore_run
 def cancel(request: HttpRequest, run_id: int) -> HttpResponse:
     words = "The run is being cancelled; responses that are in stay."
     return _act(request, run_id, lambda: cancel_run(run_id=run_id), words)
+
+
+@requires(RUN)
+@posted_from("run", "run_id", at="again")
+def again(request: HttpRequest, run_id: int) -> HttpResponse:
+    with reporting(request):
+        run = run_again(run_id=run_id, endpoint=request.POST.get("endpoint") or None, user=request.user)
+        messages.success(request, f"Run {run.pk} is queued with the settings of run {run_id}.")
+        return redirect("run", run_id=run.pk)
+    return redirect("run", run_id=run_id)
+
+
+@requires(RUN)
+@posted_from("endpoint", "endpoint")
+def try_now(request: HttpRequest, endpoint: str) -> HttpResponse:
+    """Let the next call of a paused endpoint go at once, from its page or a run's."""
+    with reporting(request):
+        try_endpoint(endpoint=endpoint)
+        messages.success(
+            request, f"The next call of {endpoint} goes at once. If it fails, the endpoint is paused again."
+        )
+    run = request.POST.get("run", "")
+    return redirect("run", run_id=int(run)) if run.isascii() and run.isdigit() else redirect("endpoint", endpoint)
 
 
 @requires(RUN)

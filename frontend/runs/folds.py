@@ -47,7 +47,7 @@ def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
     parts = [f"Noise floor {points(noise.sd_points)} points"]
     if noise.resolution is not None:
         here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)
-        parts.append(f"resolves {here} here, {elsewhere} on other cases like these")
+        parts.append(f"detects changes of {here} here, {elsewhere} on new cases")
     if noise.disagreement_rate is not None:
         parts.append(f"{share(noise.disagreement_rate)} of pairs disagree")
     return f"{'; '.join(parts)}."
@@ -71,7 +71,7 @@ def _took(since: datetime | None, until: datetime | None) -> str:
 
 def _environment(run: Run) -> str:
     known = [
-        f"fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
+        f"{bucket.backend}, fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
         for bucket in run.buckets
     ]
     if len(known) > 1:

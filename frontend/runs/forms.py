@@ -11,6 +11,7 @@ from frontend.shell.forms import JSONText, PlainForm, parse_labels
 from frontend.templatetags.drawing import drawn_plain, shortened
 
 MAX_REPEATS_ASKED = 100
+MAIN_FIELDS = ("suite", "endpoint", "repeats")  # the others are folded
 
 
 class StartRunForm(PlainForm):
@@ -63,6 +64,14 @@ class StartRunForm(PlainForm):
         choices["profile"].choices = [  # type: ignore[attr-defined]
             (row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles
         ]
+
+    @property
+    def main_fields(self) -> list[Any]:
+        return [self[name] for name in MAIN_FIELDS]
+
+    @property
+    def other_fields(self) -> list[Any]:
+        return [field for field in self.visible_fields() if field.name not in MAIN_FIELDS]
 
     def idempotency_key(self) -> str:
         """Return a key that is equal only for the same form with the same content."""

@@ -1,5 +1,6 @@
 """Runs as a list, and the form that starts one."""
 
+from typing import Any
 from uuid import uuid4
 
 from django.contrib import messages
@@ -7,18 +8,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
 from frontend.shell.forms import blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
+from runs.lab import estimate_run
 from runs.models import Priority
 from runs.run import RUN_ORDERS, RunFilter, create_run_once, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 
 RUNS_PER_PAGE = 50
+ESTIMATE_PART = "estimate"
 STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
 FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
 
@@ -56,8 +60,12 @@ def new_run(request: HttpRequest) -> HttpResponse:
         initial = {
             name: request.GET[name] for name in ("suite", "endpoint", "profile", "repeats") if name in request.GET
         }
+        if request.GET.get("part") == ESTIMATE_PART:
+            return render(request, "runs/_estimate.html", {"estimate": _estimate(initial)})
         form = StartRunForm(initial={"profile": "pinned", "key": uuid4()} | initial, **choices)
-        return render(request, "runs/new.html", {"form": form, **choices})
+        first: dict[str, Any] = {"suite": choices["suites"][:1], "endpoint": choices["endpoints"][:1]}
+        shown = {name: row.slug for name, rows in first.items() for row in rows} | initial
+        return render(request, "runs/new.html", {"form": form, "estimate": _estimate(shown), **choices})
     form = StartRunForm(request.POST, **choices)
     if form.is_valid():
         asked_for = form.cleaned_data
@@ -79,3 +87,14 @@ def new_run(request: HttpRequest) -> HttpResponse:
             return redirect("run", run_id=run.pk)
     form.mark_problems()
     return render(request, "runs/new.html", {"form": form, **choices}, status=422)
+
+
+def _estimate(named: dict[str, str]) -> str:
+    """Say what the chosen run would take, or why it cannot be started; "" while too little is chosen."""
+    if not {"suite", "endpoint"} <= named.keys():
+        return ""
+    chosen = {name: named[name] for name in ("suite", "endpoint", "profile") if named.get(name)}
+    try:
+        return estimate_run(**chosen, repeats=parse_number(named.get("repeats") or "5") or 0).sentence
+    except EvalboardError as problem:
+        return " ".join(problem.fields.values()) or problem.detail

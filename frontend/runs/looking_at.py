@@ -71,7 +71,7 @@ def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
     if worst is None or not worst.log_ratio:
         yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
         return
-    rest = f"The token furthest off is {nats(abs(worst.log_ratio))} away."
+    rest = f"The most different token is {nats(abs(worst.log_ratio))} away."
     yield Item(kind, trainer.reading[0], rest, link=("The answers furthest off", f"{trainer.url}#worst"))
 
 
@@ -81,6 +81,7 @@ def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -
         own = part.bucket.fingerprint.label
         claim = f"{part.bucket.n_responses:,} of {run.progress.n_done:,} responses came from backend {part.letter}."
         runs_on = f"It runs {own}; {backends[0].letter} runs {first}." if own != first else f"Both say {own}."
+        runs_on = "" if own == part.letter else runs_on  # the name of the server is all that is known of it
         yield Item(
             "warning", claim, runs_on, link=(f"Cases that {part.letter} answered", f"?bucket={part.bucket.id}#cases")
         )
@@ -102,7 +103,7 @@ def _list_cases(run: Run) -> Iterator[Item]:
         if run.draws.is_sampled:
             cases = counted(noise.n_unstable, "case")
             differ = "differs" if noise.n_unstable == 1 else "differ"
-            yield Item("info", "", f"{cases} {differ} between draws, which is the model’s own doing.", link=link)
+            yield Item("info", "", f"{cases} {differ} between samples, as sampling does.", link=link)
         else:
             their = "its" if noise.n_unstable == 1 else "their"
             claim = f"{counted(noise.n_unstable, 'case')} changed {their} score between repeats."

@@ -1,6 +1,6 @@
 """Charts of a run's result: its repeats on the suite's scale, per bucket if there are several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.baseline import Baseline
@@ -86,11 +86,11 @@ def describe_repeats(run: Run) -> str:
         parts.append(f"On these cases [{low}, {high}] at {share(noise.level)}.")
     if noise.resolution is not None:
         repeats = counted(noise.resolution.repeats, "repeat")
-        parts.append(f"{repeats} tell {points(noise.resolution.points)} points from noise.")
+        parts.append(f"{repeats} detect changes of {points(noise.resolution.points)} points or more.")
     return " ".join(parts)
 
 
-def draw_backends(run: Run, letters: Mapping[int, str]) -> tuple[BackendPart, ...]:
+def draw_backends(run: Run) -> tuple[BackendPart, ...]:
     """Draw each bucket of a run of several, largest first; all rulers share a scale."""
     if run.n_buckets < 2:
         return ()
@@ -103,7 +103,7 @@ def draw_backends(run: Run, letters: Mapping[int, str]) -> tuple[BackendPart, ..
         scores = _scores(bucket)
         parts.append(
             BackendPart(
-                letter=letters.get(int(bucket.id), "?"),
+                letter=bucket.backend,
                 bucket=bucket,
                 x=round(x, 3),
                 width=round(width - (0.4 if place < len(ordered) - 1 else 0), 3),

@@ -11,13 +11,16 @@ from evalboard.contract.run import Run
 from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
 from frontend.compare import comparing
-from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, words
+from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, trouble, words
 from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell import charts
+from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
+from runs.catalogue.read import endpoint_rows
 from runs.forced import reported_scoring
+from runs.models import RunRecord
 from runs.run import CaseLists, judged, live_report, run_page, run_rows
 
 SHARDS_NAMED = 6
@@ -50,7 +53,10 @@ def stage(run: Run) -> str:
     """Return what the parts of the page depend on that polling does not bring up to date."""
     n_ended = sum(line.status not in ("queued", "running") for line in run.every_repeat)
     cancelling = "-cancelling" if run.is_cancel_wanted else ""
-    return f"{run.status}-{n_ended}-{len(run.processes)}{cancelling}"
+    trouble = f"-{run.trouble.code}" if run.trouble else ""
+    begun = "-begun" if run.progress.n_done else ""
+    paused = f"-{run.waiting_for.until:%H%M%S}" if run.waiting_for else ""
+    return f"{run.status}-{n_ended}-{len(run.processes)}{begun}{cancelling}{trouble}{paused}"
 
 
 def last_event_at(run: Run) -> str:
@@ -68,7 +74,14 @@ def _live(run: Run) -> dict[str, object]:
         "stage": stage(run),
         "finding": words.describe_run(run),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
-        "banners": tuple(warning for warning in run.warnings if warning.code not in looking_at.SAID_ELSEWHERE),
+        "stops": trouble.list_stops(run) if run.trouble else (),
+        "is_bare": run.trouble is not None and not run.progress.n_done,  # there is nothing else to show of it
+        "banners": tuple(
+            warning
+            for warning in run.warnings
+            if warning.code not in (*looking_at.SAID_ELSEWHERE, *_in_the_head(run))
+            and (run.progress.n_done or warning.must_act == "operator")
+        ),
         "has_strays": any(bucket.strays for bucket in run.buckets),
         "at_work": under_way[:SHARDS_NAMED],
         "n_at_work": len(under_way),
@@ -86,8 +99,14 @@ def _live(run: Run) -> dict[str, object]:
     }
 
 
+def _in_the_head(run: Run) -> tuple[str, ...]:
+    """Return the warnings that the head of a run in trouble says."""
+    return ("endpoint_rests", "failed", "cancelled", words.DESERTED) if run.trouble else ()
+
+
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
-    backends = result.draw_backends(run, lists.letters)
+    backends = result.draw_backends(run)
+    offers = acts.offers_on(RunRecord, int(run.id), request.user)
     noise_rows = noise_table.rows(run.buckets)
     return {
         "result": result.draw_result(run, baseline_of(run.row)),
@@ -103,7 +122,9 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "processes": words.describe_processes(run),
         "curl": curl(request, run),
         **_standing(run),
-        "may_be_compared": comparing.may_be_compared(run),
+        "acts": offers,
+        "unavailable": trouble.unavailable(offers),
+        "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),
         "repeats_form": RepeatsForm(),
@@ -119,18 +140,12 @@ def _trainer(run: Run) -> ForcedScoring | None:
 def _standing(run: Run) -> dict[str, object]:
     """Return the run's roles: baseline, side of releases, or what it may become."""
     baselines = baselines_with(run.row)
-    is_fit = run.status == "finished" and run.n_buckets == 1
-    has_ended = run.status in ("finished", "incomplete")
     lines = judged([int(run.id)]).get(int(run.id), ())
     return {
         "baselines": baselines,
         "judged": lines[:JUDGED_SHOWN],
         "judged_before": lines[JUDGED_SHOWN:],
-        "may_be_judged": has_ended and has_enough_cases(run.n_cases_unscored, run.suite.n_cases),
-        "may_be_completed": run.source is None
-        and run.status in ("incomplete", "failed", "cancelled")
-        and run.progress.n_done < run.progress.n_total,
-        "may_be_baseline": is_fit and not any(line.is_current and not line.is_expired for line in baselines),
+        "has_enough_cases": has_enough_cases(run.n_cases_unscored, run.suite.n_cases),
     }
 
 

@@ -1,7 +1,9 @@
 """Draw the tokens of a response and their margins."""
 
+from collections import Counter
+
 from django import template
-from django.utils.html import conditional_escape
+from django.utils.html import conditional_escape, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from evalboard.contract.trace import TokenAtPosition
@@ -11,6 +13,7 @@ from frontend.templatetags import drawing, numbers
 from frontend.templatetags.facts import spoken
 
 register = template.Library()
+MAX_LETTERS = 2  # of a name that is drawn for each repeat
 
 
 @register.simple_tag
@@ -33,6 +36,17 @@ def _token_link(cell: TokenAtPosition, selected: int, *, is_marked: bool) -> str
         f'<a class="token{shade}" href="?at={cell.position}" data-position="{cell.position}"{narrow}'
         f' aria-label="{conditional_escape(spoken(cell))}"{here}>{drawing.token(cell.drawn)}</a><wbr>'
     )
+
+
+@register.simple_tag
+def servers(names: tuple[str, ...], most: str) -> SafeString:
+    """Draw who answered each repeat: a letter each, or each longer name once with its number of repeats."""
+    parts, named = [(name, name or "–") for name in names], ""
+    if any(len(name) > MAX_LETTERS for name in names):
+        named = " named"
+        parts = [(name, f"{name or '–'} ×{n}" if n > 1 else name or "–") for name, n in Counter(names).items()]
+    drawn = ((named if name == most else f"odd{named}", drawing.drawn(text)) for name, text in parts)
+    return format_html_join("", '<span class="{}">{}</span>', drawn)
 
 
 @register.simple_tag

@@ -8,7 +8,7 @@ from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import points, share, span
 from runs.run import TraceWindow
 
-ONE_DRAW = "All repeats of a case were sent one seed, so how far the score moves by chance is not known."
+ONE_DRAW = "All repeats of a case used one seed, so noise is unknown."
 DESERTED = "no_matching_worker"  # the code of the warning that no worker can take the run
 
 
@@ -79,7 +79,7 @@ def describe_noise(run: Run) -> Headline:
     """Say what the repeats of the one bucket can detect; several buckets have a column each."""
     noise, n = run.noise, f"{run.suite.n_cases:,}"
     if len(run.buckets) > 1:
-        return Headline("Each bucket is measured by itself.", "Nothing is said of them together.")
+        return Headline("Each bucket is measured separately.", "Nothing is pooled.")
     if run.draws.is_one:
         return Headline("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:
@@ -96,16 +96,18 @@ def describe_draws(run: Run) -> Headline | None:
     if not any(bucket.metrics for bucket in run.buckets):
         return None
     if len(run.buckets) > 1:
-        return Headline("Each bucket is measured by itself.", "Draws of two buckets are never counted together.")
+        return Headline("Each bucket is measured separately.", "Samples of two buckets are never pooled.")
     by_name = {metric.name: metric.points for metric in run.buckets[0].metrics or ()}
     names = tuple(by_name)
     pooled = [name.removeprefix("pass@") for name in names if name.startswith("pass@")]
-    claim = f"A draw is right {points(by_name[names[0]])} times in 100."
+    claim = f"A sample is right {points(by_name[names[0]])} times in 100."
     if not pooled:
-        return Headline("Draws have a mean score alone.", "")
+        return Headline("Samples have only a mean score.", "")
     k = pooled[-1]
     one, every = points(by_name[f"pass@{k}"]), points(by_name[f"pass^{k}"])
-    return Headline(claim, f"Of {k} draws of a case at least one is right {one} times in 100, and all of them {every}.")
+    return Headline(
+        claim, f"Of {k} samples of a case, at least one is right {one} times in 100, and all of them {every}."
+    )
 
 
 def describe_likely_flips(run: Run) -> str:
@@ -113,8 +115,8 @@ def describe_likely_flips(run: Run) -> str:
     n = run.noise.n_likely_to_flip or 0
     claim = f"{n:,} case{' is' if n == 1 else 's are'} likely to flip."
     if run.noise.texts_alike == 1:
-        return f"{claim} These repeats were batched alike, and none did."
-    return f"{claim} Under other batching, by their margins."
+        return f"{claim} These repeats had the same batches, and none did."
+    return f"{claim} That is under other batching, by their margins."
 
 
 def describe_processes(run: Run) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ def describe_processes(run: Run) -> tuple[str, ...]:
 def describe_shortage(seats: EngineSeats) -> str:
     """Say why an engine process got fewer seats than its profile requests."""
     room = f"memory has room for {seats.got} of {seats.length:,} tokens at a time"
-    return f"{counted(seats.wanted, 'seat')} asked, {seats.got} got: after the weights, {room}."
+    return f"{seats.got} of {counted(seats.wanted, 'seat')} fit: after the weights, {room}."
 
 
 def _list_repeats(repeats: tuple[int, ...]) -> str:
@@ -154,5 +156,4 @@ def describe_targeted(run: Run) -> str:
         return ""
     repeats, cases = counted(len(run.targeted), "repeat"), counted(run.targeted[-1].n_cases, "case")
     they_count = "they count" if len(run.targeted) > 1 else "it counts"
-    text = f"{repeats} of the {cases} most likely to flip alone: {they_count} in the verdict of a release"
-    return f"{text}, and in no score, range or noise of this run."
+    return f"{repeats} of the {cases} most likely to flip: {they_count} only in the verdict of a release."

@@ -1,7 +1,5 @@
 """Setting a suite's baseline, and running an expired one again."""
 
-from typing import Any
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -14,7 +12,7 @@ from frontend.suites.views import suite_page
 from runs import baselines
 from runs.access import RUN, SIGN, requires
 from runs.baselines import baseline_rows
-from runs.run import create_run, run_report
+from runs.run import run_again as start_again
 from runs.suites import BASELINES_READ, reference_suite, suite_report, suite_standing
 
 REFERENCE = "reference"  # what to run again; anything else is the whole suite
@@ -46,26 +44,12 @@ def run_again(request: HttpRequest, slug: str, baseline_id: int) -> HttpResponse
         raise NotFound(f"Suite {slug} has no baseline {baseline_id}.")
     try:
         suite = reference_suite(slug=slug).suite.slug if request.POST.get("what") == REFERENCE else slug
-        run = _ask_again(suite, baseline.run_id, request.user)
+        run = start_again(run_id=baseline.run_id, suite=None if suite == slug else suite, user=request.user)
     except EvalboardError as problem:
         messages.error(request, problem.detail)
         return _to_baselines(slug)
     messages.success(request, f"Run {run.pk} is queued; once it has finished it may be set as the baseline.")
     return redirect("run", run_id=run.pk)
-
-
-def _ask_again(suite: str, run_id: int, user: Any) -> Any:
-    request_body = run_report(run_id).request_body
-    return create_run(
-        suite=suite,
-        endpoint=request_body["endpoint"],
-        profile=request_body["profile"],
-        repeats=request_body["repeats"],
-        seed=request_body.get("seed"),
-        model=request_body.get("model"),
-        labels=request_body.get("labels", {}),
-        user=user,
-    )
 
 
 def _to_baselines(slug: str) -> HttpResponse:

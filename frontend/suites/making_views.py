@@ -1,10 +1,12 @@
-"""The page that makes a suite: cases pasted or uploaded, read, one of them tried, and only then stored."""
+"""Make a suite on a page: paste or upload cases, try one of them, then store them."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from evalboard.core.scoring import EXAMPLES, PASSES
@@ -19,6 +21,7 @@ from runs.access import RUN, requires
 from runs.catalogue import ENGINES
 from runs.catalogue import read as catalogue
 from runs.suites import create_trial, next_version, push_text, trial_row
+from runs.work import unclaimed_reason
 
 CASES_SHOWN, CASES_OFFERED = 5, 200
 
@@ -48,7 +51,8 @@ def new_suite(request: HttpRequest) -> HttpResponse:
                 version, is_new = push_text(read)
                 state = "is stored" if is_new else "was there already"
                 messages.success(request, f"{version} {state}: {counted(version.n_cases, 'case')}.")
-                return redirect("suite", slug=suite.slug)
+                place = reverse("suite", args=[suite.slug])
+                return redirect(f"{place}?{urlencode({'endpoint': form.cleaned_data['endpoint']})}")
             elif act == "try":
                 chosen = {"endpoint": form.cleaned_data["endpoint"], "case": form.cleaned_data["case"]}
                 page |= _trial(create_trial(read=read, user=request.user, **chosen).pk)
@@ -74,7 +78,11 @@ def _preview(form: SuiteForm, read: SuiteText, suite: SuiteDocument) -> dict[str
 
 def _trial(trial_id: int) -> dict[str, Any]:
     trial = trial_row(trial_id)
-    return {"trial": trial, "verdict": describe_score(trial.answer.score) if trial.answer else ""}
+    return {
+        "trial": trial,
+        "verdict": describe_score(trial.answer.score) if trial.answer else "",
+        "nobody": unclaimed_reason(trial.endpoint) if trial.status == "queued" else "",
+    }
 
 
 def _kinds() -> list[dict[str, Any]]:

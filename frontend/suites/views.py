@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -15,6 +16,8 @@ from frontend.suites import baselines, history, words, worth
 from frontend.suites.baselines import BaselinePeriod
 from frontend.suites.forms import BaselineForm
 from runs.access import READ, requires
+from runs.catalogue import ENGINES
+from runs.catalogue.read import decoding_profiles, endpoint_rows
 from runs.run import JudgedLine
 from runs.store import RowWindow
 from runs.suites import (
@@ -105,10 +108,25 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
         "baselines": baselines.group_baselines(standing, eligible),
         "form": form or BaselineForm(runs=eligible, initial={"run": request.GET.get("run", "")}),
         "is_setting": "run" in request.GET,
+        "at_once": _at_once(request, report),
         "worth": worth.describe_worth(report.suite, cases_worth(report)),
         "eligible": eligible,
     }
     return render(request, "suites/page.html", page, status=status)
+
+
+def _at_once(request: HttpRequest, report: SuiteReport) -> dict[str, str] | None:
+    """Return the fields of a run that one press starts, None if no endpoint is obvious.
+
+    It runs as the newest run did, or on the only endpoint.
+    """
+    runs = [(point.run_id, point.endpoint, point.profile) for bucket in report.buckets for point in bucket.runs]
+    known = {row.slug for row in endpoint_rows() if row.engine in ENGINES}
+    _, endpoint, profile = max(runs, default=(0, "", "pinned"))
+    endpoint = request.GET.get("endpoint", endpoint) or (next(iter(known)) if len(known) == 1 else "")
+    if endpoint not in known or profile not in decoding_profiles():
+        return None
+    return {"suite": report.suite.slug, "endpoint": endpoint, "profile": profile, "repeats": "5", "key": str(uuid4())}
 
 
 def _focused(request: HttpRequest, report: SuiteReport) -> BucketHistory | None:

@@ -86,7 +86,7 @@ def _stands(newest: Scored, band: BaselinePeriod) -> str:
     if point.run_id == band.baseline.run_id:
         return "nothing has run since the baseline"
     if not is_served_alike(band.bucket, bucket):
-        return f"run {point.run_id} was served by another stack, so it is not compared with the baseline"
+        return f"run {point.run_id} has another stack, so it is not compared with the baseline"
     who = "newest run" if bucket.bucket_id == band.bucket.bucket_id else "newest candidate"
     ours, theirs = points(band.mean), points(point.mean or 0.0)
     if ours == theirs:

@@ -201,9 +201,9 @@ def look(code: str) -> str:
 
 
 @register.filter
-def backend_words(pair: str) -> str:
-    """Draw "A-B" as A → B, "A-A" as A on both sides."""
-    one, _, other = pair.partition("-")
+def backend_words(pair: tuple[str, str]) -> str:
+    """Draw A and B as A → B, A and A as A on both sides."""
+    one, other = pair
     return f"{one} on both" if one == other else f"{one} → {other}"
 
 

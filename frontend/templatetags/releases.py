@@ -36,7 +36,7 @@ def numbers_whole(text: str) -> SafeString:
 
 @register.simple_tag
 def in_bold(text: str, span: tuple[int, int] | None) -> SafeString:
-    """Draw a sentence as `numbers_whole` does, with what its message marks in bold. span: from where to where."""
+    """Draw a sentence as `numbers_whole` does, with what its message marks in bold."""
     if span is None:
         return numbers_whole(text)
     parts = text[: span[0]], text[slice(*span)], text[span[1] :]

@@ -4,7 +4,9 @@ from typing import Any
 
 from django.db import transaction
 
-from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.errors import InvalidInput
+from runs import acts
+from runs.access import SIGN
 from runs.catalogue import newer_stack
 from runs.models import BaselineRecord, CaseColumns, EndpointRecord, RunRecord, Suite
 from runs.run import locked
@@ -29,11 +31,8 @@ def set_baseline(*, suite: str, run: int, reason: str, user: Any) -> BaselineRec
             raise InvalidInput("The baseline is not valid.", fields=fields)
         # A rotation that is being noted goes before or after: it locks the same row.
         EndpointRecord.objects.select_for_update(no_key=True).get(pk=chosen.endpoint_id)
-        _refuse_unfit(chosen)
+        acts.require("baseline", chosen)
         line, profile = chosen.endpoint.line, chosen.profile.slug
-        current = current_baseline(suite=stored, line=line, profile_slug=profile)
-        if current is not None and current.run_id == run and current.rotation_id is None:
-            raise Conflict(f"Run {run} is the current baseline already.")
         made = BaselineRecord.objects.create(
             suite=stored, line=line, profile_slug=profile, run=chosen, reason=reason.strip(), set_by=user
         )
@@ -49,16 +48,21 @@ def current_baseline(*, suite: Suite, line: str, profile_slug: str) -> BaselineR
     return baselines.select_related("run", "rotation").order_by("-id").first()
 
 
-def _refuse_unfit(run: RunRecord) -> None:
+@acts.rule("baseline", RunRecord, SIGN)
+def _baseline(run: RunRecord) -> acts.No | None:
     if run.status != RunRecord.Status.FINISHED:
-        raise Conflict(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
+        return acts.No(f"Run {run.pk} is {run.status}; only a run that has finished can be a baseline.")
     bucket_ids = CaseColumns.objects.filter(repeat__run=run).values_list("bucket_ids", flat=True)
     buckets = {bucket for served in bucket_ids for bucket in served}
     if len(buckets) != 1 or run.bucket is None:
         text = f"{len(buckets)} buckets served run {run.pk}; a baseline keeps to one."
-        raise Conflict(f"{text} Run the suite again on one backend.")
+        return acts.No(f"{text} Run the suite again on one backend.")
     if (newer := newer_stack(run)) is not None:
         text = (
             f"Run {run.pk} was served by {run.bucket.fingerprint}; another stack serves endpoint {run.endpoint} under"
         )
-        raise Conflict(f"{text} profile {run.profile.slug} {newer.since()}. Run the suite again and choose that run.")
+        words = f"{text} profile {run.profile.slug} {newer.since()}. Run the suite again and choose that run."
+        return acts.No(words)
+    current = current_baseline(suite=run.suite_version.suite, line=run.endpoint.line, profile_slug=run.profile.slug)
+    is_current = current is not None and current.run_id == run.pk and current.rotation_id is None
+    return acts.No(f"Run {run.pk} is the current baseline already.", is_shown=False) if is_current else None

@@ -27,7 +27,7 @@ from runs.compare.read_outcomes import (
     worst_cases,
 )
 from runs.compare.read_pair import trace_pair
-from runs.compare.telling import choose_pairs
+from runs.compare.representatives import choose_pairs
 
 __all__ = [
     "ALL_CASES",

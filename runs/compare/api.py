@@ -35,7 +35,7 @@ FILTERS = {
     "cause": one_of(CAUSES),
     "changed": one_of(("0", "1"), "whether the score changed"),
     "tag": text("of the case"),
-    "backend": text("the letters of both sides' buckets, as in A-B"),
+    "backend": text("what the backends of both sides are called, as in A-B"),
     "cluster": text("its key"),
     "query": text("part of a case id"),
 }

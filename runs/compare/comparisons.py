@@ -1,4 +1,4 @@
-"""Two runs compared: found if it was done before, else computed here or, where it is much, by the workers.
+"""Return the comparison of two runs: a stored one, or computed here or, if large, by workers.
 
 What is the same to the bit is never read. A comparison is kept by the digest of what it was computed from; a further
 repeat, or other scores, make another one.
@@ -26,7 +26,7 @@ from evalboard.core.garbage import without_garbage_search
 from runs.compare import inputs as comparison_inputs
 from runs.compare import outcomes
 from runs.compare.inputs import MODEL_TERMS, ComparisonInputs, SideKey
-from runs.compare.telling import keep_told
+from runs.compare.representatives import store_representatives
 from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
 
@@ -93,7 +93,7 @@ def compare_sides(
     repeats: tuple[int, int] | None = None,
     terms: Terms = MODEL_TERMS,
 ) -> ComparisonRecord:
-    """Compare as `compare` does, of two sides that have been found already; the record has both sides' runs."""
+    """Compare two sides that are already loaded, as `compare` does; the record has both runs."""
     row = _find_or_make(ours, theirs, input_digest, repeats, terms)
     row.baseline, row.candidate = ours.run, theirs.run
     return row
@@ -120,7 +120,9 @@ def _find_or_make(
 
 
 def work_on_comparison() -> bool:
-    """Read one chunk of the oldest comparison that waits; False if none does. Any number of workers may call it.
+    """Read one chunk of the oldest waiting comparison; return False if there is none.
+
+    Any number of workers may call it.
 
     The chunk's rows and the progress are stored in one transaction, so that a crash costs that chunk and no more. A
     comparison that cannot be computed fails with the reason, and the others go on.
@@ -146,8 +148,9 @@ def work_on_comparison() -> bool:
 
 
 class _Prepared:
-    """The inputs of the comparison whose chunk was read last, with what was found of them, since the next chunk is most
-    often its too.
+    """The inputs of the comparison whose chunk was read last, with their results.
+
+    The next chunk usually belongs to the same comparison.
     """
 
     def __init__(self) -> None:
@@ -169,7 +172,10 @@ _prepared = _Prepared()
 
 @contextmanager
 def _failing(row: ComparisonRecord) -> Iterator[None]:
-    """Open a savepoint. A fault inside leaves the comparison failed, with its reason; one of the database is raised."""
+    """Open a savepoint; a fault inside fails the comparison with its reason.
+
+    A fault of the database is raised.
+    """
     try:
         with transaction.atomic():
             yield
@@ -220,7 +226,7 @@ def _advance(row: ComparisonRecord, inputs: ComparisonInputs, n_groups: int) -> 
         row.status, row.finished_at = ComparisonRecord.Status.FINISHED, Now()
     row.save(update_fields=["n_done", "summary", "status", "finished_at"])
     if row.n_done == len(inputs.groups):
-        keep_told(row.pk)
+        store_representatives(row.pk)
 
 
 def _rows(alike: AlikePairs) -> Iterator[dict[str, Any]]:
@@ -253,7 +259,7 @@ def _tags(row: ComparisonRecord, cases: Indexes) -> list[str]:
 
 
 def _forget_older(made: ComparisonRecord) -> None:
-    """Delete what was computed for the same two from other inputs; one that a worker is at goes the next time."""
+    """Delete older comparisons of the same two runs, except one that a worker is reading."""
     with transaction.atomic():
         same = Q(baseline=made.baseline_id, candidate=made.candidate_id)
         same &= Q(treatment=made.treatment, pair_by=made.pair_by)

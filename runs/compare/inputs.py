@@ -40,6 +40,7 @@ from evalboard.core.compare import (
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import unpack_scores
 from evalboard.wording.comparability import explain_unpaired
+from runs import acts
 from runs.catalogue import OneNames
 from runs.compare.reading import StoredAnswers, StoredResponses
 from runs.imports import lacks_prompts
@@ -354,7 +355,7 @@ def _side_key(run: RunRecord, only: int | None, scorers: set[int], stored: _Stor
         raise NotFound(f"Run {run.pk} has no repeat {only}.")
     ended = [row for row in measured if only in (None, row.index)]
     if not ended:
-        raise Conflict(f"Run {run.pk} has no repeat that has ended yet; compare it when one has.")
+        raise Conflict(acts.nothing_to_compare(run).reason)
     known = sorted({bucket for row in ended for bucket in stored.bucket_ids[row.pk]})
     version = run.suite_version
     digests = {

@@ -111,7 +111,7 @@ def keep_all(judged: dict[str, Any]) -> dict[str, Any]:
 
 
 def keep(comparison_id: int, look: int | None, known: dict[str, Any]) -> None:
-    """Store what is known of a checkpoint, next to what `telling` stored.
+    """Store what is known of a checkpoint, next to what `representatives` stored.
 
     Skipped while a worker is at the comparison: then the next page does it.
     """

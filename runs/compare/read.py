@@ -1,13 +1,23 @@
 """Read a stored comparison for its page and `GET /compare/`, without its list of cases."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import F
 from django.urls import reverse
 
-from evalboard.compared.report import Named, NamedSide, draw_token, read_computation, shown_cases, write_comparison
+from evalboard.compared.report import (
+    NO_SIDES,
+    Named,
+    NamedSide,
+    draw_token,
+    join_names,
+    read_computation,
+    shown_cases,
+    write_comparison,
+)
 from evalboard.contract import compare as contract
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
@@ -15,6 +25,7 @@ from evalboard.core.errors import NotFound
 from runs.compare.inputs import MODEL_TERMS, RELATED
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
+from runs.pairs.backend_names import read_names
 
 
 def comparison_report(comparison_id: int) -> contract.Comparison:
@@ -112,15 +123,30 @@ def _name_parts(row: ComparisonRecord) -> Named:
             targeted=targeted[run.pk],
         )
 
-    sides = row.summary.get("sides", {})
+    sides = row.summary.get("sides", NO_SIDES)
     ids = {bucket for side in sides.values() for bucket, _, _ in side["buckets"]}
     buckets = BucketRecord.objects.filter(pk__in=ids).select_related("model", "fingerprint")
     return Named(
         sides=(name_side(runs[row.baseline_id]), name_side(runs[row.candidate_id])),
         buckets={bucket.pk: bucket for bucket in buckets},
+        backends=name_backends(sides, runs[row.baseline_id], runs[row.candidate_id]),
         case_ids=case_ids(row.baseline_id, shown_cases(row.summary)),
         read_words=stored_words,
     )
+
+
+def name_backends(sides: Mapping[str, Any], baseline: RunRecord, candidate: RunRecord) -> dict[int, str]:
+    """Return the names of both sides' buckets by id.
+
+    The runs are loaded with their endpoint.
+    """
+    places = [
+        [(run.endpoint_id, bucket) for bucket, _, _ in sides[side]["buckets"]]
+        for side, run in zip(contract.SIDES, (baseline, candidate), strict=True)
+    ]
+    names = read_names({*places[0], *places[1]})
+    ours, theirs = ({place[1]: names[place] for place in own} for own in places)
+    return join_names(ours, theirs, candidate.endpoint.slug)
 
 
 def case_ids(run_id: int, indexes: Iterable[int]) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from operator import or_
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.db.models import BooleanField, Count, Func, Q, QuerySet, Subquery
 from django.db.models.fields.json import KeyTransform
 
 from evalboard.compared.pairs import ORDER, WIDTHS, ListedCase, write_pair
-from evalboard.compared.report import NO_SIDES, letters, to_points
+from evalboard.compared.report import NO_SIDES, to_points
 from evalboard.contract.compare import SIDES, CaseOutcome, ComparedCase
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import SCORE_MISSING
@@ -19,7 +20,7 @@ from evalboard.core.errors import NotFound
 from evalboard.core.trace import Vocabulary
 from evalboard.wording.replay import replay_command
 from runs.compare.outcomes import CaseScores, JudgedCase
-from runs.compare.read import pair_path
+from runs.compare.read import name_backends, pair_path
 from runs.models import Case, ComparisonRecord, DivergenceRecord
 from runs.pairs import stored_words
 from runs.run import prompt_of
@@ -29,7 +30,7 @@ COUNTED = 10_000  # rows; beyond, "more than 10,000" is all that is said of how 
 
 LOADED = (
     *("baseline_repeat", "candidate_repeat", "status", "treatment", "pair_by"),
-    *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported")),
+    *(f"{side}__{name}" for side in SIDES for name in ("suite_version", "source", "is_reported", "endpoint__slug")),
 )
 
 
@@ -43,7 +44,7 @@ class _IsAnyOf(Func):
 class DivergenceFilter:
     """Which pairs are wanted; "" and None are "any".
 
-    is_changed: whether the score changed. backend: letters of the two sides' buckets, "A-B". cluster: a
+    is_changed: whether the score changed. backend: what those of both sides are called, "A-B". cluster: a
     cluster's key. query: part of a case id.
     """
 
@@ -224,7 +225,7 @@ class _ListedPairs:
 
 
 def _load(comparison_id: int) -> _ListedPairs:
-    related = ComparisonRecord.objects.select_related("baseline", "candidate").only(*LOADED)
+    related = ComparisonRecord.objects.select_related("baseline__endpoint", "candidate__endpoint").only(*LOADED)
     with_parts = related.annotate(
         own_sides=KeyTransform("sides", "summary"), own_causes=KeyTransform("causes", "summary")
     )
@@ -240,7 +241,7 @@ def _load(comparison_id: int) -> _ListedPairs:
         suite_version_id=row.baseline.suite_version_id,
         sides=sides,
         causes=row.own_causes or [],
-        letters=letters(sides),
+        letters=name_backends(sides, row.baseline, row.candidate),
         is_finished=row.status == ComparisonRecord.Status.FINISHED,
         are_logged=(row.baseline.is_of_elsewhere, row.candidate.is_of_elsewhere),
     )
@@ -262,9 +263,10 @@ def _matching(stored: _ListedPairs, wanted: DivergenceFilter) -> QuerySet[Diverg
         plain = wanted.query.replace("\0", "")
         matches = matches.filter(case_index__in=stored.cases.filter(case_id__icontains=plain).values("index"))
     if wanted.backend:
-        ours, _, theirs = wanted.backend.partition("-")
-        ids = {letter: bucket for bucket, letter in stored.letters.items()}
-        matches = matches.filter(evidence__buckets=[ids.get(ours, 0), ids.get(theirs, 0)])
+        names = {**stored.letters, 0: ""}
+        pairs = ((ours, theirs) for ours, theirs in product(names, names))
+        both = {"-".join((names[ours], names[theirs])): [ours, theirs] for ours, theirs in pairs}
+        matches = matches.filter(evidence__buckets=both.get(wanted.backend, [0, 0]))
     if wanted.cluster:
         matches = _in_cluster(matches, stored, wanted.cluster)
     return matches

@@ -22,7 +22,7 @@ from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_out
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
 from runs.compare.read_excerpts import pair_excerpts
-from runs.compare.telling import MAX_TOLD, Told, choose_pairs, list_cases
+from runs.compare.representatives import MAX_STORED, Representatives, choose_pairs, list_cases
 from runs.models import Case, ComparisonRecord, DivergenceRecord, RepeatScore, RunRecord
 from runs.run import search_case_indexes
 
@@ -117,9 +117,9 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     """Read a page of cases in their order. Raises NotFound."""
     page = min(max(page, 1), MAX_PAGE)
     first = (page - 1) * limit
-    judged, telling = _read(wanted, first, first + limit) if wanted.is_whole else _read(wanted)
-    indexes, n, looks = _indexes(judged.cases), judged.n, telling.looks
-    chosen = _by_case(indexes, telling.pairs)
+    judged, representatives = _read(wanted, first, first + limit) if wanted.is_whole else _read(wanted)
+    indexes, n, looks = _indexes(judged.cases), judged.n, representatives.looks
+    chosen = _by_case(indexes, representatives.pairs)
     if wanted.is_whole:
         cases = judged.cases[:]
     else:
@@ -128,7 +128,7 @@ def outcome_page(wanted: OutcomeList, *, page: int = 1, limit: int) -> OutcomePa
     n_pages = max(-(-n // limit), 1)
     if page > n_pages:
         return outcome_page(wanted, page=n_pages, limit=limit)
-    if judged.n > MAX_TOLD:
+    if judged.n > MAX_STORED:
         chosen = choose_pairs(wanted.comparison_id, [each.case_index for each in cases], buckets=wanted.buckets)
     targeted = _read_targeted(wanted.runs)
     others = find_others(wanted.runs, [each.case_index for each in cases], wanted.terms) if targeted[1] else {}
@@ -173,9 +173,9 @@ def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:
 
     Raises NotFound.
     """
-    judged, telling = _read(wanted)
+    judged, representatives = _read(wanted)
     every = _indexes(judged.cases)
-    places, _, _ = _narrow(wanted, every, _by_case(every, telling.pairs), telling.looks)
+    places, _, _ = _narrow(wanted, every, _by_case(every, representatives.pairs), representatives.looks)
     own = Case.objects.filter(suite_version__runs=wanted.runs[0], case_id=case_id).values_list("index", flat=True)
     indexes = [every[place] for place in places]
     at_own = next((indexes.index(index) for index in own if index in indexes), -1)
@@ -198,7 +198,7 @@ def outcome_clusters(comparison_id: int, *, outcome: str) -> OutcomeClusters:
 
     Raises NotFound.
     """
-    listed, telling = list_cases(comparison_id, outcome, up_to=MAX_TOLD)
+    listed, representatives = list_cases(comparison_id, outcome, up_to=MAX_STORED)
     sides = KeyTransform("sides", "summary")
     vocabularies = (KeyTransform("vocabulary", KeyTransform(side, sides)) for side in ("baseline", "candidate"))
     run, ours, theirs = ComparisonRecord.objects.values_list("baseline", *vocabularies).get(pk=comparison_id)
@@ -206,38 +206,40 @@ def outcome_clusters(comparison_id: int, *, outcome: str) -> OutcomeClusters:
     tagged = Case.objects.filter(suite_version__runs=run, index__in=indexes).exclude(tags=[])
     tags: dict[int, list[str]] = dict(tagged.values_list("index", "tags"))
     members: dict[tuple[int | None, int | None, str], list[int]] = defaultdict(list)
-    for index, pair in zip(indexes, telling.pairs, strict=False):
+    for index, pair in zip(indexes, representatives.pairs, strict=False):
         if pair is not None:
             members[pair.token_baseline, pair.token_candidate, pair.look].append(index)
     clusters = []
-    for token, token_too, look, n_cases, reason in telling.clusters:
+    for token, token_too, look, n_cases, reason in representatives.clusters:
         counts = _count_tags(tags, members[token, token_too, look])
         tag, n = next(iter(counts), ("", 0))
         tag, n = (tag, n) if 2 * n >= n_cases else ("", 0)
         clusters.append(OutcomeCluster(drawn(token, ours), drawn(token_too, theirs), look, n_cases, reason, tag, n))
-    return OutcomeClusters(tuple(clusters), telling.n_clusters, tuple(_count_tags(tags, indexes)))
+    return OutcomeClusters(tuple(clusters), representatives.n_clusters, tuple(_count_tags(tags, indexes)))
 
 
 def _count_tags(tags: Mapping[int, list[str]], indexes: Sequence[int]) -> list[tuple[str, int]]:
     return Counter(tag for index in indexes for tag in tags.get(index, ())).most_common()
 
 
-def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Told]:
+def _read(wanted: OutcomeList, first: int = 0, up_to: int | None = None) -> tuple[CaseOutcomes, Representatives]:
     """Return these places of the list as it is before it is narrowed."""
     if wanted.outcome not in CASE_OUTCOMES:
         return _read_list(wanted, first, up_to)
     return list_cases(wanted.comparison_id, wanted.outcome, wanted.at_look, first, up_to)
 
 
-def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Told]:
-    """Return these places of a list of CASE_LISTS, with numeric causes up to MAX_TOLD cases."""
+def _read_list(wanted: OutcomeList, first: int, up_to: int | None) -> tuple[CaseOutcomes, Representatives]:
+    """Return these places of a list of CASE_LISTS, with numeric causes up to MAX_STORED cases."""
     part, n = read_list(wanted.comparison_id, wanted.outcome, first, up_to)
     judged = CaseOutcomes(part, n, case_outcomes(wanted.comparison_id, "broken", up_to=1).counts)
-    if n > MAX_TOLD:
-        return judged, Told([], {}, [], 0)
+    if n > MAX_STORED:
+        return judged, Representatives([], {}, [], 0)
     every, _ = read_list(wanted.comparison_id, wanted.outcome)
     chosen = choose_pairs(wanted.comparison_id, _indexes(every))
-    return judged, Told([chosen.get(index) for index in _indexes(part)], dict(count_looks(chosen.values())), [], 0)
+    return judged, Representatives(
+        [chosen.get(index) for index in _indexes(part)], dict(count_looks(chosen.values())), [], 0
+    )
 
 
 def _indexes(cases: Sequence[JudgedCase]) -> list[int]:
@@ -257,8 +259,8 @@ def _narrow(
     if wanted.query:
         matches = _search(wanted)
         places = [place for place, index in enumerate(indexes) if index in matches]
-        is_short = len(places) <= MAX_TOLD
-        if is_short and len(indexes) > MAX_TOLD:
+        is_short = len(places) <= MAX_STORED
+        if is_short and len(indexes) > MAX_STORED:
             chosen = choose_pairs(wanted.comparison_id, [indexes[place] for place in places])
         pairs = (chosen[index] for place in places if (index := indexes[place]) in chosen)
         looks = dict(count_looks(pairs)) if is_short else {}
@@ -323,14 +325,14 @@ def worst_cases(
     cases are weighed. runs, terms: those of the comparison. outcome, look: as `case_outcomes` has them. Raises
     NotFound.
     """
-    leading, telling = list_cases(comparison_id, outcome, look, up_to=LEADING)
-    shown = _differing([*zip(leading.cases, telling.pairs, strict=True)], n)
+    leading, representatives = list_cases(comparison_id, outcome, look, up_to=LEADING)
+    shown = _differing([*zip(leading.cases, representatives.pairs, strict=True)], n)
     chosen = {case.case_index: pair for case, pair in shown if pair}
     return shown_cases(comparison_id, runs, [case for case, _ in shown], chosen, terms=terms)
 
 
 def _differing(listed: Sequence[_Listed], n: int) -> list[_Listed]:
-    """Return the first n cases with at most MAX_ALIKE per cluster, then others if too few, in the order of the list."""
+    """Return the first n cases in order, at most MAX_ALIKE per cluster unless too few are left."""
     n_alike: Counter[object] = Counter()
     first: list[int] = []
     rest: list[int] = []

@@ -1,6 +1,5 @@
 """Cases by id and by the words of their messages, and tokens by where responses flip to or from them."""
 
-import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
@@ -10,6 +9,7 @@ from django.urls import reverse
 
 from evalboard.contract.find import Hit
 from evalboard.core.trace import END
+from evalboard.path_converters import escape_dots
 from evalboard.wording import find as words
 from runs.compare import drawn
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit, rank_name
@@ -23,7 +23,6 @@ TOKENS_LOOKED_FOR = 40  # spellings of what was typed, per vocabulary
 COMPARISONS_LOOKED_AT = 100
 # PostgreSQL breaks words at these by rules of its own ("tool-041" becomes "tool" and "-041"), so they become spaces,
 # in the index (the function `case_words` of the database) and here.
-BEFORE_DOTS = re.compile(r"/(?=\.{1,2}(?:/|$))")
 PUNCTUATION = str.maketrans(dict.fromkeys("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", " "))
 TOKEN_IDS = Func(
     F("summary"), Value("$.clusters[*].tokens[*][*]"), function="jsonb_path_query_array", output_field=JSONField()
@@ -71,8 +70,8 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 
 def case_page(slug: str, case_id: str) -> str:
-    """Return the address of a case's page, with the slash before dots escaped, which browsers would resolve."""
-    return BEFORE_DOTS.sub("%2F", reverse("suite_case", args=[slug, case_id]))
+    """Return the address of a case's page."""
+    return escape_dots(reverse("suite_case", args=[slug, case_id]))
 
 
 def match_tokens(wanted: Wanted) -> list[Match]:

@@ -1,4 +1,4 @@
-"""Find runs, releases, suites, endpoints, stacks and labels by name. They are few compared with responses."""
+"""Find runs, releases, suites, endpoints, stacks and labels by name."""
 
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode

@@ -4,19 +4,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
-from evalboard.contract.catalogue import SameModel
+from evalboard.contract.catalogue import Endpoint, SameModel
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.stack import Fingerprint, FingerprintDifference, FingerprintRow, Worker
 from runs import fingerprints
-from runs.access import ADMIN, READ
+from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
 from runs.api.access import resource
 from runs.api.describe import describe
-from runs.api.serializers import Strict, Text, read_body
+from runs.api.serializers import Nothing, Strict, Text, read_body
+from runs.catalogue.read import endpoint_row
 from runs.fingerprints.read import fingerprint_report, fingerprint_rows, same_model_row, same_model_rows
 from runs.fingerprints.read_endpoint import endpoint_report
 from runs.fingerprints.same_models import say_same_model, take_back_same_model
-from runs.work import worker_rows
+from runs.work import try_endpoint, worker_rows
 
 
 class SameModelIn(Strict):
@@ -51,6 +52,13 @@ def fingerprint_difference(request: Request, fingerprint_id: int, other: int) ->
 def endpoint_detail(request: Request, endpoint: str) -> Response:
     query.read(request, is_paged=False)
     return wire.answer(endpoint_report(endpoint), request)
+
+
+@resource(POST=RUN)
+@describe("POST", "Try a paused endpoint now", name="try_endpoint", body=Nothing, answer=Endpoint)
+def try_now(request: Request, endpoint: str) -> Response:
+    read_body(Nothing, request)
+    return wire.answer(endpoint_row(try_endpoint(endpoint=endpoint)), request)
 
 
 @resource(GET=READ)

@@ -15,6 +15,7 @@ from evalboard.contract.forced import ForcedCost
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.profile import OBSERVED
 from evalboard.core.trace import Failed, Forced, pack_selection
+from runs import acts
 from runs.forced.answers import AnswerToForce, answers_of, cost_of, is_of_several_buckets, responses_scored
 from runs.forced.figures import answer_figures, figures_by_bucket, scoring_figures
 from runs.models import (
@@ -94,6 +95,7 @@ def create_forced(
     yet, and ProfileRefused when every worker seen lately says that its hardware cannot honour the profile.
     """
     run = _named_run(run_id)
+    acts.require("force", run)
     if (endpoint is None) == (as_run is None):
         raise InvalidInput("The scoring is not valid.", fields={"endpoint": "Give either an endpoint or as_run."})
     if as_run is not None and profile is not None:
@@ -114,6 +116,8 @@ def create_forced_pair(*, baseline_id: int, candidate_id: int, user: Any = None)
     runs = {"baseline": _named_run(baseline_id), "candidate": _named_run(candidate_id)}
     if baseline_id == candidate_id:
         raise InvalidInput("The scoring is not valid.", fields={"candidate": "It is the baseline itself."})
+    for run in runs.values():
+        acts.require("force", run)
     readings = [(run, other) for run, other in readings_of(*runs.values()) if can_score(stack_of(other))]
     if not readings:
         raise Conflict("No engine here serves the stack of either run, so neither can be scored on the other’s.")

@@ -7,10 +7,10 @@ from evalboard.core.profile import is_one_draw
 from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
 from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS, UNKNOWN_PROMPT, says_max_tokens
+from runs import acts
 from runs.imports.buckets import profile_of
 from runs.imports.import_suites import fill_prompts
 from runs.models import Case, ImportRecord, ResponseRecord, RunRecord
-from runs.run import refuse_if_relied_on
 from runs.store import changes, history, storable
 from runs.work.settings_seen import see_settings
 
@@ -43,7 +43,7 @@ def complete_run(
         raise InvalidInput(f"{files[0].name}: {problem}", fields={file.name: problem for file in files})
     run, source = fitting[0], fitting[0].source
     assert source is not None  # noqa: S101  for the type checker: the runs were chosen by it
-    refuse_if_relied_on(run)
+    acts.require("replace", run)
     _fill(run, logged, tool=source.tool)
     notes = [f"Prompts and settings are those of {', '.join(storable(file.name) for file in files)}, imported later."]
     if logged.model and logged.model != run.endpoint.model_repo:

@@ -17,6 +17,7 @@ from runs.lab.read import (
     runs_of_experiments,
     sortable_experiments,
 )
+from runs.lab.surroundings import estimate_run
 
 __all__ = [
     "DEFAULT_CASES",
@@ -26,6 +27,7 @@ __all__ = [
     "advance_after",
     "cancel_experiment",
     "delete_experiment",
+    "estimate_run",
     "experiment_detail",
     "experiment_state",
     "open_experiments",

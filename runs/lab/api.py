@@ -11,17 +11,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from evalboard.contract.base import Page
-from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
+from evalboard.contract.lab import KINDS, Experiment, ExperimentRow, RunEstimate
 from evalboard.contract.lab_kinds import SOURCES
 from evalboard.core import table
+from evalboard.core.errors import InvalidInput
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
 from runs.access import READ, RUN
 from runs.api import etags, pages, query, streams, wire
 from runs.api.access import resource
-from runs.api.describe import describe
+from runs.api.describe import describe, text, whole
 from runs.api.serializers import Flag, Nothing, Strict, Text, Whole, read_body
+from runs.lab.surroundings import estimate_run
 
 
 class Minutes(serializers.FloatField):
@@ -31,6 +33,25 @@ class Minutes(serializers.FloatField):
         if not isinstance(data, int | float) or isinstance(data, bool):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+ESTIMATE = {
+    "suite": text("its slug"),
+    "endpoint": text("its slug"),
+    "profile": text("its slug; default: pinned"),
+    "repeats": whole("default: 5"),
+}
+
+
+@resource(GET=READ)
+@describe("GET", "What a run would take", name="run_estimate", answer=RunEstimate, query=ESTIMATE, refuses=[404])
+def run_estimate(request: Request) -> Response:
+    sent = query.read(request, ESTIMATE, is_paged=False)
+    if lacking := [name for name in ("suite", "endpoint") if name not in sent]:
+        raise InvalidInput("The query is not valid.", fields=dict.fromkeys(lacking, "Must be given."))
+    repeats = query.number({"repeats": "5", **sent}, "repeats") or 0
+    named = {name: value for name, value in sent.items() if name != "repeats"}
+    return wire.answer(estimate_run(**named, repeats=repeats), request)
 
 
 class ExperimentIn(Strict):

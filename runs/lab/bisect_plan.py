@@ -23,12 +23,13 @@ from evalboard.core.lab import (
     plan_steps,
 )
 from evalboard.core.profile import find_moved_fields
+from runs import acts
 from runs.compare import ComparisonInputs, inputs
+from runs.lab.chosen_cases import ChosenCases, choose_cases
 from runs.lab.experiments import budget_problem, default_budget, refuse_if_too_many_plans
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.steps import StepPlanner, price_steps, store_steps
-from runs.lab.telling import Telling, choose_telling
 from runs.models import EngineProcess, ExperimentRecord, RepeatRecord, RunRecord
 from runs.pairs import draws_of
 from runs.store import require_row
@@ -75,13 +76,13 @@ def plan_bisect(
     kind = str(ours.manifest.get("hardware", {}).get("kind") or "cpu")
     moved = _find_moved(ours, theirs, loaded, kind=kind)
     settable = [each for each in moved if each.is_settable]
-    telling = choose_telling(loaded, limit=cases)
-    _refuse_if_nothing(moved, settable, telling)
+    chosen = choose_cases(loaded, limit=cases)
+    _refuse_if_nothing(moved, settable, chosen)
     setups = _in_living_pool(ours, theirs, is_worker_settable=any(each.name == WORKER for each in settable))
     names = [each.name for each in settable]
-    planner = StepPlanner((ours.run, theirs.run), setups, settable=names, kind=kind, plan=telling.to_json())
+    planner = StepPlanner((ours.run, theirs.run), setups, settable=names, kind=kind, plan=chosen.to_json())
     decodings = _choose_decodings(ours.run, theirs.run)
-    ordered = planner.order(plan_steps(names)) if names and telling.cases else []
+    ordered = planner.order(plan_steps(names)) if names and chosen.cases else []
     steps = [step for step in ordered for _ in range(decodings)]
     costs = price_steps(planner, steps)
     refuse_if_nobody_can(ours.run.endpoint, ours.run.profile)
@@ -105,7 +106,7 @@ def plan_bisect(
                 "scores": [before, after],
                 "points": None if before is None or after is None else after - before,
                 "scorer_points": _score_again(ours, theirs),
-                **telling.to_json(),
+                **chosen.to_json(),
             },
             budget_minutes=budget_minutes or default_budget(add_costs(costs) if costs else NO_COST),
             created_by=user,
@@ -125,13 +126,9 @@ def _choose_decodings(*runs: RunRecord) -> int:
 def _side(run_id: int) -> BisectedRun:
     related = ("suite_version__suite", "suite_version__scorer", "endpoint", "profile", "bucket__fingerprint")
     run = require_row(RunRecord.objects.select_related(*related).filter(pk=run_id), f"There is no run {run_id}.")
-    if run.source_id is not None or run.is_reported:
-        who = "was read from a log" if run.source_id is not None else "was served by others"
-        raise Conflict(f"Run {run_id} {who}, and no engine here decodes it again; bisect runs of own endpoints.")
-    passes = whole_passes(run)
-    if not passes or run.bucket is None:
-        raise Conflict(f"Run {run_id} has no whole pass over its suite yet; bisect it when one has ended.")
-    return BisectedRun(run, passes[0], _setup(run), dict(run.bucket.fingerprint.manifest))
+    acts.require("bisect", run)
+    assert run.bucket is not None  # noqa: S101  for the type checker: the rule asks for one
+    return BisectedRun(run, whole_passes(run)[0], _setup(run), dict(run.bucket.fingerprint.manifest))
 
 
 def _setup(run: RunRecord) -> Setup:
@@ -236,10 +233,10 @@ def living_stacks(pool: str) -> list[dict[str, Any]]:
     return [each.bucket.fingerprint.manifest for each in newest if each.bucket is not None]
 
 
-def _refuse_if_nothing(moved: list[Field], settable: list[Field], telling: Telling) -> None:
+def _refuse_if_nothing(moved: list[Field], settable: list[Field], chosen: ChosenCases) -> None:
     if not moved:
         raise Conflict("No known setting of these two runs differs, so there is nothing to bisect.")
-    if not telling.cases and not any(each.reach is FieldReach.SCORER for each in moved):
+    if not chosen.cases and not any(each.reach is FieldReach.SCORER for each in moved):
         raise Conflict("Every answer of the two runs is the same, so there is nothing to bisect.")
     if len(settable) > MAX_FIELDS:
         raise Conflict(

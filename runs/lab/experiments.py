@@ -20,6 +20,7 @@ from evalboard.core.lab import (
     estimate_cost,
     plan_variance,
 )
+from runs import acts
 from runs.lab.arms import cancel_open_run, cut_off
 from runs.lab.surroundings import read_pace, read_surroundings
 from runs.models import EndpointRecord, ExperimentArm, ExperimentRecord, ProfileRecord, RunRecord, SuiteVersionRecord
@@ -127,8 +128,7 @@ def default_budget(cost: ArmCost) -> float:
 def start_experiment(*, experiment_id: int, budget_minutes: float | None = None) -> None:
     """Confirm a plan and start its conditions, the control first. Raises NotFound, InvalidInput, Conflict."""
     experiment = _locked(experiment_id)
-    if experiment.status != ExperimentRecord.Status.PLANNED:
-        raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it was confirmed before.")
+    acts.require("start", experiment)
     _set_to_work(experiment, budget_minutes)
 
 
@@ -139,9 +139,7 @@ def resume_experiment(*, experiment_id: int, budget_minutes: float | None = None
     budget_minutes: in total, including what was spent. Raises NotFound, InvalidInput, Conflict.
     """
     experiment = _locked(experiment_id)
-    over = (ExperimentRecord.Status.STOPPED, ExperimentRecord.Status.CANCELLED, ExperimentRecord.Status.FAILED)
-    if experiment.status not in over:
-        raise Conflict(f"Experiment {experiment_id} is {experiment.status}; nothing of it is left to go on with.")
+    acts.require("resume", experiment)
     left = experiment.arms.exclude(status=ExperimentArm.Status.FINISHED)
     left.update(status=ExperimentArm.Status.WAITING, run=None, problem="", figures=None)
     _set_to_work(experiment, budget_minutes)
@@ -151,10 +149,8 @@ def cancel_experiment(*, experiment_id: int) -> None:
     """Cancel an experiment and its current run; ended passes stay. Raises NotFound, Conflict."""
     with transaction.atomic():
         experiment = _locked(experiment_id)
-        if experiment.status == ExperimentRecord.Status.CANCELLED:
+        if not acts.require("cancel", experiment):
             return
-        if experiment.status != ExperimentRecord.Status.RUNNING:
-            raise Conflict(f"Experiment {experiment_id} is {experiment.status}; it is not at work.")
         run_ids = cut_off(experiment)
         experiment.status, experiment.finished_at = ExperimentRecord.Status.CANCELLED, Now()
         experiment.save(update_fields=["status", "finished_at"])
@@ -166,8 +162,7 @@ def cancel_experiment(*, experiment_id: int) -> None:
 def delete_experiment(*, experiment_id: int) -> None:
     """Delete a plan or an ended experiment; runs stay. Raises NotFound, and Conflict while running."""
     experiment = _locked(experiment_id)
-    if experiment.status == ExperimentRecord.Status.RUNNING:
-        raise Conflict(f"Experiment {experiment_id} is at work; cancel it first.")
+    acts.require("delete", experiment)
     experiment.delete()
 
 
@@ -190,8 +185,8 @@ def _problems(
     budget: float | None,
 ) -> dict[str, str]:
     fields: dict[str, str] = {}
-    if target.engine == EndpointRecord.Engine.IMPORTED:
-        fields["endpoint"] = "It only records what answered according to logs; nothing here can decode with it."
+    if (no := acts.refusal("run", target)) is not None:
+        fields["endpoint"] = no.reason
     if pinned.settings.get("batch_class") != "alone":
         fields["profile"] = "Must decode at batch size 1, as pinned does: everything is compared with it."
     elif planned_draws(pinned, target).is_sampled:

@@ -17,11 +17,11 @@ from evalboard.core.lab import (
     needs_engine,
 )
 from runs.catalogue import create_endpoint, create_profile
+from runs.lab.chosen_cases import read_answers
 from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
 from runs.lab.surroundings import read_pace
-from runs.lab.telling import read_answers
 from runs.models import (
     EndpointRecord,
     ExperimentArm,
@@ -39,8 +39,8 @@ Step = frozenset[str]
 class StepPlanner:
     """Plans steps between the two runs of a bisect, with their cost.
 
-    settable: the fields that steps turn. plan: with the chosen cases and those beside them, as `Telling.to_json` has
-    them.
+    settable: the fields that steps turn. plan: with the chosen cases and the control cases, as in
+    `ChosenCases.to_json`.
     """
 
     def __init__(
@@ -165,8 +165,8 @@ def order_step(experiment: ExperimentRecord, arm: ExperimentArm, *, left_out: Co
     cases = None
     if is_case_alone(settings, kind=experiment.plan["kind"]):
         own = _index_name(experiment, version)
-        telling = [each for at, each in enumerate(experiment.plan["cases"]) if at not in left_out]
-        cases = [each[own] for each in (*telling, *experiment.plan["beside"])]
+        chosen = [each for at, each in enumerate(experiment.plan["cases"]) if at not in left_out]
+        cases = [each[own] for each in (*chosen, *experiment.plan["beside"])]
     return {
         "suite": version.suite.slug,
         "suite_version": version.number,

@@ -110,6 +110,7 @@ class Migration(migrations.Migration):
                 ('rescores', models.BooleanField(default=False, help_text='runs the reference set automatically after a rotation')),
                 ('has_daily_check', models.BooleanField(db_default=False, default=False, help_text='a schedule that checks it was made once, at its first use')),
                 ('n_failures', models.PositiveIntegerField(default=0, help_text='failed calls in a row, as workers last reported')),
+                ('failing_since', models.DateTimeField(help_text='the first pause since a call came through', null=True)),
                 ('rests_until', models.DateTimeField(help_text='no call is made before; null: it is not resting', null=True)),
                 ('rest_reason', models.TextField(blank=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
@@ -122,6 +123,22 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(condition=models.Q(('model_path', ''), ('model_repo', ''), _connector='XOR'), name='endpoint_names_one_model'),
                 ],
                 'ordering': ['slug'],
+            },
+        ),
+        migrations.CreateModel(
+            name='BackendNameRecord',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=320)),
+                ('bucket', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='names', to='runs.bucketrecord')),
+                ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='backend_names', to='runs.endpointrecord')),
+            ],
+            options={
+                'db_table': 'runs_backendname',
+                'constraints': [
+                    models.UniqueConstraint(fields=('endpoint', 'bucket'), name='one_name_per_backend'),
+                    models.UniqueConstraint(fields=('endpoint', 'name'), name='one_backend_per_name'),
+                ],
             },
         ),
         migrations.CreateModel(

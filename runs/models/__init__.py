@@ -7,6 +7,7 @@ from runs.models.endpoint import CallSlot, EndpointRecord, ProfileRecord
 from runs.models.experiment import ExperimentArm, ExperimentRecord
 from runs.models.forced import ForcedAnswerRecord, ForcedScoringRecord
 from runs.models.identity import (
+    BackendNameRecord,
     BucketRecord,
     EngineProcess,
     FingerprintRecord,
@@ -32,6 +33,7 @@ from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
 __all__ = [
     "AnswerSet",
+    "BackendNameRecord",
     "BaselineRecord",
     "BucketRecord",
     "CallSlot",

@@ -51,6 +51,7 @@ class EndpointRecord(models.Model):
         default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"
     )
     n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers last reported")
+    failing_since = models.DateTimeField(null=True, help_text="the first pause since a call came through")
     rests_until = models.DateTimeField(null=True, help_text="no call is made before; null: it is not resting")
     rest_reason = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

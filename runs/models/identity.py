@@ -102,6 +102,24 @@ class BucketRecord(models.Model):
         return f"{self.model.name} · {self.fingerprint} · {self.batch_class}"
 
 
+class BackendNameRecord(models.Model):
+    """What a bucket is called on an endpoint, for ever: the server's own name, else a letter."""
+
+    endpoint = models.ForeignKey("EndpointRecord", on_delete=models.CASCADE, related_name="backend_names")
+    bucket = models.ForeignKey(BucketRecord, on_delete=models.CASCADE, related_name="names")
+    name = models.CharField(max_length=320)
+
+    class Meta:
+        db_table = "runs_backendname"
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "bucket"], name="one_name_per_backend"),
+            models.UniqueConstraint(fields=["endpoint", "name"], name="one_backend_per_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SelfTestRecord(models.Model):
     """The result of a node's self-test (`evalboard worker --self-test`); a node's newest counts.
 

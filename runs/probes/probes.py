@@ -35,6 +35,7 @@ from evalboard.core.probes import (
 from evalboard.core.profile import MAX_TESTED_BATCH, OBSERVED, count_wanted_seats, parse_profile
 from evalboard.core.trace import combine_clocks
 from evalboard.wording.probe import describe_finding
+from runs import acts
 from runs.catalogue import rotations
 from runs.models import (
     BucketRecord,
@@ -216,12 +217,12 @@ def _refuse_unknown_cases(version: SuiteVersionRecord, ids: Sequence[str]) -> No
 def _problems(
     endpoint: EndpointRecord, decoding: ProfileRecord, kind: str, parameters: Mapping[str, Any]
 ) -> dict[str, str]:
-    if endpoint.engine == EndpointRecord.Engine.IMPORTED:
-        return {"endpoint": "It only records what answered according to logs; nothing here can decode with it."}
+    if (no := acts.refusal("probe", endpoint)) is not None:
+        return {"endpoint": no.reason}
     if decoding.settings.get("batch_class") == OBSERVED:
         return {"profile": "It was read from logs and lacks settings; choose a complete profile."}
-    if kind == ProbeRecord.Kind.CAPABILITY and not endpoint.is_remote:
-        return {"kind": "It checks external servers; the settings of this endpoint's engine are known."}
+    if kind == ProbeRecord.Kind.CAPABILITY and (no := acts.refusal("check", endpoint)) is not None:
+        return {"kind": no.reason}
     if kind == ProbeRecord.Kind.AUDIT and endpoint.is_remote:
         return {"kind": "It compares your own workers; use a canary for an external server."}
     if kind == ProbeRecord.Kind.DETERMINISM and endpoint.is_remote:

@@ -16,8 +16,9 @@ from django.urls import reverse
 
 from evalboard.contract import release as contract
 from evalboard.core.digest import canonical_json, digest_json
-from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release import FIRST_VERDICT_RULES, VERDICT_RULES, find_other_causes
 from evalboard.wording.numbers import counted
+from evalboard.wording.other_causes import write_other_cause
 from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_warnings import warning, weigh
 from runs.catalogue import expiry
@@ -68,6 +69,7 @@ def release_report(
         word=word,
         terms=release.terms,
     )
+    warnings = tuple(_warnings(document, gates, word))
     sign_offs = list(SignOffRecord.objects.filter(release=release).order_by("id"))
     settlings = list(Settling.objects.filter(release=release).select_related("asked_by").order_by("id"))
     return contract.Release(
@@ -89,7 +91,8 @@ def release_report(
         settle_targeted=plans.targeted,
         settling=_settling_words(settlings, _run_statuses(stored)),
         signoffs=tuple(_sign_off(each, verdict, release.now) for each in sign_offs),
-        warnings=tuple(_warnings(document, gates, word)),
+        warnings=warnings,
+        other_causes=tuple(map(write_other_cause, find_other_causes(gates, warnings, word, release.treatment))),
         labels=release.labels,
         created_by=release.created_by.get_username() if release.created_by else None,
         created_at=release.created_at,

@@ -9,9 +9,10 @@ from django.db import transaction
 from evalboard.contract.treatments import BY_INPUT, PAIRINGS
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.suite import default_policy
+from runs import acts
 from runs.baselines import current_baseline
 from runs.catalogue import OneNames, is_all_that_is_known, newest_policy
-from runs.models import BaselineRecord, GateRecord, PolicyRecord, ReleaseRecord, RepeatRecord, RunRecord
+from runs.models import BaselineRecord, GateRecord, PolicyRecord, ReleaseRecord, RunRecord
 from runs.pairs import draws_of
 from runs.release import verdict_inputs, verdicts
 from runs.run import label_problems
@@ -150,13 +151,7 @@ def _refuse_unfit(gates: Sequence[NewGate]) -> None:
     """
     runs = {run.pk: run for gate in gates for run in (gate.candidate, gate.baseline)}
     for run in runs.values():
-        if not run.is_terminal:
-            raise Conflict(f"Run {run.pk} is {run.status}; a release judges runs that have ended.")
-    judged = RepeatRecord.objects.filter(run__in=runs, cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
-    empty = set(runs) - set(judged.values_list("run", flat=True))
-    if empty:
-        run = runs[min(empty)]
-        raise Conflict(f"Run {run.pk} is {run.status} and has no repeat that could be judged.")
+        acts.require("judge", run)
     fields: dict[str, str] = {}
     seen: set[tuple[int, int]] = set()
     served = [gate.candidate.bucket.model for gate in gates if gate.candidate.bucket is not None]

@@ -17,13 +17,17 @@ from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, RepeatsToAdd, 
 from evalboard.core.errors import Conflict
 from evalboard.core.trace import pack_selection
 from evalboard.wording.numbers import counted
+from runs import acts
+from runs.access import RUN
 from runs.catalogue import newer_stacks
 from runs.models import GateRecord, ReleaseRecord, RepeatRecord, RunRecord, Settling, Verdict
 from runs.release import verdict_inputs, verdicts
 from runs.release.targeted import choose_cases
-from runs.run import MAX_REPEATS, one_draw_refusal, put_to_work, store_in_turn
+from runs.run import MAX_REPEATS, put_to_work, store_in_turn
 from runs.store import require_row
 from runs.work import queue, refuse_if_nobody_can
+
+USELESS = "Repeats cannot decide this release in its current state; reload its page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
         list(RunRecord.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
         plan = _plans(release).of(cases)
         if plan is None:
-            raise Conflict("Repeats cannot decide this release in its current state; reload its page.")
+            raise Conflict(USELESS)
         if plan.refused:
             raise Conflict(plan.refused)
         if (plan.look, plan.n_responses) != (look, n_responses):
@@ -83,6 +87,15 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
         )
         _add(plan.runs, f"to settle release {release_id}", _choose(gates) if cases == NOISIEST_CASES else {})
     return settling
+
+
+@acts.rule("settle", ReleaseRecord, RUN)
+def _settle(release: ReleaseRecord) -> acts.No | None:
+    plans = _plans(release)
+    plan = plans.whole or plans.targeted
+    if plan is None:
+        return acts.No(USELESS, is_shown=False)
+    return acts.No(plan.refused) if plan.refused else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +223,8 @@ def _choose(gates: Sequence[GateRecord]) -> dict[int, bytes]:
 def _refusal(runs: Sequence[RunRecord], planned: Sequence[RepeatsToAdd]) -> str | None:
     newer = newer_stacks(runs)
     for run, each in zip(runs, planned, strict=True):
-        if run.source_id is not None:
-            return f"Run {run.pk} was read from a log, and nothing here decodes it; it can have no more repeats."
-        if run.is_one_draw:
-            return one_draw_refusal(run)
+        if (no := acts.refusal("add_repeats", run)) is not None:
+            return no.reason
         if run.status != RunRecord.Status.FINISHED:
             return f"Run {run.pk} is {run.status}; repeats are added to runs that have finished."
         if run.pk in newer:

@@ -8,9 +8,9 @@ from django.db import connection, transaction
 
 from evalboard.core.errors import Conflict, InvalidInput, Refused
 from evalboard.wording.release_names import verdict_name
-from runs import sign_off_chain
+from runs import acts, sign_off_chain
 from runs.access import roles
-from runs.models import GateRecord, ReleaseRecord, RunRecord, SignOffRecord, Verdict
+from runs.models import ReleaseRecord, SignOffRecord, Verdict
 from runs.release import verdicts
 from runs.release.verdict_check import judge_again
 from runs.store import database_now
@@ -128,11 +128,7 @@ def _is_within_a_year(expires_at: datetime | None, now: datetime) -> bool:
 
 def _present_verdict(release: ReleaseRecord, input_digest: str) -> Verdict:
     """Return the verdict to sign: the one the person saw, if its inputs are unchanged and complete."""
-    sides = GateRecord.objects.filter(release=release).values_list("baseline_run", "candidate_run")
-    ids = {run for pair in sides for run in pair}
-    at_work = RunRecord.objects.filter(pk__in=ids).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
-    if at_work is not None:
-        raise Conflict(f"Run {at_work.pk} is {at_work.status}; sign after it has ended.")
+    acts.require("sign", release)
     verdict = release.verdict
     if verdict is None or verdict.input_digest != input_digest or verdicts.present_digest(release) != input_digest:
         raise Conflict(REPLACED)

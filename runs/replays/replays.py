@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import F
 
 from evalboard.core.compare import choose_shifts
-from evalboard.core.errors import Conflict, InvalidInput
+from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import DTYPES, MAX_GROUP_SIZE, OBSERVED
 from evalboard.core.suite import read_chat_body
+from runs import acts
 from runs.models import Case, EndpointRecord, ProfileRecord, ReplayRecord, RunRecord, WorkerRecord
 from runs.run import named_endpoint, newest_profile
 from runs.store import require_row, storable
@@ -49,12 +50,7 @@ def create_replay(
         RunRecord.objects.select_related("suite_version", "endpoint", "profile").filter(pk=run_id),
         f"There is no run {run_id}.",
     )
-    if run.source_id is not None:
-        raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; replay a run made here.")
-    if run.is_reported:
-        raise Conflict(
-            f"Run {run_id} was served by others, and no engine here decodes it again; replay a run of an own endpoint."
-        )
+    acts.require("replay", run)
     case = require_row(
         Case.objects.filter(suite_version=run.suite_version_id, case_id=case_id),
         f"The suite of run {run_id} has no case {case_id}.",

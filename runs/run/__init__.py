@@ -2,7 +2,7 @@
 
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
-from runs.run.completing import complete_run
+from runs.run.completing import complete_run, run_again
 from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
 from runs.run.in_turn import create_pair, store_in_turn
@@ -56,14 +56,13 @@ from runs.run.runs import (
     create_run,
     decoding_problems,
     delete_run,
+    find_order,
     label_problems,
     locked,
     named_endpoint,
     named_suite_version,
     newest_profile,
-    one_draw_refusal,
     put_to_work,
-    refuse_if_relied_on,
 )
 
 __all__ = [
@@ -97,6 +96,7 @@ __all__ = [
     "delete_run",
     "drawn_points",
     "event_lines",
+    "find_order",
     "forget_old_keys",
     "idempotency",
     "judged",
@@ -109,16 +109,15 @@ __all__ = [
     "named_suite_version",
     "newest_profile",
     "oldest_first",
-    "one_draw_refusal",
     "place_of",
     "points_in_bucket",
     "prompt_of",
     "put_to_work",
-    "refuse_if_relied_on",
     "response_content",
     "response_page",
     "response_rows",
     "rows_of",
+    "run_again",
     "run_page",
     "run_report",
     "run_rows",

@@ -1,6 +1,8 @@
 """Runs: asked for, followed, extended, cancelled, deleted."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.urls import reverse
 from rest_framework.decorators import renderer_classes
@@ -20,7 +22,7 @@ from runs.api import etags, pages, query, traces, wire
 from runs.api.access import resource
 from runs.api.describe import WHOLE, describe, one_of, text, whole
 from runs.api.serializers import Flag, ModelIn, Nothing, Object, Strict, Text, Whole, read_body
-from runs.run.completing import complete_run
+from runs.run.completing import complete_run, run_again
 from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
@@ -65,6 +67,10 @@ class RunPairIn(Strict):
 
     baseline = RunIn()
     candidate = RunIn()
+
+
+class AgainIn(Strict):
+    endpoint = Text(required=False)
 
 
 class RepeatsIn(Strict):
@@ -112,11 +118,16 @@ def run_list(request: Request) -> Response:
 
 def _create(request: Request) -> Response:
     order = {**read_body(RunIn, request), "user": request.user}
+    return _made(request, request.data, order, create_run)
+
+
+def _made(request: Request, body: Any, order: dict[str, Any], make: Callable[..., models.RunRecord]) -> Response:
+    """Answer with a new run, or with that of the same request and key before."""
     was_made_before = False
     if (key := request.headers.get(HEADER)) is None:
-        run = create_run(**order)
+        run = make(**order)
     else:
-        run, was_made_before = create_run_once(key=key, body=request.data, **order)
+        run, was_made_before = create_run_once(key=key, body=body, make=make, **order)
     headers = {"Location": request.build_absolute_uri(reverse("api:run", args=[run.pk]))}
     return wire.answer(run_report(run.pk), request, status=201, headers={**wire.replayed(was_made_before), **headers})
 
@@ -173,6 +184,23 @@ def complete(request: Request, run_id: int) -> Response:
     read_body(Nothing, request)
     complete_run(run_id=run_id)
     return wire.answer(run_report(run_id), request)
+
+
+@resource(POST=RUN)
+@describe(
+    "POST",
+    "Run again with the same settings",
+    name="run_again",
+    body=AgainIn,
+    takes_headers=KEY,
+    status=201,
+    answer=Run,
+    gives_headers=MADE,
+    refuses=[404, 409, 422],
+)
+def again(request: Request, run_id: int) -> Response:
+    sent = read_body(AgainIn, request)
+    return _made(request, {"again": run_id, **sent}, {**sent, "run_id": run_id, "user": request.user}, run_again)
 
 
 @resource(POST=RUN)

@@ -1,17 +1,18 @@
-"""Complete a run that lacks responses: decode what is missing, and leave the others unchanged."""
+"""Go on from a run that has ended: decode the responses that it misses, or all of it in a new run."""
+
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, OuterRef, Subquery
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict
 from evalboard.wording.numbers import counted
-from runs.models import CaseColumns, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
-from runs.run.runs import locked, put_to_work
-from runs.store import take_as_long_as_it_takes
+from runs import acts
+from runs.models import CaseColumns, Priority, RepeatRecord, RepeatScore, ResponseRecord, RunRecord, Shard
+from runs.pairs import planned_draws
+from runs.run.runs import create_run, locked, named_endpoint, put_to_work
+from runs.store import require_row, take_as_long_as_it_takes
 from runs.work import queue
 
-COMPLETED = (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED)
 FRESH = {"n_crashes": 0, "n_failed_starts": 0, "n_rests": 0, "error": "", "owner": None, "in_flight": None}
 
 
@@ -25,23 +26,13 @@ def complete_run(*, run_id: int) -> RunRecord:
         mine = Shard.objects.filter(repeat__run=run_id)
         list(mine.select_for_update(of=("self",)).order_by("pk").values_list("pk"))  # before their run, as everywhere
         run = locked(run_id)
-        if run.source_id is not None:
-            raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it. Import a longer log of it.")
-        if run.status not in COMPLETED:
-            raise Conflict(f"Run {run_id} is {run.status}; incomplete, failed and cancelled runs can be completed.")
+        acts.require("complete", run)
         ResponseRecord.objects.filter(repeat__run=run).exclude(error_code="").delete()
-        there = ResponseRecord.objects.filter(
-            repeat=OuterRef("repeat"), case_index__gte=OuterRef("first"), case_index__lte=OuterRef("last")
-        )
-        n_there = Coalesce(Subquery(there.order_by().values("repeat").annotate(n=Count("pk")).values("n")), 0)
-        n_by_shard = dict(mine.annotate(n_there=n_there).values_list("pk", "n_there"))
-        short = [shard for shard in mine if n_by_shard[shard.pk] < shard.n_cases]
-        if not short:
-            raise Conflict(f"Run {run_id} misses no response.")
-        n_missing = sum(shard.n_cases - n_by_shard[shard.pk] for shard in short)
+        short = list(acts.short_shards(run))
+        n_missing = sum(shard.n_cases - shard.n_there for shard in short)  # type: ignore[attr-defined]
         queue.refuse_beyond_limit(run.created_by, n_missing)
         again = mine.filter(pk__in=[shard.pk for shard in short])
-        again.update(status=Shard.Status.QUEUED, n_done=n_there, lease_until=None, next_at=Now(), **FRESH)
+        again.update(status=Shard.Status.QUEUED, n_done=acts.N_THERE, lease_until=None, next_at=Now(), **FRESH)
         repeats = RepeatRecord.objects.filter(pk__in={shard.repeat_id for shard in short})
         repeats.update(status=RepeatRecord.Status.QUEUED, finished_at=None)
         for packed in (CaseColumns, RepeatScore):  # made again when the repeat ends
@@ -50,3 +41,30 @@ def complete_run(*, run_id: int) -> RunRecord:
         run.save(update_fields=["failure", "is_cancel_wanted"])
         put_to_work(run, f"{counted(n_missing, 'missing response')} asked for again.", code="completing")
     return run
+
+
+def run_again(*, run_id: int, endpoint: str | None = None, suite: str | None = None, user: Any = None) -> RunRecord:
+    """Start a new run with the settings of one: suite version, profile, repeats, seed, model, labels.
+
+    endpoint: another one to run it on, with the model that this serves. suite: another one, in its newest version.
+    Raises NotFound, Conflict where the run has not ended or was read from a log, and what `create_run` raises.
+    """
+    related = RunRecord.objects.select_related("suite_version__suite", "endpoint", "profile")
+    run = require_row(related.filter(pk=run_id), f"There is no run {run_id}.")
+    acts.require("again", run)
+    target = run.endpoint if endpoint is None else named_endpoint(endpoint)
+    draws = planned_draws(run.profile, target, seed=run.seed)
+    return create_run(
+        suite=suite or run.suite_version.suite.slug,
+        suite_version=None if suite else run.suite_version.number,
+        endpoint=target.slug,
+        profile=run.profile,
+        repeats=run.repeats.filter(cases=None).count(),
+        seed=run.seed if draws.has_call_seeds else None,
+        model=run.model_override if target == run.endpoint else None,
+        labels=run.labels,
+        priority=Priority.BULK if run.priority == Priority.BULK else Priority.NORMAL,
+        is_shuffled=run.is_shuffled,
+        is_restarted=run.is_restarted,
+        user=user,
+    )

@@ -31,14 +31,16 @@ class KeyReused(EvalboardError):
     status = 422
 
 
-def create_run_once(*, key: str, body: Any, user: Any, **order: Any) -> tuple[RunRecord, bool]:
+def create_run_once(
+    *, key: str, body: Any, user: Any, make: Callable[..., RunRecord] = create_run, **order: Any
+) -> tuple[RunRecord, bool]:
     """Return the run of this person's key, made if needed, and whether it was made before.
 
-    `body` is the request as JSON, which identifies equal requests; `order` goes to `create_run`, whose errors are
+    `body` is the request as JSON, which identifies equal requests; `order` goes to `make`, whose errors are
     raised too, and then the key is not stored. Raises InvalidInput for an invalid key, KeyInUse while another request
     with it is in progress (without waiting), and KeyReused if it came with another body.
     """
-    [run], was_made_before = _make_once(key, body, user, lambda: (create_run(**order, user=user),))
+    [run], was_made_before = _make_once(key, body, user, lambda: (make(**order, user=user),))
     return run, was_made_before
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evalboard.wording.numbers import letter
 from runs.models import RunRecord
+from runs.pairs.backend_names import names_on
 from runs.run.case_table import FAILED, PASSED, UNSTABLE, Bits, find_unstable
 from runs.run.read_columns import read_columns
 from runs.store import NO_BUCKET
@@ -18,7 +18,7 @@ class MixedCases:
     """Columns of all cases over k repeats.
 
     served_by: int64[n, k], bucket ids, NO_BUCKET where missing. scores: float64[n, k], NaN where missing or not scored.
-    marks: uint8[n, k]. letters: bucket id → A, B and so on, by how many responses each gave.
+    marks: uint8[n, k]. letters: bucket id → its name on the endpoint, by how many responses each gave.
     """
 
     served_by: NDArray[np.int64]
@@ -73,4 +73,4 @@ def read_mixed_cases(run: RunRecord) -> MixedCases:
             marks[:, place] = repeat.marks
     buckets, n_responses = np.unique(served_by[served_by != NO_BUCKET], return_counts=True)
     by_share = buckets[np.lexsort((buckets, -n_responses))].tolist()
-    return MixedCases(served_by, scores, marks, {bucket: letter(place) for place, bucket in enumerate(by_share)})
+    return MixedCases(served_by, scores, marks, names_on(run.endpoint_id, by_share))

@@ -7,7 +7,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import FingerprintNamed, ModelServed, Pause
+from evalboard.contract.parts import FingerprintNamed, ModelServed
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
@@ -16,10 +16,11 @@ from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
+from runs.pairs.backend_names import names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
-from runs.run.read_list import row_of
+from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_scores import drawn_points, run_range
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
@@ -51,7 +52,8 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     run = facts.run
     pins = _pins(facts)
     why = explain_waiting(facts) if is_waiting(run, facts.every) else None
-    buckets = tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
+    names = names_on(run.endpoint_id, {*facts.buckets, *({run.bucket_id} if run.bucket_id else ())})
+    buckets = tuple(_bucket(facts, bucket, names) for bucket in facts.buckets.values())
     row = row_of(
         run,
         n_done=facts.n_in,
@@ -61,7 +63,9 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         left_out=tuple(repeat.n_left_out for repeat in facts.repeats),
         bucket_ids=set(facts.buckets),
         pins_held=pins.held,
-        served=[[(line.score, line.n_responses) for line in bucket.repeats] for bucket in buckets],
+        served={int(each.id): [(line.score, line.n_responses) for line in each.repeats] for each in buckets},
+        names=names,
+        now=facts.now,
     )
     processes = tuple(_process(facts, process) for process in facts.processes)
     own: dict[str, Any] = {
@@ -72,6 +76,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         "pins": pins,
         "warnings": _warnings(facts, pins.broken, why, buckets),
         "endings": dict(facts.endings),
+        "trouble": _trouble(facts, why),
     }
     return contract.Run(
         **dict(row) | own,
@@ -81,7 +86,6 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         errors=_errors(facts),
         scores=_scores(facts, n_buckets=row.n_buckets),
         ahead=facts.ahead,
-        pause=None if row.is_terminal or facts.pause is None else Pause(**facts.pause),
         twin=facts.twin,
         stored_bytes=facts.stored_bytes,
         created_by=run.created_by.get_username() if run.created_by else None,
@@ -100,6 +104,26 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
     )
+
+
+def _trouble(facts: RunFacts, why: tuple[str, dict[str, Any]] | None) -> contract.Trouble | None:
+    """Return what is wrong with a run. why: it waits, where it does."""
+    run, first_line = facts.run, next(iter(facts.run.failure.strip().splitlines()), "")
+    code, cause = "", ""
+    if run.source_id is not None:
+        return None
+    if run.status == RunRecord.Status.FAILED:
+        codes = [event.code for event in facts.events if event.code in wording.FAILURES]
+        code, cause = codes[-1] if codes and first_line else "failed", first_line
+    elif run.status == RunRecord.Status.CANCELLED and not facts.n_in:
+        code = "cancelled"
+    elif run.is_terminal and not facts.n_in:
+        code, cause = "no_answer", (_newest_error(facts) or "")
+    elif (paused := paused_endpoint(run, facts.now)) is not None:
+        code, cause = "endpoint_rests", wording.describe_waiting(paused)
+    elif why is not None and not run.is_terminal and is_deserted(facts):
+        code, cause = "no_worker", wording.waiting(*why)
+    return wording.describe_trouble(code, cause, endpoint=run.endpoint.slug, pool=run.endpoint.pool) if code else None
 
 
 def _warnings(
@@ -141,7 +165,7 @@ def _warnings(
         has_unlike_self_checks=_self_checks_differ(facts),
         is_stack_unknown=run.is_reported and not all(known),
         notes={event.code: event.text for event in facts.events} if run.is_reported else {},
-        pause=None if run.is_terminal else facts.pause,
+        pause=facts.pause,
         deserted=why if why is not None and is_deserted(facts) else None,
         doorbell_problem=facts.doorbell_problem,
     )
@@ -182,9 +206,14 @@ def _shares_one_process(facts: RunFacts) -> bool:
 
 def bucket_reports(run_ids: Collection[int]) -> dict[int, tuple[Bucket, ...]]:
     """Read the buckets of each run, by its id, in a fixed number of queries."""
+    served = read_facts.read_served(run_ids)
+    names = read_names({(facts.run.endpoint_id, bucket) for facts in served.values() for bucket in facts.buckets})
     return {
-        run_id: tuple(_bucket(facts, bucket) for bucket in facts.buckets.values())
-        for run_id, facts in read_facts.read_served(run_ids).items()
+        run_id: tuple(
+            _bucket(facts, bucket, {pk: names[facts.run.endpoint_id, pk] for pk in facts.buckets})
+            for bucket in facts.buckets.values()
+        )
+        for run_id, facts in served.items()
     }
 
 
@@ -216,11 +245,14 @@ def _seats(processes: tuple[contract.ProcessOfRun, ...]) -> tuple[contract.Seats
     )
 
 
+def _newest_error(facts: RunFacts) -> str | None:
+    return next((event.text for event in reversed(facts.events) if event.level == Event.Level.ERROR), None)
+
+
 def _errors(facts: RunFacts) -> contract.Errors:
     by_code = facts.all_errors
-    newest = next((event.text for event in reversed(facts.events) if event.level == Event.Level.ERROR), None)
     return contract.Errors(
-        n=by_code.total(), by_code=dict(by_code.most_common()), last=facts.run.failure or newest or None
+        n=by_code.total(), by_code=dict(by_code.most_common()), last=facts.run.failure or _newest_error(facts)
     )
 
 
@@ -324,7 +356,7 @@ def _n_missing(facts: RunFacts, repeat: RepeatFacts) -> int:
     return n_never + repeat.errors.total()
 
 
-def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
+def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int, str]) -> Bucket:
     known = next((each for each in facts.figures.buckets if each.bucket == bucket.pk), None)
     lines = _bucket_repeats(facts, bucket, known)
     n_responses = sum(line.n_responses for line in lines)
@@ -338,6 +370,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord) -> Bucket:
     fingerprint = bucket.fingerprint
     return Bucket(
         id=str(bucket.pk),
+        backend=names[bucket.pk],
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
         fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
         batch_class=bucket.batch_class,

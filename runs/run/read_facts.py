@@ -15,6 +15,7 @@ from django.db.models import Count, F, OuterRef
 from django.db.models.functions import Now
 
 from evalboard.contract.figures import RunFigures
+from evalboard.contract.parts import Pause
 from evalboard.contract.run import Ahead, Twin
 from evalboard.core.trace import NOTABLE
 from runs import models
@@ -32,7 +33,7 @@ from runs.models import (
     WorkerRecord,
 )
 from runs.run import figures
-from runs.run.read_list import RELATED
+from runs.run.read_list import RELATED, paused_endpoint
 from runs.run.read_shards import RepeatWork, read_work
 from runs.run.read_state import RunState
 from runs.run.read_strays import FirstStrays, first_strays
@@ -156,10 +157,8 @@ class RunFacts(Settled):
     @property
     def pause(self) -> dict[str, Any] | None:
         """Return why its endpoint is not called, and until when, as `contract.parts.Pause` has it."""
-        endpoint = self.run.endpoint
-        if endpoint.rests_until is None or endpoint.rests_until <= self.now:
-            return None
-        return {"until": endpoint.rests_until, "reason": endpoint.rest_reason, "n_failures": endpoint.n_failures}
+        paused = paused_endpoint(self.run, self.now)
+        return None if paused is None else paused.model_dump(include=set(Pause.model_fields))
 
     @property
     def n_targeted(self) -> int:

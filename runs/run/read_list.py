@@ -1,15 +1,16 @@
 """Runs as rows of a list, a fixed number of queries for any number of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.urls import reverse
+from django.utils import timezone
 
 from evalboard.contract.bucket import weigh_scores
-from evalboard.contract.parts import Done
+from evalboard.contract.parts import Done, WaitingFor
 from evalboard.contract.run import Draws, PinsHeld, RepeatOfRow, RunRow, Sampled, SuiteNamed
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import (
@@ -22,6 +23,7 @@ from runs.models import (
     Shard,
 )
 from runs.pairs import pair_facts
+from runs.pairs.backend_names import read_names
 from runs.run.figures import read_served
 from runs.run.read_scores import drawn_points, run_range
 from runs.store import NOT_IN_LOG, RecordList
@@ -45,7 +47,8 @@ PLACE_DIGITS = len(str(LAST_MICROSECOND * ID_ROOM))
 ANY_PIN_BROKEN = Q(engineprocess__pins__contains=[{"held": False}])
 
 
-Served = Sequence[Sequence[tuple[float | None, int]]]  # by bucket: the points and responses of its part of each repeat
+# By bucket: the points and responses of its part of each repeat; nothing where one bucket served the run.
+Served = Mapping[int, Sequence[tuple[float | None, int]]]
 
 
 @dataclass(slots=True)
@@ -59,7 +62,8 @@ class _RunDetails:
     n_done: int = 0
     n_targeted: int = 0
     pins_held: bool | None = None
-    served: Served = ()
+    served: Served = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +163,15 @@ def rows_of(runs: "QuerySet[RunRecord]") -> tuple[RunRow, ...]:
     mixed = [run.pk for run in rows if run.status == RunRecord.Status.FINISHED and len(parts[run.pk].bucket_ids) > 1]
     for run_id, served in read_served(mixed).items():
         parts[run_id].served = served
+    places = {(run.endpoint_id, bucket) for run in rows for bucket in _bucket_ids(run, parts[run.pk].bucket_ids)}
+    names = read_names(places)
+    for run in rows:
+        own = _bucket_ids(run, parts[run.pk].bucket_ids)
+        parts[run.pk].names = {bucket: names[run.endpoint_id, bucket] for bucket in own}
     for run_id, n_errors in _n_errors([run.pk for run in rows if run.status in WITHOUT_SCORE]):
         parts[run_id].n_done -= n_errors
-    return tuple(_row(run, parts[run.pk]) for run in rows)
+    now = timezone.now()
+    return tuple(_row(run, parts[run.pk], now) for run in rows)
 
 
 def with_buckets(runs: Iterable[RunRecord]) -> None:
@@ -171,6 +181,11 @@ def with_buckets(runs: Iterable[RunRecord]) -> None:
     buckets = related.in_bulk({run.bucket_id for run in bound}) if bound else {}
     for run in bound:
         run.bucket = buckets[run.bucket_id]
+
+
+def _bucket_ids(run: RunRecord, answered: set[int]) -> set[int]:
+    """Return the buckets that answered a run, and the one that it keeps to."""
+    return answered | ({run.bucket_id} if run.bucket_id is not None else set())
 
 
 def _n_errors(run_ids: list[int]) -> Iterable[tuple[int, int]]:
@@ -220,16 +235,21 @@ def row_of(
     bucket_ids: set[int],
     pins_held: bool | None,
     served: Served,
+    names: Mapping[int, str],
+    now: datetime,
 ) -> RunRow:
     """Return the row of a run loaded with RELATED; index, points and left_out are per complete repeat.
 
     n_targeted: responses that its targeted repeats are to have. served: read where several buckets served the run.
+    names: of its buckets. now: for the pause of its endpoint.
     """
-    n_buckets = len(bucket_ids | ({run.bucket_id} if run.bucket_id is not None else set()))
+    own = _bucket_ids(run, bucket_ids)
+    n_buckets = len(own)
     draws = pair_facts.draws_of(run)
     span = run_range(status=run.status, points=drawn_points(points, left_out), n_buckets=n_buckets)
     is_pooled = n_buckets > 1 and run.status == RunRecord.Status.FINISHED
-    served = sorted(served, key=lambda parts: -sum(n for _, n in parts)) if is_pooled else ()
+    ordered = sorted(own, key=lambda bucket: (-sum(n for _, n in served.get(bucket, ())), bucket))
+    by_bucket = [served.get(bucket, ()) for bucket in ordered] if is_pooled and served else []
     return RunRow.from_record(
         run,
         id=str(run.pk),
@@ -239,6 +259,7 @@ def row_of(
         profile_version=run.profile.version,
         sampled=_sampled(draws),
         model=model_name(run),
+        waiting_for=paused_endpoint(run, now),
         progress=Done(n_done=n_done, n_total=len(points) * run.suite_version.n_cases + n_targeted),
         repeats=tuple(
             RepeatOfRow(index=index, score=score, n_left_out=n_left_out)
@@ -247,8 +268,9 @@ def row_of(
         range=span if run.status == RunRecord.Status.FINISHED else None,
         bucket=None if run.bucket_id is None else str(run.bucket_id),
         n_buckets=n_buckets,
-        bucket_scores=tuple(weigh_scores(part for part in parts if part[0] is not None) for parts in served),
-        pooled=weigh_scores(part for parts in served for part in parts),
+        backends=tuple(names[bucket] for bucket in ordered),
+        bucket_scores=tuple(weigh_scores(part for part in parts if part[0] is not None) for parts in by_bucket),
+        pooled=weigh_scores(part for parts in by_bucket for part in parts),
         warnings=list_warnings(WarnedRun(n_buckets=n_buckets, strays=run.strays or (), unsteady=run.unsteady or ())),
         pins=PinsHeld(held=pins_held),
         url=reverse("run", args=[run.pk]),
@@ -259,13 +281,27 @@ def row_of(
     )
 
 
+def paused_endpoint(run: RunRecord, now: datetime) -> WaitingFor | None:
+    """Return the pause that a run waits for, None where its endpoint is called or the run has ended."""
+    of = run.endpoint
+    if run.is_terminal or of.rests_until is None or of.rests_until <= now:
+        return None
+    return WaitingFor(
+        endpoint=of.slug,
+        n_failures=of.n_failures,
+        reason=of.rest_reason,
+        until=of.rests_until,
+        since=of.failing_since or now,
+    )
+
+
 def _sampled(draws: Draws) -> Sampled | None:
     if draws.temperature is None or not draws.is_sampled:
         return None
     return Sampled(temperature=draws.temperature, seed=draws.seed, is_one_draw=draws.is_one)
 
 
-def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
+def _row(run: RunRecord, parts: _RunDetails, now: datetime) -> RunRow:
     return row_of(
         run,
         n_done=parts.n_done,
@@ -276,6 +312,8 @@ def _row(run: RunRecord, parts: _RunDetails) -> RunRow:
         bucket_ids=parts.bucket_ids,
         pins_held=parts.pins_held if not run.is_reported else None,
         served=parts.served,
+        names=parts.names,
+        now=now,
     )
 
 

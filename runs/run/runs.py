@@ -6,25 +6,24 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Sum
 
 from evalboard.contract.run import Draws
 from evalboard.core import scoring
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.profile import MAX_SEED, OBSERVED, order_key, parse_profile
 from evalboard.core.trace import pack_selection, unpack_selection
 from evalboard.logged.runs import MAX_REPEATS
 from evalboard.wording.numbers import counted
+from runs import acts
 from runs.catalogue import model_problems
 from runs.models import (
     EndpointRecord,
     ForcedAnswerRecord,
-    GateRecord,
     Priority,
     ProfileRecord,
     RepeatRecord,
     ResponseRecord,
-    Rotation,
     RunRecord,
     Shard,
     Suite,
@@ -83,7 +82,7 @@ def find_order(
     suite: str,
     suite_version: int | None = None,
     endpoint: str,
-    profile: str,
+    profile: str | ProfileRecord,
     repeats: int = 5,
     seed: int | None = None,
     model: Mapping[str, Any] | None = None,
@@ -94,6 +93,7 @@ def find_order(
 ) -> Order:
     """Return the run that these names ask for, with nothing stored.
 
+    profile: the slug of one, whose newest version it is; or a version.
     seed: what the seeds of all calls follow from where the profile samples or the server is external; default: the
     profile's.
     priority: `release` is for runs that a release is to judge.
@@ -104,7 +104,7 @@ def find_order(
     """
     version = named_suite_version(suite, suite_version)
     target = named_endpoint(endpoint)
-    decoding = newest_profile(profile)
+    decoding = profile if isinstance(profile, ProfileRecord) else newest_profile(profile)
     drawn, default = (planned_draws(decoding, target, seed=each) for each in (seed, None))
     fields = label_problems(labels or {}) | _model_problems(model) | decoding_problems(target, decoding)
     if scoring.is_recorded(version.scorer.spec):
@@ -177,12 +177,7 @@ def add_repeats(*, run_id: int, n: int) -> RunRecord:
     """
     with transaction.atomic():
         run = locked(run_id)
-        if run.status in (RunRecord.Status.CANCELLED, RunRecord.Status.FAILED) or run.is_cancel_wanted:
-            raise Conflict(f"Run {run_id} is {run.status}; start a new run instead.")
-        if run.source_id is not None:
-            raise Conflict(f"Run {run_id} was read from a log, and nothing here decodes it; it has the log's repeats.")
-        if run.is_one_draw:
-            raise Conflict(one_draw_refusal(run))
+        acts.require("add_repeats", run)
         have = run.repeats.count()
         if not 1 <= n <= MAX_REPEATS - have:
             raise InvalidInput("Repeats cannot be added.", fields={"n": f"Must be from 1 to {MAX_REPEATS - have}."})
@@ -190,11 +185,6 @@ def add_repeats(*, run_id: int, n: int) -> RunRecord:
         store_repeats(run, range(have + 1, have + n + 1))
         put_to_work(run, f"{counted(n, 'repeat')} added.")
     return run
-
-
-def one_draw_refusal(run: RunRecord) -> str:
-    """Say why a run of before runs had seeds is given no more repeats."""
-    return f"Every repeat of run {run.pk} is sent the profile's seed, so more repeats add no sample; start a new run."
 
 
 def put_to_work(run: RunRecord, text: str, *, code: str = "repeats_added") -> None:
@@ -213,10 +203,8 @@ def cancel_run(*, run_id: int) -> RunRecord:
     """
     with transaction.atomic():
         run = locked(run_id)
-        if run.status == RunRecord.Status.CANCELLED:
+        if not acts.require("cancel", run) and run.is_terminal:
             return run
-        if run.is_terminal:
-            raise Conflict(f"Run {run_id} has already ended as {run.status}.")
         if not run.is_cancel_wanted:
             run.is_cancel_wanted = True
             run.save(update_fields=["is_cancel_wanted"])
@@ -238,9 +226,7 @@ def delete_run(*, run_id: int) -> None:
     with transaction.atomic():
         take_as_long_as_it_takes()
         run = locked(run_id)
-        if not run.is_terminal:
-            raise Conflict(f"Run {run_id} is {run.status}; cancel it first.")
-        refuse_if_relied_on(run)
+        acts.require("delete", run)
         list(run.repeats.select_for_update().order_by("pk").values_list("pk"))  # waits for who scores them again
         # First, and without loading a row: a run may hold half a million. The rest goes with the run, by key.
         ResponseRecord.objects.filter(repeat__run=run).delete()
@@ -249,20 +235,6 @@ def delete_run(*, run_id: int) -> None:
         run.delete()
         if source is not None and not source.runs.exists():
             source.delete()  # so that the log can be imported again
-
-
-def refuse_if_relied_on(run: RunRecord) -> None:
-    """Raise Conflict if history refers to a run: baselines, releases or rotations."""
-    if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
-        raise Conflict(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
-    if (release := _gates(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
-        raise Conflict(f"Release {release} uses run {run.pk}; it is kept.")
-    if Rotation.objects.filter(run=run).exists():
-        raise Conflict(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
-
-
-def _gates(run: RunRecord) -> "QuerySet[GateRecord]":
-    return GateRecord.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
 
 
 def locked(run_id: int) -> RunRecord:
@@ -284,7 +256,7 @@ def store_repeats(run: RunRecord, indexes: Iterable[int], cases: bytes | None = 
     From here on a run that a release judges has the release's priority. cases: of targeted repeats, the packed
     selection of what they decode.
     """
-    if run.priority != Priority.RELEASE and _gates(run).exists():
+    if run.priority != Priority.RELEASE and acts.gates_of(run).exists():
         run.priority = Priority.RELEASE
         run.save(update_fields=["priority"])
     lane = queue.lane_of(run)
@@ -351,8 +323,8 @@ def decoding_problems(target: EndpointRecord, decoding: ProfileRecord) -> dict[s
     """Return the problems, by field, of an endpoint and a profile that cannot decode together."""
     fields: dict[str, str] = {}
     batch_class = decoding.settings.get("batch_class")
-    if target.engine == EndpointRecord.Engine.IMPORTED:
-        fields["endpoint"] = "It only records what answered according to logs; nothing here can decode with it."
+    if (no := acts.refusal("run", target)) is not None:
+        fields["endpoint"] = no.reason
     if batch_class == OBSERVED:
         fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
     if target.is_remote and batch_class in ("invariant", "fixed"):

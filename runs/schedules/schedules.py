@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound, Refused
+from runs import acts
 from runs.access import RUN, may
 from runs.catalogue import SLUG
 from runs.models import ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
@@ -72,7 +73,7 @@ def resume_schedule(*, schedule_id: int) -> None:
     schedule = ScheduleRecord.objects.select_for_update().filter(pk=schedule_id).first()
     if schedule is None:
         raise _absent(schedule_id)
-    if schedule.next_at is None:
+    if acts.require("resume", schedule):
         schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=database_now())
         schedule.n_failures = 0
         schedule.save(update_fields=["next_at", "n_failures"])

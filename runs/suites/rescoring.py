@@ -8,8 +8,9 @@ from django.db.models import Q
 
 from evalboard.core import scoring
 from evalboard.core.document import MAX_PROBLEMS
-from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
+from runs import acts
 from runs.models import Case, EndpointRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
 from runs.run import named_endpoint
 from runs.store import changes, history, require_row, take_as_long_as_it_takes
@@ -54,7 +55,7 @@ def rescore_run(
         if not ended and not RunRecord.objects.filter(pk=run_id).exists():
             raise NotFound(f"There is no run {run_id} any more.")
         if not ended:
-            raise Conflict(f"Run {run_id} has no repeat that has ended yet; score it again later.")
+            acts.require("rescore", run)
         stored_scorer = store_scorer(plan)
         for repeat in ended:
             rollup.score_repeat(repeat, stored_scorer)

@@ -1,4 +1,4 @@
-"""Follows: a person is told of what they follow, at addresses of their own, through the outbox of webhooks."""
+"""Notify people of what they follow, at their own addresses, through the outbox of webhooks."""
 
 import base64
 import secrets
@@ -81,7 +81,7 @@ def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
 
 @transaction.atomic
 def create_address(*, url: str, person: Any) -> tuple[WebhookRecord, str]:
-    """Store an address where a person is told: https://… or mailto:…; the signing secret is returned only here.
+    """Store a person's address, https://… or mailto:…; only here the signing secret is returned.
 
     Raises InvalidInput with fields, or Conflict beyond MAX_ADDRESSES.
     """

@@ -100,7 +100,10 @@ def tell_of_rotation(rotation: Rotation) -> None:
 
 
 def tell_of_work(table: str, pk: int, *, status: str, error: str = "") -> None:
-    """Tell the followers of a probe, replay, forced scoring or experiment that it ended. table: without "runs_"."""
+    """Notify the followers of a probe, replay, forced scoring or experiment that it ended.
+
+    table: of the database, without "runs_".
+    """
     kind = "forced" if table == "forcedscoring" else table
     if kind in ENDS_ONCE:
         name = "Forced scoring" if kind == "forced" else kind.capitalize()

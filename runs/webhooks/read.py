@@ -16,7 +16,10 @@ MAILTO = "mailto:"
 
 
 def webhook_rows(ids: list[int] | None = None, *, owner: Any = None) -> tuple[contract.Webhook, ...]:
-    """Return all webhooks, or those named, newest first. owner: whose own addresses, in place of the webhooks."""
+    """Return all webhooks, or those with the ids, newest first.
+
+    owner: the person whose own addresses are returned instead.
+    """
     waiting = Count("messages", filter=Q(messages__status=OutboxMessage.Status.WAITING))
     webhooks = WebhookRecord.objects.filter(owner=owner).select_related("created_by").annotate(n_waiting=waiting)
     webhooks = webhooks.order_by("-id")
@@ -64,5 +67,5 @@ def _row(webhook: WebhookRecord, messages: tuple[contract.WebhookMessage, ...]) 
 
 
 def masked(url: str) -> str:
-    """Return a person's address for others to see: of a webhook its host alone, since the path is its password."""
+    """Return a person's address without its secret: of a webhook only the host, as its path is secret."""
     return url if url.startswith(MAILTO) else f"https://{urlsplit(url).hostname}/***{url[-4:]}"

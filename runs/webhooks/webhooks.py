@@ -14,6 +14,7 @@ from django.db import transaction
 
 from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from runs import acts
 from runs.models import OutboxMessage, WebhookRecord
 from runs.store import require_row
 from runs.webhooks.web_address import host_problem
@@ -78,7 +79,7 @@ def create_webhook(*, url: str, events: Iterable[str], user: Any) -> tuple[Webho
 
 
 def delete_webhook(*, webhook_id: int, owner: Any = None) -> None:
-    """Delete a webhook, or a person's own address, with its messages, also those that wait. Raises NotFound."""
+    """Delete a webhook or a person's own address with all its messages. Raises NotFound."""
     if WebhookRecord.objects.filter(pk=webhook_id, owner=owner).delete()[0] == 0:
         raise NotFound(f"There is no webhook {webhook_id}.")
 
@@ -100,8 +101,7 @@ def send_test(*, webhook_id: int, owner: Any = None) -> OutboxMessage:
     webhook = require_row(
         WebhookRecord.objects.filter(pk=webhook_id, owner=owner), f"There is no webhook {webhook_id}."
     )
-    if not webhook.is_active:
-        raise Conflict(f"Webhook {webhook_id} is switched off; switch it on first.")
+    acts.require("test", webhook)
     page = "/settings/webhooks/" if owner is None else "/settings/notifications/"
     message = make_message(webhook, TEST, {"url": page_url(page)}, "This address works.")
     message.save()

@@ -1,17 +1,7 @@
 """Work and who does it: claims, requests, shards, responses, the end of repeats and runs, workers."""
 
 from runs.work import dispatch, queue, requests, responses, rollup, workers
-from runs.work.call_limits import CallLimits
-from runs.work.claims import Beat, Lease, lease_end, lost
-from runs.work.deserted import why_nobody
-from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
-from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
-from runs.work.read_queue import shards_ahead
-from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
-from runs.work.replies import ReplyToScore, read_replies
-from runs.work.requests import Requests
-from runs.work.responses import has_answer, record_outcomes
-from runs.work.rests import (
+from runs.work.backoff import (
     RESTS_BEFORE_GIVING_UP,
     end_rest,
     fail_refused,
@@ -19,8 +9,18 @@ from runs.work.rests import (
     paused_until,
     read_pause,
     rest_endpoint,
+    try_endpoint,
     wait_for_endpoint,
 )
+from runs.work.call_limits import CallLimits
+from runs.work.claims import Beat, Lease, lease_end, lost
+from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
+from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
+from runs.work.read_queue import shards_ahead
+from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
+from runs.work.replies import ReplyToScore, read_replies
+from runs.work.requests import Requests
+from runs.work.responses import has_answer, record_outcomes
 from runs.work.shards import (
     CRASHES_BEFORE_ISOLATION,
     SHARDS,
@@ -35,6 +35,7 @@ from runs.work.shards import (
     renew_shard,
 )
 from runs.work.strays import look_through, work_on_strays
+from runs.work.unclaimed import unclaimed_reason
 from runs.work.workers import (
     beat,
     close_engine_process,
@@ -118,8 +119,9 @@ __all__ = [
     "shards_ahead",
     "stop_worker",
     "store_vocabulary",
+    "try_endpoint",
+    "unclaimed_reason",
     "wait_for_endpoint",
-    "why_nobody",
     "work_on_strays",
     "worker_rows",
     "workers",

@@ -34,8 +34,10 @@ def test_the_dialog_opens_finds_and_leads_there(stage, watch, theme, width):
     assert watched.overflow() == 0
     assert Axe().run(page).response["violations"] == []
     field.fill(f"run: {run.pk}")
-    expect(options(page)).to_have_count(1)
-    expect(options(page).locator("use")).to_have_attribute("href", re.compile("#finished$"))
+    expect(options(page)).to_have_text(
+        [re.compile(f"run {run.pk}"), re.compile("Run again"), re.compile("Compare with")]
+    )
+    expect(options(page).first.locator("use")).to_have_attribute("href", re.compile("#finished$"))
     field.press("Enter")
     expect(page.get_by_role("heading", name=f"run {run.pk}")).to_be_visible()
     watched.check()
@@ -138,3 +140,24 @@ def test_without_scripts_the_field_leads_to_a_page_with_the_same_list(stage, wat
     link.click()
     expect(page.get_by_role("heading", name=f"run {run.pk}")).to_be_visible()
     assert watched.complaints == []
+
+
+def test_the_dialog_does_what_may_be_done_to_the_page_and_to_what_it_finds(stage, watch):
+    run = stage.run_in("finished")
+    watched = watch(role="release manager")
+    page = watched.open(f"/runs/{run.pk}/")
+    page.keyboard.press("/")
+    expect(options(page)).to_contain_text([f"run {run.pk}", "Run again", "Compare with…", "Set as baseline"])
+    field = page.get_by_role("dialog").get_by_role("combobox")
+    field.fill("baseline")
+    expect(options(page)).to_have_text([re.compile("Set as baseline")])
+    field.press("Enter")
+    expect(page.locator(":popover-open")).to_have_id("more")
+    expect(page.get_by_label("Reason")).to_be_visible()
+    page = watched.open("/")
+    page.keyboard.press("/")
+    field.fill(f"run {run.pk}")
+    expect(options(page).filter(has_text="Run again")).to_have_count(1)
+    options(page).filter(has_text="Run again").click()
+    expect(page.get_by_text(f"with the settings of run {run.pk}")).to_be_visible()
+    watched.check()

@@ -15,6 +15,16 @@ from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
 MANAGER = "release manager"
+MAX_WORDS = 350
+# Words that are seen in the page's main part: neither in closed parts nor for screen readers alone.
+N_WORDS = """() => {
+  const isSeen = (element) =>
+    element.checkVisibility({ visibilityProperty: true }) && !element.closest(".visually-hidden");
+  const walk = (node) => node.nodeType === Node.TEXT_NODE
+    ? (isSeen(node.parentElement) ? node.textContent : " ")
+    : [...node.childNodes].map(walk).join(" ");
+  return walk(document.querySelector("main")).split(/\\s+/).filter((word) => /[\\p{L}\\p{N}]/u.test(word)).length;
+}"""
 
 
 def several(n: int = 4) -> ReleaseRecord:
@@ -43,8 +53,9 @@ def test_the_way_from_the_board_to_a_signed_release(transactional_db: Any, watch
     page = watched.open("/")
     page.get_by_role("link", name=f"release {made.pk}").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
-    page.get_by_role("link", name="Sign off…").click()
     approve = page.get_by_role("radio", name="Approve")
+    expect(approve).to_be_hidden()
+    page.locator(".sign-bar > summary").click()
     expect(approve).to_be_in_viewport()
     approve.check()
     page.get_by_label("Note").fill("Read the changed cases; fine.")
@@ -62,12 +73,43 @@ def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transac
     page = watched.open(f"/releases/{made.pk}/")
     assert n_pages(page) == 1
     page.emulate_media(media="print")
-    for hidden in (".actions", "form.sign", "header.bar"):
+    for hidden in (".actions", ".sign-bar", "header.bar"):
         assert page.locator(f"{hidden}:visible").count() == 0, hidden
     expect(page.locator("h1")).to_be_visible()
-    expect(page.locator(".facts-list .mono").last).to_be_visible()
+    expect(page.locator(".facts-list .mono").last).to_be_visible()  # what is folded on a screen is open on paper
     ground = page.locator("body").evaluate("element => getComputedStyle(element).colorScheme")
     assert "dark" not in ground
+
+
+@pytest.mark.parametrize("kind", ["no_ship", *nightly(["ship", "inconclusive", "noisy", "not_comparable", "service"])])
+def test_a_release_is_read_in_350_words_and_signed_in_three_clicks_from_the_board(transactional_db: Any, watch, kind):
+    made = _service() if kind == "service" else release_runs.of_kind(kind)
+    watched = watch(role=MANAGER)
+    page = watched.open(f"/releases/{made.pk}/")
+    expect(page.locator(".tick")).to_have_count(5)
+    assert 100 < page.evaluate(N_WORDS) <= MAX_WORDS
+    page.goto(f"{watched.base}/releases/{made.pk}/#sign")  # as "Sign off…" of the board leads: a click
+    expect(page.get_by_label("Note")).to_be_in_viewport()
+    page.get_by_role("radio", name="Reject").check()
+    page.get_by_label("Note").fill("Not this one.")
+    page.get_by_role("button", name="Sign", exact=True).click()
+    expect(page.locator(".hero-standing")).to_contain_text("Rejected by mira")
+    watched.check()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
+def test_the_evidence_of_a_question_opens_below_them_all_and_one_at_a_time(transactional_db: Any, watch, theme, width):
+    made = release_runs.of_kind("inconclusive")
+    watched = watch(theme=theme, width=width, role=MANAGER)
+    page = watched.open(f"/releases/{made.pk}/")
+    for place in (2, 0):
+        page.locator(".tick > summary").nth(place).click()
+        expect(page.locator(".tick-body:visible")).to_have_count(1)
+    expect(page.locator(".tick-body:visible")).to_contain_text("vLLM")
+    assert watched.overflow() == 0
+    assert watched.barriers() == []
+    watched.check()
 
 
 @pytest.mark.nightly
@@ -108,6 +150,7 @@ def test_a_release_is_asked_for_and_signed_without_scripts(transactional_db: Any
     page.get_by_role("radio", name=re.compile("^wide")).check()
     page.get_by_role("button", name="Judge it").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
+    page.locator(".sign-bar > summary").click()
     page.get_by_role("radio", name="Reject").check()
     page.get_by_label("Note").fill("Not today.")
     page.get_by_role("button", name="Sign", exact=True).click()
@@ -118,6 +161,7 @@ def test_an_end_date_is_asked_for_only_where_it_is_waived(transactional_db: Any,
     made = release_runs.of_kind("no_ship")
     watched = watch(role=MANAGER)
     page = watched.open(f"/releases/{made.pk}/")
+    page.keyboard.press("s")
     until = page.get_by_label("Waived until")
     expect(until).to_be_hidden()
     page.get_by_role("radio", name="Waive").check()
@@ -137,8 +181,13 @@ def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transaction
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
     decide_release(release_id=made.pk)
     expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
-    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 10")
+    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 10", use_inner_text=False)
     watched.check()
+
+
+def _service() -> ReleaseRecord:
+    gate = release_runs.of_kind("not_comparable").gates.get()
+    return release_runs.release(release_runs.gate(gate.baseline_run, gate.candidate_run), treatment="service")
 
 
 def _runs(made: ReleaseRecord) -> list[Any]:

@@ -3,6 +3,7 @@ seconds are recorded with the test (`--junitxml`).
 """
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -172,4 +173,36 @@ def test_from_the_board_to_the_token_and_back_by_keys_alone(
     expect(page.locator(f"#release-{release.pk}")).to_be_focused()
     record_property("keys in all", pressed + 4)
     record_property("seconds in all", round(time.monotonic() - began, 1))
+    watched.check()
+
+
+def test_few_tabs_lead_to_the_act_of_a_release_and_to_the_first_token(
+    release: ReleaseRecord, watch: Callable[..., Any], record_property: Callable[[str, object], None]
+) -> None:
+    watched = watch(role="release manager")
+
+    def count_tabs(address: str, skip: str, there: str) -> int:
+        page = watched.open(address)
+        page.wait_for_load_state()
+        for n in range(1, 30):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent.trim()") == skip:
+                page.keyboard.press("Enter")
+            if page.evaluate("there => document.activeElement.matches(there)", there):
+                return n
+        raise AssertionError(address)
+
+    gate = release.gates.get()
+    act = count_tabs(f"/releases/{release.pk}/", "Skip to what to do", "main .primary")
+    listed = watched.open(f"/compare/{gate.baseline_run_id}/{gate.candidate_run_id}/?outcome=broken")
+    pair = listed.locator("table.changed tbody th a").first.get_attribute("href")
+    token = count_tabs(pair, "Skip to the first token", ".token")
+    record_property("Tabs to the act of a release", act)
+    record_property("Tabs to the first token", token)
+    assert act <= 4
+    assert token <= 6
+    page = watched.open(f"/releases/{release.pk}/")
+    page.wait_for_load_state()
+    page.keyboard.press("s")
+    expect(page).to_have_url(re.compile("#sign$"))
     watched.check()

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from django.conf import settings as site
+from django.db.models.functions import Now
 
 from evalboard.cli.endpoint import render_check
 from evalboard.client.answers import parse
@@ -56,6 +58,9 @@ def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, 
     assert EndpointRecord.objects.get().ignores_fingerprint
     assert "fingerprints are read" in evalboard("endpoint", "set", "mini", "--read-fingerprint", **as_admin).stdout
     assert not EndpointRecord.objects.get().ignores_fingerprint
+    EndpointRecord.objects.filter(slug="mini").update(rests_until=Now() + timedelta(minutes=5))
+    assert evalboard("endpoint", "try", "mini").stdout == "The next call of endpoint mini goes at once.\n"
+    assert EndpointRecord.objects.get(slug="mini").rests_until is None
     nothing = evalboard("endpoint", "set", "mini", **as_admin)
     assert (nothing.returncode, "Give what to set" in nothing.stderr) == (64, True)
 

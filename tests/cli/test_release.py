@@ -69,6 +69,9 @@ def test_the_exit_code_is_the_verdict(
     assert first.startswith(f"Release {release.pk}: {word}. http://")
     assert first.endswith(f"/releases/{release.pk}/")
     assert sentence == release.verdict.document["summary"]
+    causes, rest = rest[:5], rest[5:]
+    assert [line.partition(":")[0] for line in causes] == ["server", "prompts", "noise", "missing", "identity"]
+    assert causes[0].startswith(f"server: {'no' if code == 3 else 'ok'}. ")
     assert [line[: len(computation)] for line in rest if not line.startswith("next: ")] == [computation] * bool(
         computation
     )

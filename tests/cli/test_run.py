@@ -105,6 +105,19 @@ def test_a_run_is_completed_instead_of_a_new_one(evalboard: Call) -> None:
     assert RunRecord.objects.get().status == "queued"
 
 
+def test_a_run_is_run_again_with_its_settings(evalboard: Call) -> None:
+    evalboard(*ASKED, "--repeats", "2", "--label", "commit=1f3a")
+    run = RunRecord.objects.get()
+    refused = evalboard("run", "--again", str(run.pk))
+    assert (refused.returncode, "is queued; run it again when it has ended" in refused.stderr) == (64, True)
+    cancel_run(run_id=run.pk)
+    done = evalboard("run", "--again", str(run.pk))
+    again = RunRecord.objects.exclude(pk=run.pk).get()
+    assert done.stdout.startswith(f"Run {again.pk} is queued: 6 responses to decode. http://")
+    assert (again.labels, again.seed, again.repeats.count()) == ({"commit": "1f3a"}, run.seed, 2)
+    assert "no endpoint nowhere" in evalboard("run", "--again", str(run.pk), "--endpoint", "nowhere").stderr
+
+
 def test_waiting_prints_the_range_when_the_run_has_ended(evalboard: Call) -> None:
     def decode() -> None:
         build.decode(RunRecord.objects.get(), 1, ("blue", "blue", "red"))

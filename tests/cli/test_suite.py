@@ -1,4 +1,4 @@
-"""`evalboard suite push`."""
+"""`evalboard suite push` and `try`, `evalboard follow`, and what a run would take."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.models import SuiteVersionRecord, TrialRecord
+from runs.models import FollowRecord, RunRecord, SuiteVersionRecord, TrialRecord
 from runs.suites import TRIALS, finish_trial
 from tests import build
 
@@ -120,3 +120,28 @@ def test_a_case_is_tried_and_nothing_is_stored(evalboard: Call, written: Write) 
     wrong = json.loads(evalboard(*call, "--json", meanwhile=[("queued", lambda: answer("3"))]).stdout)
     assert (wrong["answer"]["score"], wrong["target"], wrong["case"]) == (0, 2, "row-2")
     assert not SuiteVersionRecord.objects.exists()
+
+
+def test_what_i_follow_is_listed_and_stopped(evalboard: Call) -> None:
+    build.suite()
+    nowhere = evalboard("follow", "suite", "colours")
+    assert (nowhere.returncode, nowhere.stderr) == (0, "")
+    assert nowhere.stdout.startswith("You follow suite colours.\nYou have no address yet")
+    told = evalboard("follow", "--address", "https://chat.example.com/T0/secret")
+    assert told.stdout == "You follow suite colours.\nYou are told at https://chat.example.com/***cret.\n"
+    assert [each["name"] for each in json.loads(evalboard("follow", "--json").stdout)] == ["colours"]
+    assert evalboard("follow", "suite", "colours", "--stop").stdout.startswith("You follow nothing.")
+    again = evalboard("follow", "suite", "colours", "--stop")
+    assert (again.returncode, "You do not follow suite colours." in again.stderr) == (64, True)
+    assert evalboard("follow", "suite", "none").returncode == 64
+
+
+def test_an_estimate_starts_nothing(evalboard: Call) -> None:
+    build.suite()
+    build.endpoint()
+    build.profile()
+    done = evalboard("run", "colours", "--endpoint", "local", "--repeats", "2", "--estimate")
+    assert done.stdout == "6 calls. Unknown: time, tokens: no run on this endpoint tells.\n"
+    assert not RunRecord.objects.exists()
+    evalboard("run", "colours", "--endpoint", "local", "--notify")
+    assert FollowRecord.objects.get().name == str(RunRecord.objects.get().pk)

@@ -39,7 +39,7 @@ def test_what_moves_the_score_of_an_external_server_is_its_own(evalboard: Call) 
     split = run_report(run.pk).noise.split
     assert split is not None
     assert (split.sampler, split.batch) == (None, None)
-    assert "the server's own: sampling or batching" in split.text
+    assert "from the server's sampling or batching" in split.text
     assert split.text in evalboard("wait", str(run.pk)).stdout.splitlines()
 
 
@@ -49,6 +49,15 @@ def test_any_other_end_is_4(evalboard: Call, status: str) -> None:
     RunRecord.objects.filter(pk=run.pk).update(status=status)
     done = evalboard("wait", str(run.pk))
     assert (done.returncode, f"Run {run.pk} is {status}: 0 of 6 responses, no score." in done.stdout) == (4, True)
+    steps = [line for line in done.stderr.splitlines() if line.startswith("to do: ")]
+    expected = {
+        "failed": ["to do: Read the history", "to do: Run it again"],
+        "incomplete": [
+            "to do: See what the server answers: evalboard endpoint check local --wait",
+            "to do: Run the missing responses",
+        ],
+    }
+    assert steps == expected.get(status, [])
 
 
 def test_a_run_of_two_buckets_is_0_and_has_no_score(evalboard: Call) -> None:

@@ -130,7 +130,7 @@ def test_where_an_answer_leaves_the_first_is_told() -> None:
     [row] = finding.numbers["workers"]
     [first, *_] = [each["first"] for each in row["conditions"] if each["first"]]
     assert first == {"prompt": 0, "position": 1}
-    assert "first at batch size 2, with long prompts" in describe_finding("determinism", finding.state, finding.numbers)
+    assert "First seen at batch size 2, with long" in describe_finding("determinism", finding.state, finding.numbers)
 
 
 def test_each_worker_is_certified_by_itself() -> None:

@@ -30,7 +30,7 @@ from evalboard.core.release import GateEvidence, judge_release
 from evalboard.core.release.serving import DecodedSide
 from evalboard.core.stats import SideAnswers, effective_draws, split_variance
 from evalboard.core.trace import TokenTrace, Vocabulary, pack_vocabulary
-from evalboard.wording.run import describe_split
+from evalboard.wording.run import split_code
 from tests.core import stacks
 from tests.core.matrix_table import NOT_YET, ONE_FINGERPRINT, SEVERAL_FINGERPRINTS, Cell, Row, read_table
 from tests.core.questions import ASKED, PAIRED, SERVED, question
@@ -162,12 +162,9 @@ def split_of(cell: Cell) -> str:
     parts = split_variance(counted.scores, drawn, is_steady=is_steady)
     if parts is None:
         return "–"
-    text = describe_split(parts, n_buckets=1, is_external=drawn.is_external)
-    known = (("server", "server's own"), ("together", "together"), ("neither", "neither sampler nor batch"))
-    for word, said in known:
-        if said in text:
-            return word
-    return "sampler" if drawn.is_sampled else "batch"
+    known = {"external": "server", "together": "together", "unexplained": "neither"}
+    code = split_code(parts, is_external=drawn.is_external)
+    return known.get(code, "sampler" if drawn.is_sampled else "batch")
 
 
 def answers_of(cell: Cell) -> tuple[list[list[TokenTrace]], list[list[TokenTrace]]]:

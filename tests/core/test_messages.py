@@ -3,13 +3,13 @@
 import pytest
 
 from evalboard.wording import messages
-from evalboard.wording.messages import Message, Messages, record_claims, speak, write
+from evalboard.wording.messages import Messages, record_claims, speak, write
 
 NOISE = Messages(
     "noise",
     {
-        "zero": Message("noise", "asserts", "Noise floor {points:points} points."),
-        "unmeasured": Message("noise", "unknown", "Noise was not measured."),
+        ("noise", "asserts"): {"zero": "Noise floor {points:points} points."},
+        ("noise", "unknown"): {"unmeasured": "Noise was not measured."},
     },
 )
 

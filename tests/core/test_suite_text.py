@@ -97,6 +97,11 @@ def test_the_format_is_known_from_the_first_line():
     assert read(json.dumps(document, indent=1), scorer=None).parse().digest == read(json.dumps(case)).parse().digest
 
 
+def test_a_sheet_is_the_same_suite_from_a_browser_and_from_a_file():
+    sheet = 'prompt,target\n"One\nline?",1\n'
+    assert read(sheet.replace("\n", "\r\n")).parse().digest == read(sheet).parse().digest
+
+
 def test_a_scorer_is_for_cases_without_one():
     own = json.dumps({"id": "a", "prompt": "x", "target": "y", "scorer": {"kind": "exact"}})
     assert read(own).parse().scorer is None

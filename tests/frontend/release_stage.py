@@ -24,6 +24,8 @@ from evalboard.contract.release import (
     StoryLine,
 )
 from evalboard.contract.run import Draws, SuiteNamed
+from evalboard.core.release import find_other_causes
+from evalboard.wording.other_causes import write_other_cause
 
 AT = datetime(2026, 4, 14, 8, 9, tzinfo=UTC)
 DIGEST = "9c417d02e07b55a1" + "0" * 48
@@ -248,7 +250,10 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "url": "/releases/22/",
         "story": STORY,
     }
-    return Release(**{**known, **changes})
+    fields = {**known, **changes}
+    asked = (fields[name] for name in ("gates", "warnings", "verdict", "treatment"))
+    causes = tuple(map(write_other_cause, find_other_causes(*asked)))
+    return Release(**{"other_causes": causes, **fields})
 
 
 def of_kind(kind: str) -> Release:
@@ -446,6 +451,7 @@ def bucket(letter: str = "a81c", share: float = 1.0, **changes: Any) -> Bucket:
     label = "vLLM 0.31.2 · H100 · bf16" if share > 0.5 else "vLLM 0.32.0 · H100 · bf16"
     made = Bucket(
         id=identity,
+        backend="A" if share > 0.5 else "B",
         model=ModelServed(name="acme-7b-ft-0330", digest="b7e2" + "0" * 60),
         fingerprint=FingerprintNamed(id=identity, digest=letter + "0" * 60, label=label),
         batch_class="mixed",

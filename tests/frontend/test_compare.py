@@ -103,7 +103,7 @@ def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, view
     page = page_of(viewer, moved)
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
     assert finding.startswith("The score fell by ")
-    assert "because another serving stack answered (dtype float32 → bfloat16)." in finding
+    assert ", and another serving stack answered (dtype float32 → bfloat16)." in finding
     assert "1 case has no response on one side: the scores are over 29 of 30 cases." in finding
     assert "Not comparable as one change." in page
     assert re.search(r'href="/fingerprints/\d+/diff/\d+/"', page)
@@ -182,7 +182,7 @@ def test_equal_repeats_of_a_case_are_one_line(stage, viewer):
 
 def test_two_equal_runs_say_that_nothing_moved(stage, viewer):
     page = page_of(viewer, two_runs.make({}, {}))
-    assert "Nothing moved:" in page
+    assert "Nothing changed:" in page
     assert 'class="ledger"' not in page
     assert 'class="divergences"' not in page, "cases, not pairs of responses"
     assert len(re.findall(r'<th scope="row">', page)) == 30
@@ -193,7 +193,7 @@ def test_cases_without_a_response_are_not_among_those_that_did_not_move(stage, v
     page = page_of(viewer, two_runs.make({}, {case: Failed(case, "timeout", "late") for case in (8, 9)}))
     finding = words_of(re.findall(r'<p class="finding">(.*?)</p>', page, re.S)[0])
     assert finding == (
-        "Nothing moved where both sides answered: 28 pairs of responses are the same, and so are their scores. "
+        "Nothing changed where both sides answered: 28 pairs of responses have the same text and score. "
         "2 cases have no response on one side: the scores are over 28 of 30 cases."
     )
 
@@ -218,7 +218,7 @@ def test_a_comparison_under_way_polls_and_one_that_ended_does_not(moved, viewer)
     ComparisonRecord.objects.update(status="queued", n_pairs=4, n_done=1)
     page = page_of(viewer, moved)
     assert 'hx-trigger="every 2s"' in page
-    assert "1 of 4 pairs of traces are read." in page
+    assert "Comparing: 1 of 4 pairs of traces." in page
     address = f"/compare/{moved[0].pk}/{moved[1].pk}/?part=progress"
     assert "HX-Refresh" not in viewer.get(address).headers
     ComparisonRecord.objects.filter(pk=comparison.pk).update(status="finished")
@@ -288,7 +288,7 @@ def test_stacked_bars_hold_every_pair_and_a_lone_one_can_be_seen():
     first = [bar for bar in drawn.bars if bar.x < 33]
     assert first[1].y + first[1].height == pytest.approx(first[0].y)
     assert min(bar.y for bar in drawn.bars) >= 0
-    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 part at the first token."
+    assert compare_words.describe_histogram(found, "flip").claim == "900 of 1,006 differ from the first token."
     assert charts.histogram(found.model_copy(update={"n": 0}), "flip") is None
 
 

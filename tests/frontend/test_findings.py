@@ -124,5 +124,5 @@ def test_a_worker_is_described_in_one_line(
 
 def test_an_engine_that_got_fewer_seats_says_for_how_many_there_is_room() -> None:
     assert run_words.describe_shortage(EngineSeats(64, 9, 8192)) == (
-        "64 seats asked, 9 got: after the weights, memory has room for 9 of 8,192 tokens at a time."
+        "9 of 64 seats fit: after the weights, memory has room for 9 of 8,192 tokens at a time."
     )

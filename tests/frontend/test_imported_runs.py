@@ -99,8 +99,8 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     assert page.count('<span class="tag">4 cached</span>') == 3
     assert "A whole second repeat of draws measures" in page
     cached = viewer.get(f"/runs/{run.pk}/repeats/2/cases/sky/").content.decode()
-    assert "This answer is no draw: it came out of a cache." in cached
-    assert "no draw" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()
+    assert "This answer is not a fresh sample: it came from a cache." in cached
+    assert "fresh sample" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()
     left_out = viewer.get(f"/runs/{run.pk}/?only=left_out").content.decode()
     assert "1–3" in left_out
 
@@ -172,8 +172,8 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     assert page.status_code == 200
     text = page.content.decode()
     assert "12 responses of the candidate came from a cache" in text
-    assert "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side." in text
-    assert "what a cache answers is no draw" in text
+    assert "Without them the candidate has 1 repeat and the baseline 5, and a verdict takes 5." in text
+    assert "answers from a cache are no samples" in text
     assert "Import the new log" in text
 
 
@@ -193,7 +193,7 @@ def test_a_run_says_when_it_ran_and_when_it_was_imported(viewer: Client) -> None
     assert f"imported {run.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" in page
     assert "2026-03-01 12:30" in words_of(viewer, "/runs/")
     timeless = logs.stored(logs.log(), name="timeless")
-    assert "ran it does not say when; it stands at its import" in words_of(viewer, f"/runs/{timeless.pk}/")
+    assert "ran not in the log; shown at its import" in words_of(viewer, f"/runs/{timeless.pk}/")
 
 
 def words_of(client: Client, path: str) -> str:

@@ -8,7 +8,16 @@ import pytest
 from django.conf import settings
 
 from evalboard.core.compare import CASE_PARTS
-from runs.compare import CASE_LISTS, case_lists, case_outcomes, compare, inputs, outcomes, read_outcomes, telling
+from runs.compare import (
+    CASE_LISTS,
+    case_lists,
+    case_outcomes,
+    compare,
+    inputs,
+    outcomes,
+    read_outcomes,
+    representatives,
+)
 from runs.models import ComparisonRecord, ListedFrame, RunRecord
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
@@ -42,7 +51,7 @@ def refuse(*_: Any, **__: Any) -> None:
 @pytest.mark.nightly
 def test_the_first_page_of_a_comparison_reads_what_was_found_when_it_was_made(pair, viewer, monkeypatch):
     compare(baseline=pair[0].pk, candidate=pair[1].pk)
-    for module, name in ((inputs, "load"), (telling, "choose_pairs"), (telling, "unpack_reasons")):
+    for module, name in ((inputs, "load"), (representatives, "choose_pairs"), (representatives, "unpack_reasons")):
         monkeypatch.setattr(module, name, refuse)
     for query in ("", "?outcome=unstable", "?outcome=fixed"):
         assert page_of(viewer, pair, query)
@@ -52,8 +61,8 @@ def test_a_later_page_reads_no_column_and_chooses_no_pair(pair, viewer, monkeypa
     queries = ("", "?outcome=unstable", "?outcome=broken&look=3", "?outcome=unstable&cause=near_tie")
     first, groups = [listed(viewer, pair, query) for query in queries], clusters(viewer, pair)
     monkeypatch.setattr(inputs, "load", refuse)
-    monkeypatch.setattr(telling, "choose_pairs", refuse)
-    monkeypatch.setattr(telling, "unpack_reasons", refuse)
+    monkeypatch.setattr(representatives, "choose_pairs", refuse)
+    monkeypatch.setattr(representatives, "unpack_reasons", refuse)
     assert [listed(viewer, pair, query) for query in queries] == first
     assert clusters(viewer, pair) == groups
 
@@ -92,7 +101,7 @@ def test_parts_of_a_list_are_the_list(pair):
         for part in (slice(0, 2), slice(2, 4), slice(2, None), slice(0, 0), slice(900, 950)):
             found = case_outcomes(made.pk, "unstable", None, part.start, part.stop)
             assert (found.cases, found.n) == (everything.cases[part], everything.n)
-            told = telling.tell_cases(made.pk, "unstable", None, part.start, part.stop)
+            told = representatives.read_representatives(made.pk, "unstable", None, part.start, part.stop)
             assert len(told.pairs) == len(found.cases)
 
 
@@ -101,8 +110,8 @@ def test_a_list_too_long_to_be_counted_shows_the_same_rows(pair, viewer, monkeyp
     everything, filters = listed(viewer, pair, "?outcome=unstable")
     searched, _ = listed(viewer, pair, "?outcome=unstable&q=tool")
     ComparisonRecord.objects.update(outcomes={})
-    for module in (telling, read_outcomes):
-        monkeypatch.setattr(module, "MAX_TOLD", 2)
+    for module in (representatives, read_outcomes):
+        monkeypatch.setattr(module, "MAX_STORED", 2)
     long, fewer = listed(viewer, pair, "?outcome=unstable")
     assert long == everything
     assert len(fewer) < len(filters)

@@ -46,7 +46,7 @@ def test_what_the_log_lacks_is_not_done(killed: RunRecord, client_of: Callable[[
 def test_pages_say_how_many_came(killed: RunRecord, viewer: Client) -> None:
     page = unescape(viewer.get(f"/runs/{killed.pk}/").content.decode())
     assert '<b class="keep">4 of 20</b>' in page
-    assert "The run was cancelled with 4 of 20 responses; it has no score." in page
+    assert "The run was cancelled at 4 of 20 responses, so it has no score." in page
     assert "20 of 20 responses" not in re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", page))
     assert "4 of 20" in unescape(viewer.get("/runs/").content.decode())
 

@@ -1,11 +1,16 @@
 """A run that several buckets served is warned about wherever its score would stand; a pooled one says so."""
 
+import json
 import re
 from html import unescape
 
 import pytest
 
-from runs.models import RunRecord
+from evalboard.compared.report import join_names
+from evalboard.contract.run import RunRow
+from evalboard.wording.manifest import name_backend
+from evalboard.wording.results import describe_end
+from runs.models import BucketRecord, RunRecord
 from runs.release import create_release
 from tests import build
 from tests.casts import cast
@@ -47,7 +52,7 @@ def test_lists_warn_where_the_score_would_stand(mixed, viewer, path):
 
 def test_the_suite_scores_it_by_bucket_and_gives_no_whole(mixed, viewer):
     rows = part_of(unescape(viewer.get("/suites/colours/").content.decode()), mixed)
-    assert rows.count("2 buckets served this run") >= 2
+    assert rows.count("2 buckets answered this run") >= 2
     assert "100.0" in rows
     assert "50.0" in rows
 
@@ -126,3 +131,60 @@ def test_a_mixed_comparison_lists_cases_with_a_tab_for_each_pair_of_backends(mix
 
 def cases_of(client, url: str) -> str:
     return unescape(client.get(url).content.decode()).replace("<wbr>", "")
+
+
+def test_a_backend_has_one_name_on_pages_in_rest_and_on_the_command_line(mixed, viewer, client_of):
+    """Also when another backend comes later and gives most answers, and where the order of a list is another."""
+    api = client_of("viewer")
+
+    def named(run: RunRecord) -> dict[str, str]:
+        rest = api.get(f"/api/v1/runs/{run.pk}/").json()
+        names = {bucket["id"]: bucket["backend"] for bucket in rest["buckets"]}
+        (row,) = [each for each in api.get("/api/v1/runs/").json()["results"] if each["id"] == str(run.pk)]
+        assert sorted(row["backends"]) == sorted(names.values())
+        listed = part_of(viewer.get("/runs/").content.decode(), run)
+        page = viewer.get(f"/runs/{run.pk}/").content.decode()
+        said = describe_end(RunRow.model_validate_json(json.dumps(row)))
+        for name in names.values():
+            assert f"<bdi>{name}</bdi>" in listed
+            assert f"<b>Backend {name}</b>" in page
+            assert re.search(rf"\b{name} \d", said), said
+        return names
+
+    first = named(mixed)
+    assert sorted(first.values()) == ["A", "B"]
+    known = [bucket.pk for bucket in BucketRecord.objects.order_by("pk")]
+    processes = [build.process(build.bucket(dtype)) for dtype in ("float16", "bfloat16", "float32")]
+    run = build.run(repeats=2)
+    for repeat in (1, 2):
+        build.decode(run, repeat, ["blue", "red", "blue"], by=processes)
+    later = named(run)
+    assert {pk: later[str(pk)] for pk in known} == {pk: first[str(pk)] for pk in known}
+    assert sorted(later.values()) == ["A", "B", "C"]
+    compared = api.get(f"/api/v1/compare/?baseline={run.pk}&candidate={mixed.pk}").json()["sides"]
+    for side in compared.values():
+        assert all(each["backend"] == later[each["id"]] for each in side["buckets"])
+    assert named(mixed) == first
+
+
+@pytest.mark.parametrize(
+    ("source", "others", "name"),
+    [
+        ({"backend": "pool-a", "system_fingerprint": "fp_1"}, (), "pool-a"),
+        ({"system_fingerprint": "fp_1"}, ("A",), "fp_1"),
+        ({"backend": "pool-a"}, ("pool-a",), "pool-a (2)"),  # another model there
+        ({}, ("A", "pool-a", "C"), "B"),
+        (None, (), "A"),
+    ],
+)
+def test_a_backend_is_called_by_its_servers_name_else_by_the_first_free_letter(source, others, name):
+    assert name_backend({} if source is None else {"source": source}, others) == name
+
+
+def test_backends_of_another_endpoint_that_has_the_name_already_say_whose_they_are():
+    assert join_names({1: "A", 2: "B"}, {1: "B", 3: "A", 4: "pool-a"}, "small") == {
+        1: "A",
+        2: "B",
+        3: "small A",
+        4: "pool-a",
+    }

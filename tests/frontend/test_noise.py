@@ -77,7 +77,7 @@ def test_each_bucket_has_a_column_of_its_own(stage, viewer):
     build.decode(run, 2, ("blue", "red", "red"), by=[float32, float32, bfloat16])
     page = page_of(viewer, run)
     assert rows(page)["Unstable cases"] == ["1", "0"]
-    assert "Each bucket is measured by itself." in page
+    assert "Each bucket is measured separately." in page
 
 
 def test_cases_likely_to_flip_are_marked_by_a_glyph_and_a_word_and_can_be_shown_alone(stage, viewer):
@@ -104,4 +104,4 @@ def test_repeats_that_agreed_are_said_beside_the_prediction(stage, viewer):
     by = stage.worker()
     run = stage.start(repeats=2)
     stage.serve(by, stage.engine(by), answer=lambda _, case: stage.reply(case, 1, 2, 3, margin=0.0))
-    assert "These repeats were batched alike, and none did." in page_of(viewer, run)
+    assert "These repeats had the same batches, and none did." in page_of(viewer, run)

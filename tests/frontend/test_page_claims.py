@@ -17,8 +17,8 @@ from evalboard.wording.messages import list_excluded, record_claims
 from evalboard.wording.outcomes import compare_with_chance, explain_marks
 from evalboard.wording.run import describe_split, split_code
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
-from frontend.compare.words import code_of_noise, describe_comparison
-from frontend.release.notes import notes
+from frontend.compare.words import describe_comparison
+from frontend.release.notes import cause_ticks
 from tests.frontend import release_stage as staged
 
 SIDE = NamedSide(
@@ -42,7 +42,7 @@ def write_summary(**facts: Any) -> Any:
     """Write a comparison of which this much is known."""
     score = {"baseline": 80.0, "candidate": 77.0, "difference": -3.0}
     summary = {"score": score, "ledger": [LINE], "noise_share": UNMEASURED, **facts}
-    named = Named(sides=(SIDE, SIDE), buckets={}, case_ids={}, read_words=lambda _: None)  # type: ignore[arg-type, return-value]
+    named = Named(sides=(SIDE, SIDE), buckets={}, backends={}, case_ids={}, read_words=lambda _: None)  # type: ignore[arg-type, return-value]
     progress = ComparisonProgress(status="finished", n_done=1, n_total=1, error=None)
     return write_comparison(summary, named, repeat=None, progress=progress, finished_at=None, url="")
 
@@ -66,7 +66,7 @@ def noise_floor_without_noise() -> None:
     comparison = write_summary()
     side = staged.side(62, (80.0,) * 5, noise=staged.noise(0.0))
     report = staged.report(staged.gate(candidate=side, baseline=staged.side(61, (80.0,) * 5, noise=staged.noise(0.0))))
-    assert notes(report, with_codes=code_of_noise(comparison)).good_to_know
+    assert cause_ticks(report, {}, comparison)[2].remarks
 
 
 def batching_unknown_and_measured() -> None:

@@ -149,7 +149,7 @@ def test_the_list_names_what_needs_somebody_by_the_newest_of_each_kind(viewer: C
     assert "2 of the newest probes need attention. local: seed failed; local: variant." in shown
     probes.ask("batch", parameters={"prompts": 1, "copies": 8, "load": 0})
     probes.served(probes.alike)
-    assert "1 of the newest probes needs somebody. local: seed failed." in text_of(viewer.get("/probes/"))
+    assert "1 of the newest probes needs attention. local: seed failed." in text_of(viewer.get("/probes/"))
 
 
 def test_the_list_is_filtered_and_goes_on_to_older_ones(viewer: Client) -> None:

@@ -55,7 +55,7 @@ def test_a_response_that_was_cut_while_it_thought_says_so_and_so_does_its_run(ru
     page = text_of(viewer.get(f"/runs/{runs[1].pk}/repeats/1/cases/case-005/"))
     assert "Cut inside its thinking, at 5 tokens." in page
     run = text_of(viewer.get(f"/runs/{runs[1].pk}/"))
-    assert "1 answer was cut inside its thinking and scores 0: raise max_tokens." in run
+    assert "1 answer was cut inside the thinking and scores 0. Raise max_tokens." in run
 
 
 def test_a_pair_says_where_inside_the_thinking_it_parted(runs, viewer):

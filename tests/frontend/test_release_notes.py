@@ -1,9 +1,11 @@
-"""A warning that could change the verdict stands first and says what it would take."""
+"""Each warning is evidence for a question; one that could change the verdict leads and says what it would take."""
 
 import pytest
 
+from evalboard.core.release import find_other_causes
+from evalboard.wording.other_causes import write_other_cause
 from evalboard.wording.release_warnings import weigh
-from frontend.release.notes import notes
+from frontend.release.notes import Remark, cause_ticks, decision_notes
 from tests.frontend import release_stage as staged
 
 
@@ -11,6 +13,17 @@ def weighed(report, *warnings):
     """The release with these warnings, each weighed by its row as the read does."""
     made = (line.model_copy(update=weigh(line.code, report.gates[line.gate], report.verdict)) for line in warnings)
     return report.model_copy(update={"warnings": tuple(made)})
+
+
+def remarks(report) -> list[Remark]:
+    """What the strip says in all, question by question."""
+    causes = find_other_causes(report.gates, report.warnings, report.verdict, report.treatment)
+    asked = report.model_copy(update={"other_causes": tuple(map(write_other_cause, causes))})
+    return [note for tick in cause_ticks(asked, {}, None) for note in tick.remarks] + list(decision_notes(asked))
+
+
+def heavy(report) -> list[Remark]:
+    return [note for note in remarks(report) if note.is_heavy and not note.text.startswith("It may be")]
 
 
 def warn(code, gate=0, **changes):
@@ -29,8 +42,7 @@ def test_the_same_warning_of_several_suites_is_said_once_and_names_them_all():
     warnings = tuple(
         staged.warning("few_cases", f"{gate.suite}: {worth}", gate.position, alike=worth) for gate in report.gates[:3]
     )
-    made = notes(weighed(report, *warnings))
-    said = [f"{note.claim} {note.rest}".strip() for note in (*made.could_change, *made.good_to_know)]
+    said = [note.text for note in remarks(weighed(report, *warnings))]
     assert "toolcalls: One case is worth 3.3 points here." in said
     assert "refusals: One case is worth 3.3 points here. The same holds for json-extract." in said
 
@@ -41,8 +53,8 @@ def test_the_same_warning_of_several_runs_names_the_runs():
         staged.warning("one_process", words.format(run, side), run=run, alike="5 repeats")
         for run, side in (("61", "baseline"), ("62", "candidate"))
     )
-    [note] = notes(staged.report(warnings=warnings)).could_change
-    assert f"{note.claim} {note.rest}" == f"{words.format(61, 'baseline')} The same holds for run 62."
+    [note] = heavy(staged.report(warnings=warnings))
+    assert note.text == f"{words.format(61, 'baseline')} The same holds for run 62."
 
 
 def test_points_to_spare_are_those_between_the_interval_and_the_limit():
@@ -79,32 +91,31 @@ def test_a_code_that_no_rule_has_any_more_weighs_as_far_as_it_could():
     assert weigh("gone", report.headline, report.verdict) == {"severity": "warning", "must_act": None}
 
 
-def test_the_page_lists_by_severity():
-    made = notes(staged.report(warnings=(warn("load_differs"), warn("imported", severity="info"))))
-    assert [note.claim for note in made.could_change] == ["A claim of so many words."]
-    assert "A claim of so many words." in [note.claim for note in made.good_to_know]
+def test_a_warning_that_could_change_the_word_leads_its_question():
+    light, weighty = warn("pins_broken", severity="info", alike="a"), warn("load_differs", alike="b")
+    made = [note for note in remarks(staged.report(warnings=(light, weighty))) if note.text.startswith("A claim")]
+    assert [note.is_heavy for note in made] == [True, False]
+
+
+def test_a_warning_about_the_decision_stands_below_the_questions():
+    report = staged.report(warnings=(warn("policy_changed"), warn("load_differs")))
+    assert [note.text for note in decision_notes(report)] == ["A claim of so many words. And the rest."]
 
 
 def test_a_gate_that_does_not_decide_cannot_change_the_word():
     made = staged.report(staged.of_kind("no_ship").gates[0], staged.shipping())
-    assert notes(weighed(made, warn("pins_broken", gate=1, run="63"))).could_change == ()
-    [note] = notes(weighed(made, warn("pins_broken", run="62"))).could_change
-    assert note.size == "It would take 0.9 to change the word."
+    assert heavy(weighed(made, warn("pins_broken", gate=1, run="63"))) == []
+    [note] = heavy(weighed(made, warn("pins_broken", run="62")))
+    assert note.size == "It would have to explain 0.9 points to change the verdict."
     assert (note.url, note.link) == ("/runs/62/", "Run 62")
 
 
-def test_a_wide_reach_is_weighty_for_a_ship_and_known_of_others():
+def test_a_wide_reach_is_said_once_with_both_its_ends():
     small = staged.of_kind("suite_too_small")
-    [wide] = [note for note in notes(weighed(small, warn("reach_wide"))).good_to_know if "other cases" in note.claim]
-    assert "cannot rule out a drop of 9.3" in wide.rest
-    ship = small.model_copy(
-        update={"verdict": "ship", "gates": (small.gates[0].model_copy(update={"verdict": "ship"}),)}
-    )
-    made = notes(weighed(ship, warn("reach_wide")))
-    [wide] = [note for note in (*made.could_change, *made.good_to_know) if "other cases" in note.claim]
-    assert wide in made.could_change
+    [wide] = [note for note in remarks(weighed(small, warn("reach_wide"))) if "For new cases" in note.text]
+    assert "cannot rule out a drop of 9.3" in wide.text
 
 
 def test_how_many_were_tried_is_never_left_out():
-    tried = [note.claim for note in notes(staged.report()).good_to_know if "candidates" in note.claim]
-    assert tried == ["3 candidates were judged against this baseline."]
+    tried = [note.text for note in remarks(staged.report()) if "candidates" in note.text]
+    assert tried == ["3 candidates were judged against this baseline. The more you try, the likelier a lucky one."]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from runs.models import RunRecord
+from runs.catalogue import create_endpoint
+from runs.models import RunRecord, WorkerRecord
+from runs.work import claim_shard, fail_refused, rest_endpoint
 from tests import build
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
@@ -92,16 +94,17 @@ def test_of_a_mixed_run_each_backend_is_scored_and_listed_by_itself(pair, viewer
     page = page_of(viewer, mixed)
     assert 'class="run-score"' not in page
     assert "2 backends, 2 scores" in page
-    assert re.search(r"\d\d\.\d without the \d+\s% that backend B answered", page)
-    assert set(chips(page)) == {"differ by backend", "all", "answered by A", "answered by B"}
+    odd = re.search(r"\d\d\.\d without the \d+\s% that backend (\w) answered", page)[1]
+    assert len(chips(page)) == 4
+    assert f"answered by {odd}" in chips(page)
     differing = rows(page_of(viewer, mixed, "?only=differ"))
     assert len(differing) == chips(page)["differ by backend"] > 0
-    assert all(re.search(r'<span class="odd">B</span>', row) for row in differing.values())
-    bucket = re.search(r"\?bucket=(\d+)#cases\">Show B alone", page)[1]
+    assert all(f'<span class="odd"><bdi>{odd}</bdi></span>' in row for row in differing.values())
+    bucket = re.search(rf"\?bucket=(\d+)#cases\">Show {odd} alone", page)[1]
     alone = page_of(viewer, mixed, f"?bucket={bucket}")
-    assert len(rows(alone)) == min(chips(page)["answered by B"], 25)
-    on = {label: n for label, n in chips(alone).items() if label.endswith(" on B")}
-    assert sum(on.values()) == chips(page)["answered by B"]
+    assert len(rows(alone)) == min(chips(page)[f"answered by {odd}"], 25)
+    on = {label: n for label, n in chips(alone).items() if label.endswith(f" on {odd}")}
+    assert sum(on.values()) == chips(page)[f"answered by {odd}"]
 
 
 def test_the_missing_responses_of_a_run_are_asked_for_by_a_button(engineer: Any, viewer: Any) -> None:
@@ -113,3 +116,65 @@ def test_the_missing_responses_of_a_run_are_asked_for_by_a_button(engineer: Any,
     engineer.post(f"/runs/{short.pk}/complete/")
     short.refresh_from_db()
     assert short.status == RunRecord.Status.QUEUED
+
+
+def stops(page: str) -> list[tuple[str, str]]:
+    way = page[page.index('class="way"') :].partition("</ol>")[0]
+    found = re.findall(r'<li data-state="(\w+)"[^>]*>(.*?)(?: <span|</li>)', way)
+    return [(state, re.sub("<[^>]+>", "", label)) for state, label in found]
+
+
+def on_another_server() -> tuple[RunRecord, WorkerRecord]:
+    create_endpoint(
+        slug="router", engine="openai", base_url="https://llm.example.com/v1", model_name="acme", auth="PROD_KEY"
+    )
+    return build.run(on="router"), build.worker("gpu-2")
+
+
+def test_a_run_that_fails_says_why_what_mends_it_and_where_it_stopped(engineer: Any) -> None:
+    run, worker = on_another_server()
+    lease = claim_shard(worker=worker)
+    assert lease is not None
+    fail_refused(lease=lease, reason="The environment variable PROD_KEY is not set.", code="key_unreadable")
+    page = page_of(engineer, run)
+    words = re.sub(r"</?bdi>", "", page)
+    assert '<h2 id="trouble">The environment variable PROD_KEY is not set.</h2>' in words
+    steps = re.findall(r"<li>(.*?)</li>", words[words.index('class="steps"') :].partition("</ol>")[0])
+    assert [re.sub("<[^>]+>", "", step) for step in steps] == [
+        "Set the key on that worker",
+        "Start the worker again: evalboard worker --pool default",
+        "Run it again",
+    ]
+    assert "Nothing was decoded or paid." in page
+    assert stops(page) == [
+        ("done", "queued"),
+        ("done", "claimed by gpu-2"),
+        ("failed", "read the key"),
+        ("open", "first answer"),
+        ("open", "6 answers"),
+    ]
+    assert 'class="run-score"' not in page
+    assert page.index('class="folds"') < page.index('id="cases"'), "no table of cases without a response"
+    answer = engineer.post(f"/runs/{run.pk}/again/")
+    again = RunRecord.objects.exclude(pk=run.pk).get()
+    assert answer.headers["Location"] == f"/runs/{again.pk}/"
+    assert (again.endpoint, again.seed, again.repeats.count()) == (run.endpoint, run.seed, run.repeats.count())
+
+
+def test_a_run_waits_for_its_endpoint_and_is_tried_by_a_click(engineer: Any, viewer: Any) -> None:
+    run, worker = on_another_server()
+    lease = claim_shard(worker=worker)
+    assert lease is not None
+    rest_endpoint(lease=lease, reason="It answered 503.", seconds=240, n_failures=7)
+    page = re.sub(r"</?bdi>", "", page_of(engineer, run))
+    assert '<h2 id="trouble">Waiting for router after 7 failed calls: it answered 503.</h2>' in page
+    assert re.search(r"Since [\d:]+ UTC\. Next try [\d:]+ UTC\.", re.sub("<[^>]+>", "", page))
+    assert stops(page)[3] == ("waiting", "first answer")
+    for address in (f"/runs/{run.pk}/", "/runs/", "/", "/suites/"):
+        assert "waiting for endpoint" in engineer.get(address).content.decode(), address
+    assert "Try now" not in page_of(viewer, run)
+    assert viewer.post("/endpoints/router/try/").status_code == 403
+    answer = engineer.post("/endpoints/router/try/", {"run": run.pk})
+    assert answer.headers["Location"] == f"/runs/{run.pk}/"
+    assert "waiting for endpoint" not in page_of(engineer, run)
+    assert claim_shard(worker=worker) is not None

@@ -49,7 +49,7 @@ def test_a_sampled_run_says_how_it_was_drawn_and_raises_no_alarm(sampled, engine
     assert re.search(r"<bdi>seed</bdi> <bdi>7</bdi>|seed 7[,<]", page.split("<dt>sampling</dt>")[1][:400])
     assert "Add repeats" in page
     assert "sampled, T = 0.7, seed 7" in page
-    assert "4 cases differ between draws" in page
+    assert "4 cases differ between samples" in page
     assert re.search(r'only=unstable#cases">differ between draws <b>4</b>', page)
     assert "changed their score between repeats" not in page
 
@@ -71,7 +71,7 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
     assert "Not known from one draw." in page
     assert "Noise floor" not in page
     suite = text_of(engineer.get("/suites/sample/"))
-    assert "are one draw, so its noise is not known" in suite
+    assert "share one seed, so its noise is unknown" in suite
     assert "resolves" not in suite
 
 
@@ -86,7 +86,7 @@ def test_a_suites_noise_takes_each_seed_once(unnamed):
     assert n_measured(unnamed) == [5]
 
 
-@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "batch 0.0"), ("fixed-8", "together")])
+@pytest.mark.parametrize(("batch_class", "batch_part"), [("alone", "all of it from sampling"), ("fixed-8", "together")])
 def test_draws_in_fixed_groups_are_also_moved_by_the_batch(batch_class, batch_part):
     """Answers that are drawn are of other lengths each time, so a group of fixed size decodes them in other batches."""
     process = build.process(build.bucket(batch_class=batch_class))
@@ -104,13 +104,13 @@ def test_a_release_says_in_one_sentence_why_it_may_be_believed(unnamed, engineer
     ours, theirs = unnamed, like(unnamed)
     release = judged.release(ours, theirs)
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
-    assert "Both sides were drawn by seed 42, and draws of the same seed are compared." in page
+    assert "Both sides use seed 42, and samples of one seed are compared." in page
     assert "unstable case" not in page
     RunRecord.objects.filter(pk=ours.pk).update(seed=None, is_one_draw=True)
     page = text_of(engineer.get(f"/releases/{judged.release(ours, theirs).pk}/"))
-    assert "so they count as one draw" in page
+    assert "They count as one sample" in page
     assert "Run the baseline again" in page
-    assert ">one draw</span>" in page
+    assert ">one sample</span>" in page
 
 
 def test_running_a_side_again_takes_the_seed_of_the_other(sampled, other, engineer):

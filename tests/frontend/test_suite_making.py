@@ -45,7 +45,7 @@ def test_a_preview_says_what_was_read_and_stores_nothing(engineer: Client) -> No
 
 def test_saving_stores_a_version_and_then_the_next(engineer: Client) -> None:
     first = send(engineer, "save", slug="towns", max_tokens="16")
-    assert (first.status_code, first["Location"]) == (302, "/suites/towns/")
+    assert (first.status_code, first["Location"]) == (302, "/suites/towns/?endpoint=")
     stored = SuiteVersionRecord.objects.get()
     assert (stored.max_tokens, stored.n_cases, stored.scorer.spec["default"]["kind"]) == (16, 2, "contains")
     assert "towns exists, so this becomes its version 2" in words(send(engineer, slug="towns"))
@@ -95,6 +95,7 @@ def test_a_case_is_tried_and_followed(engineer: Client, endpoint: str) -> None:
     sent = send(engineer, "try", endpoint=endpoint, case="row-2")
     trial = TrialRecord.objects.get()
     assert (trial.case["id"], str(trial.created_by)) == ("row-2", "engineer")
+    assert "Workers" in words(sent), "no worker takes it, and the page says so"
     part = f"{PAGE}?trial={trial.pk}"
     assert f'hx-get="{part}"' in sent.content.decode()
     assert f'hx-get="{part}"' in engineer.get(part).content.decode()

@@ -96,6 +96,9 @@ WITHOUT_REPORTS = {
     "import",
     "run",
     "baseline",
+    "profile",
+    "schedule",
+    "settle",
     "follow",
 } | {"endpoint", "experiment", "bisect"}
 

@@ -10,12 +10,14 @@ from django.apps import apps
 from evalboard.wording.terms import TERMS
 from tools.words import (
     MAX_FIRST_LINE,
+    MAX_GOLDEN_WORDS,
     MAX_WORDS,
-    OLD_DOCSTRINGS,
     banned_names,
     is_dialect,
     unplain_docstrings,
+    unplain_golden,
     unplain_sentences,
+    unplain_texts,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +113,39 @@ def test_long_sentences_and_banned_phrases_of_a_page_are_noticed() -> None:
     assert len(faults) == 4
 
 
+TEMPLATE = f"""{{# It lies beside. #}}
+<p title="{{{{ name }}}} by itself">A <b>short</b> text, {{{{ value|points }}}} points.</p>
+{{% if it_stands %}}<th>Guard</th>{{% else %}}{LONG}{{% endif %}}
+<!-- It rests. --><pre>It stands</pre>
+"""
+
+
+def test_visible_texts_of_a_template_are_plain_and_short() -> None:
+    assert [fault.partition(":")[0] for _, fault in unplain_texts(TEMPLATE)] == [
+        "'by itself'",
+        "'Guard'",
+        f"{MAX_WORDS + 1} words in one sentence",
+    ]
+    assert [line for line, _ in unplain_texts(TEMPLATE)] == [2, 3, 3]
+
+
+def test_golden_sentences_are_short_and_plain_but_for_numbers_and_commands() -> None:
+    fair = " ".join(["word"] * MAX_GOLDEN_WORDS)
+    page = f"""## Runs
+
+**A title that stands beside anything**
+
+- run info `a`: {fair} ({fair}): evalboard run {fair}
+- run info `b`: {fair} more.
+- run info `c`: It came anew.
+
+## Probes
+
+- seed probe `c`: {fair} more.
+"""
+    assert [line for line, _ in unplain_golden(page)] == [6, 7, 11]
+
+
 @pytest.mark.parametrize(
     ("line", "has_turn"),
     [
@@ -140,7 +175,3 @@ class Run:
 
 def test_first_lines_of_docstrings_are_short_and_plain() -> None:
     assert [line for line, _ in unplain_docstrings(FIRST_LINES)] == [1, 4]
-
-
-def test_the_docstrings_still_to_do_have_something_to_do() -> None:
-    assert all(any(unplain_docstrings((ROOT / file).read_text())) for file in OLD_DOCSTRINGS)

@@ -212,7 +212,7 @@ def test_a_run_says_that_its_first_repeat_alone_differs(version: Any) -> None:
     assert (cold.noise.n_repeats, cold.noise.n_draws, cold.noise.n_unstable) == (2, 2.0, 2)
     assert cold.noise.does_first_differ
     [warning] = [each for each in cold.warnings if each.code == "first_repeat_differs"]
-    assert warning.text.startswith("Repeats 2 to 5 are copies of each other, and repeat 1 alone differs")
+    assert warning.text.startswith("Repeats 2 to 5 are copies of each other and count as one sample.")
     later = run_report(asked(version, "later", wrong={1: (1, 2), 2: (1, 2)}).pk)
     assert "first_repeat_differs" not in [each.code for each in later.warnings]
 

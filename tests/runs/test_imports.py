@@ -98,7 +98,7 @@ def test_a_log_becomes_a_run_with_its_scores_traces_and_backend() -> None:
     assert report.sampling == {"temperature": 0.0, "max_tokens": 24, "stop": ["\n"]}
     assert [bucket.fingerprint.label for bucket in report.buckets] == ["vllm-0.32.0-ac25"]
     assert report.pins.held is None
-    assert [warning.code for warning in report.warnings] == ["imported", "coarse_suite"]
+    assert [warning.code for warning in report.warnings] == ["imported", "unknown_batching", "coarse_suite"]
     response = response_page(run.pk, repeat=2, case_id="sea")
     assert [cell.drawn for cell in response.trace.tokens] == ["it", "·is", "·blue", "⟨end⟩"]
     assert [(cell.score, cell.reason) for cell in response.scores] == [(1.0, "as the tool said")]
@@ -393,7 +393,7 @@ def test_a_log_whose_tokens_contradict_its_temperature_is_judged_as_sampled() ->
     assert (run_report(run.pk).draws.temperature, draws_of(run).may_sample) == (None, True)
     [warning] = [each for each in run_report(run.pk).warnings if each.code == "not_greedy"]
     assert "3 of 3 answers" in warning.text
-    assert dict(describe_course(run_report(run.pk)))["Sent"].startswith("What the log says. The answers show")
+    assert dict(describe_course(run_report(run.pk)))["Sent"].startswith("As in the log. The answers show")
     forced = logs.stored(drawn_log(tool_choice="required"), "two")
     assert "not_greedy" not in {each.code for each in run_report(forced.pk).warnings}
 

@@ -88,7 +88,7 @@ def test_the_response_whose_text_it_is_is_named(leaked: Callable[..., tuple[RunR
     assert (source.stands_in, source.at, source.n_tokens) == ("answer", AT, n)
     assert source.url == f"/runs/{runs[1].pk}/repeats/1/cases/case-09/"
     assert found.text == (
-        f"The candidate's answer goes on with {n} tokens of the answer to case-09, which was decoded beside it."
+        f"The candidate's answer continues with {n} tokens of the answer to case-09, decoded in the same batch."
     )
     assert (found.n_beside_baseline, found.n_beside_candidate) == (11, 11)
 
@@ -139,8 +139,8 @@ def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[RunRecord, RunR
     found = said(runs)
     assert (found.n_beside_baseline, found.n_beside_candidate) == (0, 0)
     assert found.text == (
-        "Whose it is was not found: nothing was decoded beside the baseline's; nothing was decoded beside the "
-        "candidate's."
+        "The source was not identified. The baseline's was decoded at batch size 1. The candidate's was decoded at "
+        "batch size 1."
     )
 
 
@@ -164,4 +164,4 @@ def test_of_a_log_nobody_knows_it(leaked: Callable[..., tuple[RunRecord, RunReco
     EngineProcess.objects.update(vocabulary=None)
     found = said(runs)
     assert (found.source, found.n_beside_candidate) == (None, None)
-    assert found.text.endswith("the candidate's batch is unknown.")
+    assert found.text.endswith("The candidate's batch is unknown.")

@@ -99,7 +99,7 @@ def test_whoever_is_removed_is_out_at_once_with_their_tokens(manage: Callable[..
 def test_nobody_cannot_be_removed(manage: Callable[..., str]):
     with pytest.raises(NotFound):
         remove_person(name="nobody")
-    with pytest.raises(CommandError, match="nobody named nobody"):
+    with pytest.raises(CommandError, match="no person named nobody"):
         manage("remove_person", "nobody")
 
 
@@ -115,7 +115,7 @@ def test_a_token_acts_within_its_scopes_for_as_long_as_was_said(manage: Callable
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(("nobody", "ci", "--scope", "read"), "nobody named nobody", id="no such person"),
+        pytest.param(("nobody", "ci", "--scope", "read"), "no person named nobody", id="no such person"),
         pytest.param(("ada", "ci", "--scope", "read", "--days", "900"), "366 days", id="too long"),
     ],
 )

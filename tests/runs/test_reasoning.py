@@ -105,7 +105,7 @@ def test_a_log_keeps_its_thinking_and_says_where_it_was_cut() -> None:
     ]
     assert [page.score for page in pages] == [1.0, 0.0, 1.0]  # the tool's own
     [text] = [each.text for each in run_report(run.pk).warnings if each.code == "truncated"]
-    assert text == "1 answer was cut inside its thinking: raise max_tokens."
+    assert text == "1 answer was cut inside the thinking. Raise max_tokens."
 
 
 def test_an_export_has_the_thinking_beside_the_answer(new_thinking_run: Callable[..., RunRecord]) -> None:

@@ -27,10 +27,10 @@ from runs.models import (
     TraceBlock,
     WorkerRecord,
 )
-from runs.run import add_repeats, cancel_run, create_run, run_report, stored_trace
+from runs.run import add_repeats, cancel_run, create_run, run_report, run_rows, stored_trace
 from runs.suites import push_suite
 from runs.sweep import reconcile
-from runs.work import record_outcomes
+from runs.work import record_outcomes, try_endpoint
 from tests import build
 from tests.scripted import Received, Reply, ScriptedServer, hang, ok, rotating, status
 from tests.waiting import wait_until
@@ -267,13 +267,28 @@ def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
     assert Shard.objects.filter(next_at__lte=Now()).count() == 0
     (told,) = run.events.filter(code="endpoint_rests")
     assert "Overloaded." in told.text
-    assert "endpoint_rests" in {warning.code for warning in run_report(run.pk).warnings}
+    report = run_report(run.pk)
+    assert "endpoint_rests" in {warning.code for warning in report.warnings}
+    assert report.waiting_for is not None
+    assert (report.waiting_for.endpoint, report.waiting_for.until) == (endpoint.slug, endpoint.rests_until)
+    assert report.waiting_for.since == endpoint.failing_since < endpoint.rests_until
+    assert report.trouble is not None
+    assert (report.trouble.code, "Overloaded." in report.trouble.cause) == ("endpoint_rests", True)
+    assert run_rows()[0].waiting_for == report.waiting_for
+    n_calls = len(server.requests)
+    try_endpoint(endpoint=endpoint.slug)
+    assert run_report(run.pk).waiting_for is None
+    assert runner.claim_and_run()  # at once; it fails, and the endpoint is paused again
+    assert len(server.requests) > n_calls
+    since, endpoint = endpoint.failing_since, EndpointRecord.objects.get(pk=endpoint.pk)
+    assert (endpoint.rests_until is not None, endpoint.failing_since) == (True, since)
     is_broken.clear()
-    _end_rest(endpoint)
+    try_endpoint(endpoint=endpoint.slug)
     worked(runner, run)
     assert run.status == RunRecord.Status.FINISHED
     endpoint.refresh_from_db()
     assert (endpoint.rests_until, endpoint.n_failures, endpoint.rest_reason) == (None, 0, "")
+    assert (endpoint.failing_since, run_report(run.pk).trouble) == (None, None)
 
 
 def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from evalboard.calling import headers as calling
-from evalboard.calling.calls import EndpointRefused
+from evalboard.calling.calls import KeyUnreadable
 from evalboard.calling.mask import Mask
 
 OWN_FILE_VARIABLES = re.compile(r"(EVALBOARD_|PG|DATABASE_URL|REDIS_URL).*(FILE|KEY)")
@@ -22,7 +22,7 @@ MAX_SECRET_BYTES = 16_384
 
 
 def read_headers(auth: str, headers: Mapping[str, Any]) -> tuple[dict[str, str], Mask]:
-    """Return the headers of every call with their secrets, and what hides those. Raises EndpointRefused.
+    """Return the headers of every call with their secrets, and what hides those. Raises KeyUnreadable.
 
     auth: the name of a variable, the absolute path of a file, or "". headers: name → a constant, or {"env": name}.
     """
@@ -39,17 +39,17 @@ def _read_secret(name: str) -> str:
 def _read_file(name: str, worker: str) -> str:
     folder, path = settings.SECRETS_DIR.resolve(), Path(name).resolve()
     if not path.is_relative_to(folder) or path == folder:
-        raise EndpointRefused(f"The file {name} is not under {settings.SECRETS_DIR} (EVALBOARD_SECRETS_DIR).")
+        raise KeyUnreadable(f"The file {name} is not under {settings.SECRETS_DIR} (EVALBOARD_SECRETS_DIR).")
     named = (value for variable, value in os.environ.items() if OWN_FILE_VARIABLES.fullmatch(variable))
     own = {Path(value).resolve() for value in named}
     if path in own or OWN_FILES.match(path.name):
-        raise EndpointRefused(f"The file {name} is Evalboard's own and is sent to no endpoint. Name another one.")
+        raise KeyUnreadable(f"The file {name} is Evalboard's own and is sent to no endpoint. Name another one.")
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SECRET_BYTES + 1)
     except OSError as problem:
-        raise EndpointRefused(f"The file {name} cannot be read {worker}: {problem.strerror}.") from None
+        raise KeyUnreadable(f"The file {name} cannot be read {worker}: {problem.strerror}.") from None
     secret = content.decode("utf-8", "replace").strip()
     if not secret or len(content) > MAX_SECRET_BYTES:
-        raise EndpointRefused(f"The file {name} {worker} is empty or holds more than a key.")
+        raise KeyUnreadable(f"The file {name} {worker} is empty or holds more than a key.")
     return secret

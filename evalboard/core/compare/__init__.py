@@ -1,4 +1,4 @@
-"""Find where two runs part and why, whether they may be compared, and what decoding again gave (docs/divergence.md)."""
+"""Compare two runs: whether they are comparable, where they diverge and why (docs/divergence.md)."""
 
 from evalboard.core.compare.alignment import Alignment, align, align_by_bytes
 from evalboard.core.compare.cause import CAUSES, ENDED, Cause, find_cause

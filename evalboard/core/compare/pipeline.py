@@ -60,7 +60,10 @@ FindFlips = Callable[[Indexes], Iterable[Flip]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reads:
-    """How traces, vocabularies and the noise of both runs are read. measure_noise: called once, when it is needed."""
+    """Read the traces, vocabularies and noise of both runs.
+
+    measure_noise: called at most once.
+    """
 
     traces: Traces
     words: WordsById
@@ -69,9 +72,10 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """What two sides come to. summary: as `comparison` has it, with "sides", "outcomes" and "parts" (counts),
-    "noise_share", "computation", "sample" and "backends" beside it. cases: by outcome, as `judge_outcomes` has them.
-    flips: in the order of the groups.
+    """The result of comparing two sides.
+
+    summary: as `comparison` makes it, with "sides", "outcomes" and "parts" (counts), "noise_share", "computation",
+    "sample" and "backends" added. cases: by outcome, as `judge_outcomes` returns them. flips: in the groups' order.
     """
 
     summary: Json
@@ -164,11 +168,14 @@ class Comparing:
         return ComparisonReport(summary, outcomes)
 
     def count(self) -> Json:
-        """Return the counts and the score that digests give, for a summary that waits for the rest."""
+        """Return the counts and the score that digests give, for a summary that is not complete yet."""
         return count_by_digest(self.matched, self.groups.is_unread)
 
     def judge(self, part: slice) -> Iterator[AlikePairs]:
-        """Say how and why the pairs of some groups parted, in their order. Nothing is read once this has returned."""
+        """Yield how and why the pairs of some groups diverge, in their order.
+
+        All reads are done when this returns.
+        """
         if not len(self.groups):
             return iter(())
         sides, reads = (self.baseline, self.candidate), self.reads
@@ -176,8 +183,9 @@ class Comparing:
         return judge_groups(sides, self.groups, part, self.noise, reads.traces, reads.words, prompts=changed)
 
     def complete(self, begun: Json, find_flips: FindFlips) -> Json:
-        """Return the whole summary. begun: from `begin`. find_flips: returns what was judged of some groups, in their
-        order.
+        """Return the whole summary.
+
+        begun: from `begin`. find_flips: returns the judged pairs of some groups, in their order.
         """
         groups, ours, theirs = self.groups, self.baseline, self.candidate
         # Pairs whose score is missing are not counted; the others of a group are as its first.
@@ -225,17 +233,17 @@ class Comparing:
         }
 
     def judge_computation(self) -> Json:
-        """Return whether both sides are one computation, as `computation` of a summary has it."""
+        """Return the `computation` of a summary: whether the logprobs of both sides agree."""
         reads = self.reads
         return judge_computation(
             self.baseline, self.candidate, reads.traces, reads.words, is_one_vocabulary=self.is_one_vocabulary
         )
 
     def _has_logprobs(self) -> tuple[Bools, Bools]:
-        """Return bool[m] twice: whether the baseline's response of a pair has a trace, as the candidate's has where
-        nothing differs; and whether both have.
+        """Return bool[m] twice: pairs whose baseline response has a trace, and pairs where both have one.
 
-        What an engine of ours decodes always has one. Where prompts are judged none is compared.
+        If nothing differs, the candidate has a trace where the baseline has one. Our own engines always write one.
+        Where prompts are judged, no trace is compared.
         """
         if self.prompts is not None:
             nothing: Bools = np.zeros(len(self.matched.pairing), np.bool_)
@@ -259,7 +267,10 @@ class Comparing:
         return token_bytes
 
     def _sample(self, groups: Indexes, members: Indexes, find_flips: FindFlips) -> list[Json]:
-        """Return an even sample of the flips. groups, members: of all flipped pairs, in the order of the pairing."""
+        """Return an evenly spaced sample of the flips.
+
+        groups, members: of all flipped pairs, in the order of the pairing.
+        """
         step = max(-(-len(members) // POINTS_KEPT), 1)
         chosen, which = np.unique(groups[::step], return_inverse=True)
         flips = list(find_flips(chosen))
@@ -293,7 +304,7 @@ def describe_noise(noise: LogitNoise) -> Json:
 
 
 def _describe(side: Side, *, is_traced: bool) -> Json:
-    """Return what a page says of a side beside its run: repeats, buckets with shares, whose words its tokens are.
+    """Return a side's repeats, its buckets with their shares, and its vocabulary.
 
     is_traced: tokens are compared.
     """

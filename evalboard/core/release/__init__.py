@@ -2,13 +2,16 @@
 
 from evalboard.core.release.gate import GateQuestion, TargetedScores, VerdictLine
 from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release.other_causes import CAUSE_OF, CauseState, find_other_causes
 from evalboard.core.release.serving import DecodedSide
 from evalboard.core.release.taken_again import digest_verdict, find_change
 from evalboard.core.release.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
 
 __all__ = [
+    "CAUSE_OF",
     "FIRST_VERDICT_RULES",
     "VERDICT_RULES",
+    "CauseState",
     "DecodedSide",
     "GateEvidence",
     "GateQuestion",
@@ -16,6 +19,7 @@ __all__ = [
     "VerdictLine",
     "digest_verdict",
     "find_change",
+    "find_other_causes",
     "has_enough_cases",
     "judge_gate",
     "judge_release",

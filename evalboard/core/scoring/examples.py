@@ -1,4 +1,4 @@
-"""When each kind of scorer passes, with an example, as docs/suites.md has them too; a test compares the two."""
+"""Say when each kind of scorer passes, with an example. A test compares them with docs/suites.md."""
 
 import json
 from collections.abc import Mapping

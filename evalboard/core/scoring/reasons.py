@@ -60,7 +60,7 @@ def first_difference(actual: str, wanted: list[str]) -> str:
 
 
 def expected_and_got(actual: str, wanted: list[str]) -> str:
-    """Return both texts from the word on where a long one leaves the accepted text that it follows longest."""
+    """Return both texts from the word where a long text leaves the accepted text nearest to it."""
     nearest = max(wanted, key=lambda text: _shared(actual, text))
     position = _shared(actual, nearest)
     start = next((at + 1 for at in reversed(range(position)) if not nearest[at].isalnum()), 0)
@@ -71,7 +71,7 @@ def expected_and_got(actual: str, wanted: list[str]) -> str:
 
 
 def failure_kind(reason: str) -> str:
-    """Return in a word or two what a failed score's reason says went wrong; "" if it is none of FAILURES."""
+    """Return in two words what went wrong, by a failed score's reason; "" if it is none of FAILURES."""
     sentence = VALUE.sub("", reason)
     return next((kind for pattern, kind in FAILURES if pattern.search(sentence)), "")
 

@@ -155,7 +155,8 @@ def _read_jsonl(text: str, scorer: Any, columns: Mapping[str, str]) -> SuiteText
 
 def _read_csv(text: str, scorer: Any, columns: Mapping[str, str]) -> SuiteText:
     problems = Problems()
-    rows = _csv_rows(text.removeprefix("\ufeff"), problems)
+    # Browsers send every line break as two characters; a suite is the same by whatever way it comes.
+    rows = _csv_rows(text.removeprefix("\ufeff").replace("\r\n", "\n"), problems)
     _, header = next(rows, (0, []))
     chosen = _choose_columns(header, columns, problems)
     problems.raise_if_any(INVALID)

@@ -129,12 +129,23 @@ export function mount(page) {
   /** Open the selected hit. @param {KeyboardEvent} event */
   const follow = (event) => {
     const link = /** @type {HTMLAnchorElement} */ (selected());
+    if (link.dataset.post !== undefined) return post(link);
     keepLink(link);
+    if (link.dataset.act !== undefined) dialog.close();
     if (event.ctrlKey || event.metaKey) window.open(link.href, "_blank", "noopener");
     else location.assign(link.href);
   };
 
-  const showOpened = () => {
+  /** Do an act at once. Without this script its link leads to its form. @param {HTMLAnchorElement} link */
+  const post = (link) => {
+    const token = /** @type {HTMLInputElement | null} */ (page.querySelector("input[name=csrfmiddlewaretoken]"));
+    const form = Object.assign(page.createElement("form"), { method: "post", action: link.href, hidden: true });
+    if (token) form.append(token.cloneNode());
+    page.body.append(form);
+    form.submit();
+  };
+
+  const showOpened = async () => {
     const hits = page.createElement("ul");
     hits.className = "find-hits";
     for (const each of opened()) {
@@ -149,16 +160,32 @@ export function mount(page) {
     }
     list.replaceChildren(...(hits.children.length ? [hits] : []));
     dress();
+    const signal = latest.signal;
+    try {
+      const answer = await fetch(address(), { signal });
+      const acts = answer.ok && !answer.redirected ? await answer.text() : "";
+      const drawn = new DOMParser().parseFromString(acts, "text/html").querySelectorAll(".find-hits > li");
+      if (signal.aborted || !drawn.length) return;
+      hits.append(...drawn); // last, so that Enter alone starts nothing
+      list.replaceChildren(hits);
+      dress();
+    } catch {
+      // What was opened lately is there.
+    }
+  };
+
+  const address = () => {
+    const query = new URLSearchParams({ q: field.value, part: "list", of: location.pathname, ...(kind ? { kind } : {}) });
+    return `${field.form?.getAttribute("action")}?${query}`;
   };
 
   const ask = async () => {
     latest.abort();
     latest = new AbortController();
-    const query = new URLSearchParams({ q: field.value, part: "list", ...(kind ? { kind } : {}) });
     if (!field.value.trim()) return showOpened();
     try {
       list.setAttribute("aria-busy", "true");
-      const answer = await fetch(`${field.form?.getAttribute("action")}?${query}`, { signal: latest.signal });
+      const answer = await fetch(address(), { signal: latest.signal });
       if (!answer.ok || answer.redirected) throw new Error(`HTTP ${answer.status}`);
       const drawn = new DOMParser().parseFromString(await answer.text(), "text/html");
       list.replaceChildren(...drawn.body.children);
@@ -195,7 +222,8 @@ export function mount(page) {
     kind = "";
     field.value = "";
     dialog.showModal();
-    showOpened();
+    latest = new AbortController();
+    void showOpened();
   };
 
   field.addEventListener("input", () => {
@@ -225,6 +253,7 @@ export function mount(page) {
 
   /** @param {HTMLAnchorElement} link */
   const keepLink = (link) => {
+    if (link.dataset.act !== undefined) return;
     const { name, kindName } = link.dataset;
     keep({ url: link.getAttribute("href") ?? "/", name: name ?? "", kind: kindName ?? "" });
   };
@@ -237,7 +266,13 @@ export function mount(page) {
       kind = link.dataset.kind;
       field.focus();
       void ask();
-    } else keepLink(link);
+    } else if (link.dataset.post !== undefined) {
+      event.preventDefault();
+      post(link);
+    } else {
+      keepLink(link);
+      if (link.dataset.act !== undefined) dialog.close(); // its form may be on this page
+    }
   });
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close(); // the veil

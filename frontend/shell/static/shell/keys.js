@@ -30,7 +30,7 @@ export function mount(page, openFind) {
       event.preventDefault();
       openFind();
     } else if (what === "link") {
-      /** @type {HTMLAnchorElement | null} */ (page.querySelector(`a[data-key="${event.key}"]`))?.click();
+      /** @type {HTMLElement | null} */ (page.querySelector(`:is(a, summary)[data-key="${event.key}"]`))?.click();
     }
   });
 }

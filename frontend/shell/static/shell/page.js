@@ -4,6 +4,7 @@ import { mount as mountCopy } from "./copy.js";
 import { mount as mountFind } from "./find.js";
 import { mount as mountFollow } from "./follow.js";
 import { mount as mountKeys } from "./keys.js";
+import { mount as mountPlaces } from "./places.js";
 import { mount as mountPrint } from "./print.js";
 import { mount as mountSections } from "./sections.js";
 import { mount as mountTheme } from "./themes.js";
@@ -12,5 +13,6 @@ document.querySelectorAll("[data-theme-switch]").forEach((button) => mountTheme(
 mountCopy(document);
 mountKeys(document, mountFind(document));
 mountFollow(document);
+mountPlaces(document);
 mountPrint(document);
 mountSections(document);

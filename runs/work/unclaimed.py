@@ -9,7 +9,7 @@ from runs.work.claims import lease_span
 from runs.work.workers import able
 
 
-def why_nobody(endpoint: str) -> str:
+def unclaimed_reason(endpoint: str) -> str:
     """Say why no worker can take what waits for an endpoint of this name; "" where one can."""
     target = EndpointRecord.objects.filter(slug=endpoint).only("pool", "engine").first()
     if target is None or able(target.pool, needs_engine=not target.is_remote).exists():

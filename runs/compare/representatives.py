@@ -29,7 +29,7 @@ from runs.compare.outcomes import CaseOutcomes, JsonPart, case_outcomes, keep, k
 from runs.models import ComparisonRecord, DivergenceRecord
 from runs.store import bulk
 
-MAX_TOLD = 2_000  # cases; of longer lists no look or cluster is counted, and the pairs of later cases are not kept
+MAX_STORED = 2_000  # cases; of longer lists no look or cluster is counted, and the pairs of later cases are not kept
 CLUSTERS_SHOWN = 5
 MIN_CLUSTER = 2  # cases
 
@@ -44,11 +44,11 @@ SELECT repeat.index, score.reasons
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Representatives:
     """The representative pairs of a list, in order, None for a case without differences.
 
     looks: how many cases of the whole list have each, most frequent first. clusters: the largest of n_clusters. A list
-    of more than MAX_TOLD cases has only so many pairs, no looks and no clusters.
+    of more than MAX_STORED cases has only so many pairs, no looks and no clusters.
     """
 
     pairs: list[ChosenPair | None]
@@ -57,14 +57,14 @@ class Told:
     n_clusters: int
 
 
-def tell_cases(
+def read_representatives(
     comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
-) -> Told:
+) -> Representatives:
     """Return what is told of the cases that `case_outcomes` returns for the same. Raises NotFound.
 
     What is not kept yet is found now, and kept if the comparison has finished.
     """
-    parts = _kept_told(outcome, look, first, up_to)
+    parts = _stored_part(outcome, look, first, up_to)
     stored = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*parts).first()
     if stored is None or stored[0] is None:
         lists = _tell(comparison_id, look)
@@ -72,38 +72,40 @@ def tell_cases(
             keep(comparison_id, look, {"told": lists})
         known = lists[outcome]
         stored = known["pairs"][first:up_to], known["looks"], known["clusters"], known["n_clusters"]
-    return _unpack_told(*stored)
+    return _unpack(*stored)
 
 
 def list_cases(
     comparison_id: int, outcome: str, look: int | None = None, first: int = 0, up_to: int | None = None
-) -> tuple[CaseOutcomes, Told]:
-    """Return the results of `case_outcomes` and `tell_cases`, in one statement if both are stored."""
+) -> tuple[CaseOutcomes, Representatives]:
+    """Return `case_outcomes` and `read_representatives`, in one statement if both are stored."""
     what = outcome, look, first, up_to
-    row = ComparisonRecord.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_kept_told(*what)).first()
+    row = (
+        ComparisonRecord.objects.filter(pk=comparison_id).values_list(*kept_cases(*what), *_stored_part(*what)).first()
+    )
     if row is None or row[1] is None or row[2] is None:
-        return case_outcomes(comparison_id, *what), tell_cases(comparison_id, *what)
-    return unpack_cases(outcome, *row[:2]), _unpack_told(*row[2:])
+        return case_outcomes(comparison_id, *what), read_representatives(comparison_id, *what)
+    return unpack_cases(outcome, *row[:2]), _unpack(*row[2:])
 
 
-def _kept_told(outcome: str, look: int | None, first: int, up_to: int | None) -> list[Expression]:
-    """Return where `ComparisonRecord.outcomes` has the fields of Told, NULL if not stored."""
+def _stored_part(outcome: str, look: int | None, first: int, up_to: int | None) -> list[Expression]:
+    """Return where `ComparisonRecord.outcomes` has the fields of Representatives, NULL if not stored."""
     part = KeyTransform(outcome, KeyTransform("told", kept_at(look)))
     others = (KeyTransform(name, part) for name in ("looks", "clusters", "n_clusters"))
     return [JsonPart(KeyTransform("pairs", part), first, up_to), *others]
 
 
-def _unpack_told(
+def _unpack(
     pairs: Iterable[Sequence[Any] | None],
     looks: Iterable[tuple[str, int]],
     clusters: Iterable[Sequence[Any]],
     n_clusters: int,
-) -> Told:
+) -> Representatives:
     chosen = [None if pair is None else ChosenPair(*pair) for pair in pairs]
-    return Told(chosen, dict(looks), [ToldCluster(*cluster) for cluster in clusters], n_clusters)
+    return Representatives(chosen, dict(looks), [ToldCluster(*cluster) for cluster in clusters], n_clusters)
 
 
-def keep_told(comparison_id: int) -> None:
+def store_representatives(comparison_id: int) -> None:
     """Summarise the cases over all repeats, and store it, for a comparison with all pairs stored."""
     keep(comparison_id, None, {"told": _tell(comparison_id, None)})
 
@@ -127,18 +129,18 @@ def choose_pairs(
 
 
 def _tell(comparison_id: int, look: int | None) -> dict[str, dict[str, Any]]:
-    """Return by outcome the fields of Told as `ComparisonRecord.outcomes` stores them.
+    """Return by outcome the fields of Representatives as `ComparisonRecord.outcomes` stores them.
 
     Looks are pairs, because JSON has no order.
     """
-    lists = {each: case_outcomes(comparison_id, outcome=each, look=look, up_to=MAX_TOLD) for each in CASE_OUTCOMES}
+    lists = {each: case_outcomes(comparison_id, outcome=each, look=look, up_to=MAX_STORED) for each in CASE_OUTCOMES}
     chosen = choose_pairs(comparison_id, [case.case_index for listed in lists.values() for case in listed.cases])
     return {outcome: _tell_list(listed, chosen) for outcome, listed in lists.items()}
 
 
 def _tell_list(listed: CaseOutcomes, chosen: dict[int, ChosenPair]) -> dict[str, Any]:
     pairs = [chosen.get(case.case_index) for case in listed.cases]
-    is_whole = listed.n <= MAX_TOLD
+    is_whole = listed.n <= MAX_STORED
     clusters = cluster_pairs(pairs) if is_whole else []
     return {
         "pairs": pairs,

@@ -4,12 +4,14 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Case, F, Subquery, When
-from django.db.models.functions import Greatest, Now
+from django.db.models.functions import Coalesce, Greatest, Now
 
 from evalboard.contract.parts import Pause
 from evalboard.core.errors import LeaseLost
+from runs import acts
 from runs.models import EndpointRecord, Event, RunRecord, Shard
-from runs.store import history, storable
+from runs.store import history, require_row, storable
+from runs.work import requests
 from runs.work.claims import Lease
 from runs.work.shards import SHARDS, fail_run, let_go
 
@@ -39,7 +41,8 @@ def note_rest(*, endpoint_id: int, reason: str, seconds: float, n_failures: int)
     """Pause an endpoint. n_failures: calls that failed in a row."""
     until = Now() + timedelta(seconds=seconds)
     resting = EndpointRecord.objects.filter(pk=endpoint_id)
-    resting.update(n_failures=n_failures, rests_until=until, rest_reason=storable(reason))
+    since = Coalesce(F("failing_since"), Now())
+    resting.update(n_failures=n_failures, rests_until=until, rest_reason=storable(reason), failing_since=since)
 
 
 def wait_for_endpoint(*, lease: Lease) -> bool:
@@ -65,17 +68,37 @@ def paused_until(endpoint: str) -> Case:
     return Case(When(**{f"{until}__gt": Now()}, then=F(until)))
 
 
+def try_endpoint(*, endpoint: str) -> EndpointRecord:
+    """Let the next call of a paused endpoint go at once; if it fails, the endpoint is paused again.
+
+    Raises NotFound. An endpoint that is not paused is left as it is.
+    """
+    with transaction.atomic():
+        locked = EndpointRecord.objects.select_for_update(no_key=True).filter(slug=endpoint)
+        paused = require_row(locked, f"There is no endpoint {endpoint}.")
+        if acts.require("try_now", paused):
+            paused.rests_until = None
+            paused.save(update_fields=["rests_until"])
+            delayed = Shard.objects.open().filter(status=Shard.Status.QUEUED, repeat__run__endpoint=paused)
+            delayed.filter(next_at__gt=Now()).update(next_at=Now())
+            requests.ring_after_commit(paused.pool)
+    return paused
+
+
 def end_rest(*, endpoint_id: int) -> None:
     """Forget failed calls: one has come through."""
     rested = EndpointRecord.objects.filter(pk=endpoint_id).exclude(n_failures=0, rests_until=None, rest_reason="")
-    rested.update(n_failures=0, rests_until=None, rest_reason="")
+    rested.update(n_failures=0, rests_until=None, rest_reason="", failing_since=None)
 
 
-def fail_refused(*, lease: Lease, reason: str) -> None:
-    """End the run of a shard whose endpoint takes no call of it. A lease that is lost changes nothing."""
+def fail_refused(*, lease: Lease, reason: str, code: str = "endpoint_refused") -> None:
+    """End the run of a shard whose endpoint takes no call of it. A lease that is lost changes nothing.
+
+    code: of the history line.
+    """
     run_id = SHARDS.held_row(lease).values_list("repeat__run", flat=True).first()
     if run_id is not None:
-        fail_run(run_id=run_id, code="endpoint_refused", reason=reason)
+        fail_run(run_id=run_id, code=code, reason=reason)
 
 
 def _endpoint(lease: Lease) -> EndpointRecord | None:

@@ -15,11 +15,11 @@ from runs.pairs import stored_words
 from runs.store import stored_traces
 
 FLIPS_READ = 500  # of cases that differ, those whose score moved first
-BESIDE = 4  # cases that did not move, decoded with the telling ones
+BESIDE = 4  # cases that did not move, decoded with the chosen ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellingCase:
+class ChosenCase:
     """A case whose answers part at position `at`, in tokens or characters (`unit`), from 0.
 
     index, index_candidate: in the suite version of either run. baseline, candidate: digests of either answer up to
@@ -42,14 +42,14 @@ class TellingCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class ChosenCases:
     """The cases that a bisect decodes.
 
     cases: of `n_flips` whose answers diverge. beside: control cases that did not change, {"case", "index",
     "index_candidate", "text"}, the last being the text's digest.
     """
 
-    cases: tuple[TellingCase, ...]
+    cases: tuple[ChosenCase, ...]
     beside: tuple[dict[str, Any], ...]
     n_flips: int
 
@@ -57,7 +57,7 @@ class Telling:
         return {"cases": [asdict(each) for each in self.cases], "beside": list(self.beside), "n_flips": self.n_flips}
 
 
-def choose_telling(inputs: ComparisonInputs, *, limit: int) -> Telling:
+def choose_cases(inputs: ComparisonInputs, *, limit: int) -> ChosenCases:
     """Choose the cases of two runs that a bisect decodes, from one repeat of each.
 
     Those whose score moved come first, then those whose logits moved furthest at the flip; of the cases that parted on
@@ -74,7 +74,7 @@ def choose_telling(inputs: ComparisonInputs, *, limit: int) -> Telling:
     n_flips = max(len(cases), int(has_other_text.sum()))
     same = np.flatnonzero(there & ~has_other_text)
     chosen = same[np.linspace(0, len(same) - 1, min(BESIDE, len(same))).astype(int)] if len(same) else same
-    return Telling(tuple(_spread(cases)[:limit]), tuple(_read_beside(inputs, chosen.tolist())), n_flips)
+    return ChosenCases(tuple(_spread(cases)[:limit]), tuple(_read_beside(inputs, chosen.tolist())), n_flips)
 
 
 def read_answers(repeat: RepeatRecord, indexes: Iterable[int]) -> dict[int, TracedText]:
@@ -90,7 +90,7 @@ def read_answers(repeat: RepeatRecord, indexes: Iterable[int]) -> dict[int, Trac
     }
 
 
-def _read_cases(inputs: ComparisonInputs, rows: Sequence[int]) -> list[TellingCase]:
+def _read_cases(inputs: ComparisonInputs, rows: Sequence[int]) -> list[ChosenCase]:
     """Return the cases of these rows whose answers part, in tokens or in characters."""
     sides = (inputs.baseline, inputs.candidate)
     indexes = [side.case_indexes[rows].tolist() for side in sides]
@@ -107,7 +107,7 @@ def _read_cases(inputs: ComparisonInputs, rows: Sequence[int]) -> list[TellingCa
             continue
         scores = [None if np.isnan(side.scores[row, 0]) else float(side.scores[row, 0]) for side in sides]
         cases.append(
-            TellingCase(
+            ChosenCase(
                 case=names[index],
                 index=index,
                 index_candidate=other,
@@ -150,7 +150,7 @@ def _heads(unit: str, at: int, ours: Any, theirs: Any, **more: Any) -> dict[str,
     return {"unit": unit, "at": at, "baseline": digest_head(ours, at), "candidate": digest_head(theirs, at), **more}
 
 
-def _spread(cases: Sequence[TellingCase]) -> list[TellingCase]:
+def _spread(cases: Sequence[ChosenCase]) -> list[ChosenCase]:
     """Sort cases: changed scores first, one of each story at a time, the largest logit movement first."""
     by_size = sorted(cases, key=lambda case: (case.score_baseline == case.score_candidate, -(case.movement or 0.0)))
     earlier: Counter[tuple[bool, tuple[Any, ...]]] = Counter()

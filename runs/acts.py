@@ -1,0 +1,345 @@
+"""Decide each act on a record by one rule, for the offers of pages and the refusals of REST.
+
+A rule is here, or in the slice whose records it reads, under `@rule`.
+Services refuse by `require`, and pages ask `can`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from evalboard.core.errors import Conflict
+from evalboard.logged.runs import MAX_REPEATS
+from runs.access import ADMIN, READ, RUN, SIGN, may
+from runs.models import (
+    EndpointRecord,
+    ExperimentRecord,
+    GateRecord,
+    ReleaseRecord,
+    RepeatRecord,
+    ResponseRecord,
+    Rotation,
+    RunRecord,
+    ScheduleRecord,
+    Shard,
+    WebhookRecord,
+)
+from runs.store import database_now, require_row
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """Why an act is not to be done. is_shown: a page shows the act disabled, with this reason.
+
+    is_done: it is so already. Pages leave it out, and asking for it again changes nothing.
+    """
+
+    reason: str
+    is_shown: bool = True
+    is_done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActOffer:
+    """Whether this person may do an act now; `reason`: why not, "" where they may."""
+
+    act: str
+    reason: str = ""
+    is_shown: bool = True
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+
+Rule = Callable[[Any], No | None]
+RELATED: dict[type[Model], tuple[str, ...]] = {
+    RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint")
+}
+RULES: dict[tuple[str, type], tuple[str, Rule]] = {}  # (act, kind of subject) -> the right that it needs, its rule
+
+
+def rule(act: str, kind: type, right: str) -> Callable[[Rule], Rule]:
+    """State the rule of an act on a kind of record, and the right that it needs."""
+
+    def decorate(function: Rule) -> Rule:
+        RULES[act, kind] = right, function
+        return function
+
+    return decorate
+
+
+def can(act: str, subject: Any, viewer: Any) -> ActOffer:
+    """Return whether a person may do an act to a record now, or why not."""
+    right, find = RULES[act, type(subject)]
+    if not may(viewer, right):
+        return ActOffer(act, f"This needs the {right} right.", is_shown=False)
+    no = find(subject)
+    return ActOffer(act) if no is None else ActOffer(act, no.reason, no.is_shown and not no.is_done)
+
+
+def offers_on(kind: type[Model], subject_id: int | str, viewer: Any, *, by: str = "pk") -> dict[str, ActOffer]:
+    """Return the offers of every act on one record, by act, for its page. Raises NotFound."""
+    stored = kind._default_manager.select_related(*RELATED.get(kind, ())).filter(**{by: subject_id})
+    subject = require_row(stored, f"There is no {kind.__name__.removesuffix('Record').lower()} {subject_id}.")
+    return {act: can(act, subject, viewer) for act, of in RULES if of is kind}
+
+
+def can_on_both(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
+    """Return whether a person may do an act that needs several runs: the first no, else the last yes."""
+    runs = RunRecord.objects.filter(pk__in=run_ids).order_by("pk")
+    given = [can(act, run, viewer) for run in runs]
+    return next((answer for answer in given if not answer), given[-1])
+
+
+def refusal(act: str, subject: Any) -> No | None:
+    """Return why an act cannot be done to a record now; None if it can."""
+    return RULES[act, type(subject)][1](subject)
+
+
+def require(act: str, subject: Any) -> bool:
+    """Raise Conflict where an act cannot be done now; return False if it is done already.
+
+    Who asks has been let in by the view, which states the right.
+    """
+    no = refusal(act, subject)
+    if no is not None and not no.is_done:
+        raise Conflict(no.reason)
+    return no is None
+
+
+# Runs
+
+
+def _state(run: RunRecord) -> str:
+    has = run.status in (RunRecord.Status.FINISHED, RunRecord.Status.FAILED)
+    return f"Run {run.pk} {'has' if has else 'is'} {run.status}"
+
+
+def _refuse_log(run: RunRecord, rest: str) -> No | None:
+    return No(f"Run {run.pk} was read from a log, and {rest}", is_shown=False) if run.source_id is not None else None
+
+
+@rule("again", RunRecord, RUN)
+def _again(run: RunRecord) -> No | None:
+    if no := _refuse_log(run, "only the tool that made it can run it again."):
+        return no
+    if not run.repeats.filter(cases=None).exists():
+        return No(f"Run {run.pk} decoded chosen cases for an experiment; run the experiment again.", is_shown=False)
+    return None if run.is_terminal else No(f"{_state(run)}; run it again when it has ended.")
+
+
+@rule("complete", RunRecord, RUN)
+def _complete(run: RunRecord) -> No | None:
+    if no := _refuse_log(run, "nothing here decodes it. Import a longer log of it."):
+        return no
+    if run.status not in (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED):
+        text = f"{_state(run)}; incomplete, failed and cancelled runs can be completed."
+        return No(text, is_shown=False)
+    return None if short_shards(run).exists() else No(f"Run {run.pk} misses no response.", is_shown=False)
+
+
+def short_shards(run: RunRecord) -> QuerySet[Shard]:
+    """Return the shards that miss a case, each with `n_there`; an answer with an error is missing."""
+    shards = Shard.objects.filter(repeat__run=run).annotate(n_there=N_THERE)
+    return shards.filter(n_there__lt=Coalesce(F("n_chosen"), F("last") - F("first") + 1)).order_by("pk")
+
+
+_there = ResponseRecord.objects.filter(
+    repeat=OuterRef("repeat"), case_index__gte=OuterRef("first"), case_index__lte=OuterRef("last"), error_code=""
+)
+N_THERE = Coalesce(Subquery(_there.order_by().values("repeat").annotate(n=Count("pk")).values("n")), 0)
+
+
+@rule("cancel", RunRecord, RUN)
+def _cancel(run: RunRecord) -> No | None:
+    if run.status == RunRecord.Status.CANCELLED:
+        return No(f"Run {run.pk} is cancelled.", is_done=True)
+    if run.is_terminal:
+        return No(f"Run {run.pk} has already ended as {run.status}.", is_shown=False)
+    return No(f"Run {run.pk} is being cancelled.", is_done=True) if run.is_cancel_wanted else None
+
+
+@rule("delete", RunRecord, ADMIN)
+def _delete(run: RunRecord) -> No | None:
+    return _replace(run) if run.is_terminal else No(f"{_state(run)}; cancel it first.")
+
+
+@rule("replace", RunRecord, RUN)
+def _replace(run: RunRecord) -> No | None:
+    """By a fuller log of it: not where history refers to the run."""
+    if (baseline := run.baselines.select_related("suite").order_by("-id").first()) is not None:
+        return No(f"Run {run.pk} is in the history of suite {baseline.suite.slug}'s baselines; it is kept.")
+    if (release := gates_of(run).order_by("release_id").values_list("release", flat=True).first()) is not None:
+        return No(f"Release {release} uses run {run.pk}; it is kept.")
+    if Rotation.objects.filter(run=run).exists():
+        return No(f"Run {run.pk} is the first that another stack served, and dates that rotation; it is kept.")
+    return None
+
+
+def gates_of(run: RunRecord) -> QuerySet[GateRecord]:
+    """Return the gates of releases that a run is a side of."""
+    return GateRecord.objects.filter(Q(baseline_run=run) | Q(candidate_run=run))
+
+
+@rule("add_repeats", RunRecord, RUN)
+def _add_repeats(run: RunRecord) -> No | None:
+    if no := _refuse_log(run, "nothing here decodes it; it has the log's repeats."):
+        return no
+    if run.is_one_draw:
+        # Of before runs had seeds.
+        text = f"Every repeat of run {run.pk} is sent the profile's seed, so more repeats add no sample"
+        return No(f"{text}; start a new run.", is_shown=False)
+    if run.status in (RunRecord.Status.CANCELLED, RunRecord.Status.FAILED) or run.is_cancel_wanted:
+        state = _state(run) if run.is_terminal else f"Run {run.pk} is being cancelled"
+        return No(f"{state}; run it again instead.")
+    full = run.repeats.count() >= MAX_REPEATS
+    return No(f"Run {run.pk} has {MAX_REPEATS} repeats, and no run has more.") if full else None
+
+
+@rule("rescore", RunRecord, RUN)
+def _rescore(run: RunRecord) -> No | None:
+    ended = run.repeats.exclude(finished_at=None).exists()
+    return None if ended else No(f"Run {run.pk} has no repeat that has ended yet; score it again later.")
+
+
+@rule("compare", RunRecord, READ)
+def _compare(run: RunRecord) -> No | None:
+    return None if run.repeats.filter(columns__isnull=False).exists() else nothing_to_compare(run)
+
+
+def nothing_to_compare(run: RunRecord) -> No:
+    return No(f"Run {run.pk} has no repeat that has ended yet; compare it when one has.")
+
+
+@rule("force", RunRecord, RUN)
+def _force(run: RunRecord) -> No | None:
+    answers = ResponseRecord.objects.filter(repeat__run=run, error_code="").exclude(repeat__finished_at=None)
+    text = f"Run {run.pk} has no answer to score: no repeat of it has ended, or nothing came back."
+    return None if answers.exists() else No(text)
+
+
+@rule("judge", RunRecord, RUN)
+def _judge(run: RunRecord) -> No | None:
+    if not run.is_terminal:
+        return No(f"{_state(run)}; a release judges runs that have ended.")
+    judged = run.repeats.filter(cases=None).exclude(status__in=RepeatRecord.WITHOUT_SCORE)
+    if judged.exists():
+        return None
+    return No(f"{_state(run)} and has no repeat that could be judged.", is_shown=False)
+
+
+@rule("replay", RunRecord, RUN)
+def _replay(run: RunRecord) -> No | None:
+    return _decoded_elsewhere(run, "replay a run of an own endpoint")
+
+
+@rule("bisect", RunRecord, RUN)
+def _bisect(run: RunRecord) -> No | None:
+    if no := _decoded_elsewhere(run, "bisect runs of own endpoints"):
+        return no
+    whole = run.repeats.filter(cases=None, status=RepeatRecord.Status.FINISHED)
+    if whole.exists() and run.bucket_id is not None:
+        return None
+    return No(f"Run {run.pk} has no whole pass over its suite yet; bisect it when one has ended.")
+
+
+def _decoded_elsewhere(run: RunRecord, instead: str) -> No | None:
+    if not run.is_of_elsewhere:
+        return None
+    who = "was read from a log" if run.source_id is not None else "was served by an external server"
+    return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.")
+
+
+# Experiments
+
+
+@rule("start", ExperimentRecord, RUN)
+def _start(experiment: ExperimentRecord) -> No | None:
+    if experiment.status == ExperimentRecord.Status.PLANNED:
+        return None
+    return No(f"Experiment {experiment.pk} is {experiment.status}; it was confirmed before.", is_shown=False)
+
+
+@rule("resume", ExperimentRecord, RUN)
+def _resume(experiment: ExperimentRecord) -> No | None:
+    status = ExperimentRecord.Status
+    if experiment.status in (status.STOPPED, status.CANCELLED, status.FAILED):
+        return None
+    text = f"Experiment {experiment.pk} is {experiment.status}; nothing of it is left to go on with."
+    return No(text, is_shown=False)
+
+
+@rule("cancel", ExperimentRecord, RUN)
+def _cancel_experiment(experiment: ExperimentRecord) -> No | None:
+    if experiment.status == ExperimentRecord.Status.RUNNING:
+        return None
+    is_done = experiment.status == ExperimentRecord.Status.CANCELLED
+    text = f"Experiment {experiment.pk} is {experiment.status}; it is not at work."
+    return No(text, is_shown=False, is_done=is_done)
+
+
+@rule("delete", ExperimentRecord, RUN)
+def _delete_experiment(experiment: ExperimentRecord) -> No | None:
+    is_at_work = experiment.status == ExperimentRecord.Status.RUNNING
+    return No(f"Experiment {experiment.pk} is at work; cancel it first.") if is_at_work else None
+
+
+# Schedules, webhooks, endpoints
+
+
+@rule("pause", ScheduleRecord, RUN)
+def _pause(schedule: ScheduleRecord) -> No | None:
+    return No(f"Schedule {schedule.slug} is paused.", is_done=True) if schedule.next_at is None else None
+
+
+@rule("resume", ScheduleRecord, RUN)
+def _resume_schedule(schedule: ScheduleRecord) -> No | None:
+    return No(f"Schedule {schedule.slug} is not paused.", is_done=True) if schedule.next_at is not None else None
+
+
+@rule("test", WebhookRecord, ADMIN)
+def _test(webhook: WebhookRecord) -> No | None:
+    return None if webhook.is_active else No(f"Webhook {webhook.pk} is switched off; switch it on first.")
+
+
+@rule("run", EndpointRecord, RUN)
+@rule("probe", EndpointRecord, RUN)
+def _call(endpoint: EndpointRecord) -> No | None:
+    if endpoint.engine != EndpointRecord.Engine.IMPORTED:
+        return None
+    return No("It only records what answered according to logs; nothing here can decode with it.", is_shown=False)
+
+
+@rule("check", EndpointRecord, RUN)
+def _check(endpoint: EndpointRecord) -> No | None:
+    text = "It checks external servers; the settings of this endpoint's engine are known."
+    return None if endpoint.is_remote else _call(endpoint) or No(text, is_shown=False)
+
+
+@rule("try_now", EndpointRecord, RUN)
+def _try_now(endpoint: EndpointRecord) -> No | None:
+    rests = endpoint.rests_until is not None and endpoint.rests_until > database_now()
+    return None if rests else No(f"Endpoint {endpoint.slug} is not paused.", is_done=True)
+
+
+# Releases
+
+
+@rule("rerun", ReleaseRecord, RUN)
+def _rerun(release: ReleaseRecord) -> No | None:
+    gates = release.gates.select_related("baseline_run", "candidate_run")
+    own = [run for gate in gates for run in (gate.baseline_run, gate.candidate_run) if run.source_id is None]
+    text = f"The runs of release {release.pk} were read from logs; only the tools that made them can run them again."
+    return None if own else No(text, is_shown=False)
+
+
+@rule("sign", ReleaseRecord, SIGN)
+def _sign(release: ReleaseRecord) -> No | None:
+    sides = Q(gates_as_baseline__release=release) | Q(gates_as_candidate__release=release)
+    at_work = RunRecord.objects.filter(sides).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
+    if at_work is not None:
+        return No(f"{_state(at_work)}; sign after it has ended.")
+    return No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None

@@ -1,0 +1,266 @@
+"""What may be done to what: a page offers it, and REST does it, by one rule and with one reason."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.db import transaction
+from django.test import Client
+
+from runs import acts
+from runs.access import ROLES, scopes_of
+from runs.lab import cancel_experiment, plan_experiment, start_experiment
+from runs.models import EndpointRecord, ExperimentRecord, ReleaseRecord, RepeatRecord, RunRecord, ScheduleRecord
+from runs.run import cancel_run, run_again
+from runs.work.shards import fail_run
+from tests import build, judged
+from tests.api.conftest import Api
+from tests.runs import judged as runs_judged
+from tests.runs import logs
+
+pytestmark = pytest.mark.django_db
+SOME = (build.TARGET, build.TARGET, "red")
+
+
+def queued() -> RunRecord:
+    return build.run()
+
+
+def running() -> RunRecord:
+    run = build.run()
+    build.decode(run, 1, SOME)
+    return run
+
+
+def incomplete() -> RunRecord:
+    return build.finished_run((build.TARGET, None, "red"))
+
+
+def failed() -> RunRecord:
+    run = build.run()
+    fail_run(run_id=run.pk, code="endpoint_refused", reason="It answered 401.")
+    return run
+
+
+def cancelled() -> RunRecord:
+    return cancel_run(run_id=build.run().pk)
+
+
+def cancelling() -> RunRecord:
+    run = running()
+    RunRecord.objects.filter(pk=run.pk).update(is_cancel_wanted=True)
+    return run
+
+
+def logged() -> RunRecord:
+    return logs.stored(logs.log())
+
+
+def one_draw() -> RunRecord:
+    run = build.finished_run()
+    RunRecord.objects.filter(pk=run.pk).update(is_one_draw=True)
+    return run
+
+
+def of_chosen_cases() -> RunRecord:
+    run = build.finished_run()
+    RepeatRecord.objects.filter(run=run).update(cases=b"\x07")
+    return run
+
+
+RUNS: dict[str, Callable[[], RunRecord]] = {
+    each.__name__: each
+    for each in (queued, running, build.finished_run, incomplete, failed, cancelled, cancelling, logged, one_draw)
+} | {"of chosen cases": of_chosen_cases}
+
+# How REST is asked for each act on a run: method, address, body.
+ASKED: dict[str, Callable[[RunRecord, RunRecord], tuple[str, str, Any]]] = {
+    "again": lambda run, _: ("POST", f"/runs/{run.pk}/again/", {}),
+    "complete": lambda run, _: ("POST", f"/runs/{run.pk}/complete/", {}),
+    "cancel": lambda run, _: ("POST", f"/runs/{run.pk}/cancel/", {}),
+    "delete": lambda run, _: ("DELETE", f"/runs/{run.pk}/", None),
+    "add_repeats": lambda run, _: ("POST", f"/runs/{run.pk}/repeats/", {"n": 1}),
+    "rescore": lambda run, _: ("POST", f"/runs/{run.pk}/rescore/", {"scorer": {"kind": "contains"}}),
+    "force": lambda run, _: ("POST", f"/runs/{run.pk}/forced/", {"endpoint": "local", "profile": "pinned"}),
+    "replay": lambda run, _: ("POST", f"/runs/{run.pk}/replays/", {"case": "sky"}),
+    "bisect": lambda run, other: (
+        *("POST", "/experiments/"),
+        {"kind": "bisect", "baseline": run.pk, "candidate": other.pk},
+    ),
+    "judge": lambda run, other: (
+        *("POST", "/releases/"),
+        {"suite": "colours", "candidate": str(run.pk), "baseline": str(other.pk)},
+    ),
+    "baseline": lambda run, _: ("POST", "/suites/colours/baselines/", {"run": str(run.pk), "reason": "Good."}),
+    "compare": lambda run, other: ("GET", f"/compare/?baseline={run.pk}&candidate={other.pk}", None),
+}
+WITHOUT_CALL = {"replace"}  # what an import asks for
+# By which mark the page of a run has the act; bisect, replay and rescore are offered elsewhere or within a fold.
+MARKS = {
+    "again": 'action="/runs/{run}/again/"',
+    "complete": 'action="/runs/{run}/complete/"',
+    "cancel": 'action="/runs/{run}/cancel/"',
+    "delete": 'href="/runs/{run}/delete/"',
+    "add_repeats": 'action="/runs/{run}/repeats/"',
+    "force": 'href="/runs/{run}/forced/"',
+    "baseline": 'id="baseline-reason"',
+}
+
+
+def ask(api: Api, method: str, path: str, body: Any) -> Any:
+    if method == "GET":
+        return api.get(path)
+    return api.delete(path) if method == "DELETE" else api.post(path, body)
+
+
+def test_every_act_on_a_run_is_asked_for_here() -> None:
+    assert {act for act, kind in acts.RULES if kind is RunRecord} == ASKED.keys() | WITHOUT_CALL
+
+
+@pytest.mark.parametrize("kind", list(RUNS))
+def test_rest_refuses_a_run_s_act_where_the_rule_does_and_a_page_offers_it_where_not(api: Api, kind: str) -> None:
+    judged.policy()
+    other = build.finished_run()
+    run = RunRecord.objects.get(pk=RUNS[kind]().pk)
+    admin = build.user("boss", "admin")
+    pages = Client()
+    pages.force_login(admin)
+    page = unescape(pages.get(f"/runs/{run.pk}/").content.decode())
+    known = {act: acts.can(act, run, admin) for act in ASKED}
+    for act, answer in known.items():
+        with transaction.atomic():
+            given = ask(api, *ASKED[act](run, other))
+            transaction.set_rollback(True)
+        no = acts.refusal(act, run)
+        is_refused = given.status_code == 409 and given.json()["detail"] == answer.reason
+        assert is_refused == (no is not None and not no.is_done), (act, answer, given.status_code, given.content[:300])
+        if act in MARKS and act != "force":
+            assert (MARKS[act].format(run=run.pk) in page) == bool(answer), (act, answer)
+        if not answer and answer.is_shown and act in MARKS:
+            assert answer.reason in re.sub(r"</?bdi>", "", page), (act, answer)
+    assert any(known.values())
+
+
+def test_a_run_that_is_cancelled_is_cancelled_again_without_a_word(api: Api) -> None:
+    run = cancelled()
+    assert not acts.require("cancel", run)
+    assert api.post(f"/runs/{run.pk}/cancel/", {}).status_code == 200
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_act_beyond_a_person_s_rights_is_left_out(role: str) -> None:
+    run, person = build.finished_run(), build.user("eve", role)
+    for act, kind in acts.RULES:
+        if kind is RunRecord:
+            right = acts.RULES[act, kind][0]
+            if right not in scopes_of(person):
+                answer = acts.can(act, run, person)
+                assert (answer.reason, answer.is_shown) == (f"This needs the {right} right.", False)
+    assert not acts.can("again", run, AnonymousUser())
+
+
+def test_a_plan_a_working_and_a_stopped_experiment_have_the_acts_that_rest_does(api: Api) -> None:
+    build.suite(), build.endpoint(), build.profile()
+    admin = build.user("boss", "admin")
+    made = plan_experiment(suite="colours", endpoint="local", profile="pinned", runs=5, user=admin)
+    calls = {"start": "start/", "resume": "resume/", "cancel": "cancel/"}
+    for step in (lambda **_: None, start_experiment, cancel_experiment):
+        step(experiment_id=made.pk)
+        experiment = ExperimentRecord.objects.get(pk=made.pk)
+        page = acts.offers_on(ExperimentRecord, made.pk, admin)
+        for act, address in calls.items():
+            with transaction.atomic():
+                given = api.post(f"/experiments/{made.pk}/{address}", {})
+                transaction.set_rollback(True)
+            no = acts.refusal(act, experiment)
+            assert (given.status_code == 409) == (no is not None and not no.is_done), (act, experiment.status)
+            assert given.status_code != 409 or given.json()["detail"] == page[act].reason
+        with transaction.atomic():
+            given = api.delete(f"/experiments/{made.pk}/")
+            transaction.set_rollback(True)
+        assert (given.status_code == 204) == bool(page["delete"])
+
+
+def test_an_endpoint_of_logs_is_neither_run_nor_probed_nor_checked(api: Api) -> None:
+    endpoint, own = logged().endpoint, EndpointRecord.objects.get(slug=build.endpoint())
+    build.profile()
+    for act, kind in {"probe": "canary", "check": "capability"}.items():
+        for each in (endpoint, own):
+            answer = acts.can(act, each, build.user(f"{act}-{each.slug}"))
+            given = api.post("/probes/", {"endpoint": each.slug, "kind": kind, "parameters": {}})
+            assert (given.status_code < 400) == bool(answer), (act, each, given.content)
+            assert answer or answer.reason in given.json()["fields"].values()
+    asked = {"suite": "colours", "endpoint": endpoint.slug, "profile": "pinned"}
+    no = acts.refusal("run", endpoint)
+    assert no is not None
+    assert api.post("/runs/", asked).json()["fields"]["endpoint"] == no.reason
+
+
+def test_a_release_is_signed_and_settled_where_the_rules_say_so(api: Api) -> None:
+    policy = {"slug": "quick", "rule": "paired", "tolerance_points": 20.0, "looks": [3, 10, 20]}
+    version, by = runs_judged.suite(n_cases=8, policy=policy), build.process()
+    release = runs_judged.release(*(runs_judged.run(version, repeats=3, by=by) for _ in range(2)))
+    manager = build.user("mary", "release manager")
+    assert acts.can("sign", release, manager)
+    assert not acts.can("settle", release, manager)
+    candidate = release.gates.get().candidate_run_id
+    RunRecord.objects.filter(pk=candidate).update(status=RunRecord.Status.RUNNING)
+    answer = acts.can("sign", release, manager)
+    sent = {"decision": "approve", "input_digest": release.verdict.input_digest if release.verdict else ""}
+    assert api.post(f"/releases/{release.pk}/signoffs/", sent).json()["detail"] == answer.reason
+    client = Client()
+    client.force_login(manager)
+    page = re.sub(r"</?bdi>", "", client.get(f"/releases/{release.pk}/").content.decode())
+    assert answer.reason in page
+    assert f'action="/releases/{release.pk}/signoffs/' not in page
+    assert acts.offers_on(ReleaseRecord, release.pk, manager)["rerun"]
+
+
+def test_a_schedule_is_paused_once_and_resumed_once(api: Api) -> None:
+    build.suite(), build.endpoint(), build.profile()
+    order = {"suite": "colours", "endpoint": "local", "profile": "pinned"}
+    sent = {"slug": "nightly", "cron": "0 3 * * *", "time_zone": "UTC", "run": order}
+    made = api.post("/schedules/", sent).json()["id"]
+    for act in ("pause", "pause", "resume", "resume"):
+        schedule = ScheduleRecord.objects.get(pk=made)
+        is_open = acts.refusal(act, schedule) is None
+        before = schedule.next_at
+        assert api.post(f"/schedules/{made}/{act}/", {}).status_code == 200
+        assert (ScheduleRecord.objects.get(pk=made).next_at != before) == is_open
+
+
+# Running again
+
+
+def test_a_run_again_has_the_settings_of_the_first(api: Api) -> None:
+    first = build.finished_run(SOME, labels={"commit": "1f3a"}, is_shuffled=True)
+    build.profile("fast")
+    made = api.post(f"/runs/{first.pk}/again/", {})
+    assert made.status_code == 201
+    again = RunRecord.objects.get(pk=made.json()["id"])
+    assert made["Location"].endswith(f"/api/v1/runs/{again.pk}/")
+    for name in ("suite_version", "endpoint", "profile", "seed", "labels", "is_shuffled", "is_restarted"):
+        assert getattr(again, name) == getattr(first, name), name
+    assert (again.status, again.repeats.count(), again.created_by.username) == ("queued", 1, "root")
+
+
+def test_a_run_again_keeps_the_versions_that_the_first_had(api: Api) -> None:
+    first = build.finished_run()
+    build.suite(case_ids=("sky", "sea"))  # another version since
+    stored = api.get("/profiles/").json()["results"][0]
+    api.post("/profiles/", {"slug": "pinned", "title": "Other", "settings": {**stored["settings"], "max_num_seqs": 1}})
+    again = run_again(run_id=first.pk)
+    assert (again.suite_version_id, again.profile_id) == (first.suite_version_id, first.profile_id)
+
+
+def test_a_run_again_on_another_endpoint_by_a_key_is_one(api: Api) -> None:
+    first = build.finished_run()
+    build.endpoint("second")
+    sent = [api.post(f"/runs/{first.pk}/again/", {"endpoint": "second"}, Idempotency_Key="k") for _ in range(2)]
+    assert [each.json()["endpoint"] for each in sent] == ["second", "second"]
+    assert sent[0].json()["id"] == sent[1].json()["id"]
+    assert api.post(f"/runs/{first.pk}/again/", {"endpoint": "none"}).status_code == 404
+    assert api.post("/runs/999999/again/", {}).status_code == 404

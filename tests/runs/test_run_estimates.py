@@ -1,0 +1,93 @@
+"""What a run would take, before it is started: from runs like it, from another suite's, or said to be unknown."""
+
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from evalboard.core.errors import InvalidInput, NotFound
+from runs.lab import estimate_run
+from runs.models import EndpointRecord, EngineProcess, ResponseRecord, RunRecord
+from tests import build
+
+pytestmark = pytest.mark.django_db
+ASKED: Any = {"suite": "colours", "endpoint": "local", "repeats": 4}
+
+
+def timed_run() -> None:
+    """A run of 2 repeats of 3 cases whose answers came 30 s apart, on an engine that started in 60 s."""
+    run = build.finished_run()
+    answers = ResponseRecord.objects.filter(repeat__run=run)
+    answers.update(queued_seconds=0.0, prefill_seconds=0.0, decode_seconds=0.0, n_tokens=10)
+    first = answers.earliest("recorded_at").recorded_at
+    for index in range(3):
+        answers.filter(case_index=index).update(recorded_at=first + timedelta(seconds=30 * index))
+    EngineProcess.objects.update(start_seconds=60.0)
+
+
+def test_a_run_like_one_before_takes_what_that_took() -> None:
+    timed_run()
+    estimate = estimate_run(**ASKED)
+    assert (estimate.n_calls, estimate.tokens, estimate.paced_by) == (12, 120, None)
+    assert estimate.minutes == pytest.approx(6.0)  # four passes of 60 s, two starts of 60 s
+    assert estimate.sentence == "12 calls, about 120 tokens, about 6.0 min."
+
+
+def test_another_suite_gives_the_pace_and_no_tokens() -> None:
+    timed_run()
+    build.suite("shades", case_ids=[f"case-{n}" for n in range(6)])
+    estimate = estimate_run(**ASKED | {"suite": "shades"})
+    assert (estimate.tokens, estimate.paced_by) == (None, "colours")
+    assert estimate.sentence == "24 calls, about 10.0 min, at the pace of suite colours. Unknown: tokens."
+
+
+def test_what_nothing_tells_is_unknown() -> None:
+    build.suite()
+    build.endpoint()
+    build.profile()
+    words = "12 calls. Unknown: time, tokens: no run on this endpoint tells."
+    assert estimate_run(**ASKED).sentence == words
+    EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
+    assert estimate_run(**ASKED).sentence.startswith("12 calls. Unknown: time, tokens, price")
+
+
+def test_a_run_that_cannot_be_started_has_no_estimate() -> None:
+    build.suite()
+    build.endpoint()
+    build.profile()
+    with pytest.raises(NotFound):
+        estimate_run(**ASKED | {"endpoint": "none"})
+    with pytest.raises(InvalidInput):
+        estimate_run(**ASKED | {"repeats": 0})
+
+
+def test_the_form_shows_it_and_follows_what_is_chosen() -> None:
+    timed_run()
+    client = Client()
+    client.force_login(build.user())
+    page = unescape(client.get("/runs/new/").content.decode())
+    assert "15 calls, about 150 tokens, about 7.0 min." in page
+    main, folded = page.split("<summary>Profile, seed, priority, checkpoint, labels</summary>")
+    assert [name in main for name in ('name="suite"', 'name="endpoint"', 'name="repeats"')] == [True] * 3
+    assert 'name="profile"' in folded
+    part = client.get("/runs/new/", {"part": "estimate", **ASKED})
+    assert "12 calls, about 120 tokens" in part.content.decode()
+    assert (
+        "There is no endpoint none"
+        in client.get("/runs/new/", {"part": "estimate", **ASKED, "endpoint": "none"}).content.decode()
+    )
+
+
+def test_one_press_runs_as_the_newest_ran() -> None:
+    build.finished_run()
+    client = Client()
+    client.force_login(build.user())
+    page = unescape(client.get("/suites/colours/").content.decode())
+    assert "Run on <bdi>local</bdi>" in page
+    names = ("suite", "endpoint", "profile", "repeats", "key")
+    fields = {name: page.split(f'name="{name}" value="')[1].split('"')[0] for name in names}
+    assert client.post("/runs/new/", fields).status_code == 302
+    newest = RunRecord.objects.latest("pk")
+    assert (newest.endpoint.slug, newest.repeats.count()) == ("local", 5)
