@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -27,6 +28,7 @@ def filtered_url(address: str, filters: Mapping[str, str]) -> str:
     return f"{address}?{query}" if query else address
 
 
+@lru_cache(maxsize=1024)  # of every row of a list
 def case_url(slug: str, case_id: str) -> str:
     """Return the address of a case's page."""
     return escape_dots(reverse("suite_case", args=[slug, case_id]))
