@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlencode
 
-from django.urls import reverse
-
-from evalboard.path_converters import escape_dots
+from evalboard.path_converters import reverse_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class Export:
 
 def response_url(run_id: int, repeat: int, case_id: str) -> str:
     """Return the address of a response's page."""
-    return escape_dots(reverse("response", args=[run_id, repeat, case_id]))
+    return reverse_case("response", run_id, repeat, case_id)
 
 
 def filtered_url(address: str, filters: Mapping[str, str]) -> str:
@@ -31,4 +29,4 @@ def filtered_url(address: str, filters: Mapping[str, str]) -> str:
 @lru_cache(maxsize=1024)  # of every row of a list
 def case_url(slug: str, case_id: str) -> str:
     """Return the address of a case's page."""
-    return escape_dots(reverse("suite_case", args=[slug, case_id]))
+    return reverse_case("suite_case", slug, case_id)
