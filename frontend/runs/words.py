@@ -19,7 +19,7 @@ def describe_run(run: Run) -> Headline:
         if any(warning.code == DESERTED for warning in run.warnings):
             return Headline("Waiting for a worker.", worth)  # the banner below says why
         waiting = run.waiting or "The first free worker of its pool takes it."
-        return Headline("Waiting for a worker.", f"{waiting} {worth}")
+        return Headline("Queued.", f"{waiting} {worth}")
     if run.status == "running":
         is_starting = not (run.processes or run.progress.n_done or run.is_reported)
         return Headline("An engine starts." if is_starting else "So far; not a verdict.", worth)
