@@ -143,7 +143,7 @@ def url_problem(url: str) -> str | None:
 
 
 def _plain_address(host: str) -> Address | None:
-    """Return the address that a host is without a look-up: of digits, `0x7f000001` included, or of this machine."""
+    """Return the address that a host is without a look-up: of digits, as in `0x7f.1`, or this machine."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host)
     name = host.rstrip(".")

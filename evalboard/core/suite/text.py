@@ -220,10 +220,8 @@ def _choose_columns(header: list[str], named: Mapping[str, str], problems: Probl
         if column:
             chosen[name] = column
     if "prompt" not in chosen and not problems.fields:
-        problems.add(
-            "columns.prompt",
-            f"is not known. Line 1 must name the columns, and it names {known}. Call the one with the prompts prompt",
-        )
+        names = f"is not known. Line 1 must name the columns, and it names {known}."
+        problems.add("columns.prompt", f"{names} Call the one with the prompts prompt")
     return chosen
 
 
