@@ -14,7 +14,7 @@ DESERTED = "no_matching_worker"  # the code of the warning that no worker can ta
 
 def describe_run(run: Run) -> Headline:
     """Summarise a run's result, and the points of one case."""
-    worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
+    worth = f"One of {run.suite.n_cases:,} cases is {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
             return Headline("Queued.", worth)  # the banner below says why
