@@ -139,7 +139,7 @@ def test_every_page_of_endpoints_is_quiet_fits_and_has_no_barrier(stage, watch, 
     gateway()
     watched = watch(theme=theme, width=width, role="admin")
     barriers = []
-    for address in ADDRESSES:
+    for address in (*ADDRESSES, f"/endpoints/{build.endpoint('x' * 80)}/"):
         watched.open(address)
         assert watched.overflow() == 0, address
         watched.check()
