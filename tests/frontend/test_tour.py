@@ -54,7 +54,7 @@ def test_one_line_leads_to_a_run_its_comparison_a_token_and_the_release(sample: 
         assert f"<b>Tour, {number} of 4.</b>" in page
     assert "Read from an export of <bdi>Evalboard</bdi>" in run
     assert "12 broken</a>" in compared
-    assert "json-004" in token
+    assert "word-002" in token
     assert "No-ship" in release
     assert "may ship." in release
     assert "is not settled by so few cases." in release
