@@ -107,8 +107,8 @@ def _unknown(facts: Facts) -> str:
     n = facts["n_cases"]
     judged = f"Only {counted(n, 'case')}" if n else "No case"
     return (
-        f"{judged} can be judged for equal logprobs, and it takes {MIN_CASES_JUDGED}. A case counts with 3 repeats per "
-        "side that are no copies, or with repeats that agree to the bit."
+        f"{judged} can show whether logprobs are equal; {MIN_CASES_JUDGED} are needed. A case can if each side has 3 "
+        "repeats that are no copies, or repeats that agree to the bit."
     )
 
 

@@ -70,15 +70,11 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     return OUTCOMES.write("by_chance", broken=broken.n_expected, fixed=fixed.n_expected)
 
 
-def explain_marks(
-    outcome: str, by_chance: "ByChance | None", *, can_load_move: bool = False, is_in_every_repeat: bool = False
-) -> str:
+def explain_marks(by_chance: "ByChance | None", *, can_load_move: bool = False) -> str:
     """Say how many of a list's cases chance explains, and what the marked ones are; "" if unknown.
 
     can_load_move: a side's answers may depend on what else is decoded.
     """
-    if is_in_every_repeat and outcome != "unstable":
-        return OUTCOMES.write("in_every_repeat")
     if by_chance is None:
         return ""
     claims = [OUTCOMES.claim("marks", n=by_chance.n_expected)]

@@ -90,7 +90,9 @@ def _describe_change(report: Comparison) -> Headline:
         return Headline(HEADLINES.write("identical"), f"all {pairs} have the same text and score.")
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
-    cases += " in some repeat" if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 else ""
+    is_in_every_repeat = report.outcomes is not None and report.outcomes.is_in_every_repeat
+    if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 and not is_in_every_repeat:
+        cases += " in some repeat"
     if not n_cases:
         return Headline(HEADLINES.write("same_scores"), "though some responses differ.")
     if not any(line.shown for line in report.ledger):

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from evalboard.contract.find import ANSWER, KINDS, Hit, SearchResult
+from evalboard.wording.numbers import counted
 from frontend.find.acts import find_acts
 from frontend.find.words import KIND_NAMES, PLURALS, describe_result, glyph_of
 from runs.access import READ, requires
@@ -50,18 +51,19 @@ def find(request: HttpRequest) -> HttpResponse:
     if result.opens is not None and not is_part:
         return redirect(result.opens)
     hits = result.hits[:HITS_OF_ALL] if is_part else result.hits
+    acts = () if kind else find_acts(wanted.text, request.GET.get("of", "")[:200], hits, request.user)
     page = {
         "wanted": wanted,
         "text": text,
         "result": result,
         "lines": tuple(_line(hit, wanted.text) for hit in hits),
-        "summary": describe_result(result, n_shown=len(hits)),
+        "summary": describe_result(result, n_shown=len(hits)) if hits or not acts else counted(len(acts), "act"),
         "kinds": _kinds(wanted, result),
         "all_url": _address(wanted.text),
         "answers_url": _address(wanted.text, ANSWER),
         "n_responses": count_responses() if wanted.text and not hits and wanted.kind != ANSWER else None,
         "is_answers": wanted.kind == ANSWER,
-        "acts": () if kind else find_acts(wanted.text, request.GET.get("of", "")[:200], hits, request.user),
+        "acts": acts,
     }
     return render(request, "find/_list.html" if is_part else "find/page.html", page)
 

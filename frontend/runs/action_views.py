@@ -99,7 +99,7 @@ def _act(request: HttpRequest, run_id: int, act: Callable[[], object], words: st
 
 
 def _refuse(request: HttpRequest, run_id: int, form: PlainForm) -> HttpResponse:
-    for problems in form.errors.values():
+    for name, problems in form.errors.items():
         for problem in problems:
-            messages.error(request, str(problem))
+            messages.error(request, f"{form[name].label}: {problem}")
     return redirect("run", run_id=run_id)

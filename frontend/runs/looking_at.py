@@ -54,7 +54,7 @@ def list_items(
 def _link(run: Run, code: str) -> tuple[str, str] | None:
     return {
         "two_computations": ("These responses", "#strays"),
-        "endpoint_rests": ("The endpoint", reverse("endpoint", args=[run.endpoint])),
+        "endpoint_rests": ("See the endpoint", reverse("endpoint", args=[run.endpoint])),
         "no_matching_worker": ("Workers", reverse("workers")),
         "pins_broken": ("Which", "#pins"),
         "uncertified": ("Probes", f"{reverse('probes')}?endpoint={run.endpoint}&kind=determinism#new"),

@@ -73,6 +73,7 @@ def _live(run: Run) -> dict[str, object]:
         "run": run,
         "stage": stage(run),
         "finding": words.describe_run(run),
+        "samples": words.count_samples(run.noise.n_draws or 0.0),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
         "stops": trouble.list_stops(run) if run.trouble else (),
         "is_bare": run.trouble is not None

@@ -17,7 +17,7 @@ def describe_run(run: Run) -> Headline:
     worth = f"One of {run.suite.n_cases:,} cases is {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
-            return Headline("Waiting for a worker.", worth)  # the banner below says why
+            return Headline("Queued.", worth)  # the banner below says why
         waiting = run.waiting or "The first free worker of its pool takes it."
         return Headline("Queued.", f"{waiting} {worth}")
     if run.status == "running":
@@ -72,7 +72,12 @@ def describe_few_draws(run: Run) -> str:
     """Say why the noise of the one bucket is not known."""
     if run.noise.n_draws is None:
         return "Not known from fewer than two repeats."
-    return f"Not known: {counted(run.n_repeats, 'repeat')} are {fixed(run.noise.n_draws, 1)} samples."
+    return f"Not known: {counted(run.n_repeats, 'repeat')} count as {count_samples(run.noise.n_draws)}."
+
+
+def count_samples(n_draws: float) -> str:
+    """Write how many independent samples repeats are: "one sample", "2.4 samples"."""
+    return "one sample" if n_draws == 1.0 else f"{fixed(n_draws, 1)} samples"
 
 
 def describe_noise(run: Run) -> Headline:
@@ -83,7 +88,7 @@ def describe_noise(run: Run) -> Headline:
     if run.draws.is_one:
         return Headline("Not known from one draw.", ONE_DRAW)
     if noise.resolution is None:
-        return Headline(describe_few_draws(run), "A whole second repeat of draws measures how much scores move.")
+        return Headline(describe_few_draws(run), "An independent second repeat measures how much scores move.")
     resolution = noise.resolution
     claim = f"{resolution.repeats} repeats resolve a change of {points(resolution.points)} points on these {n} cases."
     other = points(resolution.elsewhere_points)

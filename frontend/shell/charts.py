@@ -30,6 +30,11 @@ class Scale:
     low: float
     high: float
 
+    @property
+    def shown(self) -> tuple[float, float]:
+        """Return its ends without the room left around 0 and 100."""
+        return max(self.low, 0.0), min(self.high, 100.0)
+
     def x(self, value: float) -> float:
         return round(100 * (value - self.low) / (self.high - self.low), 3)
 

@@ -105,7 +105,9 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
     if not resolutions and any(point.draws.is_one for bucket in report.buckets for point in bucket.runs):
         return f"The repeats of its sampled runs share one seed, so its noise is unknown. {worth}"
     if not resolutions:
-        return f"Its noise is known once a run has two repeats. {worth}"
+        has_repeats = any(len(point.points) > 1 for bucket in report.buckets for point in bucket.runs)
+        when = "unknown: no run has two independent repeats" if has_repeats else "known once a run has two repeats"
+        return f"Its noise is {when}. {worth}"
     (batch_class, first), *others = resolutions.items()
     also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
     resolved = (

@@ -1,9 +1,11 @@
 """Webhooks and their events. Messages are written in the event's transaction and sent by `outbox`."""
 
 import base64
+import contextlib
 import ipaddress
 import json
 import secrets
+import socket
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import transaction
 
+from evalboard.calling.addresses import Address
 from evalboard.contract.access import TEST
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs import acts
@@ -135,8 +138,17 @@ def url_problem(url: str) -> str | None:
         return "Must start with https:// or http:// and name a host."
     if parts.username is not None or parts.password is not None or parts.fragment:
         return "Leave out user names, passwords and what follows a #: the signature says who sends."
-    try:
-        address = ipaddress.ip_address(parts.hostname)
-    except ValueError:
-        return None
-    return host_problem(parts.hostname, [address])
+    address = _plain_address(parts.hostname)
+    return None if address is None else host_problem(parts.hostname, [address])
+
+
+def _plain_address(host: str) -> Address | None:
+    """Return the address that a host is without a look-up: of digits, as in `0x7f.1`, or this machine."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host)
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return ipaddress.IPv4Address("127.0.0.1")
+    with contextlib.suppress(OSError):
+        return ipaddress.IPv4Address(socket.inet_aton(name))  # as the resolver reads it
+    return None

@@ -30,6 +30,8 @@ def test_a_webhook_is_made_its_secret_shown_once_and_deleted(api: Api) -> None:
     ("changes", "field"),
     [
         ({"url": "http://127.0.0.1/"}, "url"),
+        ({"url": "http://localhost:8800/"}, "url"),
+        ({"url": "http://0x7f000001/"}, "url"),
         ({"url": "http://169.254.169.254/latest/meta-data/"}, "url"),
         ({"url": "file:///etc/passwd"}, "url"),
         ({"url": ""}, "url"),

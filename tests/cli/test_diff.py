@@ -109,7 +109,7 @@ def test_a_fall_by_the_limit_of_points_ends_with_5(capsys: pytest.CaptureFixture
         ("flip", "flip: no pair of answers has tokens on both sides", FAILED),
         ("cause=sampler_fault", "cause: what shows sampler_fault is not known of both sides", FAILED),
         ("cause=whitespace", "", 0),
-        ("shift", "shift: No case can be judged for equal logprobs", FAILED),
+        ("shift", "shift: No case can show whether logprobs are equal", FAILED),
         ("score", "score: a side has no scores", FAILED),
         ("points=1", "points: no difference of scores is given", FAILED),
         ("kl=1", "kl: no position has logprobs of the same tokens on both sides", FAILED),

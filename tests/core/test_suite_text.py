@@ -62,9 +62,9 @@ def test_other_columns_are_chosen_and_a_column_left_out():
         ("id,prompt,target\na,=cmd|' /C calc'!A0,blue\n", "line 2.prompt", "is a formula"),
         ('id,prompt\na,"open\n', "line 2", "is not CSV"),
         ("id,prompt,id\na,b,c\n", "line 1", "names the column 'id' twice"),
-        ("one,two\na,b\n", "columns.prompt", "line 1 must name the columns"),
-        ("", "columns.prompt", "line 1 must name the columns"),
-        ("id,prompt,target\n", "cases", "at least one case"),
+        ("one,two\na,b\n", "columns.prompt", "Line 1 must name the columns"),
+        ("", "columns.prompt", "Line 1 must name the columns"),
+        ("id,prompt,target\n", "line 2", "each line is a case"),
         (",".join(f"c{n}" for n in range(10_000)), "line 1", "has 10,000 columns; the most is 100"),
         (
             '{"id": "a", "prompt": "Say it.", "target": "blue"}\n\n{"id": "b", "target": 7}\n',

@@ -55,6 +55,19 @@ def test_what_was_typed_survives_a_refusal(stage, engineer):
     assert "commit=8f21c0e" in answer.content.decode()
 
 
+def test_a_refused_number_of_repeats_is_named(stage, engineer):
+    run = stage.run_in("finished")
+    refused = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "-1"}, follow=True).content.decode()
+    assert "Repeats to add: Ensure this value is greater than or equal to 1." in refused
+
+
+def test_the_search_that_finds_an_act_alone_does_not_say_that_it_found_nothing(stage, engineer):
+    run = stage.run_in("finished")
+    found = engineer.get(f"/find/?q=run+again&part=list&of=/runs/{run.pk}/").content.decode()
+    assert "data-summary>1 act</p>" in found
+    assert "Run again" in found
+
+
 def test_cancelling_and_adding_repeats_lead_back_to_the_run(stage, engineer):
     run = stage.run_in("finished")
     added = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "2"}, follow=True)

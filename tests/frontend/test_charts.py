@@ -24,6 +24,12 @@ def test_every_value_stands_inside_its_scale(values, least):
     assert len(scale.ticks()) >= 1
 
 
+def test_a_scale_names_no_points_below_0_or_above_100() -> None:
+    assert charts.scale_for([66.7], least=133.3).shown == (0.0, 100.0)
+    low, high = charts.scale_for([50.0, 60.0], least=10.0).shown
+    assert 0.0 < low < 50.0 < 60.0 < high < 100.0
+
+
 def test_equal_repeats_stand_one_above_the_other():
     ruler = charts.ruler((58.3, 58.3, 62.5), charts.scale_for((58.3, 62.5), least=4))
     assert [(mark.n, len(mark.ys)) for mark in ruler.marks] == [(2, 2), (1, 1)]

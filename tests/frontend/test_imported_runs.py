@@ -97,7 +97,7 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     told = "12 answers came out of a cache or after a fallback and are no draws; no range reads the 4 repeats that hold"
     assert told in page
     assert page.count('<span class="tag">4 cached</span>') == 3
-    assert "A whole second repeat of draws measures" in page
+    assert "An independent second repeat measures" in page
     cached = viewer.get(f"/runs/{run.pk}/repeats/2/cases/sky/").content.decode()
     assert "This answer is not a fresh sample: it came from a cache." in cached
     assert "fresh sample" not in viewer.get(f"/runs/{run.pk}/repeats/1/cases/sky/").content.decode()

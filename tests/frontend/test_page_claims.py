@@ -52,7 +52,7 @@ def near_ties_beyond_chance() -> None:
     by_chance = {"n_expected": 0.2, "n_beyond": 3}
     known = {"broken": 3, "fixed": 0, "unstable": 0, "broken_by_chance": by_chance, "is_in_every_repeat": False}
     report = write_summary(outcomes=known)
-    explain_marks("broken", ByChance(**by_chance))
+    explain_marks(ByChance(**by_chance))
     assert "Near ties moved −3.0 points." in report.noise_share.text
 
 

@@ -54,6 +54,8 @@ def test_one_line_leads_to_a_run_its_comparison_a_token_and_the_release(sample: 
         assert f"<b>Tour, {number} of 4.</b>" in page
     assert "Read from an export of <bdi>Evalboard</bdi>" in run
     assert "12 broken</a>" in compared
+    assert compared.count("Each change is there in every repeat.") == 1
+    assert "12 cases changed their score." in compared, "not in some repeat, where it is in every one"
     assert "word-002" in token
     assert "No-ship" in release
     assert "may ship." in release

@@ -258,6 +258,16 @@ def test_a_long_trace_is_shown_around_its_position_with_links_to_the_rest(stage,
     assert report.points[-1].at == 1500
 
 
+@pytest.mark.parametrize(("near", "anchor"), [(0.001, "bottom"), (0.15, "top")])
+def test_the_words_of_the_noise_line_leave_the_title_above_it_alone(stage, near, anchor):
+    runs = two_runs.make({5: two_runs.near_tie(5)[0]}, {5: two_runs.near_tie(5)[1]})
+    report = trace_pair(runs[0].pk, runs[1].pk, case_id=CASE, repeats=(1, 1))
+    report.evidence["near"] = near
+    figure = pair_chart.figure(report)
+    assert figure is not None
+    assert {each["yanchor"] for each in figure["layout"]["annotations"] if each["name"] == "noise"} == {anchor}
+
+
 def test_the_charts_name_the_noise_by_its_value_the_margins_at_the_flip_and_what_is_past_it(stage, viewer):
     ours, theirs = two_runs.near_tie(5, n_more=6)
     page = page_of(viewer, two_runs.make({5: ours}, {5: theirs}))

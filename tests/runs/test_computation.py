@@ -139,7 +139,7 @@ def test_one_repeat_a_side_says_nothing(version: SuiteVersionRecord, batched: En
     )
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_cases, judged.chance) == ("unknown", 0, None)
-    assert "No case can be judged for equal logprobs, and it takes 10." in judged.text
+    assert "No case can show whether logprobs are equal; 10 are needed." in judged.text
 
 
 def test_only_the_bucket_that_served_most_is_judged(

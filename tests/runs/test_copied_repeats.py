@@ -235,5 +235,7 @@ def test_pages_say_how_many_samples_equal_repeats_are(version: Any, client: Clie
     headline = document(release)["summary"]
     client.force_login(build.user("reader", "viewer"))
     page = client.get(f"/runs/{sides[0].pk}/").content.decode()
-    assert "Which cases are unstable is not known: 5 repeats are 1.0 samples." in page
+    assert "Which cases are unstable is not known: 5 repeats count as one sample." in page
+    assert "5 repeats that count as one sample" in page
+    assert "Its noise is unknown: no run has two independent repeats." in client.get("/suites/sample/").content.decode()
     assert "sample scored 100.0 against 100.0. All 5 repeats of the baseline are copies of one answer" in headline

@@ -174,6 +174,8 @@ def _read_csv(text: str, scorer: Any, columns: Mapping[str, str]) -> SuiteText:
         row = {name: cells[place] for name, place in places.items()}
         cases.append(_as_case(row, len(cases) + 1, kind, f"line {line}", problems))
         lines.append(line)
+    if not cases and not problems.fields:
+        problems.add("line 2", "is missing: below the columns, each line is a case")
     problems.raise_if_any(INVALID)
     return SuiteText(CSV, {"cases": cases}, tuple(lines), tuple(header), chosen)
 
@@ -218,7 +220,8 @@ def _choose_columns(header: list[str], named: Mapping[str, str], problems: Probl
         if column:
             chosen[name] = column
     if "prompt" not in chosen and not problems.fields:
-        problems.add("columns.prompt", f"is not known: line 1 must name the columns, and one has the prompts ({known})")
+        names = f"is not known. Line 1 must name the columns, and it names {known}."
+        problems.add("columns.prompt", f"{names} Call the one with the prompts prompt")
     return chosen
 
 

@@ -36,14 +36,13 @@ def read_counts(
     """Read what a comparison says of its cases, and what the list of one outcome does."""
     by_name = dict(zip(("broken_by_chance", "fixed_by_chance"), by_chance, strict=False))
     counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=unstable, **by_name)
-    marks = explain_marks(outcome, by_name.get(f"{outcome}_by_chance"), can_load_move=can_load_move)
+    marks = explain_marks(by_name.get(f"{outcome}_by_chance"), can_load_move=can_load_move)
     return [Sentence("cases", "", text) for text in (count_changes(parts_of(counts), counts), marks) if text]
 
 
 def read_steady(broken: int, fixed: int) -> list[Sentence]:
     counts = OutcomeCounts(broken=broken, fixed=fixed, unstable=0, is_in_every_repeat=True)
-    marks = explain_marks("broken", None, is_in_every_repeat=True)
-    return [Sentence("cases", "", text) for text in (count_changes(parts_of(counts), counts), marks)]
+    return [Sentence("cases", "", count_changes(parts_of(counts), counts))]
 
 
 def read_mixed() -> list[Sentence]:
