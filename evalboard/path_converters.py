@@ -5,7 +5,7 @@ PostgreSQL stores no NUL, so no name, id or other text of ours has one.
 
 import re
 
-from django.urls import register_converter
+from django.urls import register_converter, reverse
 from django.urls.converters import StringConverter
 
 
@@ -31,6 +31,11 @@ def escape_dots(url: str) -> str:
     and the server reads the same path.
     """
     return BEFORE_DOTS.sub("%2F", url)
+
+
+def reverse_case(view: str, *args: object) -> str:
+    """Return the address of a page whose last argument is a case's id, which may be `..`."""
+    return escape_dots(reverse(view, args=args))
 
 
 register_converter(TextConverter, "text")

@@ -106,7 +106,8 @@ class Transport:
             advice = " It is not running, or still starts; `make up` starts it." if here else ""
             raise Unreachable(f"{self._url} does not answer: {problem}.{advice}") from problem
         except httpx.TransportError as problem:
-            raise Unreachable(f"{self._url} does not answer: {problem or type(problem).__name__}.") from problem
+            reason = str(problem).rstrip(".") or type(problem).__name__  # httpx ends some of its sentences
+            raise Unreachable(f"{self._url} does not answer: {reason}.") from problem
         except httpx.InvalidURL as problem:
             raise WrongUse(f"{self._url} is no address: {problem}.") from problem
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from evalboard.contract.case import CaseChange, LastingChange
 from evalboard.wording.numbers import counted, listed
+
+if TYPE_CHECKING:
+    from evalboard.contract.case import CaseChange, LastingChange
 
 MAX_CHANCE = 0.05
 NAMES = {"case": "the case itself", "scorer": "the scorer"}  # of facts whose values are digests
 
 
-def describe_change(change: LastingChange, until: datetime) -> tuple[str, tuple[str, ...]]:
+def describe_change(change: "LastingChange", until: datetime) -> tuple[str, tuple[str, ...]]:
     """Return the claim and further sentences. until: when the last run before the change ran."""
     n, passed = change.n_before, change.n_passed_before
     before = f"Passed {passed} of {n} times" if not change.is_pass else f"Failed {n - passed} of {n} times"
@@ -38,7 +41,7 @@ def describe_steady(n_passed: int, n: int, n_runs: int, newest: Sequence[bool]) 
     return f"Passed {n_passed} of {n} times in {runs}; {last}."
 
 
-def describe_changes(changes: Sequence[CaseChange], before: str, run: str) -> str:
+def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> str:
     """Name what changed between two runs, and whether the server is the same."""
     if not changes:
         return f"No recorded fact changed between runs {before} and {run}."

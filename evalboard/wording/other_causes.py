@@ -19,7 +19,7 @@ TEXTS = {
 # By the code that decides: of a warning, of a reason, of the verdict, or that the difference is what is judged.
 WORDS = {
     "as_judged": "Differs, and is judged here",
-    "ship": "Noise could hide no such drop",
+    "ship": "Noise cannot hide such a drop",
     "no_ship": "More than noise explains",
     "suite_changed": "The cases differ",
     "scorer_changed": "The scorers differ",
@@ -50,7 +50,7 @@ WORDS = {
     "service_unchanged": "Model and server are unchanged",
     "noisy": "Repeats spread too far",
     "noisy_bucket": "Repeats spread too far",
-    "not_settled": "Noise could still explain it",
+    "not_settled": "Within noise of your limit",
     "suite_too_small": "Too few cases to tell",
     "too_few_repeats": "Too few repeats to tell",
     "one_draw": "All repeats are one draw",

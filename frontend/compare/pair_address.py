@@ -10,7 +10,7 @@ from django.urls import reverse
 from evalboard.contract.compare import Comparison
 from evalboard.contract.treatments import BY_ID, BY_INPUT, PROMPT_TREATMENT, TREATMENTS, Terms
 from evalboard.core.stats import CASE_OUTCOMES
-from evalboard.path_converters import escape_dots
+from evalboard.path_converters import reverse_case
 from runs.compare import CASE_LISTS, SORTS, DivergenceFilter
 
 CHANGED = {"yes": True, "no": False}
@@ -130,7 +130,7 @@ def pair_url(
 
 @lru_cache(maxsize=1024)  # lists are read again and again, and an address takes long to make
 def _pair_page(baseline: int, candidate: int, case_id: str) -> str:
-    return escape_dots(reverse("trace_diff", args=[baseline, candidate, case_id]))
+    return reverse_case("trace_diff", baseline, candidate, case_id)
 
 
 def _encoded(query: dict[str, str]) -> str:

@@ -160,7 +160,9 @@ def _noise_words(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dic
     if near:
         has_room = stop > CLOSE * end
         place = {"xref": "x", "x": stop, "xanchor": "right" if has_room else "left", "xshift": -6 if has_room else 6}
-        line = {"yref": "y2", "y": scales[1].y(near), "yanchor": "bottom", "yshift": 2, "name": "noise"}
+        is_high = scales[1].y(near) > 0.8 * scales[1].axis["range"][1]  # above it stands the title
+        side = {"yanchor": "top", "yshift": -2} if is_high else {"yanchor": "bottom", "yshift": 2}
+        line = {"yref": "y2", "y": scales[1].y(near), "name": "noise"} | side
         words.append(place | line | {"text": f"noise of these buckets, {nats(near)}", "narrow": f"noise {nats(near)}"})
         if has_room:
             zone = {"yref": "y", "y": scales[0].y(near), "yanchor": "top", "yshift": -2, "name": "zone"}

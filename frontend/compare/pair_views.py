@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.pair import PairSide, TracePair
 from evalboard.core.compare import compare_words, shorten_alike
-from evalboard.path_converters import escape_dots
+from evalboard.path_converters import reverse_case
 from evalboard.wording.replay import replay_command
 from frontend.compare import outcomes, pair_address, pair_chart, pair_words, replay_views, words
 from frontend.compare.causes import MARKS
@@ -209,7 +209,7 @@ def _goes_on(pair: TracePair) -> bool:
 
 
 def _trace_url(run: str, repeat: int, case_id: str) -> str:
-    return escape_dots(reverse("api:trace", args=[run, repeat, case_id]))
+    return reverse_case("api:trace", run, repeat, case_id)
 
 
 def _position(text: str | None) -> int | None:

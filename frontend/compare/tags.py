@@ -28,6 +28,7 @@ WHOLE = (
 )
 TARGETED = "repeats of the cases most likely to flip alone; they count in a verdict and in no score"
 TAGS_SHOWN = 2
+SHOWN_AFTER = 64  # characters of an answer after its difference: what the column has room for
 _passes = lru_cache(maxsize=1024)(passes)  # few differ
 
 
@@ -78,7 +79,7 @@ def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: st
     return (
         f'<tr><th scope="row"><a class="mono" href="{escape(line.url)}" {name}</a>{tags}</th>'
         f'<td class="answers">{answers}</td><td class="passed">{both}{targeted}</td>'
-        f'<td class="got"><span title="{escape(drawn_plain(reason))}">{drawn(shortened(reason, 180))}</span></td>'
+        f'<td class="got"><span title="{escape(drawn_plain(reason))}">{drawn(shortened(reason, 100))}</span></td>'
         f'<td class="says">{says}</td></tr>\n'
     )
 
@@ -86,7 +87,7 @@ def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: st
 def _answers(shown: ShownCase) -> str:
     if shown.excerpt is None:
         return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else ""
-    ours, theirs = answer_excerpt(shown.excerpt.baseline), answer_excerpt(shown.excerpt.candidate)
+    ours, theirs = (answer_excerpt(each, SHOWN_AFTER) for each in (shown.excerpt.baseline, shown.excerpt.candidate))
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
         f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>{WHOLE}'

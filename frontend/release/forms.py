@@ -115,9 +115,9 @@ class ReleaseForm(PlainForm):
         default = f"{DEFAULT_POLICY}, for sampled runs {SAMPLED_POLICY}"
         rows = tuple(policies)
         names = [(row.slug, name_version(row.slug, row.version)) for row in rows]
-        self.fields["policy"].choices = [("", "As its suite asks"), *names]  # type: ignore[attr-defined]
+        self.fields["policy"].choices = [("", "Default"), *names]  # type: ignore[attr-defined]
         policy_means = {row.slug: release_words.describe_policy(parse_policy(row.settings)) for row in rows}
-        policy_means[""] = f"the first critical one’s own policy, or else {default}."
+        policy_means[""] = f"the policy of the first critical suite, else {default}."
         self._means = {"policy": policy_means, "treatment": TREATMENTS}
 
     def explained(self) -> Iterator[tuple[BoundField, list[tuple[Any, str, str]]]]:

@@ -86,7 +86,7 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code in ("sign", "decide_by_hand"):
         return Step("Sign off…", TO_SIGN) if may_sign else None
     if code == "larger_suite":
-        return Step(f"Open suite {gate.suite}", reverse("suite", args=[gate.suite]))
+        return Step("Use a larger suite", reverse("suite", args=[gate.suite]), "4 × the cases halve the interval")
     if not may_run:
         return None
     if code in ("settle", "add_repeats"):

@@ -75,7 +75,9 @@ def _live(run: Run) -> dict[str, object]:
         "finding": words.describe_run(run),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
         "stops": trouble.list_stops(run) if run.trouble else (),
-        "is_bare": run.trouble is not None and not run.progress.n_done,  # there is nothing else to show of it
+        "is_bare": run.trouble is not None
+        and not run.progress.n_done
+        and not run.buckets,  # there is nothing else to show of it
         "banners": tuple(
             warning
             for warning in run.warnings

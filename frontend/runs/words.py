@@ -14,12 +14,12 @@ DESERTED = "no_matching_worker"  # the code of the warning that no worker can ta
 
 def describe_run(run: Run) -> Headline:
     """Summarise a run's result, and the points of one case."""
-    worth = f"One of {run.suite.n_cases:,} cases is worth {points(run.points_per_case)} points."
+    worth = f"One of {run.suite.n_cases:,} cases is {points(run.points_per_case)} points."
     if run.status == "queued":
         if any(warning.code == DESERTED for warning in run.warnings):
             return Headline("Waiting for a worker.", worth)  # the banner below says why
         waiting = run.waiting or "The first free worker of its pool takes it."
-        return Headline("Waiting for a worker.", f"{waiting} {worth}")
+        return Headline("Queued.", f"{waiting} {worth}")
     if run.status == "running":
         is_starting = not (run.processes or run.progress.n_done or run.is_reported)
         return Headline("An engine starts." if is_starting else "So far; not a verdict.", worth)

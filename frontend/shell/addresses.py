@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlencode
 
-from django.urls import reverse
-
-from evalboard.path_converters import escape_dots
+from evalboard.path_converters import reverse_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class Export:
 
 def response_url(run_id: int, repeat: int, case_id: str) -> str:
     """Return the address of a response's page."""
-    return escape_dots(reverse("response", args=[run_id, repeat, case_id]))
+    return reverse_case("response", run_id, repeat, case_id)
 
 
 def filtered_url(address: str, filters: Mapping[str, str]) -> str:
@@ -27,6 +26,7 @@ def filtered_url(address: str, filters: Mapping[str, str]) -> str:
     return f"{address}?{query}" if query else address
 
 
+@lru_cache(maxsize=1024)  # of every row of a list
 def case_url(slug: str, case_id: str) -> str:
     """Return the address of a case's page."""
-    return escape_dots(reverse("suite_case", args=[slug, case_id]))
+    return reverse_case("suite_case", slug, case_id)

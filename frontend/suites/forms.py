@@ -23,7 +23,7 @@ PLACEHOLDER = "prompt,target\nWhat is the capital of Norway?,Oslo\nWhat is 12 + 
 class SuiteForm(PlainForm):
     """The form of a suite, which is read again each time it is sent; only saving stores anything."""
 
-    file = forms.FileField(required=False, label="Or choose a file", help_text="Of up to 16 MiB.")
+    file = forms.FileField(required=False, label="Or choose a file", help_text="At most 16 MiB.")
     text = forms.CharField(
         required=False,
         strip=False,

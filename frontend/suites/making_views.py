@@ -20,7 +20,7 @@ from frontend.suites.words import describe_text
 from runs.access import RUN, requires
 from runs.catalogue import ENGINES
 from runs.catalogue import read as catalogue
-from runs.suites import create_trial, next_version, push_text, trial_row
+from runs.suites import create_trial, failing_endpoints, next_version, push_text, trial_row
 from runs.work import unclaimed_reason
 
 CASES_SHOWN, CASES_OFFERED = 5, 200
@@ -35,6 +35,8 @@ def new_suite(request: HttpRequest) -> HttpResponse:
         answer.headers["Cache-Control"] = "no-store"
         return answer
     endpoints = tuple(row for row in catalogue.endpoint_rows() if row.engine in ENGINES)
+    silent = failing_endpoints() | {row.slug for row in endpoints if row.rests_until is not None}
+    endpoints = tuple(sorted(endpoints, key=lambda row: row.slug in silent))  # the first is chosen
     page: dict[str, Any] = {"endpoints": endpoints, "kinds": _kinds()}
     if request.method != "POST":
         return render(request, "suites/new.html", page | {"form": SuiteForm(endpoints=endpoints)})
@@ -51,8 +53,8 @@ def new_suite(request: HttpRequest) -> HttpResponse:
                 version, is_new = push_text(read)
                 state = "is stored" if is_new else "was there already"
                 messages.success(request, f"{version} {state}: {counted(version.n_cases, 'case')}.")
-                place = reverse("suite", args=[suite.slug])
-                return redirect(f"{place}?{urlencode({'endpoint': form.cleaned_data['endpoint']})}")
+                place, endpoint = reverse("suite", args=[suite.slug]), form.cleaned_data["endpoint"]
+                return redirect(f"{place}?{urlencode({'endpoint': '' if endpoint in silent else endpoint})}")
             elif act == "try":
                 chosen = {"endpoint": form.cleaned_data["endpoint"], "case": form.cleaned_data["case"]}
                 page |= _trial(create_trial(read=read, user=request.user, **chosen).pk)

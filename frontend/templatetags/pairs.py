@@ -123,15 +123,17 @@ def boxed(text: str, side: str) -> SafeString:
 
 
 @register.simple_tag
-def answer_excerpt(of: AnswerExcerpt | None) -> SafeString:
+def answer_excerpt(of: AnswerExcerpt | None, n_after: int | None = None) -> SafeString:
     """Render an answer's window on one line, aligned with the other answer's.
 
     First the text before, which is equal on both sides (narrow screens leave out its start, `far`); then the token, or
-    the searched text; then what follows, which the stylesheet fades out.
+    the searched text; then the n_after characters that follow (None: all), which the stylesheet fades out.
     """
     if of is None:
         return format_html('<span class="excerpt faint">{}</span>', "no answer came")
-    far, near, after = (escape(drawn_plain(text)) for text in (of.before[:-NEAR], of.before[-NEAR:], of.after))
+    far, near, after = (
+        escape(drawn_plain(text)) for text in (of.before[:-NEAR], of.before[-NEAR:], of.after[:n_after])
+    )
     is_cut = " is-cut" if of.is_cut else ""
     far = f'<span class="far">{far}</span>' if far else ""
     near = f'<span class="near">{near}</span>' if near else ""

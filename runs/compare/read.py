@@ -22,6 +22,7 @@ from evalboard.contract import compare as contract
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
 from evalboard.core.errors import NotFound
+from evalboard.path_converters import reverse_case
 from runs.compare.inputs import MODEL_TERMS, RELATED
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
@@ -87,7 +88,7 @@ def pair_path(
 
 @lru_cache(maxsize=1024)  # a list asks for each case's once for every pair of repeats
 def _pair_page(runs: tuple[int, int], case: str) -> str:
-    return reverse("trace_diff", args=[*runs, case])
+    return reverse_case("trace_diff", *runs, case)
 
 
 def _name_parts(row: ComparisonRecord) -> Named:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db.models import QuerySet
-from django.urls import reverse
 
 from evalboard.compared.pair_layout import trace_of
 from evalboard.contract import pair as contract
@@ -14,6 +13,7 @@ from evalboard.contract.compare import SIDES
 from evalboard.core.compare import Beside, Continuation, Divergence, Ids, find_continuation
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import TokenTrace
+from evalboard.path_converters import reverse_case
 from evalboard.wording.cause import explain_leak
 from runs.compare.read_pair_records import Half, response_traces
 from runs.models import Case, ResponseRecord, Shard
@@ -78,7 +78,7 @@ def _source(side: str, half: Half, text: _LeakOrigin) -> contract.LeakSource:
         stands_in="prompt" if text.is_prompt else "answer",
         at=text.tokens.at,
         n_tokens=text.tokens.n,
-        url=reverse("response", args=[half.run.pk, half.repeat, case]),
+        url=reverse_case("response", half.run.pk, half.repeat, case),
     )
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from evalboard.contract.find import Hit
 from evalboard.core.trace import END
-from evalboard.path_converters import escape_dots
+from evalboard.path_converters import reverse_case
 from evalboard.wording import find as words
 from runs.compare import drawn
 from runs.find.wanted import COUNTED, EXACT, PREFIX, Match, Wanted, make_hit, rank_name
@@ -71,7 +71,7 @@ def show_cases(matches: Sequence[Match]) -> Iterable[Hit]:
 
 def case_page(slug: str, case_id: str) -> str:
     """Return the address of a case's page."""
-    return escape_dots(reverse("suite_case", args=[slug, case_id]))
+    return reverse_case("suite_case", slug, case_id)
 
 
 def match_tokens(wanted: Wanted) -> list[Match]:

@@ -9,6 +9,7 @@ from django.db.models import Model as Table
 from django.urls import reverse
 
 from evalboard.contract.find import Hit
+from evalboard.path_converters import reverse_case
 from evalboard.wording import find as words
 from runs.compare import case_ids
 from runs.find.cases import case_page
@@ -123,7 +124,7 @@ def _place(name: str, key: Any) -> tuple[str, str]:
             repeat = RepeatRecord.objects.get(pk=repeat_id)
             case_id = case_ids(repeat.run_id, (index,))[index]
             about = words.describe_response(case_id, repeat.run_id, repeat.index)
-            return about, reverse("response", args=[repeat.run_id, repeat.index, case_id])
+            return about, reverse_case("response", repeat.run_id, repeat.index, case_id)
         case "fingerprint":
             return FingerprintRecord.objects.get(pk=key).label, reverse("fingerprint", args=[key])
         case "model" | "chat template":

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from django.db import connection
 from django.db.models import QuerySet
-from django.urls import reverse
 
 from evalboard.contract.find import Hit
+from evalboard.path_converters import reverse_case
 from evalboard.wording import find as words
 from runs.compare import case_ids
 from runs.find.wanted import COUNTED, EXACT, PART, PREFIX, Match, Wanted, make_hit
@@ -70,4 +70,4 @@ def _places(matches: Sequence[Match]) -> Iterable[tuple[Match, ResponseRecord, s
         run_id, repeat = row.repeat.run_id, row.repeat.index
         case_id = case_ids(run_id, (row.case_index,))[row.case_index]
         where = words.describe_response(case_id, run_id, repeat)
-        yield by_id[row.pk], row, where, reverse("response", args=[run_id, repeat, case_id])
+        yield by_id[row.pk], row, where, reverse_case("response", run_id, repeat, case_id)

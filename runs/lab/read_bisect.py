@@ -3,12 +3,11 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.urls import reverse
-
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
 from evalboard.contract.parts import BucketNamed, FingerprintNamed, ModelServed, name_version
 from evalboard.core.lab import Bisected, StepFigures, find_chance
+from evalboard.path_converters import reverse_case
 from evalboard.wording import bisect as wording
 from runs.lab.bisect import judge, read_decodings
 from runs.lab.steps import count_decodings, settable_fields
@@ -191,7 +190,7 @@ def _case(
         score_candidate=None if scores[1] is None else 100 * scores[1],
         is_chance=at in chance,
         is_reproduced=None if bisected.reproduced is None else at in bisected.reproduced,
-        url=reverse("trace_diff", args=[*plan["runs"], case["case"]]),
+        url=reverse_case("trace_diff", *plan["runs"], case["case"]),
     )
 
 

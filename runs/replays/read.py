@@ -10,6 +10,7 @@ from evalboard.contract import replay as contract
 from evalboard.core.errors import NotFound
 from evalboard.core.suite import ChatBody, read_chat_body
 from evalboard.core.trace import TokenTrace, Vocabulary
+from evalboard.path_converters import reverse_case
 from evalboard.wording.production import explain_production
 from evalboard.wording.replay import explain_replay, explain_result
 from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
@@ -242,7 +243,7 @@ def _url(replay: ReplayRecord, case_id: str | None) -> str:
     """Return its page: that of its response, or its own for production settings."""
     if replay.is_production or replay.repeat is None:
         return reverse("replay", args=[replay.pk])
-    return reverse("response", args=[replay.run_id, replay.repeat.index, case_id])
+    return reverse_case("response", replay.run_id, replay.repeat.index, case_id)
 
 
 def _shown(result: dict[str, Any]) -> dict[str, Any]:

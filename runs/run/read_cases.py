@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.db.models import F, Func, Q, QuerySet, TextField, Value
 from django.db.models.functions import Left
-from django.urls import reverse
 from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
 from evalboard.contract.response import CaseOfRun
 from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
+from evalboard.path_converters import reverse_case
 from runs.models import Case, CaseColumns, CaseFrame, ResponseRecord, RunFiguresRecord, RunRecord
 from runs.run import figures
 from runs.run.case_table import (
@@ -315,7 +315,7 @@ def _row(run: RunRecord, case: Case, stored: _StoredCases, frame: Frame) -> Case
         n_texts=int(frame.n_texts[at]),
         is_unstable=bool(bits & UNSTABLE),
         flip_chance=finite(chance),
-        url=reverse("response", args=[run.pk, _lowest(scores), case.case_id]),
+        url=reverse_case("response", run.pk, _lowest(scores), case.case_id),
         prompt=prompt_of(case),
         n_traces=int(frame.n_traces[at]),
         is_likely_to_flip=chance > LIKELY_FLIP,

@@ -28,7 +28,7 @@ from runs.suites.suites import (
     shipped_mapping,
     store_scorer,
 )
-from runs.suites.trials import TRIALS, create_trial, fail_trial, finish_trial, trial_row, trial_work
+from runs.suites.trials import TRIALS, create_trial, fail_trial, failing_endpoints, finish_trial, trial_row, trial_work
 
 __all__ = [
     "BASELINES_READ",
@@ -47,6 +47,7 @@ __all__ = [
     "create_trial",
     "decode_case",
     "fail_trial",
+    "failing_endpoints",
     "finish_trial",
     "keep_version",
     "mapping_names",

@@ -17,6 +17,7 @@ from evalboard.core.compare import cut_texts
 from evalboard.core.errors import NotFound
 from evalboard.core.stats import NO_DRAW_MARKS, find_lasting_change, make_mark
 from evalboard.core.trace import unpack_scores
+from evalboard.path_converters import reverse_case
 from evalboard.wording import case as words
 from evalboard.wording.numbers import letter
 from runs.models import Case, ResponseRecord, RunRecord
@@ -131,7 +132,7 @@ def case_history(slug: str, case_id: str, *, offset: int = 0, limit: int = RUNS_
         answers=tuple(_list_answers(list(by_text.values())[:ANSWERS_SHOWN], newest.suite_version.n_cases)),
         runs=tuple(_show_runs(versions, shown, responses, letters))[:limit],
         endpoints=tuple(newest_own_runs(slug, case_id).values_list("endpoint__slug", flat=True)),
-        url=reverse("suite_case", args=[slug, case_id]),
+        url=reverse_case("suite_case", slug, case_id),
     )
 
 

@@ -81,6 +81,13 @@ def fail_trial(*, lease: Lease, reason: str) -> None:
     TRIALS.finish(lease=lease, status=TrialRecord.Status.FAILED, error=storable(reason))
 
 
+def failing_endpoints() -> frozenset[str]:
+    """Return the slugs of endpoints that gave no answer to their newest trial."""
+    newest = TrialRecord.objects.order_by("endpoint_id", "-pk").distinct("endpoint_id")
+    failed = TrialRecord.Status.FAILED
+    return frozenset(slug for slug, status in newest.values_list("endpoint__slug", "status") if status == failed)
+
+
 def trial_row(trial_id: int) -> contract.Trial:
     """Return a trial, as far as it is. Raises NotFound."""
     trial = require_row(

@@ -56,6 +56,7 @@ def addresses(rows: everything.Rows) -> Iterator[str]:
         **dict.fromkeys(("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl"), pairs),
         "compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in ("broken", "unstable")],
         "forced_verification": ["?control={control}&numerics={numerics}".format(**rows.known["known_forced"])],
+        "run_estimate": ["?suite=colours&endpoint=local"],
         "find": ["?q=colours", "?q=case-002", "?q=run:%201"],
     }
     for name, parameters in routes():

@@ -299,7 +299,7 @@ def test_a_sign_off_is_void_once_what_it_rests_on_changes(api: Api, baseline: Ru
     build.decode(baseline, 6, judged.answers(N_CASES))
     found = api.get(f"/releases/{ship['id']}/").json()
     assert found["outcome"] == "void"
-    assert found["signoffs"][0]["void"].startswith("What it was signed on has changed")
+    assert found["signoffs"][0]["void"].startswith("Its inputs have changed since")
 
 
 def test_what_is_no_ship_is_waived_with_a_note_and_an_end(api: Api, baseline: RunRecord) -> None:

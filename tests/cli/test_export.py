@@ -54,7 +54,7 @@ def test_a_run_of_the_server_is_a_side_of_diff(evalboard: Call, variables: dict[
     address = f"{variables['EVALBOARD_URL']}/runs/{run.pk}/"
     done = evalboard("diff", address, str(path))
     assert (done.returncode, done.stdout.startswith(f"{path} against {address}: 0.0 points")) == (0, True), done.stderr
-    assert done.stdout.count("It counts as missing.") == 1  # of the case that has no answer
+    assert done.stdout.count("The case counts as missing.") == 1  # of the case that has no answer
     waiting = build.run()
     for side, code, words in (
         (f"{variables['EVALBOARD_URL']}/runs/{waiting.pk}", 4, f"Wait for it with `evalboard wait {waiting.pk}`."),

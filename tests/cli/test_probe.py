@@ -111,7 +111,7 @@ def test_what_the_server_refuses_is_one_sentence_and_64(evalboard: Call, endpoin
         (["local", "--kind", "seed", "--parameters", "{copies}"], "It is not valid JSON"),
         (["local", "--kind", "seed", "--parameters", '{"load": NaN}'], "It is not valid JSON"),
         (["local", "--kind", "seed", "--parameters", "[1]"], "Must be an object"),
-        (["local", "--kind", "seed", "--show", "3"], "without anything else"),
+        (["local", "--kind", "seed", "--show", "3"], "without other arguments"),
         (["--show", "x"], "x is no id"),
     ],
 )

@@ -112,7 +112,7 @@ WRONG = (
     (("replay", "RUN", "sky", "--batch-sizes", "0,1"), "batch_sizes: Must be whole numbers from 1 to 256"),
     (("replay", "RUN", "sky", "--dtype", "int4"), "dtypes: Must be among"),
     (("replay", "RUN", "sky", "--neighbours", "2"), "neighbours: Only a batch has neighbours"),
-    (("replay", "RUN", "sky", "--show", "3"), "without RUN and CASE"),
+    (("replay", "RUN", "sky", "--show", "3"), "without RUN, CASE and other options"),
     (("replay", "--show", "x"), "x is no id"),
     (("replay", "--show", "999"), "There is no replay 999"),
 )

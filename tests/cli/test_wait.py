@@ -141,7 +141,7 @@ def test_a_run_that_is_not_there_is_64(evalboard: Call) -> None:
 def test_a_server_that_does_not_answer_is_given_up_on(evalboard: Call) -> None:
     done = evalboard("wait", "7", "--give-up-after", "1", EVALBOARD_URL=f"http://127.0.0.1:{free_port()}")
     assert done.returncode == 4
-    assert "come back with: evalboard wait 7" in done.stderr
+    assert "Come back with: evalboard wait 7" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -132,7 +132,7 @@ def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
     assert "Noise alone</th>" in ledger
     *each, whole = [float(up_to) for up_to in re.findall(r'<td class="number noise">± ([\d.]+)</td>', ledger)]
     assert len(each) == len(re.findall(r'<th scope="row">', ledger)) - 1
-    assert f"up to {whole} points either way" in page
+    assert f"at most ±{whole} points" in page
     assert 0 < min(each) < max(each) <= whole
 
 
@@ -231,7 +231,7 @@ def test_targeted_repeats_stand_beside_the_passes_and_count_in_none_of_them(pair
     assert re.findall(r"<b>(\d)</b> of (\d)", whole) == re.findall(
         r"<b>(\d)</b> of (\d)", rows(before)[f"tool-{case:03}"]
     )
-    said = "Targeted repeats count in a release's verdict and in no number here: 1 repeat of 1 case on the baseline"
+    said = "Targeted repeats count only in a release's verdict: 1 repeat of 1 case on the baseline"
     assert f"{said} and 1 repeat of 1 case on the candidate." in page
     assert said not in page_of(viewer, pair, "?repeat=1,1")
 

@@ -62,7 +62,7 @@ def test_a_page_explains_a_term_at_its_first_place_and_a_part_of_it_by_another_i
     template = Template('{% term "Runs by bucket" "bucket" %}|{% term "Bucket" %}')
     first, second = template.render(Context({"request": page})).split("|")
     assert 'popovertarget="term-bucket">Runs by bucket</button>' in first
-    assert 'id="term-bucket" popover>One model, fingerprint and batch class together;' in first
+    assert 'id="term-bucket" popover>One model, fingerprint and batch class together:' in first
     assert second == "Bucket"
     assert 'id="part-bucket"' in template.render(Context({"request": part}))
 

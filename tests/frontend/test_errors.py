@@ -65,7 +65,7 @@ def test_a_full_disk_says_that_nothing_was_stored(viewer: Client, disk_full: Ope
     assert answer.status_code == 507
     assert "Retry-After" not in answer
     page = answer.content.decode()
-    for words in ("disk is full", "nothing of what you sent was stored", "make room on that disk", "disk_full"):
+    for words in ("disk is full", "nothing of what you sent was stored", "free space on that disk", "disk_full"):
         assert words in page
     assert outage.was_disk_full_lately()
 

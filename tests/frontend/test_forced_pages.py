@@ -122,11 +122,11 @@ def test_a_pair_shows_which_tokens_the_other_stack_would_not_have_chosen(runs: R
 
 def test_a_near_tie_is_confirmed_under_the_same_prefix(runs: Runs, viewer: Client) -> None:
     address = f"/compare/{runs[0].pk}/{runs[1].pk}/cases/case-002/?repeat=1,1"
-    assert "under the very same prefix" not in page(viewer, address)
+    assert "After the same prefix" not in page(viewer, address)
     score_both(runs)
     text = words_of(page(viewer, address))
-    words = "the baseline’s stack holds its two likeliest tokens 2.000 nats apart and the candidate’s 2.000 nats apart"
-    assert f"Scored under the very same prefix, {words}: no near tie on either" in text
+    words = "the baseline’s top two tokens are 2.000 nats apart and the candidate’s 2.000 nats"
+    assert f"After the same prefix, {words}. Neither is a near tie" in text
     answer = trace_pair(runs[0].pk, runs[1].pk, case_id="case-002", repeats=(1, 1))
     scorings = {str(scoring.run_id): str(scoring.pk) for scoring in ForcedScoringRecord.objects.all()}
     assert [(each.stack, each.scoring, each.margin) for each in answer.at_flip] == [
@@ -153,7 +153,7 @@ def test_rollouts_lead_from_their_run_to_the_token_that_is_off(viewer: Client, t
     [run] = import_logs(files=[LogFile(path.name, path)], user=None)[1]
     scoring = ForcedScoringRecord.objects.get()
     own = page(viewer, f"/runs/{run.pk}/")
-    assert "The token furthest off is 2.500 nats away." in words_of(own)
+    assert "The most different token is 2.500 nats away." in words_of(own)
     assert "Of token ids no scorer can make any." in words_of(own)
     assert f'href="/forced/{scoring.pk}/#worst"' in own
     shown = page(viewer, f"/forced/{scoring.pk}/")

@@ -13,7 +13,7 @@ from django.urls import resolve, reverse
 
 from evalboard.core.errors import NotFound
 from frontend.shell import addresses
-from runs.models import ProfileRecord, RunRecord
+from runs.models import Case, ProfileRecord, RunRecord
 from runs.run import cancel_run
 from runs.work import claim_shard, release_shard
 from tests.casts import cast, with_param
@@ -162,6 +162,16 @@ def test_no_browser_resolves_dots_in_the_address_of_a_case(case_id):
     assert urlsplit(urljoin("http://127.0.0.1/", address)).path == address
     assert not {".", "..", "%2e", "%2E%2E"} & set(address.split("/"))
     assert resolve(unquote(address)).kwargs == {"run_id": 7, "repeat": 1, "case": case_id}
+
+
+@run_in("finished")
+def test_the_lists_of_cases_name_no_address_that_a_browser_resolves(run, viewer):
+    Case.objects.filter(suite_version=run.suite_version, index=0).update(case_id="..")
+    pages = (f"/runs/{run.pk}/", f"/suites/{SLUG}/cases%2F../", "/find/?q=..", f"/api/v1/runs/{run.pk}/cases/")
+    for page in pages:
+        addresses = re.findall(r'(?:href|"url")[=:]\s?"([^"]+)"', text_of(viewer.get(unquote(page))))
+        assert any("%2F.." in address for address in addresses), page
+        assert not [address for address in addresses if "/../" in address], page
 
 
 @run_in("finished")

@@ -280,9 +280,9 @@ def test_marked_answers_and_backends_are_shown(viewer: Client) -> None:
 def test_a_probe_that_nobody_can_take_says_so_and_how_to_help(viewer: Client, db: None) -> None:
     probe = probes.ask("seed", parameters={"prompts": 2, "calls_per_group": 3})
     path = f"/probes/{probe.pk}/"
-    words = "No worker of pool default is there; start one with `evalboard worker --pool default`."
+    words = "Pool default has no worker. Start one: `evalboard worker --pool default`."
     assert words in unescape(viewer.get(path).content.decode())
     here = build.worker("able")
-    assert "No worker of pool" not in viewer.get(path).content.decode()
+    assert "has no worker" not in viewer.get(path).content.decode()
     WorkerRecord.objects.filter(pk=here.pk).update(rests_until=timezone.now() + timedelta(minutes=9))
     assert "The worker of pool default is paused until" in viewer.get(path).content.decode()

@@ -84,8 +84,8 @@ def test_the_form_comes_filled_in_from_a_run_and_makes_the_release(manager, two_
 
 def test_the_form_says_what_each_choice_means(manager, two_runs):
     words = words_of(manager.get("/releases/new/").content.decode())
-    assert "no verdict where five repeats of a side spread over more than 1.0" in words
-    assert "wide Ships while a drop of 5.0 points is ruled out" in words
+    assert "No verdict if five repeats of a side vary by more than 1.0." in words
+    assert "wide Ships if a drop over 5.0 points is ruled out" in words
     assert "The serving stack an engine upgrade or a quantisation. One model on both sides" in words
     assert "An advisory one never changes the verdict." in words
 

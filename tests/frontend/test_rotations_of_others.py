@@ -118,7 +118,7 @@ def test_a_release_on_what_a_probe_expired_names_the_probe(version: Any) -> None
     late = answered(version, "b")
     verdict = create_release(gates=[{"suite": "colours", "candidate": late.pk, "baseline": "current"}]).verdict
     assert verdict is not None
-    assert f"from probe {probe.pk} on, another stack serves endpoint hosted." in verdict.document["summary"]
+    assert f"Since probe {probe.pk}, another stack serves endpoint hosted." in verdict.document["summary"]
 
 
 @pytest.mark.nightly

@@ -49,7 +49,7 @@ def test_the_result_stands_before_the_cases_and_all_else_is_folded(pair, viewer)
     places = [page.index(mark) for mark in ('class="run-score"', "Needs looking at", 'id="cases"', 'class="folded"')]
     assert places == sorted(places)
     assert "<details open" not in page
-    assert re.search(r"Statistics</h2> <span class=\"result\">Noise floor [\d.]+ points; resolves", page)
+    assert re.search(r"Statistics</h2> <span class=\"result\">Noise floor [\d.]+ points; detects changes of", page)
     assert "50 of 50 finished" in page or re.search(r"\d+ of \d+ finished", page)
 
 

@@ -58,7 +58,7 @@ def test_a_twin_is_called_byte_identical_and_a_run_of_another_seed_is_not(sample
     again = like(sampled, seed=7)
     page = text_of(viewer.get(f"/runs/{again.pk}/"))
     assert f'Byte-identical to <a href="/runs/{sampled.pk}/">' in page
-    assert "drawn anew from the same seed" in page
+    assert "sampled again with the same seed" in page
     assert "Byte-identical" not in text_of(viewer.get(f"/runs/{other.pk}/"))
 
 

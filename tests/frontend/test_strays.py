@@ -28,7 +28,7 @@ def test_a_log_of_which_six_in_a_hundred_were_rerouted_without_a_tag_lists_them(
     listed = Stray.objects.filter(run=run).listed().values_list("case_index", "repeat")
     assert {(ids[case], repeat) for case, repeat in listed} == rerouted
     page = unescape(viewer.get(f"/runs/{run.pk}/").content.decode())
-    assert "and 6 % (6 responses in 5 cases) lie 0.4 nats from those others" in page
+    assert "6 responses (6 %) in 5 cases came from another build, 0.4 nats away." in page
     for case, repeat in rerouted:
         assert f'href="/runs/{run.pk}/repeats/{repeat}/cases/{case}/"' in page.split('id="strays"')[1]
 

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from runs.models import Suite, SuiteVersionRecord, TrialRecord
-from runs.suites import TRIALS, finish_trial
+from runs.suites import TRIALS, fail_trial, finish_trial
 from tests import build
 from tests.casts import cast
 
@@ -110,3 +110,18 @@ def test_a_case_is_tried_and_followed(engineer: Client, endpoint: str) -> None:
     assert not Suite.objects.exists()
     nowhere = words(send(engineer, "try", endpoint=endpoint, case="row-9"), 422)
     assert "The suite has no case row-9." in nowhere
+
+
+def test_an_endpoint_that_gave_no_answer_is_no_longer_the_first_choice(engineer: Client, endpoint: str) -> None:
+    other = build.endpoint("zz-answers")
+    assert send(engineer).content.decode().index(f'value="{endpoint}"') > 0
+    send(engineer, "try", endpoint=endpoint, case="row-1")
+    lease = TRIALS.claim(TrialRecord.objects.all(), worker=build.worker())
+    assert lease is not None
+    fail_trial(lease=lease, reason="Connection refused.")
+    ended = unescape(engineer.get(f"{PAGE}?trial={TrialRecord.objects.get().pk}").content.decode())
+    assert f'Choose another endpoint, or <a href="/endpoints/{endpoint}/">see that endpoint</a>.' in ended
+    page = send(engineer).content.decode()
+    assert page.index(f'value="{other}"') < page.index(f'value="{endpoint}"')
+    assert send(engineer, "save", slug="towns", endpoint=endpoint)["Location"] == "/suites/towns/?endpoint="
+    assert send(engineer, "save", slug="towns", endpoint=other)["Location"].endswith(f"?endpoint={other}")
