@@ -93,7 +93,10 @@ def offers_on(kind: type[Model], subject_id: int | str, viewer: Any, *, by: str 
 
 
 def offers_of(subject: Any, viewer: Any, known: Mapping[str, No | None] = NOTHING_KNOWN) -> dict[str, ActOffer]:
-    """Return the offers of every act on a record that is at hand. known: by act, what its rule would return."""
+    """Return the offers of every act on a loaded record.
+
+    known: by act, what its rule would return.
+    """
 
     def find(act: str, rule: Rule) -> Rule:
         return (lambda _: known[act]) if act in known else rule

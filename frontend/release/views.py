@@ -166,7 +166,10 @@ def _probe_lines(report: Release) -> tuple[release_page.ProbeLine, ...]:
 
 
 def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, SettlePlans, str]:
-    """Return the report with the cost of deciding it, if repeats help; the plans; why they are refused, else ""."""
+    """Return the report with the cost of deciding it, if repeats help, and the plans.
+
+    The last part says why the plans are refused, else "".
+    """
     if report.verdict != "inconclusive":
         return report, NO_PLANS, ""
     plans = settle_plans(release_id=int(report.id), gates=None if decided is None else decided.gates)

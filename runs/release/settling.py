@@ -96,7 +96,7 @@ def _settle(release: ReleaseRecord) -> acts.No | None:
 
 
 def refuse_settling(plans: SettlePlans) -> acts.No | None:
-    """Return why a release with these plans cannot be settled now; None if it can."""
+    """Return why these plans cannot be carried out now, None if they can."""
     plan = plans.whole or plans.targeted
     if plan is None:
         return acts.No(USELESS, is_shown=False)
