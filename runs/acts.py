@@ -4,7 +4,7 @@ A rule is here, or in the slice whose records it reads, under `@rule`.
 Services refuse by `require`, and pages ask `can`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,7 @@ Rule = Callable[[Any], No | None]
 RELATED: dict[type[Model], tuple[str, ...]] = {
     RunRecord: ("suite_version__suite", "endpoint", "profile", "bucket__fingerprint")
 }
+NOTHING_KNOWN: Mapping[str, No | None] = {}
 RULES: dict[tuple[str, type], tuple[str, Rule]] = {}  # (act, kind of subject) -> the right that it needs, its rule
 
 
@@ -73,7 +74,11 @@ def rule(act: str, kind: type, right: str) -> Callable[[Rule], Rule]:
 
 def can(act: str, subject: Any, viewer: Any) -> ActOffer:
     """Return whether a person may do an act to a record now, or why not."""
-    right, find = RULES[act, type(subject)]
+    return _offer(act, subject, viewer, RULES[act, type(subject)][1])
+
+
+def _offer(act: str, subject: Any, viewer: Any, find: Rule) -> ActOffer:
+    right, _ = RULES[act, type(subject)]
     if not may(viewer, right):
         return ActOffer(act, f"This needs the {right} right.", is_shown=False)
     no = find(subject)
@@ -84,7 +89,20 @@ def offers_on(kind: type[Model], subject_id: int | str, viewer: Any, *, by: str 
     """Return the offers of every act on one record, by act, for its page. Raises NotFound."""
     stored = kind._default_manager.select_related(*RELATED.get(kind, ())).filter(**{by: subject_id})
     subject = require_row(stored, f"There is no {kind.__name__.removesuffix('Record').lower()} {subject_id}.")
-    return {act: can(act, subject, viewer) for act, of in RULES if of is kind}
+    return offers_of(subject, viewer)
+
+
+def offers_of(subject: Any, viewer: Any, known: Mapping[str, No | None] = NOTHING_KNOWN) -> dict[str, ActOffer]:
+    """Return the offers of every act on a loaded record.
+
+    known: by act, what its rule would return.
+    """
+
+    def find(act: str, rule: Rule) -> Rule:
+        return (lambda _: known[act]) if act in known else rule
+
+    rules = {act: find(act, rule) for (act, kind), (_, rule) in RULES.items() if kind is type(subject)}
+    return {act: _offer(act, subject, viewer, rule) for act, rule in rules.items()}
 
 
 def can_on_both(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
@@ -330,16 +348,25 @@ def _try_now(endpoint: EndpointRecord) -> No | None:
 
 @rule("rerun", ReleaseRecord, RUN)
 def _rerun(release: ReleaseRecord) -> No | None:
-    gates = release.gates.select_related("baseline_run", "candidate_run")
-    own = [run for gate in gates for run in (gate.baseline_run, gate.candidate_run) if run.source_id is None]
-    text = f"The runs of release {release.pk} were read from logs; only the tools that made them can run them again."
-    return None if own else No(text, is_shown=False)
+    return refusals_by_sides(release, _sides(release))["rerun"]
 
 
 @rule("sign", ReleaseRecord, SIGN)
 def _sign(release: ReleaseRecord) -> No | None:
+    return refusals_by_sides(release, _sides(release))["sign"]
+
+
+def _sides(release: ReleaseRecord) -> list[RunRecord]:
     sides = Q(gates_as_baseline__release=release) | Q(gates_as_candidate__release=release)
-    at_work = RunRecord.objects.filter(sides).exclude(status__in=RunRecord.TERMINAL).order_by("pk").first()
+    return list(RunRecord.objects.filter(sides).distinct())
+
+
+def refusals_by_sides(release: ReleaseRecord, runs: Collection[RunRecord]) -> dict[str, No | None]:
+    """Return, by act, why a release cannot be run again or signed now. runs: of its gates, as just read."""
+    text = f"The runs of release {release.pk} were read from logs; only the tools that made them can run them again."
+    is_own = any(run.source_id is None for run in runs)
+    at_work = min((run for run in runs if not run.is_terminal), key=lambda run: run.pk, default=None)
+    unsigned = No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None
     if at_work is not None:
-        return No(f"{_state(at_work)}; sign after it has ended.")
-    return No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None
+        unsigned = No(f"{_state(at_work)}; sign after it has ended.")
+    return {"rerun": None if is_own else No(text, is_shown=False), "sign": unsigned}

@@ -86,7 +86,7 @@ def _stale(request: HttpRequest, report: Release, fields: dict[str, Any], proble
 @require_http_methods(["GET", "HEAD", "POST"])
 def settle(request: HttpRequest, release_id: int) -> HttpResponse:
     decide_release(release_id=release_id)
-    report, refusal = with_plan(release_report(release_id))
+    report, _, refusal = with_plan(release_report(release_id))
     if request.method == "POST":
         form = SettleForm(request.POST)
         if form.is_valid():

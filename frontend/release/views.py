@@ -34,12 +34,15 @@ from runs.fingerprints import fingerprint_difference
 from runs.models import ReleaseRecord
 from runs.probes import hops_of, probes_before
 from runs.release import (
+    NO_PLANS,
     RELEASE_ORDERS,
     Decided,
     ReleaseFilter,
+    SettlePlans,
     compare_gate,
     create_release,
     decide,
+    refuse_settling,
     release_report,
     release_stage,
     settle_plans,
@@ -108,13 +111,19 @@ def shown(
     status: int = 200,
 ) -> HttpResponse:
     """Return the page of a report, with the sign-off form as it was filled in where that was refused."""
-    report, refusal = with_plan(report, decided)
+    report, plans, refusal = with_plan(report, decided)
     gate = report.headline
     comparison, problem = compared(gate, decided)
     runs = named_runs(report)
     buckets = bucket_reports(runs)
     stacks = release_page.stacks_of(gate, buckets)
-    offers = acts.offers_on(ReleaseRecord, int(report.id), request.user)
+    known = {"settle": refuse_settling(plans)}
+    if decided is None:
+        offers = acts.offers_of(ReleaseRecord.objects.get(pk=int(report.id)), request.user, known)
+    else:
+        sides = [run for each in decided.gates for run in (each.baseline_run, each.candidate_run)]
+        known |= acts.refusals_by_sides(decided.release, sides)
+        offers = acts.offers_of(decided.release, request.user, known)
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
     lines = release_steps.steps(report, scopes, newer_baseline=newer)
@@ -156,16 +165,19 @@ def _probe_lines(report: Release) -> tuple[release_page.ProbeLine, ...]:
     return release_page.probe_lines(probes, hops_of([int(probe.id) for probe in probes]))
 
 
-def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, str]:
-    """Return the report with the cost of deciding it, if repeats help; and why it is refused, else ""."""
+def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, SettlePlans, str]:
+    """Return the report with the cost of deciding it, if repeats help, and the plans.
+
+    The last part says why the plans are refused, else "".
+    """
     if report.verdict != "inconclusive":
-        return report, ""
+        return report, NO_PLANS, ""
     plans = settle_plans(release_id=int(report.id), gates=None if decided is None else decided.gates)
     offered = {"settle": plans.whole, "settle_targeted": plans.targeted}
     refused = [plan.refused for plan in offered.values() if plan is not None and plan.refused]
     if refused:
-        return report, refused[0]
-    return report.model_copy(update=offered), ""
+        return report, plans, refused[0]
+    return report.model_copy(update=offered), plans, ""
 
 
 def newer_baseline(gate: Gate) -> int | None:

@@ -14,23 +14,26 @@ from runs.release.read_list import (
 from runs.release.read_sign_offs import sign_off_lines
 from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
 from runs.release.releases import create_release
-from runs.release.settling import settle_plans, settle_release
+from runs.release.settling import NO_PLANS, SettlePlans, refuse_settling, settle_plans, settle_release
 from runs.release.sign_offs import sign_release
 from runs.release.verdict_check import verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 
 __all__ = [
+    "NO_PLANS",
     "RELEASE_ORDERS",
     "Broken",
     "Decided",
     "ReleaseFilter",
     "ReleaseStage",
+    "SettlePlans",
     "SuiteBadge",
     "WaitingRelease",
     "compare_gate",
     "create_release",
     "decide",
     "decide_release",
+    "refuse_settling",
     "release_report",
     "release_stage",
     "rows_of",

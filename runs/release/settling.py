@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Prefetch, prefetch_related_objects
 
 from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, RepeatsToAdd, SettlePlan
 from evalboard.core.errors import Conflict
@@ -91,7 +92,11 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
 
 @acts.rule("settle", ReleaseRecord, RUN)
 def _settle(release: ReleaseRecord) -> acts.No | None:
-    plans = _plans(release)
+    return refuse_settling(_plans(release))
+
+
+def refuse_settling(plans: SettlePlans) -> acts.No | None:
+    """Return why these plans cannot be carried out now, None if they can."""
     plan = plans.whole or plans.targeted
     if plan is None:
         return acts.No(USELESS, is_shown=False)
@@ -114,7 +119,8 @@ def _plans(release: ReleaseRecord, gates: Sequence[GateRecord] | None = None) ->
     runs = {run.pk: run for gate in gates for run in (gate.baseline_run, gate.candidate_run)}
     if not all(run.is_terminal for run in runs.values()):
         return NO_PLANS
-    repeats = list(RepeatRecord.objects.filter(run__in=runs).order_by("index"))
+    prefetch_related_objects(list(runs.values()), Prefetch("repeats", RepeatRecord.objects.order_by("index")))
+    repeats = [repeat for run in runs.values() for repeat in run.repeats.all()]
     judged = [
         (gate, known)
         for gate, known in zip(gates, release.verdict.document["gates"], strict=True)

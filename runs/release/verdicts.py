@@ -37,6 +37,7 @@ LOOKED_BACK = timedelta(hours=1)  # how long the sweep looks for runs whose end 
 class Decided:
     """A release's present verdict and its gates. inputs: None while a run is in progress."""
 
+    release: ReleaseRecord
     verdict: Verdict
     gates: Sequence[GateRecord]
     inputs: ReleaseInputs | None
@@ -74,17 +75,17 @@ def decide(*, release_id: int) -> Decided:
         release = _release(release_id)
         gates = verdict_inputs.read_release_gates(release)
         if release.verdict is not None and not all(_have_ended(gate) for gate in gates):
-            return Decided(release.verdict, gates, None)
+            return Decided(release, release.verdict, gates, None)
         inputs = verdict_inputs.find(release, gates)
         if release.verdict is not None and _holds(release.verdict, inputs):
-            return Decided(release.verdict, gates, inputs)
+            return Decided(release, release.verdict, gates, inputs)
         document = judge(inputs)
         with transaction.atomic():
             locked = _locked(release_id)
             if present_digest(locked) == inputs.input_digest:  # else it moved while it was judged
                 taken = _store(locked, inputs, document)
                 transaction.on_commit(partial(_ask_for_ledgers, inputs), robust=True)
-                return Decided(taken, gates, inputs)
+                return Decided(locked, taken, gates, inputs)
     raise Conflict(f"What release {release_id} depends on keeps changing; try again in a moment.")
 
 

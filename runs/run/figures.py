@@ -49,15 +49,20 @@ def keep_figures(run_id: int) -> None:
 
 def read_served(run_ids: Collection[int]) -> dict[int, dict[int, list[tuple[float | None, int]]]]:
     """Return by run and bucket the points and responses of the bucket's part of each repeat."""
-    stored = models.RunFiguresRecord.objects.filter(run__in=run_ids)
-    for run_id in set(run_ids).difference(stored.values_list("run", flat=True)) if run_ids else ():
-        keep_figures(run_id)
+    if not run_ids:
+        return {}
+    stored = models.RunFiguresRecord.objects.filter(run__in=run_ids).values_list("run", "figures__buckets")
+    rows = dict(stored)
+    if missing := set(run_ids) - rows.keys():
+        for run_id in missing:
+            keep_figures(run_id)
+        rows = dict(stored.all())
     return {
         run_id: {
             bucket["bucket"]: [(line["points"], line["n_responses"]) for line in bucket["repeats"]]
             for bucket in buckets
         }
-        for run_id, buckets in (stored.all().values_list("run", "figures__buckets") if run_ids else ())
+        for run_id, buckets in rows.items()
     }
 
 

@@ -113,7 +113,9 @@ def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> CaseLists:
     """Read several lists of the cases of a run out of its facts, with the answers that they show."""
     run, is_mixed = facts.run, len(facts.buckets) > 1
     mixed = read_mixed_cases(run) if is_mixed else None
-    stored = _from_row(run, facts.stored_figures, n_repeats=len(facts.repeats), mixed=mixed)
+    # A log's responses that are not in it are no errors of the run, but are shown.
+    codes = _error_codes(run) if run.source_id is not None or any(repeat.errors for repeat in facts.repeats) else {}
+    stored = _from_row(facts.stored_figures, codes, n_repeats=len(facts.repeats), mixed=mixed)
     return CaseLists(
         rows=_picked(run, stored, picks, with_answers=True),
         counts=_count(run, stored, picks[0]),
@@ -182,13 +184,17 @@ def _run(run_id: int) -> RunRecord:
 def _read(run: RunRecord) -> _StoredCases:
     repeats = figures.read_packed(run)
     row = figures.kept_rows({run: repeats}, with_cases=True)[run.pk]
-    return _from_row(run, row, n_repeats=len(repeats))
+    return _from_row(row, _error_codes(run), n_repeats=len(repeats))
 
 
 def _from_row(
-    run: RunRecord, row: RunFiguresRecord, *, n_repeats: int, mixed: MixedCases | None = None
+    row: RunFiguresRecord,
+    error_codes: dict[int, tuple[str, ...]],
+    *,
+    n_repeats: int,
+    mixed: MixedCases | None = None,
 ) -> _StoredCases:
-    error_codes, bits = _error_codes(run), unpack_bits(bytes(row.cases)).copy()
+    bits = unpack_bits(bytes(row.cases)).copy()
     bits[list(error_codes)] |= MISSING
     return _StoredCases(row.digest, bits, n_repeats, error_codes, mixed)
 

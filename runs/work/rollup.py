@@ -37,7 +37,7 @@ from runs.models import (
     Scorer,
     Shard,
 )
-from runs.pairs.backend_names import names_on
+from runs.pairs.backend_names import find_names
 from runs.store import PROMPT_FILTERED, changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
@@ -154,7 +154,9 @@ def store_columns(repeat: RepeatRecord) -> int:
         )  # type: ignore[arg-type]  # the constraint on Response says that these are not null
     )
     bucket_ids = sorted({row[3] for row in rows})
-    names_on(repeat.run.endpoint_id, bucket_ids)  # a backend gets its name with its first answers
+    find_names(
+        [(repeat.run.endpoint_id, bucket) for bucket in bucket_ids]
+    )  # a backend gets its name with its first answers
     text_digests: list[bytes | None] = [None] * n_cases
     trace_digests: list[bytes | None] = [None] * n_cases
     buckets: list[int | None] = [None] * n_cases

@@ -20,6 +20,7 @@ import pytest
 from django.urls import get_resolver, reverse
 
 from runs.models import Token
+from runs.pairs.backend_names import forget_names
 from tests.api import everything
 from tests.api.conftest import Api
 from tests.recorded import DATA
@@ -95,6 +96,7 @@ def read(response: Any) -> Any:
 @pytest.fixture
 def answers(settings: Any) -> dict[str, Any]:
     """What REST answers now, by address: [status, body]."""
+    forget_names()  # the ids begin anew
     settings.RATES = dict.fromkeys(settings.RATES, 0)
     secret = everything.secrets()["admin"]
     api = Api(secret)

@@ -129,6 +129,7 @@ class Stored:
             **{f"api:{name}": [*pairs, *repeats] for name in compared},
             "api:compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in CASE_OUTCOMES],
             "api:forced_verification": [f"?control={control}&numerics={numerics}"],
+            "api:run_estimate": ["?suite=colours&endpoint=local"],
             "compare_chosen": ["", *pairs],
             "compare": ["", "?repeat=1,2", "?part=cases", "?outcome=broken"],
             "find": ["", *(f"?q={text}" for text in SEARCHED), *(f"?part=list&q={text}" for text in SEARCHED)],

@@ -124,7 +124,7 @@ def test_asked_twice_it_is_done_once(open_one: ReleaseRecord, pair: tuple[RunRec
     plan = plan_of(open_one)
     asked = {"release_id": open_one.pk, "look": plan.look, "n_responses": plan.n_responses, "user": None}
     settle_release(**asked)
-    with pytest.raises(Conflict, match="would not settle"):
+    with pytest.raises(Conflict, match="cannot decide this release"):
         settle_release(**asked)
     assert RepeatRecord.objects.filter(run__in=pair).count() == 2 * plan.look
 
@@ -160,7 +160,7 @@ def test_what_repeats_cannot_settle_has_no_plan(pair: tuple[RunRecord, RunRecord
     assert noisy.verdict is not None
     assert noisy.verdict.document["reasons"][0]["code"] == "noisy"
     assert settle_plans(release_id=noisy.pk).whole is None
-    with pytest.raises(Conflict, match="would not settle"):
+    with pytest.raises(Conflict, match="cannot decide this release"):
         settle_release(release_id=noisy.pk, look=10, n_responses=300, user=None)
     with pytest.raises(NotFound):
         settle_plans(release_id=999_999)
