@@ -12,7 +12,7 @@ from evalboard.wording.numbers import counted, listed, nats
 from evalboard.wording.on_policy import KINDS
 from evalboard.wording.run import without_odd_ones
 from frontend.runs import words
-from frontend.runs.result import BackendPart
+from frontend.runs.charts import BackendPart
 from frontend.templatetags.numbers import share
 
 SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result; in the banner of several buckets

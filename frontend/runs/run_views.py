@@ -11,10 +11,10 @@ from evalboard.contract.run import Run
 from evalboard.core.release import has_enough_cases
 from evalboard.wording import run as wording
 from frontend.compare import comparing
-from frontend.runs import case_list, folds, looking_at, noise_table, progress, result, trouble, words
+from frontend.runs import case_list, charts, folds, looking_at, progress, words
 from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell import charts
+from frontend.shell import charts as shell_charts
 from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
@@ -68,14 +68,14 @@ def _live(run: Run) -> dict[str, object]:
     under_way = () if run.is_terminal else progress.at_work(run.every_repeat)
     in_vain = () if run.is_terminal else progress.tried_again(run.every_repeat)
     scored = [value for value in run.drawn_points if value is not None]
-    scale = charts.scale_for(scored, least=4 * run.points_per_case)
+    scale = shell_charts.scale_for(scored, least=4 * run.points_per_case)
     return {
         "run": run,
         "stage": stage(run),
         "finding": words.describe_run(run),
         "samples": words.count_samples(run.noise.n_draws or 0.0),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
-        "stops": trouble.list_stops(run) if run.trouble else (),
+        "stops": progress.list_stops(run) if run.trouble else (),
         "is_bare": run.trouble is not None
         and not run.progress.n_done
         and not run.buckets,  # there is nothing else to show of it
@@ -95,7 +95,7 @@ def _live(run: Run) -> dict[str, object]:
         "told": last_event_at(run),
         "shard_rows": tuple(shard_row(line) for line in run.every_repeat),
         "targeted_words": words.describe_targeted(run),
-        "ruler": charts.ruler(run.drawn_points, scale) if scored and run.n_buckets < 2 else None,
+        "ruler": shell_charts.ruler(run.drawn_points, scale) if scored and run.n_buckets < 2 else None,
         "n_scored": len(scored),
         "part_done": run.progress.n_done / max(run.progress.n_total, 1),
         "announced_percent": 10 * (10 * run.progress.n_done // max(run.progress.n_total, 1)),
@@ -108,13 +108,13 @@ def _in_the_head(run: Run) -> tuple[str, ...]:
 
 
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
-    backends = result.draw_backends(run)
+    backends = charts.draw_backends(run)
     offers = acts.offers_on(RunRecord, int(run.id), request.user)
-    noise_rows = noise_table.rows(run.buckets)
+    noise_rows = folds.noise_rows(run.buckets)
     return {
-        "result": result.draw_result(run, baseline_of(run.row)),
+        "result": charts.draw_result(run, baseline_of(run.row)),
         "backends": backends,
-        "axis": result.draw_axis(backends, run),
+        "axis": charts.draw_axis(backends, run),
         "banner": looking_at.describe_banner(backends) if backends else "",
         "items": looking_at.list_items(run, backends, lists.counts.get("differ", 0), trainer=_trainer(run)),
         "fact_lines": wording.describe_course(run),
@@ -126,7 +126,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "curl": curl(request, run),
         **_standing(run),
         "acts": offers,
-        "unavailable": trouble.unavailable(offers),
+        "unavailable": progress.unavailable(offers),
         "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
         "repeat_pairs": comparing.repeat_pairs(run),

@@ -26,7 +26,7 @@ from evalboard.path_converters import reverse_case
 from runs.compare.inputs import MODEL_TERMS, RELATED
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import stored_words
-from runs.pairs.backend_names import read_names
+from runs.pairs.pair_facts import read_names
 
 
 def comparison_report(comparison_id: int) -> contract.Comparison:

@@ -18,6 +18,7 @@ from runs.run.read_cases import (
     search_cases,
     words_of_query,
 )
+from runs.run.read_columns import Range, case_buckets, drawn_points, points_in_bucket, span
 from runs.run.read_list import (
     ANY_PIN_BROKEN,
     NEWEST_FIRST,
@@ -47,8 +48,7 @@ from runs.run.read_response import (
     words_of,
 )
 from runs.run.read_responses import response_rows
-from runs.run.read_scores import Range, case_buckets, drawn_points, points_in_bucket, span
-from runs.run.read_strays import stray_page
+from runs.run.read_shards import stray_page
 from runs.run.runs import (
     MAX_LABELS,
     add_repeats,

@@ -30,8 +30,8 @@ from runs.run.read_cases import case_page
 from runs.run.read_list import PLACE_DIGITS, RUN_ORDERS, RunFilter, place_of, run_page, sortable_runs
 from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
+from runs.run.read_shards import stray_rows
 from runs.run.read_state import run_state
-from runs.run.read_strays import stray_rows
 from runs.run.runs import cancel_run, create_run, delete_run
 
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"

@@ -20,9 +20,8 @@ from runs import models
 from runs.models import BucketRecord, CaseColumns, CaseFrame, RepeatRecord, RepeatScore, RunRecord
 from runs.pairs import copies, pair_facts
 from runs.run.case_table import CaseTable, make_table
-from runs.run.read_columns import RepeatColumns, RunColumns, read_columns, read_traces
+from runs.run.read_columns import RepeatColumns, RunColumns, drawn_points, read_columns, read_traces, run_range
 from runs.run.read_noise import metrics_of, noise_of, same_seeds_run
-from runs.run.read_scores import drawn_points, run_range
 from runs.store import NO_BUCKET
 
 FIGURES_RULES = 4  # more, whenever the same columns come to other figures

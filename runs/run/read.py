@@ -16,12 +16,12 @@ from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
-from runs.pairs.backend_names import names_on, read_names
+from runs.pairs.pair_facts import names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
+from runs.run.read_columns import drawn_points, run_range
 from runs.run.read_facts import RepeatFacts, RunFacts, ServedFacts, is_waiting
 from runs.run.read_list import paused_endpoint, row_of
-from runs.run.read_scores import drawn_points, run_range
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
 from runs.run.read_waiting import explain_waiting, is_deserted

@@ -15,6 +15,7 @@ from evalboard.core.stats import LIKELY_FLIP, UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from evalboard.path_converters import reverse_case
 from runs.models import Case, CaseColumns, CaseFrame, ResponseRecord, RunFiguresRecord, RunRecord
+from runs.pairs.pair_facts import names_on
 from runs.run import figures
 from runs.run.case_table import (
     BY_ENDING,
@@ -28,14 +29,14 @@ from runs.run.case_table import (
     UNSTABLE,
     Bits,
     Frame,
+    find_unstable,
     make_table,
     unpack_bits,
     unpack_frame,
 )
-from runs.run.mixed_cases import MixedCases, read_mixed_cases
 from runs.run.read_columns import read_columns
 from runs.run.read_facts import RunFacts
-from runs.store import require_row
+from runs.store import NO_BUCKET, require_row
 
 PROMPT_SHOWN = 400  # characters; the case's own page has the whole
 ANSWER_SHOWN = 200  # likewise of an answer; the response's own page has the whole
@@ -44,6 +45,52 @@ ONLY = {"likely": LIKELY, "failed": FAILED, "missing": MISSING, "left_out": LEFT
 # Each case is one of these: the first that it is. Failed alike is below 1 without being unstable; what is incomplete
 # lacks a response or a score.
 KINDS = ("unstable", "failed_alike", "passed", "incomplete")
+
+
+@dataclass(frozen=True, slots=True)
+class MixedCases:
+    """Columns of all cases over k repeats.
+
+    served_by: int64[n, k], bucket ids, NO_BUCKET where missing. scores: float64[n, k], NaN where missing or not scored.
+    marks: uint8[n, k]. letters: bucket id → its name on the endpoint, by how many responses each gave.
+    """
+
+    served_by: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    marks: NDArray[np.uint8]
+    letters: Mapping[int, str]
+
+    def name_servers(self, case_index: int) -> tuple[str, ...]:
+        """Return a letter for each repeat of a case, "" where it is missing."""
+        return tuple(self.letters.get(bucket, "") for bucket in self.served_by[case_index].tolist())
+
+    def answered_by(self, bucket: int) -> NDArray[np.bool_]:
+        """Return bool[n], whether a bucket answered some repeat of each case."""
+        return np.asarray((self.served_by == bucket).any(axis=1))
+
+    def read_bits(self, bucket: int) -> Bits:
+        """Return uint16[n], each case's bits by one bucket's responses; 0 if it did not answer."""
+        own = np.where(self.served_by == bucket, self.scores, np.nan)
+        flags = {
+            UNSTABLE: find_unstable(own, self.marks),
+            FAILED: (own < 1).any(axis=1),
+            PASSED: (own == 1).any(axis=1),
+        }
+        bits = np.zeros(len(own), np.uint16)
+        for bit, is_so in flags.items():
+            bits[is_so] |= bit
+        return bits
+
+    def find_differing(self) -> NDArray[np.bool_]:
+        """Return bool[n]: whether one bucket's mean score of a case is not another's."""
+        low, high = np.full(len(self.scores), np.inf), np.full(len(self.scores), -np.inf)
+        for bucket in self.letters:
+            own = np.where(self.served_by == bucket, self.scores, np.nan)
+            n_known = (~np.isnan(own)).sum(axis=1)
+            mean = np.nansum(own, axis=1) / np.maximum(n_known, 1)
+            low = np.where(n_known > 0, np.minimum(low, mean), low)
+            high = np.where(n_known > 0, np.maximum(high, mean), high)
+        return np.asarray(high - low > 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,3 +411,20 @@ def search_answers(run: RunRecord, query: str) -> frozenset[int]:
 def words_of_query(query: str) -> str:
     """Return the text to search in answers: `·` and `⏎` mean a space and a newline, as in tokens."""
     return query.replace("\0", "").replace("·", " ").replace("⏎", "\n")
+
+
+def read_mixed_cases(run: RunRecord) -> MixedCases:
+    """Read the columns of a run's repeats of all cases that have ended."""
+    columns = read_columns(run)
+    shape = (columns.n_cases, len(columns.repeats))
+    served_by, scores, marks = np.full(shape, NO_BUCKET), np.full(shape, np.nan), np.zeros(shape, np.uint8)
+    for place, repeat in enumerate(columns.repeats):
+        if repeat.served_by is not None:
+            served_by[:, place] = repeat.served_by
+        if repeat.scores is not None:
+            scores[:, place] = repeat.scores
+        if repeat.marks is not None:
+            marks[:, place] = repeat.marks
+    buckets, n_responses = np.unique(served_by[served_by != NO_BUCKET], return_counts=True)
+    by_share = buckets[np.lexsort((buckets, -n_responses))].tolist()
+    return MixedCases(served_by, scores, marks, names_on(run.endpoint_id, by_share))

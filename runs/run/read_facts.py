@@ -34,9 +34,8 @@ from runs.models import (
 )
 from runs.run import figures
 from runs.run.read_list import RELATED, paused_endpoint
-from runs.run.read_shards import RepeatWork, read_work
+from runs.run.read_shards import FirstStrays, RepeatWork, first_strays, read_work
 from runs.run.read_state import RunState
-from runs.run.read_strays import FirstStrays, first_strays
 from runs.store import NOT_IN_LOG, require_row
 from runs.work import find_uncertified, shards_ahead
 

@@ -23,9 +23,9 @@ from runs.models import (
     Shard,
 )
 from runs.pairs import pair_facts
-from runs.pairs.backend_names import read_names
+from runs.pairs.pair_facts import read_names
 from runs.run.figures import read_served
-from runs.run.read_scores import drawn_points, run_range
+from runs.run.read_columns import drawn_points, run_range
 from runs.store import NOT_IN_LOG, RecordList
 
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two

@@ -3,11 +3,22 @@
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
 from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
-from runs.store.ordering import MAX_COUNTED, Orders, RecordList, RowWindow, ordering_names, sort_rows
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
 from runs.store.scored_cases import ScoredCase, read_scored
-from runs.store.statements import limit_statements, newest_page, require_row, storable, take_as_long_as_it_takes
+from runs.store.statements import (
+    MAX_COUNTED,
+    Orders,
+    RecordList,
+    RowWindow,
+    limit_statements,
+    newest_page,
+    ordering_names,
+    require_row,
+    sort_rows,
+    storable,
+    take_as_long_as_it_takes,
+)
 from runs.store.stored_columns import NO_BUCKET, Digests, Indexes, packed_digest
 from runs.store.stored_traces import BLOCKS, TracePair, TracePlace
 from runs.store.traces import BlockSlot, Key

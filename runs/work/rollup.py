@@ -37,7 +37,7 @@ from runs.models import (
     Scorer,
     Shard,
 )
-from runs.pairs.backend_names import find_names
+from runs.pairs.pair_facts import find_names
 from runs.store import PROMPT_FILTERED, changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances

@@ -20,7 +20,7 @@ import pytest
 from django.urls import get_resolver, reverse
 
 from runs.models import Token
-from runs.pairs.backend_names import forget_names
+from runs.pairs.pair_facts import forget_names
 from tests.api import everything
 from tests.api.conftest import Api
 from tests.recorded import DATA

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from runs.models import Stray
-from runs.run.read_strays import STRAYS_SHOWN
+from runs.run.read_shards import STRAYS_SHOWN
 from tests import build
 from tests.runs import logs
 

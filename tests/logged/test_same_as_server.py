@@ -37,7 +37,7 @@ from runs import exports
 from runs.compare import DivergenceFilter, compare, divergence_rows, pair_excerpts, report_of, trace_pair
 from runs.imports import imports
 from runs.models import BackendNameRecord, ImportRecord, RunRecord
-from runs.pairs.backend_names import forget_names
+from runs.pairs.pair_facts import forget_names
 from runs.tour import load_tour
 from tests import build
 from tests.recorded import LOGS
