@@ -57,7 +57,7 @@ def test_a_troubled_team_fits_and_has_no_barrier(stage, watch, theme, width):
 def test_the_workers_page_follows_its_workers_and_keeps_what_is_open(stage, watch):
     watched = watch()
     page = watched.open("/workers/")
-    expect(page.get_by_text("No worker has ever reported here.")).to_be_visible()
+    expect(page.get_by_text("No worker has reported yet.")).to_be_visible()
     run, by = stage.start(), stage.worker("node-1")
     row = page.locator(f"#worker-{by.pk}")
     expect(row.locator('[data-status="idle"]')).to_be_visible()
