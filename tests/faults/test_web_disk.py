@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused_whole_and_fits_once_there_is_room(machine:
     refused = web.api.post("/suites/", json=big_suite())
     assert (refused.status_code, refused.json()["code"]) == (507, "disk_full")
     assert "nothing of what you sent was stored" in refused.json()["detail"]
-    assert "make room" in refused.json()["detail"]
+    assert "free space" in refused.json()["detail"]
     assert {table: machine.rows(table) for table in had} == had
     assert web.pages.get("/suites/").status_code == 200, "what is there can be read"
 
@@ -107,7 +107,7 @@ def test_a_page_is_refused_with_the_same_words(machine: Machine) -> None:
     wait_until(is_refused)
     assert refused is not None
     assert refused.status_code == 507
-    for words in ("disk is full", "nothing of what you sent was stored", "make room", "disk_full"):
+    for words in ("disk is full", "nothing of what you sent was stored", "free space", "disk_full"):
         assert words in refused.text
 
 

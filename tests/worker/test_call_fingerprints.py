@@ -32,7 +32,7 @@ def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: Scripte
     n = 2 * N_CASES
     assert said["call_fingerprints"] == (
         f"{n} answers came with {n} different fingerprints, so a fingerprint names a call and no server. "
-        "Who answered is unknown."
+        "who answered is unknown."
     )
     assert "unknown_stack" in said
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
@@ -49,7 +49,7 @@ def test_where_most_answers_have_their_own_it_is_said_and_nothing_is_merged(
     n_different = N_CASES - 3
     assert len(run_report(run.pk).buckets) == n_different
     assert warnings(run)["call_fingerprints"].startswith(
-        f"{N_CASES} answers came with {n_different} different fingerprints, so a fingerprint may name a call."
+        f"{N_CASES} answers have {n_different} different fingerprints. Each counts as a server."
     )
 
 
@@ -66,7 +66,7 @@ def test_a_check_that_saw_another_one_each_time_tells_it_of_few_answers(server: 
     checked(("system_fingerprint", "honoured"), system_fingerprint={"n": 18, "n_answers": 18, "n_distinct": 18})
     run = few()
     assert [bucket.n_responses for bucket in run_report(run.pk).buckets] == [4]
-    assert "Who answered is unknown." in warnings(run)["call_fingerprints"]
+    assert "who answered is unknown." in warnings(run)["call_fingerprints"]
 
 
 def test_an_endpoint_that_is_to_ignore_fingerprints_is_one_server_that_nothing_names(

@@ -43,7 +43,7 @@ def test_of_an_incomplete_run_the_missing_cases_alone_are_called_by_their_own_se
     }
     report = run_report(run.pk)
     assert (run.status, report.repeats[0].score, report.errors.n) == (RunRecord.Status.FINISHED, 100.0, 0)
-    with pytest.raises(Conflict, match="is finished"):
+    with pytest.raises(Conflict, match="has finished"):
         complete_run(run_id=run.pk)
 
 

@@ -104,7 +104,7 @@ def test_a_word_that_ends_nine_of_ten_answers_means_complete_and_is_said_once(
     report = run_report(run.pk)
     assert (report.endings, [repeat.score for repeat in report.repeats]) == ({"cut": 2}, [100.0, 100.0])
     [note] = [each.text for each in report.warnings if each.code == "usual_ending"]
-    assert note == "18 of 20 answers ended with 'wrapped_up', so that is taken to mean: complete."
+    assert note == "18 of 20 answers ended with 'wrapped_up', which is read as complete."
 
 
 def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts_that_both_refuse(
@@ -131,16 +131,16 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
     noise = report.buckets[0].noise
     assert (noise.n_repeats, noise.sd_points, noise.range5_points) == (2, 0.0, 0.0)  # of the seven cases
     [warning] = [each.text for each in report.warnings if each.code == "prompts_filtered"]
-    assert warning == "The provider's filter refused the prompt 2 of 16 times; the score is over the rest."
+    assert warning == "The provider refused 2 of 16 prompts. The score leaves them out."
     gate = {"suite": "words", "candidate": runs[1].pk, "baseline": runs[0].pk}
     release = create_release(gates=[gate], user=build.user())
     assert release.verdict is not None
     document = release.verdict.document
     told = [(each["code"], each["text"]) for each in document["warnings"]]
-    who = f"Run {runs[1].pk}, the candidate, has"
+    who = f"The candidate, run {runs[1].pk}, has"
     assert [text for code, text in told if code == "endings_differ"] == [
-        f"{who} 2 of 12 answers that were cut; the other side has 2 of 14.",
-        f"{who} 2 of 12 answers that were filtered; the other side has 0 of 14.",
+        f"{who} 2 of 12 answers cut. The other side has 2 of 14.",
+        f"{who} 2 of 12 answers filtered. The other side has 0 of 14.",
     ]
     assert [text for code, text in told if code == "prompts_filtered"] == [
         f"Run {runs[1].pk}, the candidate, misses 1 prompt that its provider's filter refused, "

@@ -144,11 +144,11 @@ def test_a_refused_temperature_is_not_known_and_the_run_says_what_was_sent(runne
     report = run_report(run.pk)
     asked, sent, answered = (line for _, line in wording.describe_course(report))
     assert asked.startswith("lab/paint-1b, temperature 0")
-    assert sent == "The same but temperature: the server refused it."
+    assert sent == "The same without temperature, which the server refuses."
     assert f"({N_CASES * N_REPEATS} of {N_CASES * N_REPEATS} answers)" in answered
     assert report.noise.split is not None
     assert (report.noise.split.sampler, report.noise.split.batch) == (None, None)
-    assert "the server's own: sampling or batching" in report.noise.split.text
+    assert "from the server's sampling or batching" in report.noise.split.text
     client.force_login(build.user("reader", "viewer"))
     assert sent in client.get(f"/runs/{run.pk}/").content.decode()
 
@@ -163,7 +163,7 @@ def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner,
     fact = temperature_of(run)
     assert (fact.sent, fact.state, fact.source, fact.probe) == (None, "unknown", "refusal", str(check.pk))
     _, (_, sent), _ = wording.describe_course(run_report(run.pk))
-    assert sent == f"The same but temperature: the server refused it, as probe {check.pk} found."
+    assert sent == f"The same without temperature, which the server refuses (probe {check.pk})."
 
 
 def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runner, server: ScriptedServer) -> None:
@@ -178,7 +178,7 @@ def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runn
     assert report.draws.may_sample
     course = dict(wording.describe_course(report))
     assert course["Requested"].startswith("lab/paint-1b, the server's own temperature, max_tokens 24, a seed")
-    assert course["Sent"] == "The same with each call, and no temperature."
+    assert course["Sent"] == "The same with each call, without a temperature."
 
 
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
@@ -188,7 +188,7 @@ def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: 
     fact = temperature_of(run)
     assert (fact.state, fact.source, fact.sent, fact.probe) == ("contradicted", "check", 0.0, str(check.pk))
     sent = dict(wording.describe_course(run_report(run.pk)))["Sent"]
-    assert sent.endswith(f"Probe {check.pk} found that the server ignores temperature.")
+    assert sent.endswith(f"The server ignores temperature (probe {check.pk}).")
 
 
 def test_a_server_that_answers_for_another_model_is_named(server: ScriptedServer, runner: Runner) -> None:
@@ -228,7 +228,7 @@ def test_answers_that_are_not_greedy_contradict_a_temperature_of_0(
     fact, report = temperature_of(sampled), run_report(sampled.pk)
     assert (fact.state, fact.source, fact.wanted, fact.sent, fact.value) == ("contradicted", "answers", 0.0, 0.0, None)
     [warning] = [each for each in report.warnings if each.code == "not_greedy"]
-    assert f"3 of {n_answers} answers hold a token that was not the most likely one" in warning.text
+    assert f"3 of {n_answers} answers have a less likely token" in warning.text
     assert "not_greedy" not in {each.code for each in run_report(greedy.pk).warnings}
     assert report.draws.may_sample
     assert report.noise.split is None or report.noise.split.batch is None

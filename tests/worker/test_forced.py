@@ -270,7 +270,7 @@ def test_answers_of_a_log_are_scored_token_by_token(
     page = html.unescape(admin_client.get(row.url).content.decode())
     for sentence in (
         "Over 4 of the 12 tokens of 3 answers, those with a logprob on both sides, the logprobs differ by 0.250 nats ",
-        "1 answer is scored by the tokens that have the same bytes: ",
+        "1 answer is scored by tokens with the same bytes",
         "3 of 12 tokens (25 %) are not its first choice.",
         "2 answers are retokenised: ",
         "3 prompts are rendered with the chat template of endpoint other: ",

@@ -34,7 +34,7 @@ def test_the_answer_is_scored_without_the_thinking_and_one_cut_while_it_thinks_i
     report = run_report(run.pk)
     assert report.repeats[0].score == pytest.approx(100 * 2 / 3)
     [warning] = [each for each in report.warnings if each.code == "truncated"]
-    assert warning.text == "1 answer was cut inside its thinking and scores 0: raise max_tokens."
+    assert warning.text == "1 answer was cut inside the thinking and scores 0. Raise max_tokens."
 
     replay = create_replay(run_id=run.pk, case_id="case-0", repeat=1)
     work_until(lambda: replay_row(replay.pk).is_terminal, "the replay has ended")
