@@ -1,4 +1,4 @@
-"""Charts of a run: its repeats and buckets on the suite's scale, its shards (cells) and margins (stems)."""
+"""Charts of a run: repeats and buckets on the suite's scale, shards (cells) and margins (stems)."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Read a run's shards, and its responses from other builds: the first of each bucket, and all in pages."""
+"""Read a run's shards, and responses from other builds: the first of each bucket, or all in pages."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
