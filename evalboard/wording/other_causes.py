@@ -21,6 +21,7 @@ WORDS = {
     "as_judged": "Differs, and is judged here",
     "ship": "Noise cannot hide such a drop",
     "no_ship": "More than noise explains",
+    "inconclusive": "Not decided yet",
     "suite_changed": "The cases differ",
     "scorer_changed": "The scorers differ",
     "params_changed": "The sampling settings differ",

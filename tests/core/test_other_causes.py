@@ -101,6 +101,11 @@ def test_a_side_with_missing_answers_leaves_a_doubt_though_no_change_was_measure
     assert causes(refused("rebaseline", candidate=side))["missing"].state == "doubt"
 
 
+def test_a_verdict_that_missing_answers_leave_open_says_nothing_of_noise() -> None:
+    made = causes(staged.gate(verdict="inconclusive", reasons=(staged.note("incomplete", "Answers are missing."),)))
+    assert (made["missing"].state, made["noise"].state, made["noise"].text) == ("no", "unknown", "Not decided yet")
+
+
 def test_gates_that_did_not_give_the_verdict_raise_no_doubt() -> None:
     worse, open_ = staged.of_kind("no_ship").gates[0], staged.gate(position=1, suite="refusals")
     assert causes(worse, open_, verdict="no_ship")["noise"].state == "ok"

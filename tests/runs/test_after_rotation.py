@@ -45,7 +45,7 @@ def test_the_reference_set_runs_once_and_stands_on_the_rotation(version: Any) ->
     assert (run.endpoint.slug, run.profile.slug, run.repeats.count()) == ("hosted", "pinned", 2)
     assert run.status == RunRecord.Status.QUEUED
     (event,) = Event.objects.filter(run=rotation.run, code="rescored")
-    assert f"its reference set runs by itself, as run {run.pk}." in event.text
+    assert f"its reference set runs automatically, as run {run.pk}." in event.text
 
 
 def test_an_earlier_run_of_the_reference_set_is_named_to_compare_with(version: Any) -> None:

@@ -364,7 +364,7 @@ def test_runs_that_are_deleted_leave_what_was_found(person: Any) -> None:
 def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None:
     ours = build.finished_run(BLUE)
     same = build.finished_run(BLUE)
-    with pytest.raises(Conflict, match="Nothing that is known"):
+    with pytest.raises(Conflict, match="No known setting of these two runs differs"):
         plan(person, ours, same)
     with pytest.raises(Conflict, match="Every answer of the two runs is the same"):
         plan(person, ours, build.finished_run(BLUE, on="half", by=build.process(build.bucket("bfloat16"))))
@@ -379,6 +379,6 @@ def test_what_cannot_be_bisected_is_refused_with_the_reason(person: Any) -> None
     with pytest.raises(Conflict, match="no whole pass"):
         plan(person, ours, build.run())
     RunRecord.objects.filter(pk=same.pk).update(is_reported=True)
-    with pytest.raises(Conflict, match="served by others"):
+    with pytest.raises(Conflict, match="served by an external server"):
         plan(person, ours, same)
     assert not ExperimentRecord.objects.exists()

@@ -107,7 +107,7 @@ def test_a_reader_that_dies_is_said_and_logged(slow: LogFile, caplog: pytest.Log
 
     killer = threading.Thread(target=kill)
     killer.start()
-    assert problem(slow).startswith("Their reader failed.")
+    assert problem(slow).startswith("The reader failed.")
     killer.join()
     assert "ended with -9" in caplog.text
 

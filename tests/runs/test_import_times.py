@@ -107,7 +107,7 @@ def test_a_log_without_a_time_stands_at_its_import_and_says_so(
     run = logs.stored(logs.log(started_at=started_at, finished_at=finished_at))
     assert run.source is not None
     assert (run.ran_at, run.started_at, run.finished_at) == (run.source.created_at, None, run.source.created_at)
-    assert any("stands at the time of its import" in note for note in run.source.notes)
+    assert any("has the time of its import" in note for note in run.source.notes)
 
 
 def test_an_end_alone_places_a_run_and_one_before_the_start_is_none() -> None:

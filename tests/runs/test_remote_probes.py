@@ -58,7 +58,7 @@ def test_a_capability_check_is_for_servers_of_others_alone() -> None:
     with pytest.raises(InvalidInput) as refused:
         create_probe(endpoint="local", kind="capability", parameters={})
     assert list(refused.value.fields) == ["kind"]
-    assert "attested" in refused.value.fields["kind"]
+    assert "external servers" in refused.value.fields["kind"]
 
 
 def test_a_capability_check_ends_in_its_table_and_names_the_newest_seed_probe() -> None:
@@ -87,7 +87,7 @@ def test_routing_asks_sixty_times_by_one_worker_and_counts_who_answered() -> Non
     assert (probe.parameters["calls"], probe.waits_for) == (60, [])
     ended = probes.served_by_others(in_turn(*["a"] * 14, "b"))
     assert ended.finding["state"] == "several"
-    assert ended.finding["sentence"].startswith("2 backends answer: of 60 answers a gave 56 and b gave 4.")
+    assert ended.finding["sentence"].startswith("2 backends answer: a gave 56 and b gave 4, of 60 answers.")
     assert {call.backend for call in probe_calls(ended.pk)} == {"a", "b"}
 
 

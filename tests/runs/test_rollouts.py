@@ -139,7 +139,7 @@ def test_rollouts_without_a_trainer_are_a_run_alone(tmp_path: Path) -> None:
 def test_a_trainer_verifies_no_endpoint_and_goes_with_its_run(tmp_path: Path) -> None:
     run = imported(tmp_path, rollouts.rows())
     scoring = int(scoring_of(run).id)
-    with pytest.raises(Conflict, match="is what a trainer gave"):
+    with pytest.raises(Conflict, match="came from a trainer"):
         verify_scoring(scoring, control=scoring, numerics=[scoring])
     delete_run(run_id=run.pk)
     assert not ForcedScoringRecord.objects.exists()

@@ -44,7 +44,7 @@ def test_runs_of_one_seed_are_judged_draw_against_draw_under_paired(sampled: Any
     apart = gate_of(judged.release(sampled(), sampled(seed=7)))
     assert (apart["verdict"] != "not_comparable", apart["method"]) == (True, "flips")  # a seed is no setting
     assert apart["high"] - apart["low"] > 1.5 * (gate["high"] - gate["low"])
-    assert "seed 42 against 7" in apart["warnings"][0]["text"]
+    assert "(seeds 42 and 7)" in apart["warnings"][0]["text"]
 
 
 @pytest.mark.nightly

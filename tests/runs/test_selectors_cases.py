@@ -11,6 +11,7 @@ from evalboard.core.errors import NotFound
 from runs.fingerprints import fingerprint_report
 from runs.health import what_is_missing
 from runs.models import Case, RunRecord
+from runs.pairs.pair_facts import forget_names
 from runs.run import case_rows, response_page, response_rows, show_trace, stored_trace
 from runs.suites import cases_report, push_suite, suite_report
 from runs.suites.read_history import histories
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def n_queries(read: Any) -> int:
+    forget_names()  # as the first request of a process
     with CaptureQueriesContext(connection) as queries:
         read()
     return len(queries)

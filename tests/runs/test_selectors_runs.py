@@ -11,6 +11,7 @@ from django.utils import timezone
 from evalboard.core.errors import NotFound
 from runs import board as board_slice
 from runs.models import Event, ResponseRecord, RunRecord, Shard, WorkerRecord
+from runs.pairs.pair_facts import forget_names
 from runs.run import add_repeats, case_rows, run_report, run_rows
 from runs.run.read_list import place_of
 from runs.suites import rescore_run, suite_rows
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def n_queries(read: Any) -> int:
+    forget_names()  # as the first request of a process
     with CaptureQueriesContext(connection) as queries:
         read()
     return len(queries)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evalboard.contract.release import CAUSES, Gate, ReleaseWarning
 from evalboard.contract.treatments import PROMPT_TREATMENT, SERVICE_TREATMENT, STACK_TREATMENT
+from evalboard.core.release.gate import INCONCLUSIVE, NOT_COMPARABLE
 
 OK, DOUBT, UNKNOWN, NO = "ok", "doubt", "unknown", "no"
 STATES = (NO, DOUBT, UNKNOWN, OK)  # the worst first
@@ -83,7 +84,7 @@ def _is_doubt(line: ReleaseWarning) -> bool:
 
 
 def _cause(cause: str, signs: Sequence[tuple[str, str, str]], verdict: str | None, treatment: str) -> CauseState:
-    if cause == NOISE and verdict == "not_comparable":
+    if cause == NOISE and verdict == NOT_COMPARABLE:
         return CauseState(cause, UNKNOWN)
     ranked = sorted((STATES.index(state), place) for place, (of, state, _) in enumerate(signs) if of == cause)
     if ranked:
@@ -91,6 +92,6 @@ def _cause(cause: str, signs: Sequence[tuple[str, str, str]], verdict: str | Non
         return CauseState(cause, STATES[ranked[0][0]], codes, codes[0])
     if verdict is None:
         return CauseState(cause, UNKNOWN)
-    if cause == NOISE:
-        return CauseState(cause, OK, words=verdict)
+    if cause == NOISE:  # undecided by something else, such as missing answers, it says nothing of noise
+        return CauseState(cause, UNKNOWN if verdict == INCONCLUSIVE else OK, words=verdict)
     return CauseState(cause, OK, words="as_judged" if AS_JUDGED.get(treatment) == cause else "")
