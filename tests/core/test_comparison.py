@@ -140,7 +140,9 @@ def test_larger_shifts_are_counted_by_case_and_without_established_causes() -> N
         (7, "backend_changed", "flipped", 3, 4, 1, 2),
     )
     assert summarise(sides, rows)["larger_shifts"] == {"n_cases": 2, "n_read": 3, "n_established": 1}
-    assert count_larger_shifts(2, 3, 1).startswith("Of 3 cases that can be held against noise, 2 moved further")
+    assert count_larger_shifts(2, 3, 1) == (
+        "The logits moved more than noise explains in 2 of 3 cases. 1 other case differs for an established cause."
+    )
     of_texts = summarise(sides, rows, is_read=np.zeros(8, np.bool_))["larger_shifts"]
     assert of_texts == {"n_cases": 2, "n_read": 2, "n_established": 1}
 

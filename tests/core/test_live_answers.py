@@ -70,8 +70,8 @@ def test_one_draw_and_four_cached_answers_ship_nothing(policy: Any) -> None:
     found = verdict.judge_gate(one_draw_in_five(), policy)
     assert (found.verdict, [line.code for line in found.reasons]) == ("inconclusive", ["cached"])
     assert reasons(found)[0] == (
-        "3,200 responses of the candidate came out of a cache, which tells nothing of the model's own noise. "
-        "Without them, the candidate has 1 repeat and the baseline 5, and a verdict takes 5 on each side."
+        "3,200 responses of the candidate came from a cache. Such answers do not show the model's own noise. "
+        "Without them the candidate has 1 repeat and the baseline 5, and a verdict takes 5."
     )
     assert [line.code for line in found.next] == ["run_uncached"]
     assert (found.k_baseline, found.k_candidate, found.look) == (5, 1, None)
@@ -97,8 +97,8 @@ def test_a_few_of_them_are_left_out_with_a_warning_and_the_rest_decides() -> Non
     assert (found.low, found.high) == (clean.low, clean.high)
     assert found.verdict == "ship"
     assert warnings(found, "cached") == [
-        "40 responses of the candidate came out of a cache and 5 after a fallback; the verdict leaves them out, and "
-        "with them 1 case that has no other answer."
+        "40 responses of the candidate came from a cache and 5 from a fallback. The verdict leaves them out. "
+        "1 case has no other answer."
     ]
     assert (found.missing.n_candidate, found.missing.low) == (0, None)  # nothing of them is missing
     assert (clean.missing.n_candidate, clean.missing.low is None) == (45, False)
@@ -109,8 +109,8 @@ def test_more_than_one_case_in_a_hundred_without_a_draw_decides_nothing() -> Non
     found = verdict.judge_gate(asked, PAIRED)
     assert (found.verdict, found.reasons[0].code) == ("inconclusive", "fallback")
     assert reasons(found)[0] == (
-        "45 responses of the candidate came after a fallback, which tells nothing of the model's own noise. "
-        "Without them, 9 of 800 cases have no answer on at least one side, and a verdict takes 99 % of the cases."
+        "45 responses of the candidate came from a fallback. Such answers do not show the model's own noise. "
+        "Without them 9 of 800 cases have no answer on at least one side. A verdict takes 99 % of the cases."
     )
     assert [line.code for line in found.next] == ["pin_backend"]
     eight = question(unsteady(), unsteady(2), marks_candidate=marked(FALLBACK, np.s_[:8, :]))

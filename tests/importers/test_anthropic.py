@@ -90,7 +90,7 @@ def test_a_paused_turn_has_an_unknown_ending(written: Written) -> None:
 def test_results_alone_say_that_prompts_are_unknown(real: Real) -> None:
     _, [run] = read_logs([real(RESULTS)])
     assert all(case.messages == () for case in run.cases)
-    assert any("The file of the requests was not given" in note for note in run.notes)
+    assert any("The file of the requests is missing" in note for note in run.notes)
 
 
 def test_requests_may_be_one_object(real: Real, written: Written) -> None:

@@ -51,7 +51,7 @@ def test_both_files_give_prompts_settings_and_the_requests_order(tmp_path: Path)
 def test_results_alone_are_read_with_a_note(tmp_path: Path) -> None:
     run = only([written(tmp_path, "output.jsonl", [answered("a")])])
     assert (told(run), run.sampling, run.cases[0].messages) == ([("a", 1, "Rain.")], {}, ())
-    assert "prompts and sampling settings are not known" in run.notes[0]
+    assert "prompts and sampling settings are unknown" in run.notes[0]
 
 
 def test_failed_expired_and_unanswered_requests_are_missing(tmp_path: Path) -> None:
