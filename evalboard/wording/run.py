@@ -155,7 +155,8 @@ def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinf
     "Paused after 5 failed calls: connection refused. Next try 07:02:11 UTC." reason: one or more sentences, or "".
     """
     after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
-    why = f": {reason[:1].lower()}{reason[1:]}" if reason else ""
+    is_word = reason[1:2].islower()  # "Connection refused", not "HTTP 503"
+    why = f": {reason[:1].lower() if is_word else reason[:1]}{reason[1:]}" if reason else ""
     return f"{as_sentence(f'Paused{after}{why}')} Next try {clock(until, zone)}."
 
 

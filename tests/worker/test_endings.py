@@ -143,9 +143,8 @@ def test_a_release_says_where_the_sides_ended_differently_and_leaves_out_prompts
         f"{who} 2 of 12 answers filtered. The other side has 0 of 14.",
     ]
     assert [text for code, text in told if code == "prompts_filtered"] == [
-        f"Run {runs[1].pk}, the candidate, misses 1 prompt that its provider's filter refused, "
-        "and the other side has answers to.",
-        "The providers of both sides refused 1 prompt; the verdict leaves it out.",
+        f"The candidate, run {runs[1].pk}, lacks 1 prompt that its provider refused. The other side has answers.",
+        "The providers of both sides refused 1 prompt. The verdict leaves it out.",
     ]
     assert document["gates"][0]["n_cases"] == 7
 
