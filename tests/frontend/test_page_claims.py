@@ -16,7 +16,7 @@ from evalboard.wording.comparability import explain_block
 from evalboard.wording.messages import list_excluded, record_claims
 from evalboard.wording.outcomes import compare_with_chance, explain_marks
 from evalboard.wording.run import describe_split, split_code
-from evalboard.wording.run_warnings import WarnedRun, list_warnings
+from evalboard.wording.run_warnings import WARNINGS, WarnedRun, list_warnings
 from frontend.compare.words import describe_comparison
 from frontend.release.notes import cause_ticks
 from tests.frontend import release_stage as staged
@@ -106,3 +106,10 @@ def test_of_two_claims_that_exclude_each_other_a_page_makes_one(name: str, monke
         SITUATIONS[name]()
     excluded = [list_excluded({claim.code for claim in each}) for each in (both, claims)]
     assert (len(excluded[0]), excluded[1]) == (1, [])
+
+
+def test_a_pair_names_messages_that_exist() -> None:
+    """This file has imported the tables of the pages too."""
+    codes = {f"{table.name}.{code}" for table in messages.TABLES for code in table}
+    codes |= {f"run.{row.code}" for row in WARNINGS}
+    assert {code for pair in messages.EXCLUDED for code in pair} <= codes

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from evalboard.wording.messages import EXCLUDED, TABLES, Claim, list_excluded, record_claims, split_bold
-from evalboard.wording.run_warnings import WARNINGS
+from evalboard.wording.messages import Claim, list_excluded, record_claims, split_bold
 from tests.core.golden.corpus import SUBJECTS
 from tests.core.golden.readers import Sentence
 
@@ -44,12 +43,3 @@ def test_every_sentence_is_a_claim(spoken: dict[str, tuple[list[Sentence], list[
             if NAMES.sub("", rest).strip():
                 escaped.append(f"{name}: {rest}")
     assert escaped == []
-
-
-def test_a_pair_names_messages_that_exist() -> None:
-    codes = {f"{table.name}.{code}" for table in TABLES for code in table} | {f"run.{row.code}" for row in WARNINGS}
-    import frontend.compare.words
-    import frontend.release.notes  # noqa: F401  their tables
-
-    codes |= {f"{table.name}.{code}" for table in TABLES for code in table}
-    assert {code for pair in EXCLUDED for code in pair} <= codes
