@@ -42,7 +42,7 @@ def test_somebody_new_follows_the_tour_and_is_done_with_it(
     expect(page.locator(".tour-stop")).to_contain_text("Tour, 1 of 4.")
     click("Next: the two held against each other")
     expect(page.get_by_role("heading", level=1)).to_contain_text("−40.0 points")
-    click("Next: the token at which json-004 parted")
+    click("Next: the token at which word-002 parted")
     expect(page.locator(".baseline .token.flip")).to_be_visible()
     click("Next: release")
     expect(page.get_by_role("heading", level=1)).to_have_text("No-ship")
