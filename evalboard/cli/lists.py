@@ -19,7 +19,7 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def print_list(
     answers: "Iterable[Answer[Any]]", cells: Callable[[Any], tuple[str, ...]], *, empty: str, as_json: bool
 ) -> None:
-    """Print a list as JSON, or a line for each row with its cells; empty: what is said of no row."""
+    """Print a list as JSON, or a line for each row with its cells; empty: the line for an empty list."""
     rows = list(answers)
     if as_json:
         typer.echo(json.dumps([answer.json for answer in rows], ensure_ascii=False))

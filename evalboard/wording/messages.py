@@ -16,7 +16,7 @@ from evalboard.wording import numbers
 
 Facts = Mapping[str, Any]
 # How much a message claims of its subject. "asserts": it is so. "allows": it may be so. "denies": it is not so.
-# "unknown": nobody can tell. "advises": what to do.
+# "unknown": it cannot be known. "advises": what to do.
 Strength = Literal["asserts", "allows", "denies", "unknown", "advises"]
 WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "points": numbers.points,
@@ -135,7 +135,7 @@ def split_bold(text: str) -> tuple[str, tuple[int, int] | None]:
 
 @contextmanager
 def record_claims() -> Iterator[list[Claim]]:
-    """Collect what is said meanwhile."""
+    """Collect the claims that are made within the block."""
     claims: list[Claim] = []
     token = _SPOKEN.set(claims)
     try:

@@ -252,7 +252,7 @@ def test_two_who_sign_at_the_same_moment_store_one_sign_off() -> None:
 
     def once(by: Any) -> str:
         try:
-            together.wait(timeout=60)
+            together.wait()
             return f"{by}: {sign(release, by, after='').person_name}"
         except Conflict as problem:
             return f"{by}: {problem.detail}"
@@ -260,7 +260,7 @@ def test_two_who_sign_at_the_same_moment_store_one_sign_off() -> None:
             connections.close_all()
 
     with ThreadPoolExecutor(len(clicks)) as pool:
-        answers = sorted(each.result(timeout=30) for each in [pool.submit(once, by) for by in clicks])
+        answers = sorted(each.result() for each in [pool.submit(once, by) for by in clicks])
     signed = SignOffRecord.objects.get()
     first, second = ("mary", "bob") if signed.person_name == "mary" else ("bob", "mary")
     assert answers.count(f"{first}: {first}") == (2 if first == "mary" else 1)
@@ -279,14 +279,14 @@ def test_many_who_sign_at_once_make_one_chain() -> None:
 
     def once(place: int) -> None:
         try:
-            together.wait(timeout=60)
+            together.wait()
             sign(releases[place], people[place], "reject", note="At once.")
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(len(people)) as pool:
         for each in [pool.submit(once, place) for place in range(len(people))]:
-            each.result(timeout=30)
+            each.result()
     assert SignOffRecord.objects.count() == len(people)
     assert problems() == [""] * len(people)
 
