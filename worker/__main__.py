@@ -1,4 +1,4 @@
-"""`python -m worker`: run a worker of a pool, or the scheduler, or a self-test of this node."""
+"""`python -m worker`: run a worker of a pool, or the scheduler, or a self-test or proof of this node."""
 
 import argparse
 import logging
@@ -7,9 +7,6 @@ import signal
 import sys
 from functools import partial
 from types import FrameType
-
-import django
-from django.db import connections
 
 CANNOT_START, FAULT = 4, 70  # as docs/cli.md has them
 
@@ -24,6 +21,14 @@ def main() -> int:
 
 
 def _run() -> int:
+    if sys.argv[1:2] == ["prove"]:  # no Django: a node that is only measured needs none
+        from worker import prove
+
+        logging.basicConfig(level=logging.INFO, format="%(message)s")
+        return prove.run(sys.argv[2])
+    import django
+    from django.db import connections
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalboard.settings")
     django.setup()
     # A worker tries again by itself; a check would follow a connection that died by a wait for the next one, in which

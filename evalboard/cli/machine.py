@@ -8,16 +8,20 @@ import json
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evalboard.cli.errors import FAILED, INTERRUPTED, CommandError
 from evalboard.client.program import as_typed
+from evalboard.contract.proof import PROOF_SETUPS
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Log one JSON object per line; with --self-test, print its result as JSON.")
 ]
+
+worker_app = typer.Typer()
 
 
 def up(
@@ -65,7 +69,9 @@ def tour(
     typer.echo(json.dumps({"text": text}) if as_json else text)
 
 
+@worker_app.callback(invoke_without_command=True)
 def worker(
+    context: typer.Context,
     pool: Annotated[str, typer.Option(help="The pool of endpoints to serve.")] = "default",
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Test this node's arithmetic, store the result, and exit.")
@@ -73,9 +79,59 @@ def worker(
     as_json: AsJson = False,
 ) -> None:
     """Serve a pool with this machine's engine until SIGTERM or Ctrl-C. Needs DATABASE_URL and REDIS_URL."""
+    if context.invoked_subcommand is not None:
+        return
     _check_product("worker")
     test = ["--self-test", *(["--json"] if as_json else [])] if self_test else []
     _become(f"--pool={pool}", *test, as_json=as_json)
+
+
+@worker_app.command()
+def prove(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Folders, or repositories as NAME@REVISION; else the sample model."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The archive.")] = Path("proof.zip"),
+    suite: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A suite as JSON or JSONL; else the sample suite.")
+    ] = None,
+    setup: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"One of {', '.join(PROOF_SETUPS)}; several times. All unless given."),
+    ] = None,
+    dtype: Annotated[str, typer.Option(metavar="bfloat16|float16|float32")] = "bfloat16",
+    max_model_len: Annotated[int, typer.Option(min=64, help="Context in tokens.")] = 2048,
+    passes: Annotated[int, typer.Option(min=2, max=20, help="Decodings of the suite in the first engine.")] = 3,
+    prompts: Annotated[int, typer.Option(min=1, max=10, help="Prompts of the determinism probe.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the proof without manifests as JSON.")] = False,
+) -> None:
+    """Measure what this node's engine does, and write one archive. Needs no server and no database.
+
+    Exit code: 0 if no setup moved a bit that it holds still, 1 if one did, 4 if one could not be measured.
+    """
+    _check_product("worker prove")
+    from evalboard.local.engine import own_python
+    from evalboard.local.manage import ROOT, data_folder
+
+    unknown = sorted(set(setup or ()) - set(PROOF_SETUPS))
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]} is none of {', '.join(PROOF_SETUPS)}.", param_hint="--setup")
+    file = suite or ROOT / "runs" / "samples" / "sample.json"
+    order = {
+        "models": [str(Path(model).resolve()) if Path(model).exists() else model for model in models or ()],
+        "sample_model": str(data_folder(os.environ).sample_model),
+        "suite": str(file.resolve()),
+        "setups": setup or list(PROOF_SETUPS),
+        "dtype": dtype,
+        "max_model_len": max_model_len,
+        "n_passes": passes,
+        "n_prompts": prompts,
+        "python": os.environ.get("EVALBOARD_VLLM_PYTHON") or str(own_python(ROOT)),
+        "out": str(output.resolve()),
+        "as_json": as_json,
+    }
+    _become("prove", json.dumps(order), as_json=as_json)
 
 
 def scheduler(as_json: AsJson = False) -> None:

@@ -35,7 +35,7 @@ from evalboard.cli import (
     wait,
 )
 from evalboard.cli.errors import FAILED, FAULT, INTERRUPTED, OUTPUT_CLOSED, WRONG_USE, exit_code
-from evalboard.cli.machine import scheduler, signin, tour, up, worker
+from evalboard.cli.machine import scheduler, signin, tour, up, worker_app
 from evalboard.cli.output import OutputClosed, OutputLost, decide, watch_output
 from evalboard.client.program import as_typed
 from evalboard.core.errors import EvalboardError
@@ -96,8 +96,9 @@ app.command("verify-release")(verify_release.verify_release)
 app.command()(export.export)
 app.command()(follow.follow)
 app.command("import")(imports.import_logs)
-for on_the_machine in (up, signin, tour, worker, scheduler):
+for on_the_machine in (up, signin, tour, scheduler):
     app.command(rich_help_panel=NEED_THE_PRODUCT)(on_the_machine)
+app.add_typer(worker_app, name="worker", cls=Commands, rich_help_panel=NEED_THE_PRODUCT)
 app.add_typer(suite.app, name="suite", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
 app.add_typer(experiment.app, name="experiment", cls=Commands)

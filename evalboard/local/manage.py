@@ -13,9 +13,14 @@ from evalboard.local.report import CannotStart
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def data_folder(environment: Mapping[str, str]) -> DataFolder:
+    """Return the data folder of this machine's installation, whether it is there or not."""
+    return DataFolder(Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"))
+
+
 def running_folder(environment: Mapping[str, str]) -> tuple[DataFolder, str]:
     """Return the data folder and the address of what runs on it. Raises CannotStart if nothing does."""
-    folder = DataFolder(Path(environment.get("EVALBOARD_DATA_DIR") or ROOT / "data"))
+    folder = data_folder(environment)
     address = folder.address()
     if address is None:
         raise CannotStart(f"Nothing runs on {folder.path}; `make up` starts it, and prints a link.")

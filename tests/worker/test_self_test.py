@@ -17,6 +17,7 @@ from runs.work import record_self_test
 from tests import build
 from tests.self_tests import result
 from worker import self_test
+from worker.engines import kernels
 from worker.engines.base import EngineDied, EngineSpec
 from worker.runner import Runner
 
@@ -146,14 +147,14 @@ def test_this_machine_is_measured_and_its_result_kept(
 ) -> None:
     """Every operation in every dtype, in small batches: the large ones take most of a minute and the same path."""
     settings.VLLM_PYTHON = str(vllm_python)
-    monkeypatch.setattr(self_test, "TESTED_BATCH_SIZES", TESTED_BATCH_SIZES[:2])
+    monkeypatch.setattr(kernels, "TESTED_BATCH_SIZES", TESTED_BATCH_SIZES[:2])
     assert self_test.run(as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
     test = SelfTestRecord.objects.get()
     assert (told["id"], told["result"]) == (str(test.pk), test.result)
     check_self_test(test.result)
-    kernels = [measured for measured in test.result["kernels"].values() if measured is not None]
-    for measured in kernels:
+    given = [measured for measured in test.result["kernels"].values() if measured is not None]
+    for measured in given:
         assert not [row for row in measured["steps"] + measured["varying"] if row["problem"]]
         assert measured["env"]["VLLM_BATCH_INVARIANT"] in ("0", "1")
         if measured["device"] == "cpu":
@@ -224,7 +225,7 @@ def test_a_node_that_cannot_be_measured_is_told_in_words(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(self_test, "MEASURE_SECONDS", 0.5)
+    monkeypatch.setattr(kernels, "MEASURE_SECONDS", 0.5)
     scripted(check)
     assert self_test.run(as_json=False) == 4
     assert words in caplog.text
