@@ -6,7 +6,6 @@ from django.urls import path
 import evalboard.path_converters  # noqa: F401  registers the converters
 from frontend.access import account_views as account
 from frontend.access import notification_views as notifications
-from frontend.access import token_views as tokens
 from frontend.access import webhook_views as webhooks
 from frontend.api_docs import views as api_docs
 from frontend.badges import views as badges
@@ -18,7 +17,6 @@ from frontend.compare import views as compare
 from frontend.endpoints import endpoint_views as endpoints
 from frontend.endpoints import fingerprint_views as fingerprints
 from frontend.endpoints import setting_views as settings
-from frontend.endpoints import worker_views as workers
 from frontend.find import views as find
 from frontend.forced import views as forced
 from frontend.imports import views as imports
@@ -31,7 +29,6 @@ from frontend.runs import action_views as run_actions
 from frontend.runs import list_views as runs
 from frontend.runs import response_views as responses
 from frontend.runs import run_views as run
-from frontend.runs import stray_views as strays
 from frontend.schedules import views as schedules
 from frontend.suites import baseline_views as baselines
 from frontend.suites import case_views as cases
@@ -63,7 +60,7 @@ urlpatterns = [
     path("runs/<int:run_id>/delete/", run_actions.delete, name="run_delete"),
     path("runs/<int:run_id>/repeats/", run_actions.add_repeats, name="run_repeats"),
     path("runs/<int:run_id>/rescore/", run_actions.rescore, name="run_rescore"),
-    path("runs/<int:run_id>/strays/", strays.strays, name="strays"),
+    path("runs/<int:run_id>/strays/", responses.strays, name="strays"),
     path("runs/<int:run_id>/repeats/<int:repeat>/cases/<text_path:case>/", responses.response, name="response"),
     path("find/", find.find, name="find"),
     path("runs/<int:run_id>/forced/", forced.run_scorings, name="run_forced"),
@@ -103,14 +100,14 @@ urlpatterns = [
     path("schedules/<int:schedule_id>/delete/", schedules.delete, name="schedule_delete"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),
     path("schedules/<int:schedule_id>/resume/", schedules.resume, name="schedule_resume"),
-    path("workers/", workers.workers, name="workers"),
+    path("workers/", endpoints.workers, name="workers"),
     path("settings/", settings.settings, name="settings"),
     path("settings/endpoints/new/", settings.new_endpoint, name="endpoint_new"),
     path("settings/policies/new/", settings.new_policy, name="policy_new"),
     path("settings/model-names/new/", settings.new_same_model, name="same_model_new"),
     path("settings/model-names/<int:same_model_id>/take-back/", settings.take_back_same_model, name="same_model_back"),
-    path("settings/tokens/", tokens.tokens, name="tokens"),
-    path("settings/tokens/<int:token_id>/revoke/", tokens.revoke, name="token_revoke"),
+    path("settings/tokens/", account.tokens, name="tokens"),
+    path("settings/tokens/<int:token_id>/revoke/", account.revoke, name="token_revoke"),
     path("settings/notifications/", notifications.notifications, name="notifications"),
     path("settings/notifications/<int:webhook_id>/delete/", notifications.delete_address, name="address_delete"),
     path("settings/notifications/<int:webhook_id>/on/", notifications.switch_address_on, name="address_on"),

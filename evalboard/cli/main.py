@@ -10,7 +10,6 @@ from typer.core import TyperGroup, TyperOption
 
 from evalboard.cli import (
     baseline,
-    bisect,
     case,
     compare,
     diff,
@@ -27,7 +26,6 @@ from evalboard.cli import (
     replay,
     run,
     schedule,
-    settle,
     suite,
     trace,
     verify,
@@ -84,10 +82,10 @@ app.command()(compare.compare)
 app.command(cls=diff.DiffCommand)(diff.diff)
 app.command()(trace.trace)
 app.command()(release.release)
-app.command()(settle.settle)
+app.command()(release.settle)
 app.command()(case.case)
 app.command()(replay.replay)
-app.command()(bisect.bisect)
+app.command()(experiment.bisect)
 app.command()(forced.force)
 app.command()(probe.probe)
 app.command("on-policy")(on_policy.on_policy)

@@ -17,11 +17,13 @@ from evalboard.cli.wait import follow_run
 from evalboard.client.access import connect
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
+from evalboard.wording.numbers import counted, fixed, percent
 from evalboard.wording.results import NO_VERDICT, describe_lean, describe_verdict, render_change
 
 if TYPE_CHECKING:
     from evalboard.client.rest import RestClient
-    from evalboard.contract.release import Gate, Release
+    from evalboard.contract.release import Gate, Release, SettlePlan
+
 
 CODES = {"ship": 0, "no_ship": NO_SHIP, "inconclusive": INCONCLUSIVE, "not_comparable": NOT_COMPARABLE}
 CURRENT = "current"
@@ -188,3 +190,45 @@ def parse_baseline(text: str, option: str = "--baseline") -> str:
 def _refuse_beside(option: str, *, is_given: bool) -> None:
     if is_given:
         raise typer.BadParameter("It already names what is judged; leave out the rest.", param_hint=option)
+
+
+class CannotSettle(CommandError):
+    """Further repeats cannot be added to a release."""
+
+    code = "conflict"
+    title = "Further repeats do not help"
+
+
+def settle(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The id of an inconclusive release.")],
+    targeted: Annotated[
+        bool, typer.Option("--targeted", help="Repeat only the cases that are most likely to flip.")
+    ] = False,
+    start: Annotated[bool, typer.Option("--start", help="Add the repeats; default: show their cost.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plans or the release as JSON.")] = False,
+) -> None:
+    """Show which repeats would decide an inconclusive release, and what they cost."""
+    parse_id(release, "RELEASE")
+    with connect() as client:
+        answer = client.settle_plan(release)
+        plan = answer.value.targeted if targeted else answer.value.plan
+        if plan is None:
+            raise CannotSettle(answer.value.settling or f"Further repeats would not decide release {release}.")
+        if plan.refused:
+            raise CannotSettle(plan.refused)
+        if start:
+            body = {"cases": plan.chosen, "look": plan.look, "n_responses": plan.n_responses}
+            decided = client.settle(release, body)
+            words = f"{_render(plan)} They are queued. {decided.value.url}"
+            typer.echo(json.dumps(decided.json, ensure_ascii=False) if as_json else words)
+            return
+    words = f"{_render(plan)} Start them with --start."
+    typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else words)
+
+
+def _render(plan: "SettlePlan") -> str:
+    """Describe a plan: the repeats of each run, and their cost."""
+    runs = ", ".join(f"{counted(each.n_more, 'repeat')} of run {each.run}" for each in plan.runs)
+    minutes = "" if plan.minutes is None else f", about {fixed(plan.minutes, 1)} min"
+    chance = "" if plan.chance is None else f" They decide it with a chance of {percent(plan.chance)}."
+    return f"{runs}: {counted(plan.n_responses, 'response')}{minutes}.{chance}"

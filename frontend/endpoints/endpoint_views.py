@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -18,6 +19,7 @@ from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
+from frontend.endpoints import words
 from frontend.endpoints.shares import draw_shares
 from frontend.endpoints.timeline import lanes
 from frontend.endpoints.words import (
@@ -34,11 +36,13 @@ from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
 from runs.catalogue import read
 from runs.fingerprints import EndpointTimeline, daily_shares, endpoint_report, newest_check, timelines
+from runs.health import doorbell_problem
 from runs.models import EndpointRecord, ProbeRecord
 from runs.probes import create_probe, hops_of, newest_probes
 from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
 from runs.suites import run_reference_sets_on
+from runs.work import pool_rows, worker_rows
 
 ENDPOINTS_PER_PAGE = 100
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
@@ -181,3 +185,35 @@ def _outcome(row: Schedule, last: ScheduleStart | None) -> tuple[str, str]:
 def _detail(row: ProbeRow | None) -> Probe | None:
     """Return a check with its numbers, where it has any."""
     return probe_selector.probe_detail(int(row.id)) if row and row.finding else None
+
+
+PARTS = {"pools": "endpoints/_pools.html"}
+
+
+@requires(READ)
+@require_safe
+def workers(request: HttpRequest) -> HttpResponse:
+    part = request.GET.get("part")
+    if part is None:
+        return render(request, "endpoints/workers.html", _live())
+    if part not in PARTS:
+        raise Http404
+    response = render(request, PARTS[part], _live())
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _live() -> dict[str, object]:
+    rows = worker_rows()
+    pools = pool_rows(rows)
+    return {
+        "finding": words.describe_team(pools),
+        "pools": pools,
+        "deserted": tuple((pool, words.describe_desertion(pool)) for pool in pools if pool.is_deserted),
+        "stopped": tuple(worker for worker in rows if worker.state == "stopped"),
+        "workers": rows,
+        "n_living": sum(len(pool.workers) for pool in pools),
+        "has_doorbell": bool(settings.REDIS_URL),
+        "doorbell_problem": doorbell_problem(),
+        "look_seconds": settings.LOOK_SECONDS,
+    }

@@ -1,7 +1,10 @@
 """Probes: request and list them, and show each with its calls."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -9,21 +12,80 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.probe import Probe
 from evalboard.contract.verification import read_finding
+from evalboard.wording.capability import LABELS, describe_parameter
 from evalboard.wording.clock import describe_clock
+from frontend.endpoints.words import ParameterState, mark_parameter
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
-from frontend.probes.forms import ProbeForm
-from frontend.probes.parameters import parameter_rows
-from frontend.shell.forms import blaming
+from frontend.probes.words import KINDS
+from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
+from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
-from runs.models import ProbeRecord
+from runs.models import EndpointRecord, ProbeRecord
 from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
 from runs.probes import read as selector
 from runs.work import unclaimed_reason
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """One parameter of a capability check."""
+
+    name: str
+    wanted: str
+    state: ParameterState
+    seen: str
+
+
+def parameter_rows(numbers: Mapping[str, Any]) -> tuple[ParameterRow, ...]:
+    """Return the table of a capability check; nothing where too little was answered."""
+    return tuple(
+        ParameterRow(
+            LABELS[row["parameter"]],
+            "" if row["asked"] is None else str(row["asked"]).lower(),
+            mark_parameter(row),
+            describe_parameter(row),
+        )
+        for row in numbers.get("rows", ())
+    )
+
+
+class OptionalJSON(JSONText):
+    """A JSON object typed as text; none typed is an empty one."""
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        return super().clean(value) if (value or "").strip() else {}
+
+
+class ProbeForm(PlainForm):
+    endpoint = forms.ChoiceField()
+    kind = forms.ChoiceField(choices=[(kind, f"{kind}: {words.question}") for kind, words in KINDS.items()])
+    profile = forms.ChoiceField(
+        required=False, help_text="The profile of the engine. The probe chooses its own prompts and sampling."
+    )
+    parameters = OptionalJSON(
+        required=False,
+        label="Parameters as JSON",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": '{"copies": 200}'}),
+        help_text="Only those that differ from the defaults.",
+    )
+
+    def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
+        """Build the form. endpoints, profiles: rows of the catalogue, without those of logs."""
+        super().__init__(*args, **kwargs)
+        choices = self.fields
+        choices["endpoint"].choices = [  # type: ignore[attr-defined]
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine != EndpointRecord.Engine.IMPORTED
+        ]
+        choices["profile"].choices = [  # type: ignore[attr-defined]
+            ("", "the one that fits the kind"),
+            *((row.slug, f"{row.slug}: {drawn_plain(shortened(row.title, 80))}") for row in profiles),
+        ]
+
 
 PROBES_PER_PAGE = 25
 CALLS_PER_PAGE = 25

@@ -2,22 +2,48 @@
 
 from typing import Any
 
+from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.replay import Replay
-from frontend.replays.forms import BodyForm
+from evalboard.core.profile import OBSERVED
 from frontend.shell import tokens
-from frontend.shell.forms import blaming
+from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import parse_number, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read as catalogue
+from runs.models import EndpointRecord
 from runs.replays import create_body_replay, replay_page
 from runs.replays import read as selector
 from runs.run import TraceWindow
 from runs.work import unclaimed_reason
+
+EXAMPLE = '{"messages": [{"role": "user", "content": "…"}], "temperature": 0.7, "max_tokens": 256}'
+
+
+class BodyForm(PlainForm):
+    endpoint = forms.ChoiceField(label="On", help_text="Your own endpoint with production’s weights.")
+    profile = forms.ChoiceField(help_text="Production’s settings. The request’s own sampling overrides them.")
+    body = JSONText(
+        label="Request",
+        widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "placeholder": EXAMPLE, "class": "mono"}),
+        help_text="The body of a chat completion request, without headers. It is stored unchanged.",
+    )
+
+    def __init__(self, *args: Any, endpoints: Any = (), profiles: Any = (), **kwargs: Any) -> None:
+        """Build the form. endpoints, profiles: rows of the catalogue, without external ones and logs."""
+        super().__init__(*args, **kwargs)
+        choices: dict[str, Any] = self.fields
+        choices["endpoint"].choices = [
+            (row.slug, f"{row.slug} ({row.about})") for row in endpoints if row.engine == EndpointRecord.Engine.VLLM
+        ]
+        choices["profile"].choices = [
+            (row.slug, row.slug) for row in profiles if row.settings.get("batch_class") != OBSERVED
+        ]
+
 
 REPLAYS_PER_PAGE = 25
 PARTS = {"alternatives": "runs/_alternatives.html", "progress": "replays/_said.html"}

@@ -15,9 +15,11 @@ from frontend.forced import sides
 from frontend.runs import charts, words
 from frontend.shell import addresses, tokens
 from frontend.shell.copies import list_copies, write_prompt, write_tokens
+from frontend.shell.lists import read_view
 from runs.access import READ, requires
 from runs.replays import list_case_replays
-from runs.run import ResponsePage, TraceWindow, response_page
+from runs.run import ResponsePage, TraceWindow, response_page, stray_page
+from runs.store import RowWindow
 
 PARTS = {"alternatives": "runs/_alternatives.html"}
 
@@ -110,3 +112,23 @@ def _diff_url(page: ResponsePage, index: int) -> str:
         return ""
     repeats = min(index, page.response.repeat), max(index, page.response.repeat)
     return pair_address.pair_url(page.run_id, page.run_id, page.response.case, repeats=repeats)
+
+
+STRAYS_PER_PAGE = 100
+
+
+@requires(READ)
+@require_safe
+def strays(request: HttpRequest, run_id: int) -> HttpResponse:
+    view = read_view(request.GET, size=STRAYS_PER_PAGE, anchor="strays")
+    page = stray_page(run_id, offset=view.offset, limit=view.size)
+    listed = view.page(RowWindow(page.rows, page.n_strays))
+    rows = [(answer, page.fingerprints[answer.bucket]) for answer in page.rows]
+    context = {
+        "run_id": run_id,
+        "warnings": page.warnings,
+        "page": listed,
+        "rows": rows,
+        "has_buckets": len(page.fingerprints) > 1,
+    }
+    return render(request, "runs/strays.html", context)

@@ -10,9 +10,9 @@ from runs.access.read_tokens import TOKEN_ORDERS, token_row, token_rows
 from runs.access.roles import ADMIN, READ, SCOPES
 from runs.access.tokens import create_token, revoke_token
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.authentication import scopes_of
 from runs.api.describe import describe
+from runs.api.resource import resource
 from runs.api.serializers import Instant, Strict, Text, read_body
 from runs.models import Token
 from runs.store import sort_rows

@@ -1,8 +1,9 @@
 """Read query parameters strictly: unknown ones are refused, since a typo would mean "no filter"."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 from django.utils.dateparse import parse_date
 from rest_framework.request import Request
@@ -28,6 +29,18 @@ def read(request: Request, known: Iterable[str] = (), *, is_paged: bool = True) 
     if fields:
         raise InvalidInput("The query is not valid.", fields=fields)
     return {name: request.query_params[name] for name in known if name in request.query_params}
+
+
+def read_values(request: Request, known: Mapping[str, Mapping[str, Any]], *, is_paged: bool = True) -> dict[str, Any]:
+    """Return every known parameter as described: a number or None, a word of its enum or "", text or ""."""
+    sent = read(request, known, is_paged=is_paged)
+    values = dict[str, Any]()
+    for name, about in known.items():
+        if about["type"] == "integer":
+            values[name] = number(sent, name)
+        else:
+            values[name] = choice(sent, name, about["enum"]) if "enum" in about else sent.get(name, "")
+    return values
 
 
 def number(sent: dict[str, str], name: str) -> int | None:

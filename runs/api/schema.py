@@ -18,8 +18,8 @@ from rest_framework.serializers import Serializer
 from evalboard.contract.base import Problem
 from runs.access import roles
 from runs.api import pages, query
-from runs.api.access import open_to_anyone
 from runs.api.describe import JSON, WHOLE, ApiCall, StatusAnswer, describe
+from runs.api.resource import open_to_anyone
 from runs.api.schema_types import Refer, object_schema, schema_of
 from runs.api.serializers import ID, Id, IdOrCurrent, Object, Strict
 

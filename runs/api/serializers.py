@@ -1,6 +1,7 @@
 """The shape of what is sent; what it means is for the services to check."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,10 +25,16 @@ class Strict(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-def read_body(kind: type[Strict], request: Request) -> dict[str, Any]:
+Body = type[Strict] | Mapping[str, type[Strict]]  # or one for each value of its field `kind`; "" for all others
+
+
+def read_body(shape: Body, request: Request) -> dict[str, Any]:
     """Return the validated fields of a request body. Raises for invalid fields, and for query parameters."""
     query.read(request, is_paged=False)
-    body = kind(data=request.data)
+    if isinstance(shape, Mapping):
+        kind = request.data.get("kind") if isinstance(request.data, Mapping) else None
+        shape = shape.get(kind if isinstance(kind, str) else "", shape[""])
+    body = shape(data=request.data)
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)
 

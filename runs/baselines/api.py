@@ -10,8 +10,8 @@ from evalboard.contract.base import Page
 from evalboard.contract.baseline import Baseline
 from runs.access import READ, SIGN
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.describe import describe
+from runs.api.resource import resource
 from runs.api.serializers import Id, Strict, Text, read_body
 from runs.baselines.baselines import set_baseline
 from runs.baselines.read import baseline_row, baseline_rows, require_suite

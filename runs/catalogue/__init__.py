@@ -1,7 +1,6 @@
 """Endpoints, profiles and policies, and the rotation of an endpoint's fingerprint."""
 
 from runs.catalogue import expiry, policies, read, rotations
-from runs.catalogue.checks import finds_call_names, read_newest_check
 from runs.catalogue.endpoints import (
     ENGINES,
     SLUG,
@@ -13,7 +12,7 @@ from runs.catalogue.endpoints import (
 )
 from runs.catalogue.model_names import OneNames, is_all_that_is_known
 from runs.catalogue.policies import create_policy, newest_policy, store_default_policies
-from runs.catalogue.read import policy_rows
+from runs.catalogue.read import finds_call_names, policy_rows, read_newest_check
 from runs.catalogue.rotations import newer_stack, newer_stacks, note_rotation
 
 __all__ = [

@@ -1,21 +1,16 @@
 """Endpoints, profiles and policies: what a run or a release may name."""
 
-from rest_framework.request import Request
-from rest_framework.response import Response
+from collections.abc import Mapping
+from typing import Any, Final
 
-from evalboard.contract.base import Page
 from evalboard.contract.catalogue import Endpoint, Policy, Profile
-from runs.access import ADMIN, READ
-from runs.api import pages, query, wire
-from runs.api.access import resource
-from runs.api.describe import JSON, StatusAnswer, describe
-from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
+from runs.access import ADMIN
+from runs.api.resource import Resource, serve
+from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole
 from runs.catalogue import read
 from runs.catalogue.endpoints import create_endpoint, create_profile, ignore_fingerprint
 from runs.catalogue.policies import create_policy
-from runs.store import sort_rows
-
-ORDERING = query.ordering_of(read.ENDPOINT_ORDERS)
+from runs.models import EndpointRecord
 
 
 class NamedModelIn(ModelIn):
@@ -44,7 +39,7 @@ class EndpointIn(Strict):
 
 
 class FingerprintIn(Strict):
-    ignores_fingerprint = Flag()
+    ignores_fingerprint = Flag(source="ignores")
 
 
 class ProfileIn(Strict):
@@ -53,73 +48,45 @@ class ProfileIn(Strict):
     settings = Object()
 
 
-class PolicyIn(Strict):
-    slug = Text()
-    title = Text(required=False, allow_blank=True, default="", max_length=200)
-    settings = Object()
+class PolicyIn(ProfileIn):
+    pass
 
 
-@resource(GET=READ, POST=ADMIN)
-@describe("GET", "Endpoints", name="endpoints", answer=Page[Endpoint], query=ORDERING)
-@describe(
-    "POST",
-    "Add an endpoint",
-    name="create_endpoint",
-    body=EndpointIn,
-    status=201,
-    answer=Endpoint,
-    refuses=[409],
+ENDPOINT = Resource("endpoint", Endpoint, read.endpoint_row, changes=ADMIN, takes_record=True)
+PROFILE = Resource("profile", Profile, read.profile_row, changes=ADMIN, takes_record=True)
+POLICY = Resource("policy", Policy, read.policy_row, changes=ADMIN, takes_record=True)
+VERSIONED: Final[Any] = {"again": "The newest version has these settings already", "is_located": False}
+
+
+def _create_endpoint(*, model: Mapping[str, Any], **fields: Any) -> EndpointRecord:
+    return create_endpoint(**fields, **{f"model_{name}": value for name, value in model.items()})
+
+
+endpoint_list = serve(
+    ENDPOINT.listed("endpoints", "Endpoints", Endpoint, read.endpoint_rows, read.ENDPOINT_ORDERS),
+    ENDPOINT.made(
+        "Add an endpoint",
+        EndpointIn,
+        _create_endpoint,
+        is_located=False,
+        by="",
+        refuses=[409],
+    ),
 )
-def endpoint_list(request: Request) -> Response:
-    if request.method == "POST":
-        fields = read_body(EndpointIn, request)
-        model = {f"model_{name}": value for name, value in fields.pop("model").items()}
-        return wire.answer(read.endpoint_row(create_endpoint(**fields, **model)), request, status=201)
-    sent = query.read(request, ORDERING)
-    rows = sort_rows(read.endpoint_rows(), read.ENDPOINT_ORDERS, query.ordering(sent, read.ENDPOINT_ORDERS))
-    return pages.answer_with(request, rows)
-
-
-@resource(POST=ADMIN)
-@describe("POST", "Say whether fingerprints name servers", name="set_fingerprint", body=FingerprintIn, answer=Endpoint)
-def fingerprint(request: Request, endpoint: str) -> Response:
-    ignores = read_body(FingerprintIn, request)["ignores_fingerprint"]
-    return wire.answer(read.endpoint_row(ignore_fingerprint(endpoint=endpoint, ignores=ignores)), request)
-
-
-@resource(GET=READ, POST=ADMIN)
-@describe("GET", "The newest version of each profile", name="profiles", answer=Page[Profile])
-@describe(
-    "POST",
-    "Add a profile, or the next version of one",
-    name="create_profile",
-    body=ProfileIn,
-    status=201,
-    answer=Profile,
-    also={200: StatusAnswer("The newest version has these settings already", {JSON: Profile})},
+fingerprint = serve(
+    ENDPOINT.acted("set_fingerprint", "Say whether fingerprints name servers", ignore_fingerprint, body=FingerprintIn)
 )
-def profile_list(request: Request) -> Response:
-    if request.method == "POST":
-        profile, is_new = create_profile(**read_body(ProfileIn, request))
-        return wire.answer(read.profile_row(profile), request, status=201 if is_new else 200)
-    query.read(request)
-    return pages.answer_with(request, read.profile_rows())
-
-
-@resource(GET=READ, POST=ADMIN)
-@describe("GET", "The newest version of each policy", name="policies", answer=Page[Policy])
-@describe(
-    "POST",
-    "Add a policy, or the next version of one",
-    name="create_policy",
-    body=PolicyIn,
-    status=201,
-    answer=Policy,
-    also={200: StatusAnswer("The newest version has these settings already", {JSON: Policy})},
+profile_list = serve(
+    PROFILE.listed("profiles", "The newest version of each profile", Profile, read.profile_rows),
+    PROFILE.made(
+        "Add a profile, or the next version of one",
+        ProfileIn,
+        create_profile,
+        by="",
+        **VERSIONED,
+    ),
 )
-def policy_list(request: Request) -> Response:
-    if request.method == "POST":
-        policy, is_new = create_policy(**read_body(PolicyIn, request), user=request.user)
-        return wire.answer(read.policy_row(policy), request, status=201 if is_new else 200)
-    query.read(request)
-    return pages.answer_with(request, read.policy_rows())
+policy_list = serve(
+    POLICY.listed("policies", "The newest version of each policy", Policy, read.policy_rows),
+    POLICY.made("Add a policy, or the next version of one", PolicyIn, create_policy, **VERSIONED),
+)

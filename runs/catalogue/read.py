@@ -6,8 +6,9 @@ from typing import Any
 from django.utils import timezone
 
 from evalboard.contract import catalogue as contract
-from evalboard.core.profile import OBSERVED
-from runs.models import EndpointRecord, PolicyRecord, ProfileRecord, Suite
+from evalboard.contract.facts import SettingCheck
+from evalboard.core.profile import OBSERVED, names_calls
+from runs.models import EndpointRecord, PolicyRecord, ProbeRecord, ProfileRecord, Suite
 
 ENDPOINT_ORDERS = {name: name for name in ("slug", "model_name", "pool")}
 
@@ -96,3 +97,30 @@ def policy_row(policy: PolicyRecord, *, suites: tuple[str, ...] = ()) -> contrac
         suites=suites,
         created_by=policy.created_by.get_username() if policy.created_by else None,
     )
+
+
+def read_newest_check(endpoint_id: int) -> dict[str, SettingCheck]:
+    """Return the states by parameter; none where no check has ended with a finding."""
+    check, rows = _read(endpoint_id)
+    if check is None or check.finished_at is None:
+        return {}
+    return {
+        row["parameter"]: SettingCheck(state=row["state"], probe=str(check.pk), at=check.finished_at) for row in rows
+    }
+
+
+def finds_call_names(endpoint_id: int) -> bool:
+    """Tell whether the newest check saw another fingerprint with each answer."""
+    details = [row["detail"] for row in _read(endpoint_id)[1] if row["parameter"] == "system_fingerprint"]
+    return any(names_calls(detail.get("n_distinct", 0), detail.get("n", 0)) for detail in details)
+
+
+def _read(endpoint_id: int) -> tuple[ProbeRecord | None, list[dict[str, Any]]]:
+    """Return the newest check that ended with a finding, and its rows."""
+    checks = ProbeRecord.objects.filter(
+        endpoint=endpoint_id, kind=ProbeRecord.Kind.CAPABILITY, status=ProbeRecord.Status.FINISHED
+    )
+    check = checks.order_by("-id").first()
+    if check is None or check.finding is None:
+        return None, []
+    return check, check.finding["numbers"].get("rows", [])

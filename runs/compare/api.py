@@ -15,8 +15,8 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.stats import CASE_OUTCOMES
 from runs.access import READ
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.describe import describe, one_of, text, whole
+from runs.api.resource import resource
 from runs.compare.comparisons import compare
 from runs.compare.inputs import choose_terms
 from runs.compare.outcomes import case_outcomes

@@ -5,11 +5,9 @@ size takes the same memory and is consistent. docs/formats.md describes them.
 """
 
 from runs.exports.archive import run_archive
-from runs.exports.cases import CASE_NAMES, CaseExport, case_table
-from runs.exports.pairs import PairTable, pair_table
-from runs.exports.releases import release_bundle
+from runs.exports.cases import CASE_NAMES, CaseExport, PairTable, case_table, pair_table
+from runs.exports.releases import release_bundle, sign_off_lines
 from runs.exports.runs import EndedRun, ended_run
-from runs.exports.sign_offs import sign_off_lines
 
 __all__ = [
     "CASE_NAMES",

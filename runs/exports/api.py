@@ -11,9 +11,9 @@ from evalboard.core import table
 from runs import exports
 from runs.access import READ
 from runs.api import query, streams, wire
-from runs.api.access import resource
 from runs.api.describe import TEXT, describe
 from runs.api.parsers import JsonLinesParser
+from runs.api.resource import resource
 from runs.compare import api
 from runs.run import api as api_run
 

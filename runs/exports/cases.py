@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.base import finite
+from evalboard.contract.compare import ComparedCase, Comparison
+from evalboard.core.errors import Conflict
 from evalboard.core.stats import UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
+from runs.compare import DivergenceFilter, divergence_rows, n_divergences
 from runs.exports import responses
 from runs.exports.responses import Scores, hex_of, instant
 from runs.exports.runs import EndedRun, ended_run, snapshot
-from runs.models import Case, CaseColumns, EngineProcess, RepeatRecord
+from runs.models import Case, CaseColumns, ComparisonRecord, EngineProcess, RepeatRecord
 from runs.run import case_indexes
 
 CASE_NAMES = (
@@ -166,3 +169,34 @@ def _flip_chances(of: EndedRun) -> NDArray[np.float32]:
     if packed is None:
         return np.full(of.n_cases, UNKNOWN_CHANCE, dtype=np.float32)
     return unpack_chances(bytes(packed), of.n_cases)
+
+
+AT_ONCE = 500  # pairs in memory together
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """A pair export, counted before anything is read."""
+
+    of: Comparison
+    wanted: DivergenceFilter
+    n_rows: int
+
+    def rows(self) -> Iterator[ComparedCase]:
+        """Yield rows in the order of the case list, the gravest first, within one snapshot. Raises NotFound."""
+        with snapshot():
+            place: int | None = None
+            while rows := divergence_rows(self.of.id, self.wanted, after=place, limit=AT_ONCE):
+                yield from rows
+                place = rows[-1].place
+
+
+def pair_table(report: Comparison, wanted: DivergenceFilter) -> PairTable:
+    """Choose pairs. Raises Conflict while comparing, since a part would be taken for the whole."""
+    progress = report.progress
+    if progress.status == ComparisonRecord.Status.FAILED:
+        raise Conflict(f"The comparison failed, so there is nothing to export: {progress.error}")
+    if progress.status != ComparisonRecord.Status.FINISHED:
+        done = f"{progress.n_done} of {progress.n_total} pairs are read"
+        raise Conflict(f"The comparison is still at work: {done}. Export it when it has finished.")
+    return PairTable(report, wanted, n_divergences(report.id, wanted))

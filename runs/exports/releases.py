@@ -1,6 +1,8 @@
 """Export a release as one file: verdict, evidence, sign-offs, and the answers of its worst cases."""
 
+import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from evalboard.core.archive import dump_evidence, write_bundle
@@ -8,7 +10,7 @@ from evalboard.core.errors import Conflict, EvalboardError
 from runs import release, sign_off_chain
 from runs.compare import trace_pair, worst_cases
 from runs.exports.responses import instant
-from runs.models import ComparisonRecord, ReleaseRecord, SignOffRecord
+from runs.models import ComparisonRecord, ReleaseRecord, SignOffRecord, Verdict
 from runs.release import Decided
 from runs.store import require_row
 
@@ -82,3 +84,21 @@ def _worst(decided: Decided, at: int) -> Iterator[dict[str, Any]]:
                 terms = compared.terms
                 row["pair"] = trace_pair(*runs, case_id=shown.outcome.case, repeats=repeats, terms=terms).to_json()
             yield row
+
+
+def sign_off_lines() -> Iterator[str]:
+    """Yield a strict JSON object per line, with the names of docs/api-reference.md.
+
+    Each verdict is judged once.
+    """
+    for line in release.sign_off_lines(lru_cache(maxsize=None)(_change)):
+        yield json.dumps(line.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _change(verdict_id: int) -> str:
+    """Return how the stored verdict differs from judging again; "" if equal, or if it cannot be judged."""
+    verdict = Verdict.objects.select_related("policy").get(pk=verdict_id)
+    try:
+        return release.verdict_change(verdict)
+    except EvalboardError as problem:  # what it rested on can no longer be judged
+        return f"Its verdict cannot be recomputed: {problem.detail}"

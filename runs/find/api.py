@@ -7,8 +7,8 @@ from evalboard.contract.find import ANSWER, KINDS, SearchResult
 from runs import find
 from runs.access import READ
 from runs.api import query, wire
-from runs.api.access import resource
 from runs.api.describe import describe, one_of, text
+from runs.api.resource import resource
 
 QUERY = {
     "q": text("what is looked for; `run:`, `case:` and the like before it narrow to a kind"),

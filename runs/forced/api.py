@@ -1,21 +1,20 @@
 """Forced scorings: what one takes, asked for, followed, and what came of each answer."""
 
 from functools import partial
+from typing import Any
 
-from django.urls import reverse
 from rest_framework import serializers
 from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.base import Page
 from evalboard.contract.forced import ForcedAnswer, ForcedCost, ForcedPair, ForcedScoring
 from evalboard.contract.verification import Verification
 from evalboard.core.errors import InvalidInput
-from runs.access import READ, RUN
-from runs.api import etags, pages, query, traces, wire
-from runs.api.access import resource
+from runs.access import READ
+from runs.api import query, traces, wire
 from runs.api.describe import describe, text, whole
+from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Id, Strict, Text, Whole, read_body
 from runs.forced import read
 from runs.forced.scorings import create_forced, create_forced_pair
@@ -48,25 +47,56 @@ class ForcedPairIn(Strict):
     candidate = Id()
 
 
-@resource(GET=READ, POST=RUN)
-@describe("GET", "Forced scorings of a run, newest first", name="run_forced", answer=Page[ForcedScoring])
-@describe(
-    "POST",
-    "Score a run's answers on another stack",
-    name="create_forced",
-    body=ForcedIn,
-    status=201,
-    answer=ForcedScoring,
-    gives_headers={"Location": "the scoring"},
-    refuses=[409, 422],
+FORCED = Resource("forced", ForcedScoring, read.forced_row, state=read.forced_state)
+
+
+def _create_pair(*, baseline: int, candidate: int, user: Any) -> ForcedPair:
+    made = create_forced_pair(baseline_id=baseline, candidate_id=candidate, user=user)
+    rows = {pair: read.forced_row(scoring.pk) for pair, scoring in made.items()}
+    return ForcedPair(
+        baseline=rows.get((baseline, candidate)),
+        candidate=rows.get((candidate, baseline)),
+        baseline_own=rows.get((baseline, baseline)),
+        candidate_own=rows.get((candidate, candidate)),
+    )
+
+
+forced_list = serve(
+    FORCED.listed(
+        "run_forced",
+        "Forced scorings of a run, newest first",
+        ForcedScoring,
+        lambda run_id: partial(read.forced_rows, run_id),
+    ),
+    FORCED.made(
+        "Score a run's answers on another stack",
+        ForcedIn,
+        create_forced,
+        gives_headers={"Location": "the scoring"},
+        refuses=[409, 422],
+    ),
 )
-def forced_list(request: Request, run_id: int) -> Response:
-    if request.method == "POST":
-        scoring = create_forced(run_id=run_id, user=request.user, **read_body(ForcedIn, request))
-        location = request.build_absolute_uri(reverse("api:forced", args=[scoring.pk]))
-        return wire.answer(read.forced_row(scoring.pk), request, status=201, headers={"Location": location})
-    query.read(request)
-    return pages.answer(request, partial(read.forced_rows, run_id))
+pair = serve(
+    FORCED.made(
+        "Score both sides of a comparison on both stacks",
+        ForcedPairIn,
+        _create_pair,
+        name="create_forced_pair",
+        show=lambda pair: pair,
+        answer=ForcedPair,
+        is_located=False,
+        refuses=[404, 409, 422],
+    )
+)
+forced_detail = serve(FORCED.one("A forced scoring, as far as it is"))
+answer_list = serve(
+    FORCED.listed(
+        "forced_answers",
+        "The scored answers, in the order of their cases",
+        ForcedAnswer,
+        lambda forced_id: partial(read.forced_answers, forced_id),
+    )
+)
 
 
 @resource(GET=READ, POST=READ)
@@ -80,45 +110,6 @@ def cost(request: Request, run_id: int) -> Response:
         return wire.answer(read.forced_cost(run_id, **read_body(ForcedCostIn, request)), request)
     query.read(request, is_paged=False)
     return wire.answer(read.forced_cost(run_id), request)
-
-
-@resource(POST=RUN)
-@describe(
-    "POST",
-    "Score both sides of a comparison on both stacks",
-    name="create_forced_pair",
-    body=ForcedPairIn,
-    status=201,
-    answer=ForcedPair,
-    refuses=[404, 409, 422],
-)
-def pair(request: Request) -> Response:
-    sent = read_body(ForcedPairIn, request)
-    ours, theirs = sent["baseline"], sent["candidate"]
-    made = create_forced_pair(baseline_id=ours, candidate_id=theirs, user=request.user)
-    shown = {pair: read.forced_row(scoring.pk) for pair, scoring in made.items()}
-    scored = ForcedPair(
-        baseline=shown.get((ours, theirs)),
-        candidate=shown.get((theirs, ours)),
-        baseline_own=shown.get((ours, ours)),
-        candidate_own=shown.get((theirs, theirs)),
-    )
-    return wire.answer(scored, request, status=201)
-
-
-@resource(GET=READ)
-@describe("GET", "A forced scoring, as far as it is", name="forced", answer=ForcedScoring, **etags.DESCRIBED)
-def forced_detail(request: Request, forced_id: int) -> Response:
-    query.read(request, is_paged=False)
-    state = read.forced_state(forced_id)
-    return etags.answer(request, state, lambda: wire.to_json(read.forced_row(forced_id), request))
-
-
-@resource(GET=READ)
-@describe("GET", "The scored answers, in the order of their cases", name="forced_answers", answer=Page[ForcedAnswer])
-def answer_list(request: Request, forced_id: int) -> Response:
-    query.read(request)
-    return pages.answer(request, partial(read.forced_answers, forced_id))
 
 
 @resource(GET=READ)

@@ -19,8 +19,8 @@ from evalboard.contract.base import Note
 from evalboard.contract.health import Health, Readiness
 from runs.access import READ
 from runs.api import problems, query, wire
-from runs.api.access import open_to_anyone, resource
 from runs.api.describe import TEXT, describe
+from runs.api.resource import open_to_anyone, resource
 from runs.health import read_metrics
 from runs.health.middleware import REQUESTS
 from runs.health.read import doorbell_problem, what_is_missing

@@ -15,9 +15,9 @@ from evalboard.contract.imports import Import
 from evalboard.importers.formats import AUTO, FORMATS
 from runs.access import READ, RUN
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.describe import JSON, StatusAnswer, describe
 from runs.api.parsers import LogForm
+from runs.api.resource import get, resource, serve
 from runs.api.serializers import Strict, Text, read_body
 from runs.imports import read
 from runs.imports.imports import import_logs
@@ -84,8 +84,4 @@ def _import(request: Request) -> Response:
     return wire.answer(read.import_row(source.pk), request, status=201 if is_new else 200, headers=headers)
 
 
-@resource(GET=READ)
-@describe("GET", "An imported log, with its runs", name="imported_log", answer=Import)
-def import_detail(request: Request, import_id: int) -> Response:
-    query.read(request, is_paged=False)
-    return wire.answer(read.import_row(import_id), request)
+import_detail = serve(get("imported_log", "An imported log, with its runs", Import, read.import_row))

@@ -22,12 +22,12 @@ from evalboard.logged.words import trace_by_ids
 from evalboard.wording import run as wording
 from evalboard.wording.manifest import render_moved
 from evalboard.wording.numbers import counted
+from runs.forced import ReportedAnswer, store_reported
 from runs.imports import identity, import_reading, responses
 from runs.imports.buckets import LoggedServing, endpoint_of, profile_of
 from runs.imports.import_suites import SHELF
 from runs.imports.requests import complete_run, is_of_requests
-from runs.imports.responses import Responses
-from runs.imports.trainers import store_trainer
+from runs.imports.responses import Responses, Traces
 from runs.models import CaseColumns, Event, ImportRecord, RepeatRecord, RunRecord, Shard
 from runs.run import MAX_LABELS, label_problems
 from runs.served import Words, model_of
@@ -305,3 +305,24 @@ def _unclean(logged: LoggedRun) -> Iterator[tuple[str, str]]:
     marked = Counter(mark for each in there for mark in each.flags)
     if marked:
         yield imported.UNCLEAN, wording.unclean_responses(marked, len(there))
+
+
+def store_trainer(
+    run: RunRecord, repeats: Sequence[RepeatRecord], answers: Responses, decoded: Traces, *, user: Any
+) -> None:
+    """Store the trainer's logprobs of a log, if any, in the transaction that stores its run."""
+    by_index = {repeat.index: repeat for repeat in repeats}
+    reported = [
+        ReportedAnswer(
+            case_index=key[1],
+            repeat=by_index[key[0]],
+            trace=decoded[key],
+            sampler=each.positions.logprobs,
+            trainer=each.trainer.logprobs,
+            is_sampled=each.trainer.is_sampled,
+        )
+        for key, each in sorted(answers.items())
+        if each.trainer is not None and each.positions and key in decoded
+    ]
+    if reported:
+        store_reported(run=run, answers=reported, user=user)

@@ -1,16 +1,13 @@
 """Experiments of the lab: planned, confirmed, followed, and their tables as files."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from django.http import StreamingHttpResponse
-from django.urls import reverse
 from rest_framework import serializers
 from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.base import Page
 from evalboard.contract.lab import KINDS, Experiment, ExperimentRow, RunEstimate
 from evalboard.contract.lab_kinds import SOURCES
 from evalboard.core import table
@@ -18,12 +15,13 @@ from evalboard.core.errors import InvalidInput
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
-from runs.access import READ, RUN
-from runs.api import etags, pages, query, streams, wire
-from runs.api.access import resource
+from runs.access import READ
+from runs.api import query, streams, wire
 from runs.api.describe import describe, text, whole
-from runs.api.serializers import Flag, Nothing, Strict, Text, Whole, read_body
+from runs.api.resource import Resource, resource, serve
+from runs.api.serializers import Flag, Strict, Text, Whole
 from runs.lab.surroundings import estimate_run
+from runs.models import ExperimentRecord
 
 
 class Minutes(serializers.FloatField):
@@ -81,82 +79,53 @@ class BudgetIn(Strict):
     budget_minutes = Minutes(required=False)
 
 
-ORDERING = query.ordering_of(lab.EXPERIMENT_ORDERS)
-# What starting, cancelling and resuming answer alike.
-ACTED: Final[Any] = {"answer": Experiment, "refuses": [409]}
+EXPERIMENT = Resource("experiment", Experiment, lab.experiment_detail, state=lab.experiment_state)
 
 
-@resource(GET=READ, POST=RUN)
-@describe("GET", "Experiments, newest first", name="experiments", answer=Page[ExperimentRow], query=ORDERING)
-@describe(
-    "POST",
-    "Plan an experiment, and start it where that is said",
-    name="create_experiment",
-    body=(ExperimentIn, BisectIn),
-    status=201,
-    answer=Experiment,
-    gives_headers={"Location": "the experiment"},
-    refuses=[404, 409, 422],
-)
-def experiment_list(request: Request) -> Response:
-    if request.method == "POST":
-        return _create(request)
-    sent = query.read(request, ORDERING)
-    return pages.answer_list(request, lab.sortable_experiments(), ordering=query.ordering(sent, lab.EXPERIMENT_ORDERS))
-
-
-def _create(request: Request) -> Response:
-    is_bisect = isinstance(request.data, Mapping) and request.data.get("kind") == "bisect"
-    body = read_body(BisectIn if is_bisect else ExperimentIn, request)
-    body.pop("kind")
-    is_started = body.pop("start")
-    plan = lab.plan_bisect if is_bisect else lab.plan_experiment
-    experiment = plan(**body, user=request.user)
-    if is_started:
+def _create(*, kind: str, start: bool, user: Any, **body: Any) -> ExperimentRecord:
+    plan = lab.plan_bisect if kind == "bisect" else lab.plan_experiment
+    experiment = plan(**body, user=user)
+    if start:
         lab.start_experiment(experiment_id=experiment.pk)
-    location = request.build_absolute_uri(reverse("api:experiment", args=[experiment.pk]))
-    return wire.answer(lab.experiment_detail(experiment.pk), request, status=201, headers={"Location": location})
+    return experiment
 
 
-@resource(GET=READ, DELETE=RUN)
-@describe("GET", "An experiment, as far as it is", name="experiment", answer=Experiment, **etags.DESCRIBED)
-@describe(
-    "DELETE",
-    "Delete a plan, or an experiment that has ended; its runs stay",
-    name="delete_experiment",
-    status=204,
-    refuses=[409],
+experiment_list = serve(
+    EXPERIMENT.listed(
+        "experiments", "Experiments, newest first", ExperimentRow, lab.sortable_experiments, lab.EXPERIMENT_ORDERS
+    ),
+    EXPERIMENT.made(
+        "Plan an experiment, and start it where that is said",
+        {"": ExperimentIn, "bisect": BisectIn},
+        _create,
+        refuses=[404, 409, 422],
+    ),
 )
-def experiment_detail(request: Request, experiment_id: int) -> Response:
-    query.read(request, is_paged=False)
-    if request.method == "DELETE":
-        lab.delete_experiment(experiment_id=experiment_id)
-        return Response(status=204)
-    state = lab.experiment_state(experiment_id)
-    return etags.answer(request, state, lambda: wire.to_json(lab.experiment_detail(experiment_id), request))
-
-
-@resource(POST=RUN)
-@describe("POST", "Confirm a plan: its runs begin", name="start_experiment", body=BudgetIn, **ACTED)
-def start(request: Request, experiment_id: int) -> Response:
-    return _act(request, experiment_id, lab.start_experiment, BudgetIn)
-
-
-@resource(POST=RUN)
-@describe("POST", "Stop an experiment, with the run that it is at", name="cancel_experiment", body=Nothing, **ACTED)
-def cancel(request: Request, experiment_id: int) -> Response:
-    return _act(request, experiment_id, lab.cancel_experiment, Nothing)
-
-
-@resource(POST=RUN)
-@describe("POST", "Go on with what an experiment left out", name="resume_experiment", body=BudgetIn, **ACTED)
-def resume(request: Request, experiment_id: int) -> Response:
-    return _act(request, experiment_id, lab.resume_experiment, BudgetIn)
-
-
-def _act(request: Request, experiment_id: int, act: Callable[..., None], body: type[Strict]) -> Response:
-    act(experiment_id=experiment_id, **read_body(body, request))
-    return wire.answer(lab.experiment_detail(experiment_id), request)
+experiment_detail = serve(
+    EXPERIMENT.one("An experiment, as far as it is"),
+    EXPERIMENT.deleted(
+        "Delete a plan, or an experiment that has ended; its runs stay", lab.delete_experiment, refuses=[409]
+    ),
+)
+start = serve(
+    EXPERIMENT.acted(
+        "start_experiment", "Confirm a plan: its runs begin", lab.start_experiment, body=BudgetIn, refuses=[409]
+    )
+)
+cancel = serve(
+    EXPERIMENT.acted(
+        "cancel_experiment", "Stop an experiment, with the run that it is at", lab.cancel_experiment, refuses=[409]
+    )
+)
+resume = serve(
+    EXPERIMENT.acted(
+        "resume_experiment",
+        "Go on with what an experiment left out",
+        lab.resume_experiment,
+        body=BudgetIn,
+        refuses=[409],
+    )
+)
 
 
 @resource(GET=READ)

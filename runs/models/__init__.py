@@ -19,15 +19,13 @@ from runs.models.identity import (
 )
 from runs.models.imported import ImportRecord
 from runs.models.lane import Lane, Priority
-from runs.models.policy import PolicyRecord
 from runs.models.probe import AnswerSet, ProbeRecord
-from runs.models.release import GateRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
+from runs.models.release import GateRecord, PolicyRecord, ReleaseRecord, Settling, SignOffRecord, Verdict
 from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord
-from runs.models.trial import TrialRecord
+from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 

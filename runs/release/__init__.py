@@ -7,11 +7,11 @@ from runs.release.read_list import (
     ReleaseFilter,
     SuiteBadge,
     rows_of,
+    sign_off_lines,
     sortable_releases,
     suite_badge,
     with_outcome,
 )
-from runs.release.read_sign_offs import sign_off_lines
 from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
 from runs.release.releases import create_release
 from runs.release.settling import NO_PLANS, SettlePlans, refuse_settling, settle_plans, settle_release

@@ -2,18 +2,16 @@
 
 from typing import Any
 
-from django.urls import reverse
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from evalboard.contract.base import Page
 from evalboard.contract.release import ALL_CASES, CASES, OUTCOMES, Release, ReleaseRow, Settle, SignOff
 from evalboard.contract.treatments import BY_INPUT, MODEL_TREATMENT, PAIRINGS, TREATMENTS
 from runs.access import READ, RUN, SIGN, credential
-from runs.api import pages, query, wire
-from runs.api.access import resource
+from runs.api import query, wire
 from runs.api.describe import describe, one_of, text
+from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Flag, Id, IdOrCurrent, Instant, Object, Strict, Text, Whole, read_body
 from runs.models import Verdict
 from runs.release.read import release_report
@@ -22,10 +20,10 @@ from runs.release.releases import create_release
 from runs.release.settling import settle_plans, settle_release
 from runs.release.sign_offs import sign_release
 from runs.release.verdicts import decide_release
+from runs.store import RecordList
 
 MAX_GATES = 50
 FILTERS = {"suite": text("its slug"), "verdict": one_of(Verdict.Word.values), "outcome": one_of(OUTCOMES)}
-FILTERS |= query.ordering_of(RELEASE_ORDERS)
 
 
 class GateIn(Strict):
@@ -77,35 +75,20 @@ class SettleIn(Strict):
     n_responses = Whole(min_value=1)
 
 
-@resource(GET=READ, POST=RUN)
-@describe("GET", "Releases, newest first", name="releases", answer=Page[ReleaseRow], query=FILTERS)
-@describe(
-    "POST",
-    "Judge a candidate",
-    name="create_release",
-    body=ReleaseIn,
-    status=201,
-    answer=Release,
-    gives_headers={"Location": "the release"},
-    refuses=[404, 409],
-)
-def release_list(request: Request) -> Response:
+def _list(**sent: str) -> RecordList[ReleaseRow]:
     """List releases with their last verdict; reading one release judges it again if needed."""
-    if request.method == "POST":
-        return _create(request)
-    sent = query.read(request, FILTERS)
-    wanted = ReleaseFilter(
-        suite=sent.get("suite", ""),
-        verdict=query.choice(sent, "verdict", Verdict.Word.values),
-        outcome=query.choice(sent, "outcome", OUTCOMES),
-    )
-    return pages.answer_list(request, sortable_releases(wanted), ordering=query.ordering(sent, RELEASE_ORDERS))
+    return sortable_releases(ReleaseFilter(**sent))
 
 
-def _create(request: Request) -> Response:
-    release = create_release(**read_body(ReleaseIn, request), user=request.user)
-    location = request.build_absolute_uri(reverse("api:release", args=[release.pk]))
-    return wire.answer(_report(release.pk), request, status=201, headers={"Location": location})
+def _report(release_id: int) -> Release:
+    return release_report(release_id, plans=settle_plans(release_id=release_id))
+
+
+RELEASE = Resource("release", Release, _report)
+release_list = serve(
+    RELEASE.listed("releases", "Releases, newest first", ReleaseRow, _list, RELEASE_ORDERS, FILTERS),
+    RELEASE.made("Judge a candidate", ReleaseIn, create_release, refuses=[404, 409]),
+)
 
 
 @resource(GET=READ)
@@ -139,7 +122,3 @@ def settle(request: Request, release_id: int) -> Response:
     if request.method == "POST":
         return wire.answer(report, request)
     return wire.answer(Settle(plan=report.settle, targeted=report.settle_targeted, settling=report.settling), request)
-
-
-def _report(release_id: int) -> Release:
-    return release_report(release_id, plans=settle_plans(release_id=release_id))

@@ -19,9 +19,9 @@ from runs import models
 from runs import run as run_slice
 from runs.access import ADMIN, READ, RUN
 from runs.api import etags, pages, query, traces, wire
-from runs.api.access import resource
 from runs.api.describe import WHOLE, describe, one_of, text, whole
-from runs.api.serializers import Flag, ModelIn, Nothing, Object, Strict, Text, Whole, read_body
+from runs.api.resource import Resource, resource, serve
+from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.run.completing import complete_run, run_again
 from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
@@ -170,20 +170,12 @@ def run_detail(request: Request, run_id: int) -> Response:
     return etags.answer(request, state.tag, lambda: wire.to_json(run_report(run_id, state=state), request))
 
 
-@resource(POST=RUN)
-@describe("POST", "Cancel a run", name="cancel_run", body=Nothing, answer=Run, refuses=[409])
-def cancel(request: Request, run_id: int) -> Response:
-    read_body(Nothing, request)
-    cancel_run(run_id=run_id)
-    return wire.answer(run_report(run_id), request)
-
-
-@resource(POST=RUN)
-@describe("POST", "Complete a run", name="complete_run", body=Nothing, answer=Run, refuses=[409, 422])
-def complete(request: Request, run_id: int) -> Response:
-    read_body(Nothing, request)
-    complete_run(run_id=run_id)
-    return wire.answer(run_report(run_id), request)
+RESOURCE = Resource("run", Run, run_report)
+cancel = serve(RESOURCE.acted("cancel_run", "Cancel a run", cancel_run, refuses=[409]))
+complete = serve(RESOURCE.acted("complete_run", "Complete a run", complete_run, refuses=[409, 422]))
+add_repeats = serve(
+    RESOURCE.acted("add_repeats", "Add repeats", run_slice.add_repeats, body=RepeatsIn, refuses=[409, 422])
+)
 
 
 @resource(POST=RUN)
@@ -201,13 +193,6 @@ def complete(request: Request, run_id: int) -> Response:
 def again(request: Request, run_id: int) -> Response:
     sent = read_body(AgainIn, request)
     return _made(request, {"again": run_id, **sent}, {**sent, "run_id": run_id, "user": request.user}, run_again)
-
-
-@resource(POST=RUN)
-@describe("POST", "Add repeats", name="add_repeats", body=RepeatsIn, answer=Run, refuses=[409, 422])
-def add_repeats(request: Request, run_id: int) -> Response:
-    run_slice.add_repeats(run_id=run_id, **read_body(RepeatsIn, request))
-    return wire.answer(run_report(run_id), request)
 
 
 ONLY = ("unstable", "likely", "failed", "failed_alike", "passed", "incomplete", "missing", "left_out", *NOTABLE)

@@ -1,5 +1,6 @@
 """Suites: uploaded, listed, their versions and how their scores moved; a run scored again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.urls import reverse
@@ -19,11 +20,12 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import SuiteText, parse_columns, parse_scorer, read_suite_text
 from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.describe import JSON, TEXT, StatusAnswer, describe, text, whole
 from runs.api.parsers import CsvParser, JsonLinesParser, PlainText, StrictJson
+from runs.api.resource import Resource, get, resource, serve
 from runs.api.serializers import Nothing, Object, Strict, Text, read_body
 from runs.catalogue.read import endpoint_row
+from runs.models import TrialRecord
 from runs.replays.read import replay_row
 from runs.run import run_report
 from runs.store import sort_rows
@@ -102,35 +104,33 @@ def _read_text(request: Request) -> SuiteText:
     )
 
 
-@resource(GET=READ)
-@describe("GET", "A suite's newest version, or another", name="suite", answer=SuiteVersion, query=VERSION)
-def suite_detail(request: Request, slug: str) -> Response:
-    sent = query.read(request, VERSION, is_paged=False)
-    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
-    return wire.answer(suite_reads.version_answer(version), request)
+SUITE = Resource("suite", SuiteVersion, suite_reads.version_answer)
 
 
-@resource(GET=READ)
-@describe("GET", "Versions, newest first", name="suite_versions", answer=Page[SuiteVersionRow])
-def version_list(request: Request, slug: str) -> Response:
-    query.read(request)
+def _show_version(slug: str, *, version: int | None) -> SuiteVersion:
+    return suite_reads.version_answer(suite_reads.suite_version(slug, version=version))
+
+
+def _list_versions(slug: str) -> Sequence[SuiteVersionRow]:
     suite_reads.suite_version(slug)
-    return pages.answer_with(request, suite_reads.version_lines(slug))
+    return suite_reads.version_lines(slug)
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "Runs of one version, one row for each run and bucket",
-    name="suite_history",
-    answer=Page[HistoryRow],
-    query=VERSION,
+def _list_history(slug: str, *, version: int | None) -> Sequence[HistoryRow]:
+    return history_rows(suite_reads.suite_version(slug, version=version))
+
+
+suite_detail = serve(get("suite", "A suite's newest version, or another", SuiteVersion, _show_version, query=VERSION))
+version_list = serve(SUITE.listed("suite_versions", "Versions, newest first", SuiteVersionRow, _list_versions))
+history = serve(
+    SUITE.listed(
+        "suite_history",
+        "Runs of one version, one row for each run and bucket",
+        HistoryRow,
+        _list_history,
+        filters=VERSION,
+    )
 )
-def history(request: Request, slug: str) -> Response:
-    """Answer the runs of a suite version, by default the newest."""
-    sent = query.read(request, VERSION)
-    version = suite_reads.suite_version(slug, version=query.number(sent, "version"))
-    return pages.answer_with(request, history_rows(version))
 
 
 class TrialIn(Strict):
@@ -140,57 +140,47 @@ class TrialIn(Strict):
     profile = Text(required=False)
 
 
-@resource(POST=RUN)
-@describe(
-    "POST",
-    "Send one case of a suite to an endpoint and score its answer; the suite is not stored",
-    name="create_trial",
-    body=TrialIn,
-    status=201,
-    answer=Trial,
-    gives_headers={"Location": "the trial"},
-    refuses=[404],
+TRIAL = Resource("trial", Trial, trial_row)
+
+
+def _create_trial(*, suite: dict[str, Any], **fields: Any) -> TrialRecord:
+    return create_trial(read=SuiteText("json", suite), **fields)
+
+
+trial_list = serve(
+    TRIAL.made(
+        "Send one case of a suite to an endpoint and score its answer; the suite is not stored",
+        TrialIn,
+        _create_trial,
+        refuses=[404],
+    )
 )
-def trial_list(request: Request) -> Response:
-    body = read_body(TrialIn, request)
-    trial = create_trial(read=SuiteText("json", body.pop("suite")), user=request.user, **body)
-    location = request.build_absolute_uri(reverse("api:trial", args=[trial.pk]))
-    return wire.answer(trial_row(trial.pk), request, status=201, headers={"Location": location})
+trial_detail = serve(TRIAL.one("A trial, as far as it is"))
 
 
-@resource(GET=READ)
-@describe("GET", "A trial, as far as it is", name="trial", answer=Trial)
-def trial_detail(request: Request, trial_id: int) -> Response:
-    query.read(request, is_paged=False)
-    return wire.answer(trial_row(trial_id), request)
+def _show_history(slug: str, case: str, *, offset: int | None, limit: int | None) -> CaseHistory:
+    return case_history(slug, case, offset=offset or 0, limit=min(limit or RUNS_SHOWN, RUNS_READ))
 
 
-@resource(GET=READ, POST=RUN)
-@describe("GET", "A case over the runs of its suite", name="suite_case", answer=CaseHistory, query=RUNS_OF_CASE)
-@describe(
-    "POST",
-    "Decode a case now, on each of our endpoints that ran it",
-    name="decode_case",
-    body=Nothing,
-    status=201,
-    answer=Page[Replay],
-    refuses=[409, 422],
+def _decode(*, slug: str, case: str, user: Any) -> Page[Replay]:
+    """Return the replays, all of which are in the list."""
+    made = decode_case(slug=slug, case_id=case, user=user)
+    return Page[Replay](next=None, previous=None, results=tuple(replay_row(each.pk) for each in made))
+
+
+case_detail = serve(
+    get("suite_case", "A case over the runs of its suite", CaseHistory, _show_history, query=RUNS_OF_CASE),
+    SUITE.made(
+        "Decode a case now, on each of our endpoints that ran it",
+        Nothing,
+        _decode,
+        name="decode_case",
+        show=lambda page: page,
+        answer=Page[Replay],
+        is_located=False,
+        refuses=[409, 422],
+    ),
 )
-def case_detail(request: Request, slug: str, case: str) -> Response:
-    if request.method == "POST":
-        return _decode(request, slug, case)
-    sent = query.read(request, RUNS_OF_CASE, is_paged=False)
-    limit = min(query.number(sent, "limit") or RUNS_SHOWN, RUNS_READ)
-    history = case_history(slug, case, offset=query.number(sent, "offset") or 0, limit=limit)
-    return wire.answer(history, request)
-
-
-def _decode(request: Request, slug: str, case: str) -> Response:
-    """Answer the replays, all of which are in the list."""
-    read_body(Nothing, request)
-    made = decode_case(slug=slug, case_id=case, user=request.user)
-    page = Page[Replay](next=None, previous=None, results=tuple(replay_row(each.pk) for each in made))
-    return wire.answer(page, request, status=201)
 
 
 class RescoreIn(Strict):
@@ -214,7 +204,5 @@ class EndingsIn(Strict):
     endings = Object()
 
 
-@resource(POST=ADMIN)
-@describe("POST", "Say what words end an answer", name="set_endings", body=EndingsIn, answer=Endpoint)
-def endings(request: Request, endpoint: str) -> Response:
-    return wire.answer(endpoint_row(set_endings(endpoint=endpoint, **read_body(EndingsIn, request))), request)
+ENDPOINT = Resource("endpoint", Endpoint, endpoint_row, changes=ADMIN, takes_record=True)
+endings = serve(ENDPOINT.acted("set_endings", "Say what words end an answer", set_endings, body=EndingsIn))

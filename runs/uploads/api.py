@@ -14,10 +14,10 @@ from evalboard.contract.upload import Upload, UploadPart
 from evalboard.core.errors import InvalidInput
 from runs.access import ADMIN, READ, RUN
 from runs.api import pages, query, wire
-from runs.api.access import resource
 from runs.api.authentication import scopes_of
 from runs.api.describe import JSON, TEXT, StatusAnswer, describe, one_of, text
 from runs.api.parsers import PackedLines, StrictJson
+from runs.api.resource import resource
 from runs.api.serializers import Strict, Text, Whole, read_body
 from runs.uploads import read
 from runs.uploads.uploads import close_upload, delete_upload, open_upload, store_part

@@ -73,10 +73,12 @@ def unfollow(*, follow_id: int, person: Any) -> None:
 
 def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
     """Return what a person follows, newest first. named: only that kind and name."""
-    rows = FollowRecord.objects.filter(person=person, **named).order_by("-id")
-    return tuple(
-        contract.Follow.from_record(row, id=str(row.pk), url=SUBJECTS[row.kind][2].format(row.name)) for row in rows
-    )
+    return tuple(map(follow_row, FollowRecord.objects.filter(person=person, **named).order_by("-id")))
+
+
+def follow_row(row: FollowRecord) -> contract.Follow:
+    """Return the contract of what a person follows."""
+    return contract.Follow.from_record(row, id=str(row.pk), url=SUBJECTS[row.kind][2].format(row.name))
 
 
 @transaction.atomic

@@ -16,7 +16,7 @@ from runs.work.call_limits import CallLimits
 from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
-from runs.work.read_queue import shards_ahead
+from runs.work.read_queue import shards_ahead, unclaimed_reason
 from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
 from runs.work.replies import ReplyToScore, read_replies
 from runs.work.requests import Requests
@@ -35,7 +35,6 @@ from runs.work.shards import (
     renew_shard,
 )
 from runs.work.strays import look_through, work_on_strays
-from runs.work.unclaimed import unclaimed_reason
 from runs.work.workers import (
     beat,
     close_engine_process,

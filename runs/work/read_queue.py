@@ -1,9 +1,13 @@
 """Read how much work is queued before a run, and how long it takes at the pool's rate."""
 
 from django.db import connection
+from django.db.models import Min
+from django.db.models.functions import Now
 
 from evalboard.contract.run import Ahead
-from runs.models import Priority, RunRecord
+from evalboard.wording import run as wording
+from runs.models import EndpointRecord, Priority, RunRecord, WorkerRecord
+from runs.work.claims import lease_span
 from runs.work.workers import able
 
 # Lanes of the run's priority take turns with its own: each has a turn for every shard that waits there before the
@@ -50,3 +54,16 @@ def shards_ahead(run: RunRecord) -> Ahead:
     ]
     seconds = n_responses / sum(paces) if paces and all(paces) else None
     return Ahead(n_shards=n_shards, n_runs=n_runs, n_responses=n_responses, seconds=seconds)
+
+
+def unclaimed_reason(endpoint: str) -> str:
+    """Say why no worker can take what waits for an endpoint of this name; "" where one can."""
+    target = EndpointRecord.objects.filter(slug=endpoint).only("pool", "engine").first()
+    if target is None or able(target.pool, needs_engine=not target.is_remote).exists():
+        return ""
+    living = WorkerRecord.objects.filter(pool=target.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    resting = living.filter(rests_until__gt=Now())
+    if (until := resting.aggregate(first=Min("rests_until"))["first"]) is not None:
+        facts = {"pool": target.pool, "n_resting": resting.count(), "until": until, "reasons": ()}
+        return wording.waiting("resting", facts)
+    return wording.waiting("no_engine" if living.exists() else "nobody", {"pool": target.pool})

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from evalboard.core.errors import TraceDamaged
 from evalboard.core.trace import codec
+from evalboard.core.trace.codec import Reading
 from evalboard.core.trace.directory import start_size
-from evalboard.core.trace.reading import Reading
 from evalboard.core.trace.trace import TokenTrace
 from evalboard.core.trace.trace_columns import TraceColumns
 from tests import make

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from evalboard.importers.formats import FORMATS
-from frontend.imports.forms import WHOSE
+from frontend.imports.views import WHOSE
 from runs.models import ImportRecord, RunRecord
 from tests import build
 from tests.frontend.stage import HOSTILE

@@ -29,7 +29,7 @@ ROUNDS = {
     "evalboard/core/stats/case_outcomes.py": (2, "sums that are compared, to the bit"),
     "evalboard/core/stats/numeric_noise.py": (1, "steps of logprobs"),
     "evalboard/core/stats/one_computation.py": (2, "ranks, counts"),
-    "evalboard/core/trace/clocks.py": (2, "seconds"),
+    "evalboard/core/trace/provenance.py": (2, "seconds"),
     "evalboard/core/trace/gaps.py": (1, "steps of logprobs"),
     "evalboard/local/report.py": (1, "seconds"),
     "evalboard/logged/comparing.py": (1, "how far cases moved, to order them"),

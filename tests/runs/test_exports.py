@@ -398,7 +398,7 @@ def compared(settings: Any) -> Comparison:
 def test_all_pairs_come_in_the_order_of_the_list(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     report = compared(settings)
     whole = divergence_rows(report.id, DivergenceFilter(), limit=1000)
-    monkeypatch.setattr("runs.exports.pairs.AT_ONCE", 3)
+    monkeypatch.setattr("runs.exports.cases.AT_ONCE", 3)
     found = exports.pair_table(report, DivergenceFilter())
     assert found.n_rows == len(whole) > 3
     assert tuple(found.rows()) == whole

@@ -16,7 +16,7 @@ from runs.catalogue import policy_rows
 from runs.models import BaselineRecord, ReleaseRecord, RunRecord, SignOffRecord, Suite
 from runs.pairs.pair_facts import forget_names
 from runs.release import ReleaseFilter, release_report, sortable_releases
-from runs.release.read_sign_offs import sign_off_lines
+from runs.release.read_list import sign_off_lines
 from runs.run import judged
 from tests import build
 from tests import release_rows as rows

@@ -16,7 +16,7 @@ from runs import sign_off_chain
 from runs.access import remove_person
 from runs.models import ReleaseRecord, ResponseRecord, RunRecord, SignOffRecord, Token
 from runs.release import decide_release, release_report, sign_release, verdict_inputs, verdicts
-from runs.release.read_sign_offs import sign_off_lines
+from runs.release.read_list import sign_off_lines
 from runs.run import add_repeats
 from tests import build
 from tests.casts import cast

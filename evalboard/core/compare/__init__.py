@@ -27,7 +27,7 @@ from evalboard.core.compare.comparability import (
 )
 from evalboard.core.compare.comparison import CASE_PARTS, COMPARISON_VERSION, SCORE_MISSING
 from evalboard.core.compare.divergence import Divergence, find_divergence, find_divergences, find_text_divergence
-from evalboard.core.compare.drift import measure_distances, measure_drift
+from evalboard.core.compare.drift import measure_distances, measure_drift, sum_listed_kl
 from evalboard.core.compare.excerpt import cut_hit, cut_pair, cut_text, cut_texts, cut_tokens
 from evalboard.core.compare.greedy import choose_step, count_not_greedy, find_not_greedy
 from evalboard.core.compare.judging import AlikePairs
@@ -42,9 +42,7 @@ from evalboard.core.compare.known_pair import (
     ServingFacts,
     make_response,
 )
-from evalboard.core.compare.leak import Beside, Continuation, Ids, find_continuation
 from evalboard.core.compare.ledger import round_to_tenths
-from evalboard.core.compare.listed_kl import sum_listed_kl
 from evalboard.core.compare.pair_noise import EndedRepeats, Measured, PairNoise
 from evalboard.core.compare.pipeline import (
     SUMMED_FACTS,
@@ -66,8 +64,12 @@ from evalboard.core.compare.prompts import (
 )
 from evalboard.core.compare.replay import (
     REPLAY_OUTCOMES,
+    Beside,
+    Continuation,
+    Ids,
     ReplayResult,
     choose_shifts,
+    find_continuation,
     list_neighbours,
     list_result_traces,
     make_decoded_result,

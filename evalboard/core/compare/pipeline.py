@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evalboard.contract.compare import Flip
 from evalboard.contract.treatments import MODEL_TREATMENT
-from evalboard.core.compare.cause import CAUSE_CODES
+from evalboard.core.compare.cause import CAUSE_CODES, CAUSES
 from evalboard.core.compare.comparability import allows_comparing, find_blocks, find_moved_setup
 from evalboard.core.compare.comparison import (
     COMPARISON_VERSION,
@@ -46,7 +46,6 @@ from evalboard.core.compare.scores import (
 )
 from evalboard.core.compare.sides import Bools, Indexes, Side, Traces
 from evalboard.core.compare.traced_text import WordsById
-from evalboard.core.compare.unseen import find_unseen
 from evalboard.core.stats import LogitNoise
 
 POINTS_KEPT = 400  # flips that a chart shows
@@ -341,3 +340,49 @@ def _row(flip: Flip) -> list[int]:
     look = find_look(flip.cause, flip.numeric, is_confounded=bool(facts.get("also_moved")))
     numbers = [NO_POSITION if value is None else value for value in known]
     return [CAUSE_CODES[flip.cause], look, CAUSE_CODES[flip.numeric or flip.cause], _KINDS[flip.consequence], *numbers]
+
+
+BY_LOGPROBS = ("leak", "silent_change", "seed_ignored", "sampler_fault", "drift_only", "near_tie", "larger_shift")
+
+
+def find_unseen(
+    ours: Side, theirs: Side, *, n_traced: int, n_hidden: int, differs: bool, is_scored: bool, is_noise_zero: bool
+) -> list[str]:
+    """Return the causes that no pair could have shown, in the order of CAUSES.
+
+    n_traced: pairs with logprobs on both sides. n_hidden: pairs whose logprobs say nothing of why they differ. differs:
+    some pair does. is_noise_zero: one bucket gives the same bits each time.
+    """
+    sides = ours, theirs
+    unseen = set(BY_LOGPROBS if not n_traced or n_hidden else ())
+    unseen |= set() if is_scored else {"scorer"}
+    if differs:
+        unseen |= set(_find_unknown(sides))
+        unseen |= set() if is_noise_zero else {"silent_change"}
+    temperatures = [side.settings.temperature for side in sides]
+    if not any(side.settings.temperature == 0 and not side.settings.is_adjusted for side in sides):
+        unseen.add("sampler_fault")
+    if any(temperatures):
+        unseen.add("near_tie")
+    if not all(temperatures) or ours.bucket_ids != theirs.bucket_ids:
+        unseen.add("seed_ignored")
+    return [cause for cause in CAUSES if cause in unseen]
+
+
+def _find_unknown(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Yield the causes whose own facts are not known of both sides."""
+
+    def is_known(*names: str) -> bool:
+        served = [[side.known[bucket].served for bucket in side.bucket_ids] for side in sides]
+        return any(all(each and all(getattr(one, name) for one in each) for each in served) for name in names)
+
+    if not is_known("weights_digest", "model_revision"):
+        yield "model_changed"
+    if not is_known("weights_digest", "model_name"):
+        yield "model_name_changed"
+    if not is_known("fingerprint"):
+        yield "backend_changed"
+    if any(side.settings.temperature is None for side in sides):
+        yield "sampling_changed"
+    if any(side.setup.unknown_prompts for side in sides):
+        yield "prompt_mismatch"

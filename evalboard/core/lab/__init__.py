@@ -6,18 +6,31 @@ from evalboard.core.lab.bisect import (
     Bisected,
     Blamed,
     Decodings,
+    StepFigures,
+    digest_head,
     find_chance,
+    find_parting,
     judge_steps,
     plan_more_steps,
     plan_steps,
     take_common,
 )
-from evalboard.core.lab.cost import NO_COST, Pace, add_costs, estimate_cost
-from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms
-from evalboard.core.lab.findings import judge_rows
-from evalboard.core.lab.plan import MIN_RUNS, Choice, PlannedArm, Surroundings, UnmeasuredSource, plan_variance
+from evalboard.core.lab.figures import ArmFigures, Figures, combine_arms, judge_rows
+from evalboard.core.lab.plan import (
+    MIN_RUNS,
+    NO_COST,
+    Choice,
+    Pace,
+    PlannedArm,
+    Surroundings,
+    UnmeasuredSource,
+    add_costs,
+    estimate_cost,
+    plan_variance,
+)
 from evalboard.core.lab.setups import (
     SCORER,
+    SPACINGS,
     WORKER,
     Field,
     Setup,
@@ -26,10 +39,9 @@ from evalboard.core.lab.setups import (
     find_unreachable,
     is_case_alone,
     needs_engine,
+    respace,
 )
-from evalboard.core.lab.spacing import SPACINGS, respace
 from evalboard.core.lab.spread import Spread, measure_spread
-from evalboard.core.lab.steps import StepFigures, digest_head, find_parting
 
 __all__ = [
     "MIN_RUNS",

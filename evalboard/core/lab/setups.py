@@ -5,12 +5,26 @@ with all that belongs to it. Its value is what is in effect on the hardware that
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evalboard.contract.lab_kinds import FieldReach
 from evalboard.contract.manifest import MovedField
+
+SPACINGS: Mapping[str, Callable[[str], str]] = {
+    "leading_newline": lambda text: f"\n{text}",
+    "trailing_newline": lambda text: f"{text}\n",
+    "doubled_lines": lambda text: text.replace("\n", "\n\n"),
+    "one_line": lambda text: re.sub(r"\s+", " ", text).strip(),
+}
+
+
+def respace(text: str, name: str) -> str:
+    """Return a response with its spacing changed; name: one of SPACINGS."""
+    return SPACINGS[name](text)
+
 
 MODEL = ("model_path", "model_repo", "model_revision")
 BATCHING = "batching"

@@ -1,10 +1,9 @@
 """Judge a release from the runs of its gates (docs/verdict.md)."""
 
 from evalboard.core.release.gate import GateQuestion, TargetedScores, VerdictLine
-from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES
+from evalboard.core.release.gate_verdict import FIRST_VERDICT_RULES, VERDICT_RULES, digest_verdict, find_change
 from evalboard.core.release.other_causes import CAUSE_OF, CauseState, find_other_causes
 from evalboard.core.release.serving import DecodedSide
-from evalboard.core.release.taken_again import digest_verdict, find_change
 from evalboard.core.release.verdict import GateEvidence, has_enough_cases, judge_gate, judge_release
 
 __all__ = [

@@ -1,6 +1,12 @@
 """Measure noise, and tell changes from it (docs/verdict.md)."""
 
-from evalboard.core.stats.case_outcomes import CASE_OUTCOMES, OutcomeIndexes, find_case_outcomes
+from evalboard.core.stats.case_outcomes import (
+    CASE_OUTCOMES,
+    OutcomeIndexes,
+    ResultsChange,
+    find_case_outcomes,
+    find_lasting_change,
+)
 from evalboard.core.stats.copies import EffectiveDraws, SideAnswers, effective_draws
 from evalboard.core.stats.draw_metrics import (
     estimate,
@@ -21,7 +27,6 @@ from evalboard.core.stats.fragility import (
     measure_earlier,
     predict_flip_chances,
 )
-from evalboard.core.stats.lasting_change import ResultsChange, find_lasting_change
 from evalboard.core.stats.live_answers import (
     COPIED,
     MARKS,
@@ -73,6 +78,7 @@ from evalboard.core.stats.noise import (
     run_points,
     sd_points,
     span,
+    split_variance,
 )
 from evalboard.core.stats.noise_share import NOISE_LEVEL, DifferenceNoise, find_beyond, measure_noise_share
 from evalboard.core.stats.numeric_noise import (
@@ -128,7 +134,6 @@ from evalboard.core.stats.significance import (
 )
 from evalboard.core.stats.strays import FAR_FLOORS, BucketStrays, find_strays, list_strays
 from evalboard.core.stats.turns import is_in_turn, order_by_end, order_in_turn
-from evalboard.core.stats.variance_split import split_variance
 
 __all__ = [
     "ASSUMED_CHURN",

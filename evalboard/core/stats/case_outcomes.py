@@ -7,10 +7,11 @@ broken and fixed.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,3 +185,31 @@ def _largest_first(cases: Cases, sizes: Scores) -> Cases:
     """Return the cases sorted by size, largest first; ties stay in order."""
     ordered: Cases = cases[np.argsort(-np.round(sizes[cases], DIGITS), kind="stable")]
     return ordered
+
+
+class ResultsChange(NamedTuple):
+    """at: the first run after the change; is_pass: the result of every repeat since.
+
+    chance: of as many equal runs by chance, if each were as likely as a repeat before the change.
+    """
+
+    at: int
+    is_pass: bool
+    chance: float
+
+
+def find_lasting_change(runs: Sequence[Sequence[bool]]) -> ResultsChange | None:
+    """Return the change after which every repeat passes or every repeat fails; None if there is none.
+
+    runs: whether each repeat passed, oldest run first; no run is empty. Repeats of a run may be copies, so a run
+    counts once in `chance`.
+    """
+    if not runs or len(set(runs[-1])) > 1:
+        return None
+    is_pass = runs[-1][0]
+    at = next((place + 1 for place in reversed(range(len(runs))) if set(runs[place]) != {is_pass}), 0)
+    if at == 0:
+        return None
+    before = [result for run in runs[:at] for result in run]
+    rate = (before.count(is_pass) + 1) / (len(before) + 2)
+    return ResultsChange(at, is_pass, rate ** (len(runs) - at))

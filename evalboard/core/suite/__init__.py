@@ -1,9 +1,8 @@
 """Read suites and their policies (docs/suites.md), and recorded production requests (docs/node.md)."""
 
 from evalboard.core.suite.chat_body import ChatBody, read_chat_body
-from evalboard.core.suite.lines import dump_case, dump_header
+from evalboard.core.suite.lines import PartOfSuite, digest_parts, dump_case, dump_header, parse_head, parse_part
 from evalboard.core.suite.mapping import SuiteMapping, parse_mapping
-from evalboard.core.suite.parts import PartOfSuite, digest_parts, parse_head, parse_part
 from evalboard.core.suite.policy import (
     ALPHAS,
     DEFAULT_POLICIES,

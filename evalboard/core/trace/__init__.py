@@ -17,8 +17,15 @@ from evalboard.core.trace.case_columns import (
     unpack_scores,
     unpack_selection,
 )
-from evalboard.core.trace.clocks import ClockAhead, combine_clocks, measure_clock
-from evalboard.core.trace.codec import BLOCK_VERSION, encode_block, read_block, read_trace, read_traces
+from evalboard.core.trace.codec import (
+    BLOCK_VERSION,
+    BlockPiece,
+    Reading,
+    encode_block,
+    read_block,
+    read_trace,
+    read_traces,
+)
 from evalboard.core.trace.directory import start_size
 from evalboard.core.trace.endings import (
     BY_WORD,
@@ -31,8 +38,18 @@ from evalboard.core.trace.endings import (
     plain_word,
     read_ending,
 )
-from evalboard.core.trace.provenance import ERROR_CODES, Decoded, Failed, Forced, Outcome, Timings, is_truncated
-from evalboard.core.trace.reading import BlockPiece, Reading
+from evalboard.core.trace.provenance import (
+    ERROR_CODES,
+    ClockAhead,
+    Decoded,
+    Failed,
+    Forced,
+    Outcome,
+    Timings,
+    combine_clocks,
+    is_truncated,
+    measure_clock,
+)
 from evalboard.core.trace.reasons import (
     directory_size,
     find_reason,
@@ -40,9 +57,8 @@ from evalboard.core.trace.reasons import (
     unpack_frame_of_reasons,
     unpack_reasons,
 )
-from evalboard.core.trace.stretches import lowest_of_stretches
 from evalboard.core.trace.trace import IMPOSSIBLE, NO_TOKEN, TokenTrace, make_trace
-from evalboard.core.trace.trace_columns import TraceColumns, join_traces
+from evalboard.core.trace.trace_columns import TraceColumns, join_traces, lowest_of_stretches
 from evalboard.core.trace.vocabulary import END, Vocabulary, VocabularyDamaged, pack_vocabulary
 
 __all__ = [

@@ -9,6 +9,8 @@ import itertools
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ from evalboard.core.trace.directory import CHECKSUM, Directories
 from evalboard.core.trace.form import IDS, RANKS, Form, Words, cut, put
 from evalboard.core.trace.streams import Counts, Sizes, Streams
 from evalboard.core.trace.trace import TokenTrace
-from evalboard.core.trace.trace_columns import join_traces
+from evalboard.core.trace.trace_columns import TraceColumns, join_traces
 
 BLOCK_VERSION = directory.VERSION
 PART_CELLS = 2048  # positions × alternatives, with which a part is full: its entropy tables take more of smaller ones
@@ -135,3 +137,39 @@ def _read_slots(data: bytes, table: Directories, slots: Sequence[int]) -> list[T
         replace(columns.trace(at), prompt_token_ids=prompt_ids[begin:end] if is_kept else None)
         for at, (begin, end, is_kept) in enumerate(zip(begins, ends, has_prompt, strict=True))
     ]
+
+
+class BlockPiece(NamedTuple):
+    """Bytes of a block: which of the blocks, the first byte, and how many."""
+
+    block: int
+    offset: int
+    size: int
+
+
+class Reading:
+    """Some traces of many blocks: `pieces` are the bytes to read, `columns` decodes them.
+
+    starts: the first bytes of each block, as many as `start_size` says. places: (which of the blocks, slot) of each
+    trace. Raises TraceDamaged for a directory that is damaged or impossible, and for a slot that does not exist.
+    """
+
+    def __init__(self, starts: Sequence[bytes], places: Sequence[tuple[int, int]]) -> None:
+        blocks, slots = np.array(places, np.int64).reshape(-1, 2).T
+        self._table = directory.read_directories(starts)
+        self._rows = self._table.rows(blocks, slots)
+        self._parts = self._table.parts_of(self._rows)
+
+    @cached_property
+    def pieces(self) -> list[BlockPiece]:
+        """Return the parts of blocks that contain the traces."""
+        blocks = self._table.blocks_of(self._parts)
+        offsets, sizes = self._table.part_offsets[self._parts], self._table.part_sizes[self._parts]
+        return [BlockPiece(*each) for each in zip(blocks.tolist(), offsets.tolist(), sizes.tolist(), strict=True)]
+
+    def columns(self, pieces: Sequence[bytes]) -> TraceColumns:
+        """Return the traces, in the order of their places, from the bytes of each piece.
+
+        Raises TraceDamaged unless each trace is what was stored.
+        """
+        return parts.read_parts(self._table, self._rows, self._parts, pieces)
