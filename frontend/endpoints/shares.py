@@ -8,6 +8,8 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.wording.numbers import counted
+from frontend.shell.charts.axes import Upright
+from frontend.shell.charts.marks import split
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import share
 from runs.fingerprints import Arrival, DailyShares, Stack
@@ -149,15 +151,13 @@ def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arriva
 
 def _pieces(counts: Sequence[int], base: float) -> tuple[DayPiece, ...]:
     """Stack a day's parts from `base` up, first seen lowest; every part is tall enough to see."""
-    total = sum(counts)
-    wanted = [max(HEIGHT * n / total, MIN_PIXELS) if n else 0.0 for n in counts]
-    scale = HEIGHT / sum(wanted)
-    pieces, y = [], base
-    for place, height in enumerate(wanted):
-        if height:
-            y -= height * scale
-            pieces.append(DayPiece(TONES[place], round(y, 2), round(height * scale, 2)))
-    return tuple(pieces)
+    column = Upright(100.0, base - HEIGHT, base)
+    parts = split(counts, least=100 * MIN_PIXELS / HEIGHT)
+    return tuple(
+        DayPiece(TONES[place], column.y(part.end), column.height(part.width))
+        for place, part in enumerate(parts)
+        if part.width
+    )
 
 
 def _day_words(day: date, counts: Sequence[int], names: dict[int, str]) -> str:

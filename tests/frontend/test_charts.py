@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evalboard.contract.run import Repeat, ShardOfRun
 from evalboard.contract.trace import TokenAtPosition
 from frontend.runs import charts as run_charts
-from frontend.shell import charts
+from frontend.shell.charts import axes, marks
 from runs.run import TraceWindow
 
 scores = st.floats(0, 100, allow_nan=False)
@@ -18,32 +18,32 @@ scores = st.floats(0, 100, allow_nan=False)
 
 @given(st.lists(scores, min_size=1, max_size=20), st.floats(0.01, 40))
 def test_every_value_stands_inside_its_scale(values, least):
-    scale = charts.scale_for(values, least=least)
+    scale = axes.scale_for(values, least=least)
     assert all(0 <= scale.x(value) <= 100 for value in values)
     assert all(0 <= tick.x <= 100 for tick in scale.ticks())
     assert len(scale.ticks()) >= 1
 
 
 def test_a_scale_names_no_points_below_0_or_above_100() -> None:
-    assert charts.scale_for([66.7], least=133.3).shown == (0.0, 100.0)
-    low, high = charts.scale_for([50.0, 60.0], least=10.0).shown
+    assert axes.scale_for([66.7], least=133.3).shown == (0.0, 100.0)
+    low, high = axes.scale_for([50.0, 60.0], least=10.0).shown
     assert 0.0 < low < 50.0 < 60.0 < high < 100.0
 
 
 def test_equal_repeats_stand_one_above_the_other():
-    ruler = charts.ruler((58.3, 58.3, 62.5), charts.scale_for((58.3, 62.5), least=4))
+    ruler = marks.ruler((58.3, 58.3, 62.5), axes.scale_for((58.3, 62.5), least=4))
     assert [(mark.n, len(mark.ys)) for mark in ruler.marks] == [(2, 2), (1, 1)]
     assert ruler.label == "58.3: repeats 1 and 2; 62.5: repeat 3"
-    assert ruler.bar_width == pytest.approx(ruler.marks[1].x - ruler.marks[0].x, abs=0.002)
+    assert ruler.bar.width == pytest.approx(ruler.marks[1].x - ruler.marks[0].x, abs=0.002)
 
 
 def test_a_pile_on_a_small_ruler_is_one_mark_and_says_how_many_it_hides():
-    ruler = charts.ruler((50.0,) * 5, charts.scale_for((50.0,), least=4), is_small=True)
+    ruler = marks.ruler((50.0,) * 5, axes.scale_for((50.0,), least=4), is_small=True)
     assert [(len(mark.ys), mark.n_hidden) for mark in ruler.marks] == [(1, 4)]
 
 
 def test_a_missing_repeat_keeps_the_numbers_of_the_others():
-    ruler = charts.ruler((None, 50.0), charts.scale_for((50.0,), least=4))
+    ruler = marks.ruler((None, 50.0), axes.scale_for((50.0,), least=4))
     assert ruler.label == "50.0: repeat 2"
 
 

@@ -89,11 +89,11 @@ def test_every_number_of_the_ledger_opens_a_list_of_as_many_cases(stage, viewer)
 def test_the_waterfall_ends_where_the_total_does(moved):
     drawn = charts.waterfall(report_of(moved), lists_of(report_of(moved)))
     assert drawn is not None
-    far_end = {drawn.total_x, round(drawn.total_x + drawn.total_width, 3)} - {drawn.zero}
+    far_end = {drawn.total.x, drawn.total.end} - {drawn.zero}
     assert far_end == {drawn.bars[-1].end}
     start = drawn.zero
     for bar in drawn.bars:  # each begins where the one before ended
-        assert pytest.approx(start, abs=0.01) in (bar.x, bar.x + bar.width)
+        assert pytest.approx(start, abs=0.01) in (bar.bar.x, bar.bar.end)
         start = bar.end
         if bar.parts:  # and its parts lead from where it begins to where it ends
             assert bar.parts[-1].end == pytest.approx(bar.end, abs=0.01)
@@ -113,11 +113,11 @@ def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     report = report_of(moved)
     parts = charts.count_parts(report, lists_of(report))
     assert sum(part.n for part in parts) == report.counts.n_cases
-    assert min(part.width for part in parts) > 0
-    assert parts[-1].x + parts[-1].width <= 100
+    assert min(part.bar.width for part in parts) > 0
+    assert parts[-1].bar.end <= 100
     counts = report.counts.model_copy(update={"n_cases_paired": 1_000_000})
     few = charts.count_parts(report.model_copy(update={"counts": counts}), lists_of(report))
-    assert min(part.width for part in few) >= 0.1
+    assert min(part.bar.width for part in few) >= 0.1
 
 
 @pytest.mark.nightly
