@@ -88,8 +88,8 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     probes = newest_probes(endpoint=endpoint)
     hops = hops_of([int(row.id) for row in probes])
     baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)
-    report = endpoint_report(endpoint, probes=probes)
     lines = timelines(endpoint=endpoint, turns=TURNS_SHOWN)
+    report = endpoint_report(endpoint, probes=probes)
     line = lines[0] if lines else None
     shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
     check = _detail(report.check)

@@ -135,9 +135,9 @@ def _folded(daily: DailyShares) -> DailyShares:
 
 
 def stack_name(stack: Stack) -> str:
-    """Return how a stack is called: "fp d07e", what answers call it, or that nothing names it."""
+    """Return how a stack is called: "backend A", what answers call it, or that nothing names it."""
     if stack.fingerprint is not None:
-        return f"fp {stack.fingerprint.digest[:4]}"
+        return stack.fingerprint.title
     return stack.name or "not named"
 
 

@@ -16,7 +16,7 @@ from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.suite import BucketHistory, HistoryRow
 from frontend.shell.charts import figures
 from frontend.shell.charts.axes import Stretch, step_for
-from frontend.shell.charts.figures import utc
+from frontend.shell.charts.figures import escape_hover, utc
 from frontend.shell.charts.marks import N_SHAPES
 from frontend.suites.baselines import BaselinePeriod, bands, choose_shapes, rotations
 from frontend.templatetags.numbers import points
@@ -145,7 +145,11 @@ def _stretch(times: Sequence[datetime]) -> Stretch:
 def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     runs = [point for point in bucket.runs if point.points]
     repeats = [(point, *each) for point in runs for each in enumerate(point.points, start=1)]
-    texts = [f"run {point.run_id}, repeat {n}: {points(value)} points{_mixed(point)}" for point, n, value in repeats]
+    name = escape_hover(f"{bucket.model} on {bucket.stack.title}")
+    texts = [
+        f"run {point.run_id}, repeat {n}: {points(value)} points<br>{name}{_mixed(point)}"
+        for point, n, value in repeats
+    ]
     low, high = ([end(point.points) for point in runs] for end in (min, max))
     meta = {"tone": shape, "symbol": SYMBOLS[shape]}
     marks = figures.marks(
@@ -229,12 +233,12 @@ def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[
         x, day = stretch.share(at), stretch.words(turn.at)
         before = stretch.share(newest_first[place][1]) if place < len(places) else 0.0
         whose = f" of {', '.join(filter(None, (turn.endpoint, turn.profile)))}" if has_places else ""
-        fingerprints = f"fp {turn.before.digest[:4]} → {turn.after.digest[:4]}"
+        fingerprints = f"{turn.before.title} → {turn.after.title}"
         texts = (f"⇄ rotation {day}{whose}, {fingerprints}", f"⇄ rotation {day}, {fingerprints}")
-        text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.digest[:4]} seen", "⇄"), LETTER)
+        text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.title}", "⇄"), LETTER)
         narrow, _, small = _fitting(x, before, small, (f"⇄ {day}", "⇄"), LETTER_NARROW)
         above = {"x": utc(at), "y": 1, "yref": "paper", "yanchor": "bottom", "name": "rotation"}
-        labels.append(above | {"xanchor": anchor, "text": text, "narrow": narrow})
+        labels.append(above | {"xanchor": anchor, "text": text, "narrow": narrow, "time": [utc(turn.at), day]})
     return labels
 
 

@@ -9,13 +9,13 @@ from django.db.models.functions import Cast
 from django.urls import reverse
 
 from evalboard.contract import endpoint as contract
-from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.probe import ProbeRow
 from evalboard.contract.probe_kinds import ProbeKind
 from evalboard.core.profile import is_serving_known
 from runs.baselines import rotation_rows
 from runs.catalogue.read import endpoint_fields
 from runs.models import EndpointRecord, FingerprintRecord, RepeatRecord, ResponseRecord, RunRecord
+from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints
 from runs.probes import newest_probes
 from runs.store import require_row
 
@@ -74,7 +74,7 @@ def _last_responses(endpoint: EndpointRecord) -> contract.LastResponses:
     ended = [repeat.finished_at for repeat in repeats if repeat.finished_at is not None]
     errors = responses.exclude(error_code="").values_list("error_code").annotate(n=Count("id")).order_by("-n")
     n_missing = [(code, n) for code, n in errors[:ERRORS_SHOWN]]
-    backends = _backends(answered)
+    backends = _backends(answered, endpoint.slug)
     return contract.LastResponses(
         n_repeats=len(repeats),
         n_responses=sum(each.n_responses for each in backends) + sum(n for _, n in n_missing),
@@ -102,23 +102,20 @@ def _last_repeats(endpoint: EndpointRecord) -> list[RepeatRecord]:
     return chosen
 
 
-def _backends(answered: "QuerySet[ResponseRecord]") -> tuple[contract.BackendSeen, ...]:
+def _backends(answered: "QuerySet[ResponseRecord]", endpoint: str) -> tuple[contract.BackendSeen, ...]:
     """Count responses by stack; those of unknown stacks share one row."""
     counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
     rows = dict(counted.annotate(n=Count("id")))
     known = {pk: row for pk, row in FingerprintRecord.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}
+    names = name_fingerprints(known)
     by_name: Counter[int | None] = Counter()
     for pk, n in rows.items():
         by_name[pk if pk in known else None] += n
     return tuple(
         contract.BackendSeen(
-            fingerprint=_named(known[pk]) if pk is not None else None,
+            fingerprint=describe_fingerprint(known[pk], names.get((endpoint, pk))) if pk is not None else None,
             n_responses=n,
             share=n / by_name.total(),
         )
         for pk, n in by_name.most_common()
     )
-
-
-def _named(row: FingerprintRecord) -> FingerprintNamed:
-    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

@@ -1,6 +1,7 @@
 """Geometry of the charts that the server draws."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -137,3 +138,18 @@ def test_a_true_zero_margin_has_a_line_of_its_own():
 
 def test_without_margins_there_is_no_chart():
     assert run_charts.margin_chart(window(None)) is None
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=30))
+def test_parts_of_a_whole_are_side_by_side_and_none_that_is_there_vanishes(parts):
+    bars = marks.split(parts, least=4.0, gap=0.0)
+    assert [bar.width > 0 for bar in bars] == [part > 0 for part in parts]
+    assert bars[-1].end == pytest.approx(100 if any(parts) else 0, abs=0.01)
+    assert all(left.end == pytest.approx(right.x, abs=0.01) for left, right in pairwise(bars))
+
+
+@pytest.mark.parametrize(
+    ("reach", "most", "least", "step"), [(100, 8, 0.1, 20), (3.0, 8, 0.1, 0.5), (0.01, 8, 0.1, 0.1), (7, 8, 1, 1)]
+)
+def test_steps_are_round_and_not_too_many(reach, most, least, step):
+    assert axes.step_for(reach, most, least=least) == pytest.approx(step)

@@ -1,4 +1,6 @@
-"""Parts of Plotly figures without colours: `charts.js` adds those of the theme by the names in `meta` and `name`.
+"""Parts of Plotly figures without colours.
+
+`charts.js` adds those of the theme, by the names in `meta` and `name`.
 
 Times are naive and in UTC; `figures.js` shows them in the reader's zone.
 """
