@@ -18,7 +18,7 @@ from evalboard.core.errors import EvalboardError
 from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
-from frontend.endpoints.shares import draw_shares
+from frontend.endpoints.shares import draw_hours, draw_shares
 from frontend.endpoints.timeline import lanes
 from frontend.endpoints.words import (
     API_WORDS,
@@ -122,6 +122,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "has_direct": direct is not None,
         "lanes": lanes(EndpointTimeline(endpoint, shown, line.turns)) if line and shown else None,
         "turns": line.turns if line else (),
+        "hours": draw_hours(report.hours),
         "shares": draw_shares(daily_shares(endpoint, first_seen=first_seen), line.turns if line else ()),
         "n_more": len(line.fingerprints) - len(shown) if line else 0,
         "probes": tuple((row, mark(row), _sentence(hops, row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evalboard.cli.compare import render_comparison
 from evalboard.contract.compare import CauseBins, PositionHistogram
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Failed
@@ -15,7 +16,7 @@ from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from frontend.compare.pair_address import lists_of
 from runs.compare import compare, comparison_report
-from runs.models import ComparisonRecord
+from runs.models import ComparisonRecord, ResponseRecord
 from runs.run import delete_run
 from tests.casts import cast
 from tests.frontend import stage as staged
@@ -97,6 +98,18 @@ def test_the_waterfall_ends_where_the_total_does(moved):
         start = bar.end
         if bar.parts:  # and its parts lead from where it begins to where it ends
             assert bar.parts[-1].end == pytest.approx(bar.end, abs=0.01)
+
+
+def test_time_and_tokens_stand_beside_the_score(moved, viewer):
+    ResponseRecord.objects.filter(repeat__run=moved[0]).update(decode_seconds=2.0, n_tokens=10, n_prompt_tokens=7)
+    ResponseRecord.objects.filter(repeat__run=moved[1]).update(decode_seconds=4.0, n_tokens=20, n_prompt_tokens=7)
+    speeds = [side.speed for side in (report_of(moved).sides.baseline, report_of(moved).sides.candidate)]
+    assert [(speed.median_seconds, speed.tokens) for speed in speeds] == [(2.0, 10.0), (4.0, 20.0)]
+    assert [speed.n_responses for speed in speeds] == [30, 29]
+    page = words_of(page_of(viewer, moved))
+    assert "baseline 2.0 s 2.0 s 10 7 " in page
+    line = "An answer: median 2.00 s to 4.00 s, 95 % within 2.00 s to 4.00 s, tokens out 10.00 to 20.00."
+    assert line in render_comparison(report_of(moved))
 
 
 def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, viewer):

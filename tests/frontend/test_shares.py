@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.probes import ProbeExchange
-from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
-from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
+from frontend.endpoints.shares import STACKS_SHOWN, draw_hours, draw_shares
+from runs.fingerprints import DailyShares, Stack, daily_shares, endpoint_report, timelines
 from runs.models import EngineProcess, ProbeRecord, RepeatRecord, Rotation, RunRecord, SuiteVersionRecord
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
@@ -140,3 +140,16 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
 def test_without_answers_there_is_no_chart(viewer: Client) -> None:
     probes.remote("hosted")
     assert "Shares by day" not in words(viewer, "/endpoints/hosted/")
+
+
+def test_the_shares_of_an_hour_add_up_to_its_answers(db: None) -> None:
+    answered(0.2, "a")
+    answered(0.1, "a", odd="c")
+    hours = endpoint_report("hosted").hours
+    assert sum(hour.n_responses for hour in hours) == 30
+    assert all(sum(seen.share for seen in hour.backends) == pytest.approx(1.0) for hour in hours)
+    chart = draw_hours(hours)
+    assert chart is not None
+    assert sorted(map(sum, zip(*(counts for _, counts in chart.rows), strict=True))) == [1, 29]
+    assert all(0 <= column.x <= 100 for column in chart.columns)
+    assert draw_hours(()) is None
