@@ -18,11 +18,11 @@ from evalboard.client.access import connect
 from evalboard.client.progress import comparison_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.contract.treatments import BY_INPUT, TREATMENTS
-from evalboard.wording.numbers import counted, scores_beside, signed
+from evalboard.wording.numbers import counted, fixed, scores_beside, signed
 from evalboard.wording.outcomes import count_changes, count_targeted
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import Comparison, LedgerLine, LedgerPart, PromptsCompared
+    from evalboard.contract.compare import ComparedSides, Comparison, LedgerLine, LedgerPart, PromptsCompared
 
 MARKED = {"same": ("", ""), "removed": ("[-", "-]"), "added": ("{+", "+}")}  # as wdiff and git --word-diff have them
 
@@ -92,9 +92,22 @@ def render_comparison(comparison: "Comparison", title: str = "") -> str:
     outcomes = [text] if (text := count_changes(comparison.parts, comparison.outcomes)) else []
     noise = [] if comparison.noise_share is None else [comparison.noise_share.text]
     targeted = [text] if (text := count_targeted(comparison)) else []
+    speed = [text] if (text := _describe_speed(comparison.sides)) else []
     title = f"{title}: {change}, {is_comparable}. {comparison.url}".rstrip()
     prompts = [] if comparison.prompts is None else _list_changes(comparison.prompts)
-    return "\n".join([title, *notes, *prompts, *computation, *outcomes, *targeted, *ledger, *noise])
+    return "\n".join([title, *notes, *prompts, *computation, *outcomes, *targeted, *ledger, *noise, *speed])
+
+
+def _describe_speed(sides: "ComparedSides") -> str:
+    """Say how long an answer took and how many tokens it has on both sides; "" unless both are known."""
+    baseline, candidate = sides.baseline.speed, sides.candidate.speed
+    if baseline is None or candidate is None:
+        return ""
+    named = (("median", "median_seconds", " s"), ("95 % within", "p95_seconds", " s"), ("tokens out", "tokens", ""))
+    pairs = ((what, getattr(baseline, name), getattr(candidate, name), unit) for what, name, unit in named)
+    known = [(what, (ours, theirs), unit) for what, ours, theirs, unit in pairs if None not in (ours, theirs)]
+    parts = [f"{what} {' to '.join(f'{fixed(end, 2)}{unit}' for end in ends)}" for what, ends, unit in known]
+    return f"An answer: {', '.join(parts)}." if parts else ""
 
 
 def _list_changes(prompts: "PromptsCompared") -> list[str]:

@@ -48,6 +48,7 @@ class NamedSide:
     points: Mapping[int, float | None]
     left_out: Mapping[int, int | None]
     targeted: Sequence[int]
+    speed: contract.SpeedAndTokens | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +172,7 @@ def _side(
         scorer=contract.ScorerOfSide(digest=named.scorer_digest),
         buckets=buckets,
         targeted=_targeted(named.targeted),
+        speed=named.speed,
         n_repeats=len(named.left_out),
     )
 

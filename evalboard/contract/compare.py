@@ -274,6 +274,19 @@ class TargetedBeside(Contract):
     n_cases: Number
 
 
+class SpeedAndTokens(Contract):
+    """How fast the answers of a run came and what they took, over up to 1,000 cases of each repeat.
+
+    Cost follows from the tokens, by the prices of who serves.
+    """
+
+    n_responses: Count
+    median_seconds: Annotated[float | None, says(description="of a call, or of decoding on our workers")]
+    p95_seconds: float | None
+    tokens: Annotated[float | None, says(description="mean of an answer")]
+    prompt_tokens: Annotated[float | None, says(description="mean of a prompt")]
+
+
 class ComparedSide(Contract):
     run: Id
     suite: SuiteNamed
@@ -286,6 +299,7 @@ class ComparedSide(Contract):
     scorer: ScorerOfSide
     buckets: tuple[BucketOfSide, ...]
     targeted: TargetedBeside | None
+    speed: Annotated[SpeedAndTokens | None, says(description="null for two logs, and without an answer")] = optional
     n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
 
     @property

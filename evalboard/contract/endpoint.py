@@ -40,10 +40,22 @@ class LastResponses(Contract):
     errors: Annotated[tuple[ErrorSeen, ...], says(description="the most frequent first")]
 
 
+class HourServed(Contract):
+    """The responses of one hour, by who gave them."""
+
+    at: Annotated[Instant, says(description="when the hour began")]
+    n_responses: Count
+    backends: Annotated[tuple[BackendSeen, ...], says(description="largest first")]
+
+
 class EndpointReport(Endpoint):
     """An endpoint with what its last responses show, its newest check and its newest rotation."""
 
     last: LastResponses
+    hours: Annotated[
+        tuple[HourServed, ...],
+        says(description="last 7 days, oldest first; hours without a response and missing responses are left out"),
+    ] = ()
     check: Annotated[ProbeRow | None, says(description="the newest finished capability check")]
     rotated: Annotated[RotationSeen | None, says(description="null: never")]
     url: PageAddress

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, says
+from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, page_only, says
 
 
 class Done(Contract):
@@ -56,6 +56,12 @@ class FingerprintNamed(Contract):
     id: Id
     digest: Digest
     label: str
+    backend: str | None = page_only  # what its endpoint calls it
+
+    @property
+    def title(self) -> str:
+        """Return what pages call it: by its endpoint's name for it, else by what it is."""
+        return f"backend {self.backend}" if self.backend else self.label
 
 
 class BucketNamed(Contract):

@@ -16,7 +16,7 @@ from evalboard.wording.run import describe_pause
 from frontend.board.words import describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
-from frontend.release import ruler
+from frontend.shell.charts import changes
 from frontend.shell.findings import Headline
 from runs.access import RUN, SIGN
 from runs.board import Board, PausedEndpoint
@@ -46,7 +46,7 @@ class ReleaseLine:
     """A waiting release. ruler: None if it is not comparable."""
 
     of: WaitingRelease
-    ruler: ruler.RowRuler | None
+    ruler: changes.RowRuler | None
     clause: Headline
     act: Act
 
@@ -95,10 +95,10 @@ def release_lines(waiting: Sequence[WaitingRelease], scopes: frozenset[str]) -> 
     return tuple(ReleaseLine(each, _ruler(each.row), describe_release(each), _act(each, scopes)) for each in waiting)
 
 
-def _ruler(row: ReleaseRow) -> ruler.RowRuler | None:
+def _ruler(row: ReleaseRow) -> changes.RowRuler | None:
     if row.verdict in ("not_comparable", None):
         return None
-    return ruler.accepted_ruler(row.difference, row.interval, row.tolerance_points)
+    return changes.accepted_ruler(row.difference, row.interval, row.tolerance_points)
 
 
 def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:

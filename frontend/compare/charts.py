@@ -1,6 +1,5 @@
 """The compare page's charts as numbers: x in percent, y in pixels, colours by the stylesheet."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,7 +16,8 @@ from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.wording.noise_share import write_noise_limit
 from evalboard.wording.numbers import percent
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
-from frontend.shell.charts import Tick, count_levels
+from frontend.shell.charts.axes import Bar, Scale, Tick, counts_upright, step_for
+from frontend.shell.charts.marks import split
 
 Line = TypeVar("Line", bound=LedgerPart)
 ListUrl = Callable[[Mapping[str, str]], str]  # the list of cases that pass filters, "" for none
@@ -35,8 +35,7 @@ class CountPart:
     key: str
     label: str
     n: int
-    x: float
-    width: float
+    bar: Bar
     url: str
 
 
@@ -60,15 +59,11 @@ def label_parts(report: Comparison) -> dict[str, str]:
 def count_parts(report: Comparison, list_url: ListUrl) -> tuple[CountPart, ...]:
     """Return all cases in parts, without empty parts; their numbers add up to all."""
     named = [(part, label, n) for part, label in label_parts(report).items() if (n := getattr(report.parts, part))]
-    wanted = [max(100 * n / max(report.counts.n_cases, 1), MIN_SHOWN) for *_, n in named]
-    fit = 100 / max(sum(wanted), 1)
-    parts, x = [], 0.0
-    for (part, label, n), width in zip(named, wanted, strict=True):
-        shown = round(max(width * fit - GAP, 0.1), 3)
-        url = _cases_url(report, list_url, part)
-        parts.append(CountPart(part.replace("_", "-"), label, n, round(x, 3), shown, url))
-        x += width * fit
-    return tuple(parts)
+    bars = split([n for *_, n in named], least=MIN_SHOWN, gap=GAP)
+    return tuple(
+        CountPart(part.replace("_", "-"), label, n, bar, _cases_url(report, list_url, part))
+        for (part, label, n), bar in zip(named, bars, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +76,7 @@ class LedgerBar:
 
     mark: CauseMark
     line: LedgerPart
-    x: float
-    width: float
+    bar: Bar
     end: float
     parts: tuple["LedgerBar", ...] = ()
     url: str = ""
@@ -95,21 +89,19 @@ class NoiseBar:
 
     level: str
     shown: str
-    x: float
-    width: float
+    bar: Bar
 
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The bars of causes. zero: the baseline's score; total_x, total_width: the whole difference.
+    """The bars of causes. zero: the baseline's score; total: the whole difference.
 
     total_url: the list of all cases whose score changed; noise: None if not known.
     """
 
     bars: tuple[LedgerBar, ...]
     zero: float
-    total_x: float
-    total_width: float
+    total: Bar
     total_url: str
     noise: NoiseBar | None
 
@@ -128,15 +120,13 @@ def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
         for sum_ in _sums(start, _largest_first(line.parts or ()))
     ]
     ends = [*starts, *reached, report.score.difference, -noise, noise]
-    low, reach = min(ends), max(max(ends) - min(ends), 1e-9)
-
-    def x(value: float) -> float:
-        return round(PAD + (100 - 2 * PAD) * (value - low) / reach, 3)
+    low = min(ends)
+    scale = Scale(low, max(*ends, low + 1e-9), PAD, 100 - 2 * PAD)
 
     def bar(line: LedgerPart, start: float, parts: tuple[LedgerBar, ...] = (), url: str = "") -> LedgerBar:
-        from_, to = x(start), x(start + line.points)
-        width = round(abs(to - from_), 3)
-        return LedgerBar(PART_MARKS[line.cause], line, min(from_, to), width, to, parts, url, _either_way(line.noise))
+        end = start + line.points
+        drawn = scale.bar(min(start, end), max(start, end))
+        return LedgerBar(PART_MARKS[line.cause], line, drawn, scale.x(end), parts, url, _either_way(line.noise))
 
     def parts(line: LedgerLine, start: float) -> tuple[LedgerBar, ...]:
         ordered = _largest_first(line.parts or ())
@@ -146,14 +136,12 @@ def waterfall(report: Comparison, list_url: ListUrl) -> Waterfall | None:
         bar(line, start, parts(line, start), _cause_url(report, list_url, line.cause))
         for line, start in zip(lines, starts, strict=False)
     )
-    total = sorted((x(0.0), x(report.score.difference)))
     return Waterfall(
         bars=bars,
-        zero=x(0.0),
-        total_x=total[0],
-        total_width=round(total[1] - total[0], 3),
+        zero=scale.x(0.0),
+        total=scale.bar(min(0.0, report.score.difference), max(0.0, report.score.difference)),
         total_url=_cases_url(report, list_url, "score_changed"),
-        noise=_noise_bar(share, x(-noise), x(noise)),
+        noise=_noise_bar(share, scale.bar(-noise, noise)),
     )
 
 
@@ -171,10 +159,10 @@ def _cases_url(report: Comparison, list_url: ListUrl, outcome: str) -> str:
     return list_url({"outcome": outcome})
 
 
-def _noise_bar(share: NoiseShare | None, low: float, high: float) -> NoiseBar | None:
+def _noise_bar(share: NoiseShare | None, bar: Bar) -> NoiseBar | None:
     if share is None or share.up_to is None:
         return None
-    return NoiseBar(percent(share.level), _either_way(share.up_to), low, round(high - low, 3))
+    return NoiseBar(percent(share.level), _either_way(share.up_to), bar)
 
 
 def _either_way(up_to: float | None) -> str:
@@ -206,7 +194,7 @@ class HistogramChart:
 
     bars: tuple[HistogramBar, ...]
     ticks: tuple[Tick, ...]
-    levels: tuple[tuple[float, str], ...]
+    levels: list[tuple[float, str]]
     marks: tuple[CauseMark, ...]
     rows: tuple[tuple[int, int, tuple[int, ...]], ...]
     axis_y: float
@@ -221,29 +209,28 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
     series = sorted(positions.series, key=lambda line: (MARKS[line.cause].is_open, -sum(line.counts)))
     tallest = max(sum(line.counts[place] for line in series) for place in range(len(positions.starts)))
     axis_y = HISTOGRAM_HEIGHT - HISTOGRAM_FOOT
-    scale = (axis_y - HISTOGRAM_TOP) / tallest
+    axis, levels = counts_upright(tallest, HISTOGRAM_TOP, axis_y)
     pitch = 100 / len(positions.starts)
     bars = []
     for place, start in enumerate(positions.starts):
-        foot = float(axis_y)
+        below = 0
         for line in series:
             n = line.counts[place]
             if not n:
                 continue
-            height = n * scale
             where = f"position {start}" if positions.width == 1 else f"positions {start}–{start + positions.width - 1}"
             words = f"{where}: {n:,} {MARKS[line.cause].label}"
             bars.append(
                 HistogramBar(
                     MARKS[line.cause],
                     round(place * pitch + 0.08 * pitch, 3),
-                    round(foot - height, 2),
+                    axis.y(below + n),
                     round(0.84 * pitch, 3),
-                    round(height, 2),
+                    axis.height(n),
                     words,
                 )
             )
-            foot -= height
+            below += n
     counts = tuple(
         (start, start + positions.width - 1, tuple(line.counts[place] for line in series))
         for place, start in enumerate(positions.starts)
@@ -251,7 +238,7 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
     return HistogramChart(
         bars=tuple(bars),
         ticks=_ticks(positions, pitch),
-        levels=count_levels(tallest, axis_y, scale),
+        levels=levels,
         marks=tuple(MARKS[line.cause] for line in series),
         rows=counts,
         axis_y=axis_y,
@@ -261,7 +248,7 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
 
 
 def _ticks(positions: PositionHistogram, pitch: float) -> tuple[Tick, ...]:
-    every = max(math.ceil(len(positions.starts) / 5), 1)
+    every = int(step_for(len(positions.starts), 5, least=1))
     places = range(0, len(positions.starts), every)
     middle = pitch / 2 if positions.width == 1 else 0.0
     return tuple(Tick(round(place * pitch + middle, 3), str(positions.starts[place])) for place in places)

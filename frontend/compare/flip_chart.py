@@ -7,8 +7,8 @@ from typing import Any
 from evalboard.contract.compare import Comparison, FlipPoint
 from frontend.compare.causes import MARKS
 from frontend.compare.pair_address import pair_url
-from frontend.compare.pair_chart import escape_hover
-from frontend.shell.log_scale import LogScale, scale_of
+from frontend.shell.charts import figures
+from frontend.shell.charts.axes import LogScale, log_scale_of
 from frontend.templatetags.numbers import nats
 from runs.compare import case_ids
 
@@ -53,9 +53,9 @@ def figure(report: Comparison, flips: Sequence[ChartedFlip]) -> dict[str, Any] |
     """Return `data` and `layout` of movement against margin at the flip; None if both are unknown."""
     if not flips:
         return None
-    margins = scale_of((flip.point.margin for flip in flips), least=-2, most=0)
+    margins = log_scale_of((flip.point.margin for flip in flips), least=-2, most=0)
     near = report.noise.near if report.noise else None
-    moves = scale_of([*(flip.point.movement for flip in flips), near], least=-2, most=0)
+    moves = log_scale_of([*(flip.point.movement for flip in flips), near], least=-2, most=0)
     causes = sorted({flip.point.cause for flip in flips})
     return {
         "data": [_points(cause, [f for f in flips if f.point.cause == cause], margins, moves) for cause in causes],
@@ -70,20 +70,21 @@ def figure(report: Comparison, flips: Sequence[ChartedFlip]) -> dict[str, Any] |
 
 def _points(cause: str, flips: list[ChartedFlip], margins: LogScale, moves: LogScale) -> dict[str, Any]:
     mark = MARKS[cause]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "meta": {"role": "points", "ink": mark.family, "symbol": SYMBOLS.get(mark.family, "cross-thin"), "size": 8},
-        "hoverinfo": "text",
-        "x": [margins.y(flip.point.margin or 0.0) for flip in flips],
-        "y": [moves.y(flip.point.movement or 0.0) for flip in flips],
-        "text": [
-            f"{escape_hover(flip.case)}, flip {flip.point.flip}<br>{mark.label}<br>margin {nats(flip.point.margin)}, "
-            f"movement {nats(flip.point.movement)} nats"
-            for flip in flips
-        ],
-        "customdata": [flip.url for flip in flips],
-    }
+    shown = [flip.point for flip in flips]
+    texts = [
+        f"{figures.escape_hover(flip.case)}, flip {flip.point.flip}<br>{mark.label}<br>"
+        f"margin {nats(flip.point.margin)}, movement {nats(flip.point.movement)} nats"
+        for flip in flips
+    ]
+    symbol = SYMBOLS.get(mark.family, "cross-thin")
+    return figures.marks(
+        [margins.y(point.margin or 0.0) for point in shown],
+        [moves.y(point.movement or 0.0) for point in shown],
+        texts,
+        ink=mark.family,
+        symbol=symbol,
+        size=8,
+    ) | {"customdata": [flip.url for flip in flips], "name": mark.label}
 
 
 def _upright(scale: LogScale) -> dict[str, Any]:
@@ -94,15 +95,12 @@ def _upright(scale: LogScale) -> dict[str, Any]:
 def _zone(near: float | None, margins: LogScale, moves: LogScale) -> list[dict[str, Any]]:
     if not near:
         return []
-    right = max(margins.y(near), margins.axis["range"][0])
-    zone = {"type": "rect", "xref": "x", "yref": "y", "layer": "below", "name": "noise"}
-    low = margins.axis["range"][0], moves.axis["range"][0]
-    return [zone | {"x0": low[0], "x1": right, "y0": low[1], "y1": moves.y(near)}]
+    left, bottom = margins.axis["range"][0], moves.axis["range"][0]
+    return [figures.zone((left, max(margins.y(near), left)), (bottom, moves.y(near)))]
 
 
 def _zone_words(near: float | None, moves: LogScale) -> list[dict[str, Any]]:
-    up = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right", "yanchor": "bottom", "name": "title"}
-    words = [up | {"text": "up: movement of the two tokens, nats"}]
+    words = [figures.UP | {"x": 1, "xanchor": "right", "y": 1, "text": "up: movement of the two tokens, nats"}]
     if near:
         place = {"xref": "paper", "x": 0.08, "xanchor": "left", "yref": "y", "y": moves.y(near), "yanchor": "top"}
         words.append(place | {"text": f"within noise, {nats(near)}", "name": "flip"})

@@ -5,7 +5,8 @@ from typing import Any
 
 from evalboard.contract.compare import SIDES
 from evalboard.contract.pair import MarginPoint, TracePair
-from frontend.shell.log_scale import LogScale, scale_of
+from frontend.shell.charts import figures
+from frontend.shell.charts.axes import LogScale, log_scale_of
 from frontend.templatetags.numbers import nats
 
 HATCH_REACH, HATCH_STEP = 0.12, 0.007  # of the chart's width: about 45° and 8 px at 1200 px
@@ -21,7 +22,7 @@ def figure(pair: TracePair) -> dict[str, Any] | None:
     margins = [value for point in points for value in point.margins]
     if all(value is None for value in margins):
         return None
-    scales = scale_of(margins, least=-2, most=1), scale_of((point.gap for point in points), least=-4, most=-1)
+    scales = log_scale_of(margins, least=-2, most=1), log_scale_of((point.gap for point in points), least=-4, most=-1)
     end = max(pair.last_at, 1)
     x_range = [-0.02 * end - 0.5, end + 0.5]
     return {
@@ -46,38 +47,29 @@ def _margins(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, A
     series = []
     for place, (side, symbol) in enumerate((("baseline", "circle-open"), ("candidate", "circle"))):
         known = [(point, value) for point in points if (value := point.margins[place]) is not None]
-        words = [f"{escape_hover(point.tokens[place])}<br>margin {nats(value)}" for point, value in known]
+        words = [
+            f"{point.at} {side} {figures.escape_hover(point.tokens[place])}<br>margin {nats(value)} nats"
+            for point, value in known
+        ]
         heights = [scale.y(value) for _, value in known]
-        series.append(_marks([point for point, _ in known], heights, words, ink=side, symbol=symbol, hover=f"{side} "))
+        series.append(_marks([point for point, _ in known], heights, words, ink=side, symbol=symbol))
     return series
 
 
 def _gaps(points: Sequence[MarginPoint], scale: LogScale) -> list[dict[str, Any]]:
     shown = [point for point in points if point.gap is not None]
     heights = [scale.y(point.gap or 0.0) for point in shown]
-    words = [f"{escape_hover(point.tokens[0])}<br>gap {point.gap:.3g}" for point in shown]
-    stems: dict[str, list[Any]] = {"x": [], "y": []}
-    for point, height in zip(shown, heights, strict=True):
-        stems["x"] += [point.at, point.at, None]
-        stems["y"] += [scale.y(0.0), height, None]
-    lines = {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "yaxis": "y2", **stems}
-    marks = _marks(shown, heights, words, ink="numeric", symbol="circle", hover="")
-    return [lines | {"meta": {"role": "stems", "ink": "numeric"}}, marks | {"yaxis": "y2"}]
+    words = [f"{point.at} {figures.escape_hover(point.tokens[0])}<br>gap {point.gap:.3g} nats" for point in shown]
+    stems = figures.stems((point.at for point in shown), (scale.y(0.0) for _ in shown), heights, ink="numeric")
+    marks = _marks(shown, heights, words, ink="numeric", symbol="circle")
+    return [stems | {"yaxis": "y2"}, marks | {"yaxis": "y2"}]
 
 
 def _marks(
-    points: Sequence[MarginPoint], heights: list[float], words: list[str], *, ink: str, symbol: str, hover: str
+    points: Sequence[MarginPoint], heights: list[float], words: list[str], *, ink: str, symbol: str
 ) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "meta": {"role": "points", "ink": ink, "symbol": symbol, "size": 7 if len(points) <= MANY else 4},
-        "hovertemplate": f"%{{x}} {hover}%{{text}} nats<extra></extra>",
-        "x": [point.at for point in points],
-        "y": heights,
-        "text": words,
-        "customdata": [point.at for point in points],
-    }
+    places, size = [point.at for point in points], 7 if len(points) <= MANY else 4
+    return figures.marks(places, heights, words, ink=ink, symbol=symbol, size=size) | {"customdata": places}
 
 
 def _remaining_pairs(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, Any]]:
@@ -89,8 +81,8 @@ def _remaining_pairs(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list
     for axis, scale in (("y", scales[0]), ("y2", scales[1])):
         low, high = scale.axis["range"]
         lines = _hatching((left, right), (low, high), reach=right * HATCH_REACH, step=right * HATCH_STEP)
-        traces.append({"type": "scatter", "mode": "lines", "hoverinfo": "skip", "yaxis": axis} | lines)
-    return [each | {"meta": {"role": "past", "ink": "hatch"}} for each in traces]
+        traces.append(figures.lines(**lines, role="past", ink="hatch") | {"yaxis": axis})
+    return traces
 
 
 def _hatching(
@@ -113,8 +105,8 @@ def _zone(pair: TracePair, scales: tuple[LogScale, LogScale]) -> list[dict[str, 
     if not near:
         return []
     end = pair.last_at if pair.parts_at is None else pair.parts_at
-    zone = {"type": "rect", "xref": "x", "yref": "y", "x0": -0.5, "x1": end + (0.5 if pair.parts_at is None else 0)}
-    return [zone | {"y0": scales[0].axis["range"][0], "y1": scales[0].y(near), "name": "noise", "layer": "below"}]
+    x = (-0.5, end + (0.5 if pair.parts_at is None else 0))
+    return [figures.zone(x, (scales[0].axis["range"][0], scales[0].y(near)))]
 
 
 def _noise_line(pair: TracePair, scale: LogScale) -> list[dict[str, Any]]:
@@ -130,22 +122,15 @@ def _end_of_comparable(pair: TracePair) -> float:
 
 
 def _lines(pair: TracePair) -> list[dict[str, Any]]:
-    across = {"type": "line", "xref": "x", "yref": "paper", "y0": 0, "y1": 1}
-    lines = (
-        [] if pair.drift_onset is None else [across | {"x0": pair.drift_onset, "x1": pair.drift_onset, "name": "onset"}]
-    )
-    if pair.parts_at is not None:
-        lines.append(across | {"x0": pair.parts_at, "x1": pair.parts_at, "name": "flip"})
-    return lines
+    marked = ((pair.drift_onset, "onset"), (pair.parts_at, "flip"))
+    return [figures.across(at, name) for at, name in marked if at is not None]
 
 
 def _titles() -> list[dict[str, Any]]:
-    at = {"xref": "paper", "yref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom", "name": "title"}
-    end = {"xref": "paper", "yref": "paper", "x": 1, "xanchor": "right", "y": 0, "yanchor": "top", "yshift": -18}
     return [
-        at | {"y": 1.0, "text": "Margin, nats, log scale", "narrow": "Margin, nats"},
-        at | {"y": 0.42, "text": "Gap, nats, log scale; same token, same position", "narrow": "Gap, nats"},
-        end | {"text": "position", "name": "axis"},
+        figures.title("Margin, nats, log scale", "Margin, nats"),
+        figures.title("Gap, nats, log scale; same token, same position", "Gap, nats", 0.42),
+        figures.name_along("position"),
     ]
 
 
@@ -217,8 +202,3 @@ def _mark_words(pair: TracePair) -> list[dict[str, Any]]:
         | {"xanchor": "left" if x < CLOSE * end else "right" if x > (1 - 2 * CLOSE) * end else "center"}
         for x, text, name, shift in words
     ]
-
-
-def escape_hover(text: str) -> str:
-    """Return text for Plotly's hover words, which read some HTML tags and entities."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -20,7 +20,7 @@ from evalboard.core.trace import ERROR_CODES
 from evalboard.wording.clock import describe_clock
 from evalboard.wording.numbers import listed
 from frontend.endpoints import words
-from frontend.endpoints.shares import draw_shares
+from frontend.endpoints.shares import draw_hours, draw_shares
 from frontend.endpoints.timeline import lanes
 from frontend.endpoints.words import (
     API_WORDS,
@@ -92,8 +92,8 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
     probes = newest_probes(endpoint=endpoint)
     hops = hops_of([int(row.id) for row in probes])
     baselines = baselines_on(endpoint, limit=BASELINES_SHOWN)
-    report = endpoint_report(endpoint, probes=probes)
     lines = timelines(endpoint=endpoint, turns=TURNS_SHOWN)
+    report = endpoint_report(endpoint, probes=probes)
     line = lines[0] if lines else None
     shown = line.fingerprints[:FINGERPRINTS_SHOWN] if line else ()
     check = _detail(report.check)
@@ -126,6 +126,7 @@ def endpoint(request: HttpRequest, endpoint: str) -> HttpResponse:
         "has_direct": direct is not None,
         "lanes": lanes(EndpointTimeline(endpoint, shown, line.turns)) if line and shown else None,
         "turns": line.turns if line else (),
+        "hours": draw_hours(report.hours),
         "shares": draw_shares(daily_shares(endpoint, first_seen=first_seen), line.turns if line else ()),
         "n_more": len(line.fingerprints) - len(shown) if line else 0,
         "probes": tuple((row, mark(row), _sentence(hops, row)) for row in probes if row.kind != CHECK)[:PROBES_SHOWN],

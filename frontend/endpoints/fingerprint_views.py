@@ -12,8 +12,9 @@ from evalboard.contract.manifest import ManifestDifference
 from evalboard.contract.stack import FingerprintRow
 from evalboard.core.profile import list_fields
 from evalboard.wording.manifest import render_field_name, render_sides, render_value
-from frontend.endpoints.timeline import Lanes, Stretch, lanes, stretch_of
+from frontend.endpoints.timeline import Lanes, lanes, stretch_of
 from frontend.endpoints.words import describe_difference, describe_timelines
+from frontend.shell.charts.axes import Stretch
 from frontend.shell.lists import parse_number, read_view
 from runs.access import READ, requires
 from runs.fingerprints import (

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from django.urls import reverse
 
 from evalboard.contract.baseline import RotationSeen
+from evalboard.contract.endpoint import BackendSeen, HourServed
 from evalboard.wording.numbers import counted
+from frontend.shell.charts.axes import Scale, Upright
+from frontend.shell.charts.marks import split
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import share
 from runs.fingerprints import Arrival, DailyShares, Stack
@@ -16,6 +19,7 @@ HEIGHT, LABEL_HEIGHT, TICK_HEIGHT = 72.0, 16.0, 18.0
 TONES = (0, 1, 5, 3, 4, 2)  # of the stylesheet, in an order in which neighbours differ
 STACKS_SHOWN = len(TONES)  # the others are one
 MARKS_SHOWN = 4
+N_HOURS = 7 * 24
 WIDEST_COLUMN = 4.0  # percent; two days do not fill the plot
 MIN_PIXELS = 3.0  # of a stack with any answer on a day
 LABELS = 6
@@ -117,6 +121,46 @@ def draw_shares(daily: DailyShares, turns: Sequence[RotationSeen]) -> SharesChar
     )
 
 
+@dataclass(frozen=True, slots=True)
+class HoursChart:
+    """The shares of each hour. rows: the same numbers, the newest hour first, for the table."""
+
+    key: tuple[KeyRow, ...]
+    columns: tuple[Column, ...]
+    ticks: tuple[tuple[float, datetime], ...]
+    rows: tuple[tuple[HourServed, tuple[int, ...]], ...]
+    width: float
+    height: float = HEIGHT
+
+
+def draw_hours(hours: Sequence[HourServed]) -> HoursChart | None:
+    """Draw who served which share of each hour's calls, over seven days up to the last; None without any."""
+    if not hours:
+        return None
+    order = list(dict.fromkeys(_title(seen) for hour in hours for seen in hour.backends))
+    n_others = len(order) - STACKS_SHOWN + 1
+    shown = order if n_others <= 1 else [*order[: STACKS_SHOWN - 1], f"{n_others} others"]
+    places = {name: min(place, len(shown) - 1) for place, name in enumerate(order)}
+    begin = hours[-1].at - timedelta(hours=N_HOURS - 1)
+    scale = Scale(0, N_HOURS)
+    columns, rows = [], []
+    for hour in hours:
+        counts = [0] * len(shown)
+        for seen in hour.backends:
+            counts[places[_title(seen)]] += seen.n_responses
+        words = ", ".join(f"{shown[place]} {share(n / hour.n_responses)}" for place, n in enumerate(counts) if n)
+        label = f"{hour.at:%Y-%m-%d %H:%M} UTC: {words} of {counted(hour.n_responses, 'answer')}"
+        columns.append(Column(scale.within((hour.at - begin) / timedelta(hours=1)), _pieces(counts, HEIGHT), label))
+        rows.append((hour, tuple(counts)))
+    key = tuple(KeyRow(TONES[place], name, "", "") for place, name in enumerate(shown))
+    days = tuple((scale.x(24 * day), begin + timedelta(days=day)) for day in (0, 2, 4))
+    return HoursChart(key, tuple(columns), days, tuple(reversed(rows)), round(scale.x(1) * 0.84, 3))
+
+
+def _title(seen: BackendSeen) -> str:
+    return seen.fingerprint.title if seen.fingerprint else "not named"
+
+
 def _folded(daily: DailyShares) -> DailyShares:
     """Merge the smallest stacks if there are too many to distinguish."""
     n_stacks = len(daily.stacks)
@@ -133,9 +177,9 @@ def _folded(daily: DailyShares) -> DailyShares:
 
 
 def stack_name(stack: Stack) -> str:
-    """Return how a stack is called: "fp d07e", what answers call it, or that nothing names it."""
+    """Return how a stack is called: "backend A", what answers call it, or that nothing names it."""
     if stack.fingerprint is not None:
-        return f"fp {stack.fingerprint.digest[:4]}"
+        return stack.fingerprint.title
     return stack.name or "not named"
 
 
@@ -149,15 +193,13 @@ def _unrotated(daily: DailyShares, turns: Sequence[RotationSeen]) -> list[Arriva
 
 def _pieces(counts: Sequence[int], base: float) -> tuple[DayPiece, ...]:
     """Stack a day's parts from `base` up, first seen lowest; every part is tall enough to see."""
-    total = sum(counts)
-    wanted = [max(HEIGHT * n / total, MIN_PIXELS) if n else 0.0 for n in counts]
-    scale = HEIGHT / sum(wanted)
-    pieces, y = [], base
-    for place, height in enumerate(wanted):
-        if height:
-            y -= height * scale
-            pieces.append(DayPiece(TONES[place], round(y, 2), round(height * scale, 2)))
-    return tuple(pieces)
+    column = Upright(100.0, base - HEIGHT, base)
+    parts = split(counts, least=100 * MIN_PIXELS / HEIGHT)
+    return tuple(
+        DayPiece(TONES[place], column.y(part.end), column.height(part.width))
+        for place, part in enumerate(parts)
+        if part.width
+    )
 
 
 def _day_words(day: date, counts: Sequence[int], names: dict[int, str]) -> str:

@@ -178,7 +178,7 @@ def _describe_who_answers(report: EndpointReport, *, was_probed: bool, is_named:
 
 
 def _stack_name(seen: BackendSeen) -> str:
-    return f"fp {seen.fingerprint.digest[:4]}" if seen.fingerprint else "unknown"
+    return seen.fingerprint.title if seen.fingerprint else "unknown"
 
 
 def _rotation_words(report: EndpointReport) -> str:

@@ -1,12 +1,12 @@
 """The runs of each source as dots on one scale of points: x in percent of the plot, y in pixels."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalboard.contract.lab import Experiment, LabPoint, LabRow
-from evalboard.core.rounding import shown
 from evalboard.wording.numbers import points
-from frontend.shell.charts import Scale, Tick, scale_for
+from frontend.shell.charts.axes import Bar, Scale, Tick, scale_for
+from frontend.shell.charts.marks import piles, spread
 
 MIN_POINTS = 1.0  # shown of the scale at the least
 MIDDLE, PITCH, TALLEST = 22.0, 6.0, 34.0  # pixels: the row's middle, from dot to dot, the largest pile
@@ -39,8 +39,7 @@ class Strips:
 
     rows: dict[int, LabStrip]
     ticks: tuple[Tick, ...]
-    band_x: float | None
-    band_width: float
+    band: Bar | None
 
 
 def draw_strips(experiment: Experiment) -> Strips | None:
@@ -48,22 +47,22 @@ def draw_strips(experiment: Experiment) -> Strips | None:
     known = [point.score for row in experiment.rows for point in row.points]
     if not known:
         return None
-    scale = scale_for(known, least=MIN_POINTS)
+    scale = replace(scale_for(known, least=MIN_POINTS), left=LEFT, width=WIDTH)
     rows = {at: _strip(row, scale) for at, row in enumerate(experiment.rows) if row.points}
-    ticks = tuple(Tick(_inside(tick.x), tick.label) for tick in scale.ticks(6))
     control = experiment.control
-    band_x = None if control is None else round(_inside(scale.x(control)) - BAND / 2, 3)
-    return Strips(rows, ticks, band_x, BAND)
+    band = None if control is None else Bar(round(scale.x(control) - BAND / 2, 3), BAND)
+    return Strips(rows, scale.ticks(6), band)
 
 
 def _strip(row: LabRow, scale: Scale) -> LabStrip:
-    at: dict[float, list[LabPoint]] = {}
-    for point in row.points:
-        at.setdefault(shown(point.score, 6), []).append(point)
-    label = "; ".join(f"{points(score)}: {len(alike)}" for score, alike in sorted(at.items()))
+    at = {
+        score: [row.points[place] for place in places]
+        for score, places in piles([each.score for each in row.points]).items()
+    }
+    label = "; ".join(f"{points(score)}: {len(alike)}" for score, alike in at.items())
     if len(at) == 1:
         [(score, alike)] = at.items()
-        x = _inside(scale.x(score))
+        x = scale.x(score)
         is_same = row.n_same is not None and row.n_same == row.n_runs
         words = f"{len(alike)} of {row.n_runs} {'equal to the bit' if is_same else 'with one score'}"
         return LabStrip((), RunDot(x, MIDDLE, _label(alike[0], score), alike[0].run), words, x > 50, label)
@@ -72,18 +71,12 @@ def _strip(row: LabRow, scale: Scale) -> LabStrip:
 
 def _dots(at: dict[float, list[LabPoint]], scale: Scale) -> Iterable[RunDot]:
     """Yield equal scores one above the other, around the middle, closer where they are many."""
-    for score, alike in sorted(at.items()):
-        pitch = min(PITCH, TALLEST / max(len(alike) - 1, 1))
-        for place, point in enumerate(alike):
-            y = MIDDLE + pitch * (place - (len(alike) - 1) / 2)
-            yield RunDot(_inside(scale.x(score)), round(y, 2), _label(point, score), point.run)
+    for score, alike in at.items():
+        for y, point in zip(spread(len(alike), PITCH, TALLEST), alike, strict=True):
+            yield RunDot(scale.x(score), MIDDLE + y, _label(point, score), point.run)
 
 
 def _label(point: LabPoint, score: float) -> str:
     who = point.name if point.run is None else f"run {point.run}, repeat {point.repeat}"
     named = f" ({point.name})" if point.run is not None and point.name else ""
     return f"{who}{named}: {points(score)}"
-
-
-def _inside(x: float) -> float:
-    return round(LEFT + WIDTH * x / 100, 3)

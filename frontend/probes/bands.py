@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evalboard.contract.probe import ProbeSet
 from evalboard.contract.verification import Verification, VerificationBand
 from evalboard.wording.numbers import rounded
-from frontend.shell.charts import Tick
+from frontend.shell.charts.axes import Bar, Scale, Tick
 from frontend.shell.findings import Headline
 
 LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
@@ -22,8 +22,7 @@ class BandRow:
     endpoint: str
     is_judged: bool
     x: float
-    low: float
-    high: float
+    bar: Bar
     label: str
 
 
@@ -37,19 +36,6 @@ class BandsChart:
     caption: Headline
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """From 10**first at the left to 10**last at the right."""
-
-    first: int
-    last: int
-
-    def x(self, nats: float) -> float:
-        reached = math.log10(nats) if nats > 0 else -math.inf
-        share = (reached - self.first) / (self.last - self.first)
-        return round(LEFT + WIDTH * min(max(share, 0.0), 1.0), 3)
-
-
 def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None:
     """Return None where the endpoint has no token with the statistic: then there is nothing to see."""
     if judged.endpoint is None:
@@ -59,13 +45,13 @@ def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None
     if not highest:
         return None
     last = math.ceil(math.log10(highest))
-    scale = _Scale(last - DECADES, last)
+    scale = Scale(last - DECADES, last, LEFT, WIDTH)
     endpoints = {each.role: each.endpoint for each in sets}
     rows = tuple(_row(role, band, endpoints.get(role, ""), scale) for role, band in shown)
-    ticks = tuple(Tick(scale.x(10.0**power), rounded(10.0**power, 1)) for power in range(scale.first, last + 1))
+    ticks = tuple(Tick(scale.x(power), rounded(10.0**power, 1)) for power in range(last - DECADES, last + 1))
     claim = f"Distance of each set of answers from the reference, in nats: root mean square of the {judged.statistic}."
     rest = "Lines are 95 % intervals. Right of the dashed line, answers are nearer to changed weights."
-    return BandsChart(rows, ticks, scale.x(math.sqrt(judged.boundary)), Headline(claim, rest))
+    return BandsChart(rows, ticks, scale.within(_decades(math.sqrt(judged.boundary))), Headline(claim, rest))
 
 
 def _bands(judged: Verification) -> Iterator[tuple[str, VerificationBand]]:
@@ -74,7 +60,7 @@ def _bands(judged: Verification) -> Iterator[tuple[str, VerificationBand]]:
     return ((role, band) for role, band in named.items() if band is not None)
 
 
-def _row(role: str, band: VerificationBand, endpoint: str, scale: _Scale) -> BandRow:
+def _row(role: str, band: VerificationBand, endpoint: str, scale: Scale) -> BandRow:
     value, low, high = (
         math.sqrt(band.mean.value if each is None else each)
         for each in (band.mean.value, band.mean.low, band.mean.high)
@@ -84,8 +70,11 @@ def _row(role: str, band: VerificationBand, endpoint: str, scale: _Scale) -> Ban
         name=role,
         endpoint=endpoint,
         is_judged=role == "endpoint",
-        x=scale.x(value),
-        low=scale.x(low),
-        high=scale.x(high),
+        x=scale.within(_decades(value)),
+        bar=scale.bar(_decades(low), _decades(high)),
         label=f"{rounded(value, 2)} nats{between}",
     )
+
+
+def _decades(nats: float) -> float:
+    return math.log10(nats) if nats > 0 else -math.inf

@@ -1,6 +1,5 @@
 """A probe's numbers as a chart: x in percent of the plot, y in pixels, colours left to the stylesheet."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +8,12 @@ from typing import Any
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
-from frontend.shell.charts import Tick, count_levels
+from frontend.shell.charts.axes import Scale, Tick, Upright, counts_upright, position_ticks, scale_of_positions
 from frontend.shell.findings import Headline
 from runs.probes import CanaryLine
 
 Numbers = Mapping[str, Any]
 
-LEFT, WIDTH = 2.0, 94.0  # percent: marks at the ends are drawn whole
 MIN_POSITIONS = 8
 PLACES_HEIGHT, PLACES_TOP, PLACES_FOOT = 190.0, 14.0, 36.0
 LARGEST_BAR = 3.0  # percent
@@ -49,7 +47,7 @@ class PlacesChart:
 
     bars: tuple[PlacesBar, ...]
     ticks: tuple[Tick, ...]
-    levels: tuple[tuple[float, str], ...]
+    levels: list[tuple[float, str]]
     places: tuple[CopyPlace, ...]
     axis_y: float
     height: float
@@ -68,22 +66,23 @@ def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) 
         by_position[each["position"]] += each["n"]
     last = max(*by_position, MIN_POSITIONS)
     axis_y = PLACES_HEIGHT - PLACES_FOOT
-    scale = (axis_y - PLACES_TOP) / max(by_position.values())
-    width = min(LARGEST_BAR, 0.8 * WIDTH / (last + 1))
+    scale = scale_of_positions(last + 1)
+    axis, levels = counts_upright(max(by_position.values()), PLACES_TOP, axis_y)
+    width = min(LARGEST_BAR, 0.8 * scale.width / (last + 1))
     bars = tuple(
         PlacesBar(
-            round(_x(position, last) - width / 2, 3),
-            round(axis_y - n * scale, 2),
+            round(scale.x(position) - width / 2, 3),
+            axis.y(n),
             round(width, 3),
-            round(n * scale, 2),
+            axis.height(n),
             f"position {position}: {n:,} copies",
         )
         for position, n in sorted(by_position.items())
     )
     return PlacesChart(
         bars=bars,
-        ticks=_ticks(last),
-        levels=count_levels(max(by_position.values()), axis_y, scale),
+        ticks=position_ticks(scale),
+        levels=levels,
         places=tuple(_place(each, prompts, tokens) for each in divergences),
         axis_y=axis_y,
         height=PLACES_HEIGHT,
@@ -129,13 +128,13 @@ class PairsChart:
 
 
 def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
-    last = max(prompt["length"] for prompt in numbers["prompts"])
+    scale = scale_of_positions(max(prompt["length"] for prompt in numbers["prompts"]) + 1)
     unit = f"{numbers['compared']}s"
     rows = tuple(
         PairsRow(
             prompt=prompt_name(prompt["prompt"], prompts),
-            same=_dots(prompt["pairs_same"], last, f"{unit} alike, one seed"),
-            different=_dots(prompt["pairs_different"], last, f"{unit} alike, other seeds"),
+            same=_dots(prompt["pairs_same"], scale, f"{unit} alike, one seed"),
+            different=_dots(prompt["pairs_different"], scale, f"{unit} alike, other seeds"),
             label=f"mean {unit} alike: {fixed(prompt['shared_same'], 1)} under one seed, "
             f"{fixed(prompt['shared_different'], 1)} under others",
         )
@@ -146,7 +145,7 @@ def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
         f"pairs with other seeds {fixed(numbers['shared_different'], 1)}."
     )
     rest = "Each mark is the pairs of a prompt that first differ there; larger marks are more pairs."
-    return PairsChart(rows, _ticks(last), SAME_Y, DIFFERENT_Y, Headline(claim, rest), unit)
+    return PairsChart(rows, position_ticks(scale), SAME_Y, DIFFERENT_Y, Headline(claim, rest), unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ class CanaryChart:
     """How far logprobs moved at each canary, oldest first. noise_y: the newest noise between runs."""
 
     marks: tuple[CanaryMark, ...]
-    levels: tuple[tuple[float, str], ...]
+    levels: list[tuple[float, str]]
     noise_y: float | None
     axis_y: float
     height: float
@@ -183,11 +182,11 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
     noise = known[-1][0].noise
     highest = max(*(moved for _, moved in known), noise or 0.0) or 1.0
     axis_y = PLACES_HEIGHT - PLACES_FOOT
-    scale = (axis_y - PLACES_TOP) / highest
+    axis, scale = Upright(highest, PLACES_TOP, axis_y), scale_of_positions(len(known))
     marks = tuple(
         CanaryMark(
-            _x(place, len(known) - 1),
-            round(axis_y - moved * scale, 2),
+            scale.x(place),
+            axis.y(moved),
             (state := probe_states.describe_state("canary", line.state)).standing,
             line,
             state.word,
@@ -205,8 +204,8 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
     rest = "Each mark is a canary: how far the newest runs' logprobs are from those of the runs before, in nats."
     return CanaryChart(
         marks=marks,
-        levels=_natcount_levels(highest, axis_y, scale),
-        noise_y=round(axis_y - noise * scale, 2) if noise else None,
+        levels=axis.levels(),
+        noise_y=axis.y(noise) if noise else None,
         axis_y=axis_y,
         height=PLACES_HEIGHT,
         caption=Headline(claim, rest),
@@ -214,17 +213,11 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
     )
 
 
-def _natcount_levels(highest: float, axis_y: float, scale: float) -> tuple[tuple[float, str], ...]:
-    power = 10.0 ** math.floor(math.log10(highest / 4))
-    step = next(step * power for step in (1, 2, 5, 10) if highest / (step * power) <= 4)
-    return tuple((round(axis_y - step * i * scale, 2), f"{step * i:.2g}") for i in range(1, int(highest / step) + 1))
-
-
-def _dots(shared: Sequence[int], last: int, what: str) -> tuple[PairsDot, ...]:
+def _dots(shared: Sequence[int], scale: Scale, what: str) -> tuple[PairsDot, ...]:
     n_pairs = Counter(shared)
     return tuple(
         PairsDot(
-            _x(value, last),
+            scale.x(value),
             round(min(MIN_RADIUS + 0.6 * (n - 1) ** 0.5, MAX_RADIUS), 2),
             f"{value} {what}: {counted(n, 'pair')}",
         )
@@ -242,12 +235,3 @@ def _describe_places(numbers: Numbers, by_position: Counter[int]) -> Headline:
     position, n = by_position.most_common(1)[0]
     claim = f"{n:,} of the {n_other:,} copies that differ leave the commonest text at position {position}."
     return Headline(claim, "Each bar counts copies by the first position where they go another way.")
-
-
-def _x(position: int, last: int) -> float:
-    return round(LEFT + WIDTH * position / max(last, 1), 3)
-
-
-def _ticks(last: int) -> tuple[Tick, ...]:
-    step = next(step * 10**power for power in range(9) for step in (1, 2, 5) if last / (step * 10**power) <= 8)
-    return tuple(Tick(_x(place, last), str(place)) for place in range(0, last + 1, step))

@@ -15,13 +15,14 @@ from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.outcomes import compare_with_chance
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
-from frontend.release import ruler as release_ruler
 from frontend.release import words
 from frontend.release.notes import Buckets, cause_ticks, decision_notes
-from frontend.release.ruler import RulerBar
 from frontend.release.steps import is_sample, possible_next
 from frontend.release.verdicts import VERDICTS
 from frontend.release.worst import worst
+from frontend.shell.charts import changes as score_changes
+from frontend.shell.charts.axes import Bar
+from frontend.shell.charts.marks import split
 from frontend.templatetags.numbers import share
 
 GAP = 0.6  # percent between the parts of the bar of who served what
@@ -36,8 +37,8 @@ class GateLine:
     """A row of the gates' table. is_apart: load may affect scores, and the sides were not interleaved."""
 
     gate: Gate
-    strip: release_ruler.ReleaseStrip | None
-    ruler: release_ruler.RowRuler | None
+    strip: score_changes.ReleaseStrip | None
+    ruler: score_changes.RowRuler | None
     is_apart: bool
 
     @property
@@ -88,7 +89,7 @@ class ServedPart:
     bucket: Bucket
     place: int
     share: float
-    bar: RulerBar
+    bar: Bar
     score: float | None
 
 
@@ -133,12 +134,12 @@ def context(
     """
     gate = report.headline
     support = tuple(_support(report))
-    scale = release_ruler.rows_scale((each.difference, each.interval, each.tolerance_points) for each in report.gates)
+    scale = score_changes.rows_scale((each.difference, each.interval, each.tolerance_points) for each in report.gates)
     lines = tuple(
         GateLine(
             each,
-            release_ruler.strip(each),
-            release_ruler.row_ruler(each.difference, each.interval, each.tolerance_points, scale),
+            score_changes.strip(each),
+            score_changes.row_ruler(each.difference, each.interval, each.tolerance_points, scale),
             _is_apart(each, buckets),
         )
         for each in report.gates
@@ -147,7 +148,7 @@ def context(
         "release": report,
         "headline": gate,
         "mark": VERDICTS[report.verdict or ""],
-        "plate": release_ruler.plate(gate),
+        "plate": score_changes.plate(gate),
         "plate_claim": words.describe_plate(gate),
         "served": served(gate, buckets, comparison, between) if gate.verdict == "not_comparable" else None,
         "support": support,
@@ -254,13 +255,12 @@ def _by_share(rows: Sequence[Bucket]) -> list[Bucket]:
 def _served_side(name: str, run_id: int, buckets: Buckets) -> ServedSide:
     rows = _by_share(buckets.get(run_id, ()))
     total = max(sum(row.n_responses for row in rows), 1)
-    parts, x = [], 0.0
-    for place, row in enumerate(rows):
-        width = 100 * row.n_responses / total
-        bar = RulerBar(round(x, 3), round(max(width - (GAP if x + width < 99.9 else 0), 0.6), 3))
-        parts.append(ServedPart(row, place, width / 100, bar, _mean(row)))
-        x += width
-    return ServedSide(name, run_id, sum(row.n_responses for row in rows), tuple(parts))
+    bars = split([row.n_responses for row in rows], least=0.6, gap=GAP)
+    parts = tuple(
+        ServedPart(row, place, row.n_responses / total, bar, _mean(row))
+        for place, (row, bar) in enumerate(zip(rows, bars, strict=True))
+    )
+    return ServedSide(name, run_id, sum(row.n_responses for row in rows), parts)
 
 
 def _without_odd_ones(side: ServedSide) -> str:

@@ -17,11 +17,12 @@ from evalboard.contract.treatments import BY_ID, BY_INPUT
 from evalboard.core.errors import EvalboardError
 from frontend.compare import charts
 from frontend.compare.pair_address import lists_of
-from frontend.release import forms, ruler, words
+from frontend.release import forms, words
 from frontend.release import page as release_page
 from frontend.release import steps as release_steps
 from frontend.release.forms import CURRENT, MAX_GATES, GateForm, ReleaseForm, SignForm, blame_gates
 from frontend.release.verdicts import OUTCOMES, VERDICTS
+from frontend.shell.charts import changes
 from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from frontend.shell.run_choices import offered_runs
@@ -67,10 +68,10 @@ def releases(request: HttpRequest) -> HttpResponse:
     )
     view = read_view(request.GET, orders=RELEASE_ORDERS, default="-id", size=RELEASES_PER_PAGE, active=filters.active)
     shown = view.read(sortable_releases(ReleaseFilter(**filters.values)))
-    scale = ruler.rows_scale((row.difference, row.interval, row.tolerance_points) for row in shown.rows)
+    scale = changes.rows_scale((row.difference, row.interval, row.tolerance_points) for row in shown.rows)
     page = {
         "lines": tuple(
-            (row, ruler.row_ruler(row.difference, row.interval, row.tolerance_points, scale)) for row in shown.rows
+            (row, changes.row_ruler(row.difference, row.interval, row.tolerance_points, scale)) for row in shown.rows
         ),
         "filters": filters,
         "list": shown,

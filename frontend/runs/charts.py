@@ -1,7 +1,6 @@
 """Draw a run's repeats and buckets on the suite's scale, its shards (cells) and margins (stems)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalboard.contract.baseline import Baseline
@@ -9,8 +8,8 @@ from evalboard.contract.bucket import Bucket
 from evalboard.contract.run import Repeat, Run, TargetedRepeat
 from evalboard.wording.numbers import counted
 from evalboard.wording.run import clock
-from frontend.shell import charts as shell_charts
-from frontend.shell.charts import Tick
+from frontend.shell.charts import marks
+from frontend.shell.charts.axes import Bar, LogScale, Scale, Tick, position_ticks, scale_for, scale_of_positions
 from frontend.templatetags.numbers import mean, points, share, span
 from runs.run import TraceWindow
 
@@ -112,25 +111,17 @@ def margin_chart(window: TraceWindow) -> MarginChart | None:
     """Draw margins by position, None where no position has one."""
     if not window.margins:
         return None
-    last = max(window.n - 1, 1)
     floor = MARGIN_TOP + MARGIN_DECADE * MARGIN_DECADES + 26
-
-    def x(position: int) -> float:
-        return round(4 + 94 * position / last, 3)
+    places, margins = scale_of_positions(window.n, left=4), LogScale(1 - MARGIN_DECADES, 1)
 
     def y(margin: float) -> float:
-        if margin == 0:
-            return floor
-        decades = 1 - math.log10(min(max(margin, 10.0 ** (1 - MARGIN_DECADES)), 10.0))
-        return round(MARGIN_TOP + MARGIN_DECADE * decades, 2)
+        return floor if margin == 0 else round(MARGIN_TOP + MARGIN_DECADE * (1 - margins.y(margin)), 2)
 
-    n_ticks = 10 if window.n < WIDE_LABELS else 5
-    step = max(1, math.ceil(window.n / n_ticks / 5) * 5) if window.n > 12 else 2
     return MarginChart(
-        stems=tuple(Stem(x(position), y(margin), position) for position, margin in window.margins),
-        ticks=tuple(Tick(x(i), str(i)) for i in range(0, window.n, step) if x(i) < 92),
-        rows=tuple((y(10.0**power), f"{10.0**power:g}") for power in range(1, 1 - MARGIN_DECADES - 1, -1)),
-        selected_x=x(window.selected.position),
+        stems=tuple(Stem(places.x(position), y(margin), position) for position, margin in window.margins),
+        ticks=tuple(tick for tick in position_ticks(places, 10 if window.n < WIDE_LABELS else 5) if tick.x < 92),
+        rows=tuple((y(float(label)), label) for label in reversed(margins.labels)),
+        selected_x=places.x(window.selected.position),
         narrow_y=y(0.02),
         narrow_height=round(floor - y(0.02), 2),
         floor=floor,
@@ -147,8 +138,7 @@ class BaselineBand:
     """The current baseline's range behind a run's repeats. label_x: percent, in the middle of it."""
 
     run: str
-    x: float
-    width: float
+    bar: Bar
     label: str
     label_x: float
     anchor: str
@@ -160,23 +150,22 @@ class Result:
     """One bucket's repeats. score: their mean, "" if one is missing. sentence: what they show."""
 
     score: str
-    ruler: shell_charts.Ruler
+    ruler: marks.Ruler
     band: BaselineBand | None
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class BackendPart:
-    """One bucket of several in a run. x, width: percent of all responses; tone: its ink."""
+    """One bucket of several in a run. bar: of all responses; tone: its ink."""
 
     letter: str
     bucket: Bucket
-    x: float
-    width: float
+    bar: Bar
     tone: int
     scored: str
     reach: str
-    ruler: shell_charts.Ruler | None
+    ruler: marks.Ruler | None
 
 
 def draw_result(run: Run, baseline: Baseline | None) -> Result | None:
@@ -186,23 +175,22 @@ def draw_result(run: Run, baseline: Baseline | None) -> Result | None:
         return None
     against = None if baseline is None else baseline.run.range
     ends = [*scored, *(against or ())]
-    scale = shell_charts.scale_for(ends, least=MIN_CASES_WIDE * run.points_per_case)
+    scale = scale_for(ends, least=MIN_CASES_WIDE * run.points_per_case)
     average = mean(run.drawn_points) if run.status == "finished" else None
     return Result(
         score="" if average is None else points(average),
-        ruler=shell_charts.ruler(run.drawn_points, scale),
+        ruler=marks.ruler(run.drawn_points, scale),
         band=None if baseline is None or against is None else _band(baseline, against, scale),
         sentence=describe_repeats(run),
     )
 
 
-def _band(baseline: Baseline, against: tuple[float, float], scale: shell_charts.Scale) -> BaselineBand:
-    drawn = shell_charts.ruler_band(*against, scale, is_expired=baseline.is_expired)
-    middle = drawn.x + drawn.width / 2
-    anchor = "start" if middle < 25 else "end" if middle > 75 else "middle"
-    x = {"start": drawn.x, "middle": middle, "end": drawn.x + drawn.width}[anchor]
+def _band(baseline: Baseline, against: tuple[float, float], scale: Scale) -> BaselineBand:
+    drawn = marks.ruler_band(*against, scale, is_expired=baseline.is_expired).bar
+    anchor = "start" if drawn.middle < 25 else "end" if drawn.middle > 75 else "middle"
+    x = {"start": drawn.x, "middle": drawn.middle, "end": drawn.end}[anchor]
     label = f"baseline, run {baseline.run.id}: {span(against)}"
-    return BaselineBand(baseline.run.id, drawn.x, drawn.width, label, round(x, 3), anchor, drawn.is_expired)
+    return BaselineBand(baseline.run.id, drawn, label, x, anchor, baseline.is_expired)
 
 
 def describe_repeats(run: Run) -> str:
@@ -224,40 +212,30 @@ def draw_backends(run: Run) -> tuple[BackendPart, ...]:
         return ()
     ordered = sorted(run.buckets, key=lambda bucket: (-bucket.share, int(bucket.id)))
     known = [value for bucket in ordered for value in _scores(bucket)]
-    scale = shell_charts.scale_for(known, least=MIN_CASES_WIDE * run.points_per_case)
-    widths = _widths([bucket.share for bucket in ordered])
-    parts, x = [], 0.0
-    for place, (bucket, width) in enumerate(zip(ordered, widths, strict=True)):
+    scale = scale_for(known, least=MIN_CASES_WIDE * run.points_per_case)
+    bars = marks.split([bucket.share for bucket in ordered], least=MIN_SHARE, gap=0.4)
+    parts = []
+    for place, (bucket, bar) in enumerate(zip(ordered, bars, strict=True)):
         scores = _scores(bucket)
         parts.append(
             BackendPart(
                 letter=bucket.backend,
                 bucket=bucket,
-                x=round(x, 3),
-                width=round(width - (0.4 if place < len(ordered) - 1 else 0), 3),
-                tone=place % shell_charts.N_SHAPES,
+                bar=bar,
+                tone=place % marks.N_SHAPES,
                 scored="" if bucket.score is None else points(bucket.score),
                 reach=span((min(scores), max(scores))) if scores else "",
-                ruler=shell_charts.ruler([line.score for line in bucket.repeats], scale, is_small=True)
-                if scores
-                else None,
+                ruler=marks.ruler([line.score for line in bucket.repeats], scale, is_small=True) if scores else None,
             )
         )
-        x += width
     return tuple(parts)
 
 
-def draw_axis(backends: tuple[BackendPart, ...], run: Run) -> tuple[shell_charts.Tick, ...]:
+def draw_axis(backends: tuple[BackendPart, ...], run: Run) -> tuple[Tick, ...]:
     """Return the ticks of the scale that the rulers of a run's backends share."""
     known = [value for part in backends for value in _scores(part.bucket)]
-    return shell_charts.scale_for(known, least=MIN_CASES_WIDE * run.points_per_case).ticks() if known else ()
+    return scale_for(known, least=MIN_CASES_WIDE * run.points_per_case).ticks() if known else ()
 
 
 def _scores(bucket: Bucket) -> list[float]:
     return [line.score for line in bucket.repeats if line.score is not None]
-
-
-def _widths(shares: Sequence[float]) -> list[float]:
-    """Return widths in percent that add up to 100; none is too narrow to be seen."""
-    wanted = [max(100 * part, MIN_SHARE) for part in shares]
-    return [100 * width / sum(wanted) for width in wanted]

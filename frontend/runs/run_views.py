@@ -14,7 +14,8 @@ from frontend.compare import comparing
 from frontend.runs import case_list, charts, folds, looking_at, progress, words
 from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
-from frontend.shell import charts as shell_charts
+from frontend.shell.charts.axes import scale_for
+from frontend.shell.charts.marks import ruler
 from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
@@ -68,7 +69,7 @@ def _live(run: Run) -> dict[str, object]:
     under_way = () if run.is_terminal else progress.at_work(run.every_repeat)
     in_vain = () if run.is_terminal else progress.tried_again(run.every_repeat)
     scored = [value for value in run.drawn_points if value is not None]
-    scale = shell_charts.scale_for(scored, least=4 * run.points_per_case)
+    scale = scale_for(scored, least=4 * run.points_per_case)
     return {
         "run": run,
         "stage": stage(run),
@@ -95,7 +96,7 @@ def _live(run: Run) -> dict[str, object]:
         "told": last_event_at(run),
         "shard_rows": tuple(shard_row(line) for line in run.every_repeat),
         "targeted_words": words.describe_targeted(run),
-        "ruler": shell_charts.ruler(run.drawn_points, scale) if scored and run.n_buckets < 2 else None,
+        "ruler": ruler(run.drawn_points, scale) if scored and run.n_buckets < 2 else None,
         "n_scored": len(scored),
         "part_done": run.progress.n_done / max(run.progress.n_total, 1),
         "announced_percent": 10 * (10 * run.progress.n_done // max(run.progress.n_total, 1)),

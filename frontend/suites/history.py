@@ -7,7 +7,6 @@ across a rotation.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,10 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.suite import BucketHistory, HistoryRow
-from frontend.shell.charts import N_SHAPES
+from frontend.shell.charts import figures
+from frontend.shell.charts.axes import Stretch, step_for
+from frontend.shell.charts.figures import escape_hover, utc
+from frontend.shell.charts.marks import N_SHAPES
 from frontend.suites.baselines import BaselinePeriod, bands, choose_shapes, rotations
 from frontend.templatetags.numbers import points
 from runs.suites import SuiteReport, SuiteStanding
@@ -26,28 +28,12 @@ PAD, PAD_LEFT = 0.04, 0.09  # of the time that the runs span; on the left stand 
 # The width of a letter beside the plot's, on a desk and on a telephone: labels that would touch are shortened.
 LETTER, LETTER_NARROW = 0.0053, 0.0185
 BAND_WORDS = 0.34  # what a baseline's name takes of the plot at the most
-TICK_STEPS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 MAX_TICKS = 7
 TICK_ROOM = 0.07  # of the axis: the number is above its line, even at the top
 CLEAR = 0.012  # of the axis: what a rotation keeps clear of the run that it brought
-SHORT_SPAN = timedelta(days=4)
 PLOT_HEIGHT = 256  # pixels between the ends of the axis
 BEYOND_WIDTH = 0.2  # of the plot: as much as the name of a run at its edge takes
 NAME_WIDTH, NAME_HEIGHT = 0.06, 14 / PLOT_HEIGHT  # what a run's name takes of the plot
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """The time that the plot shows, its words and drawings placed by parts of it."""
-
-    low: datetime
-    high: datetime
-
-    def share(self, at: datetime) -> float:
-        return (at - self.low) / (self.high - self.low)
-
-    def words(self, at: datetime) -> str:
-        return at.strftime("%m-%d %H:%M" if self.high - self.low < SHORT_SPAN else "%m-%d")
 
 
 def figure(
@@ -79,11 +65,11 @@ def figure(
             "margin": {"t": 34},
             "xaxis": {
                 "type": "date",
-                "range": [_date(stretch.low), _date(stretch.high)],
-                "tickformat": "%m-%d" if stretch.high - stretch.low > SHORT_SPAN else "%m-%d %H:%M",
+                "range": [utc(stretch.low), utc(stretch.high)],
+                "tickformat": stretch.pattern,
             },
             "yaxis": axis,
-            "shapes": [_turn_line(at) for at in places.values()],
+            "shapes": [figures.across(utc(at), "rotation") for at in places.values()],
             "annotations": _turn_words(places, stretch)
             + [_band_words(band, zones, drawn, places, stretch) for band in zones]
             + _named_runs(buckets, zones, stretch, axis["range"])
@@ -135,7 +121,7 @@ def _names_at_edge(
         point, value = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         is_right = stretch.share(point.date) > 0.8
-        own = {"x": _date(point.date), "xanchor": "right" if is_right else "left", "xshift": -4 if is_right else 4}
+        own = {"x": utc(point.date), "xanchor": "right" if is_right else "left", "xshift": -4 if is_right else 4}
         named.append(place | own | {"text": f"run {point.run_id} {arrow} {points(value)}{more}"})
     return named
 
@@ -144,7 +130,7 @@ def _upright(values: Sequence[float], *, least: float) -> dict[str, Any]:
     """Return the axis of points, with room for the number of its topmost line."""
     room = max((max(values) - min(values)) * 0.2, least, 1.0)
     low, high = max(min(values) - room, -2.0), min(max(values) + room, 102.0)
-    step = next((step for step in TICK_STEPS if (high - low) / step <= MAX_TICKS), TICK_STEPS[-1])
+    step = step_for(high - low, MAX_TICKS, least=0.2)
     topmost = math.floor(high / step) * step
     high = max(high, topmost + TICK_ROOM * (high - low))
     return {"range": [low, high], "tick0": 0, "dtick": step, "ticksuffix": " points", "showticksuffix": "last"}
@@ -157,23 +143,21 @@ def _stretch(times: Sequence[datetime]) -> Stretch:
 
 
 def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
-    bars: dict[str, list[Any]] = {"x": [], "y": []}
-    marks: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "customdata": []}
-    for point in bucket.runs:
-        if not point.points:
-            continue
-        at = _date(point.date)
-        bars["x"] += [at, at, None]
-        bars["y"] += [min(point.points), max(point.points), None]
-        for repeat, value in enumerate(point.points, start=1):
-            marks["x"].append(at)
-            marks["y"].append(value)
-            marks["text"].append(f"run {point.run_id}, repeat {repeat}: {points(value)} points{_mixed(point)}")
-            marks["customdata"].append(reverse("run", args=[point.run_id]))
+    runs = [point for point in bucket.runs if point.points]
+    repeats = [(point, *each) for point in runs for each in enumerate(point.points, start=1)]
+    name = escape_hover(f"{bucket.model} on {bucket.stack.title}")
+    texts = [
+        f"run {point.run_id}, repeat {n}: {points(value)} points<br>{name}{_mixed(point)}"
+        for point, n, value in repeats
+    ]
+    low, high = ([end(point.points) for point in runs] for end in (min, max))
     meta = {"tone": shape, "symbol": SYMBOLS[shape]}
+    marks = figures.marks(
+        [utc(each[0].date) for each in repeats], [each[2] for each in repeats], texts, role="marks", **meta
+    )
     return [
-        {"type": "scatter", "mode": "lines", "meta": meta | {"role": "bar"}, "hoverinfo": "skip", **bars},
-        {"type": "scatter", "mode": "markers", "meta": meta | {"role": "marks"}, "hoverinfo": "text", **marks},
+        figures.stems([utc(point.date) for point in runs], low, high, role="bar", **meta),
+        marks | {"customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
     ]
 
 
@@ -183,29 +167,21 @@ def _mixed(point: HistoryRow) -> str:
 
 def _zone(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
     """Return a baseline's noise floor as a filled trace, since shapes of Plotly cannot be hatched."""
-    begin, end = (_date(at) for at in _ends(band, places, stretch))
+    begin, end = (utc(at) for at in _ends(band, places, stretch))
     role, ink = ("expired", "hatch") if band.is_expired else ("band", "accent-soft")
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "fill": "toself",
-        "hoverinfo": "skip",
-        "x": [begin, end, end, begin, begin],
-        "y": [band.low, band.low, band.high, band.high, band.low],
-        "meta": {"role": role, "ink": ink},
-    }
+    x, y = [begin, end, end, begin, begin], [band.low, band.low, band.high, band.high, band.low]
+    return figures.lines(x, y, role=role, ink=ink) | {"fill": "toself"}
 
 
 def _mean_line(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> dict[str, Any]:
     """Return the baseline's score as a trace, since layout lines cannot be between fill and marks."""
-    x = [_date(at) for at in _ends(band, places, stretch)]
+    x = [utc(at) for at in _ends(band, places, stretch)]
     role, ink = ("expired-mean", "absent") if band.is_expired else ("mean", "baseline")
-    meta = {"role": role, "ink": ink}
-    return {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "x": x, "y": [band.mean] * 2, "meta": meta}
+    return figures.lines(x, [band.mean] * 2, role=role, ink=ink)
 
 
 def _ends(band: BaselinePeriod, places: dict[RotationSeen, datetime], stretch: Stretch) -> tuple[datetime, datetime]:
-    first = stretch.low + (stretch.high - stretch.low) * (PAD_LEFT * 0.55)
+    first = stretch.at(PAD_LEFT * 0.55)
     begin = first if band.begin is None else places.get(band.begin, first)
     return begin, stretch.high if band.end is None else places.get(band.end, stretch.high)
 
@@ -225,7 +201,7 @@ def _band_words(
     # Above the marks that the words pass over, as well as above the band.
     top = max([band.high, *(value for point in drawn if begin <= point.date <= under for value in point.points)])
     return {
-        "x": _date(begin),
+        "x": utc(begin),
         "y": top,
         "xanchor": "left",
         "yanchor": "bottom",
@@ -247,11 +223,6 @@ def _turn_at(turn: RotationSeen, drawn: Sequence[HistoryRow], stretch: Stretch) 
     return own - (min(clear, (own - max(earlier)) / 2) if earlier else clear)
 
 
-def _turn_line(at: datetime) -> dict[str, Any]:
-    x = _date(at)
-    return {"type": "line", "xref": "x", "yref": "paper", "x0": x, "x1": x, "y0": 0, "y1": 1, "name": "rotation"}
-
-
 def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[dict[str, Any]]:
     """Return labels above each rotation line, newest first; `narrow` is for small screens."""
     labels = []
@@ -262,12 +233,12 @@ def _turn_words(places: dict[RotationSeen, datetime], stretch: Stretch) -> list[
         x, day = stretch.share(at), stretch.words(turn.at)
         before = stretch.share(newest_first[place][1]) if place < len(places) else 0.0
         whose = f" of {', '.join(filter(None, (turn.endpoint, turn.profile)))}" if has_places else ""
-        fingerprints = f"fp {turn.before.digest[:4]} → {turn.after.digest[:4]}"
+        fingerprints = f"{turn.before.title} → {turn.after.title}"
         texts = (f"⇄ rotation {day}{whose}, {fingerprints}", f"⇄ rotation {day}, {fingerprints}")
-        text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.digest[:4]} seen", "⇄"), LETTER)
+        text, anchor, wide = _fitting(x, before, wide, (*texts, f"⇄ {day}, {turn.after.title}", "⇄"), LETTER)
         narrow, _, small = _fitting(x, before, small, (f"⇄ {day}", "⇄"), LETTER_NARROW)
-        above = {"x": _date(at), "y": 1, "yref": "paper", "yanchor": "bottom", "name": "rotation"}
-        labels.append(above | {"xanchor": anchor, "text": text, "narrow": narrow})
+        above = {"x": utc(at), "y": 1, "yref": "paper", "yanchor": "bottom", "name": "rotation"}
+        labels.append(above | {"xanchor": anchor, "text": text, "narrow": narrow, "time": [utc(turn.at), day]})
     return labels
 
 
@@ -302,10 +273,6 @@ def _named_runs(
             part -= NAME_HEIGHT
         taken.append((x, part))
         shift = round((part - (y - ends[0]) / (ends[1] - ends[0])) * PLOT_HEIGHT)
-        place = {"x": _date(point.date), "y": y, "yanchor": "top", "yshift": shift - 6}
+        place = {"x": utc(point.date), "y": y, "yanchor": "top", "yshift": shift - 6}
         named.append(place | {"text": text, "name": "run", "xanchor": "right" if x > 0.95 else "center"})
     return named
-
-
-def _date(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S")

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_safe
 
 from evalboard.contract.figures import BucketNoise
 from evalboard.contract.suite import BucketHistory, HistoryRow
-from frontend.shell import charts
+from frontend.shell.charts import marks
+from frontend.shell.charts.axes import Scale, scale_for
 from frontend.shell.lists import read_view
 from frontend.suites import baselines, history, words, worth
 from frontend.suites.baselines import BaselinePeriod
@@ -41,8 +42,8 @@ class RunLine:
     """A run in one bucket, with its small ruler on the scale that all of them share, its baseline shaded."""
 
     point: HistoryRow
-    ruler: charts.Ruler
-    band: charts.RulerBand | None
+    ruler: marks.Ruler
+    band: marks.RulerBand | None
     judged: tuple[JudgedLine, ...]
 
 
@@ -90,7 +91,7 @@ def suite_page(request: HttpRequest, slug: str, *, form: BaselineForm | None = N
     shown = report if focused is None else replace(report, buckets=(focused,))
     zones = baselines.bands(report.buckets, standing)
     eligible = baselines.list_eligible(report, standing)
-    scale = charts.scale_for(_shown(shown, zones), least=4 * report.suite.points_per_case)
+    scale = scale_for(_shown(shown, zones), least=4 * report.suite.points_per_case)
     page = {
         "suite": report.suite,
         "versions": report.versions,
@@ -141,7 +142,7 @@ def _shown(report: SuiteReport, zones: Sequence[BaselinePeriod]) -> list[float]:
 
 
 def _bucket_rows(
-    report: SuiteReport, standing: SuiteStanding, zones: Sequence[BaselinePeriod], scale: charts.Scale
+    report: SuiteReport, standing: SuiteStanding, zones: Sequence[BaselinePeriod], scale: Scale
 ) -> tuple[BucketRows, ...]:
     """Return the most recently active buckets first, expired ones last."""
     shapes = baselines.choose_shapes(report.buckets, standing)
@@ -151,7 +152,7 @@ def _bucket_rows(
     lines = [
         BucketRows(
             bucket=bucket,
-            shape=shapes[bucket.bucket_id] % charts.N_SHAPES,
+            shape=shapes[bucket.bucket_id] % marks.N_SHAPES,
             noise=standing.noise.get(bucket.bucket_id),
             current=tuple(row.run_id for row in holding if row.bucket_id == bucket.bucket_id),
             is_expired=bucket.bucket_id in expired - current,
@@ -170,13 +171,13 @@ def _line(
     bucket: BucketHistory,
     standing: SuiteStanding,
     zones: Sequence[BaselinePeriod],
-    scale: charts.Scale,
+    scale: Scale,
 ) -> RunLine:
     band = baselines.find_band(zones, point, bucket)
-    shaded = charts.ruler_band(band.low, band.high, scale, is_expired=band.is_expired) if band else None
+    shaded = marks.ruler_band(band.low, band.high, scale, is_expired=band.is_expired) if band else None
     return RunLine(
         point=point,
-        ruler=charts.ruler(point.points, scale, is_small=True),
+        ruler=marks.ruler(point.points, scale, is_small=True),
         band=shaded,
         judged=standing.judged.get(point.run_id, ()),
     )

@@ -268,6 +268,12 @@ def day(value: datetime | None) -> SafeString | str:
     return _time(value, "%Y-%m-%d")
 
 
+@register.filter
+def on_axis(value: datetime, pattern: str) -> SafeString | str:
+    """Render a time at an end of an axis, as short as its pattern."""
+    return _time(value, pattern)
+
+
 def with_times(text: str) -> SafeString:
     """Render the times in an escaped sentence of ours as `instant` does."""
     return mark_safe(WRITTEN_TIME.sub(lambda match: instant(datetime.fromisoformat(f"{match[1]}Z")), text))  # noqa: S308

@@ -9,10 +9,10 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Now
 
 from evalboard.contract.baseline import ReferenceRescored, RotationSeen
-from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.treatments import MODEL_TREATMENT
 from evalboard.core.profile import find_moved_fields
-from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, FingerprintRecord, Rotation, RunRecord
+from runs.models import BaselineRecord, ComparisonRecord, EndpointRecord, Rotation, RunRecord
+from runs.pairs.pair_facts import describe_fingerprint, name_on
 from runs.run import rows_of
 
 WITHIN = timedelta(days=1)  # an older one is done, or not wanted
@@ -152,7 +152,8 @@ def _compared(pairs: Collection[tuple[int, int]]) -> dict[tuple[int | None, int]
 def _counted(rotations: "QuerySet[Rotation]") -> "QuerySet[Rotation]":
     """Add related rows, and the number of baselines that each rotation ended."""
     named = rotations.select_related("endpoint", "before", "after")
-    return named.annotate(n_expired=Count("expired_baselines"))
+    called = {f"{side}_name": name_on("endpoint", side) for side in ("before", "after")}
+    return named.annotate(n_expired=Count("expired_baselines"), **called)
 
 
 def _light(rotations: "QuerySet[Rotation]") -> "QuerySet[Rotation]":
@@ -166,12 +167,8 @@ def _row(row: Rotation) -> RotationSeen:
         profile=row.profile_slug or None,
         run=None if row.run_id is None else str(row.run_id),
         probe=None if row.probe_id is None else str(row.probe_id),
-        before=_name(row.before),
-        after=_name(row.after),
+        before=describe_fingerprint(row.before, row.before_name),  # type: ignore[attr-defined]  # _counted
+        after=describe_fingerprint(row.after, row.after_name),  # type: ignore[attr-defined]
         id=row.pk,
-        n_expired=row.n_expired,  # type: ignore[attr-defined]  # _counted
+        n_expired=row.n_expired,  # type: ignore[attr-defined]
     )
-
-
-def _name(row: FingerprintRecord) -> FingerprintNamed:
-    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import F
+from django.db.models import Avg, Count, F
 from django.urls import reverse
 
 from evalboard.compared.report import (
@@ -24,9 +24,12 @@ from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
 from evalboard.core.errors import NotFound
 from evalboard.path_converters import reverse_case
 from runs.compare.inputs import MODEL_TERMS, RELATED
-from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, RunRecord
+from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.pairs import stored_words
 from runs.pairs.pair_facts import read_names
+from runs.store.statements import Percentile
+
+CASES_TIMED = 1000  # of each repeat: a page takes no longer for a very large suite
 
 
 def comparison_report(comparison_id: int) -> contract.Comparison:
@@ -110,6 +113,8 @@ def _name_parts(row: ComparisonRecord) -> Named:
         elif finished_at is not None and status not in RepeatRecord.WITHOUT_SCORE:
             targeted[run_id].append(int.from_bytes(bytes(cases)))
 
+    speeds = _read_speeds(runs)
+
     def name_side(run: RunRecord) -> NamedSide:
         return NamedSide(
             run=str(run.pk),
@@ -122,6 +127,7 @@ def _name_parts(row: ComparisonRecord) -> Named:
             points=points[run.pk],
             left_out=left_out[run.pk],
             targeted=targeted[run.pk],
+            speed=speeds.get(run.pk),
         )
 
     sides = row.summary.get("sides", NO_SIDES)
@@ -134,6 +140,20 @@ def _name_parts(row: ComparisonRecord) -> Named:
         case_ids=case_ids(row.baseline_id, shown_cases(row.summary)),
         read_words=stored_words,
     )
+
+
+def _read_speeds(run_ids: Collection[int]) -> dict[int, contract.SpeedAndTokens]:
+    """Return by run how fast its answers came and how long they are, of the first cases."""
+    answered = ResponseRecord.objects.filter(repeat__run__in=run_ids, error_code="", case_index__lt=CASES_TIMED)
+    fields = {
+        "n_responses": Count("id"),
+        "median_seconds": Percentile("decode_seconds", share=0.5),
+        "p95_seconds": Percentile("decode_seconds", share=0.95),
+        "tokens": Avg("n_tokens"),
+        "prompt_tokens": Avg("n_prompt_tokens"),
+    }
+    rows = answered.order_by().values("repeat__run").annotate(**fields).values_list("repeat__run", *fields)
+    return {run: contract.SpeedAndTokens(**dict(zip(fields, values, strict=True))) for run, *values in rows}
 
 
 def name_backends(sides: Mapping[str, Any], baseline: RunRecord, candidate: RunRecord) -> dict[int, str]:

@@ -1,11 +1,12 @@
 """One endpoint: who answered lately, how fast, what failed, and what its newest check says."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
-from django.db.models import Aggregate, Count, FloatField, Max, Min, QuerySet
+from django.db.models import Count, FloatField, Max, Min, QuerySet
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Now, TruncHour
 from django.urls import reverse
 
 from evalboard.contract import endpoint as contract
@@ -16,19 +17,14 @@ from evalboard.core.profile import is_serving_known
 from runs.baselines import rotation_rows
 from runs.catalogue.read import endpoint_fields
 from runs.models import EndpointRecord, FingerprintRecord, RepeatRecord, ResponseRecord, RunRecord
+from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints
 from runs.probes import newest_probes
 from runs.store import require_row
+from runs.store.statements import Percentile
 
 RUNS_READ, REPEATS_READ, RESPONSES_READ = 20, 20, 20_000
 ERRORS_SHOWN = 10
-
-
-class Percentile(Aggregate):
-    """The value below which a share of the rows is, interpolated between neighbours."""
-
-    function = "PERCENTILE_CONT"
-    template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = FloatField()
+DAYS_BY_HOUR, REPEATS_BY_HOUR, HOURLY_READ = 7, 500, 100_000
 
 
 def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> contract.EndpointReport:
@@ -42,6 +38,7 @@ def endpoint_report(slug: str, *, probes: Sequence[ProbeRow] | None = None) -> c
     return contract.EndpointReport(
         **endpoint_fields(endpoint),
         last=_last_responses(endpoint),
+        hours=_hours(endpoint),
         check=_newest_check(newest),
         rotated=rotations[0] if rotations else None,
         url=reverse("endpoint", args=[slug]),
@@ -74,7 +71,7 @@ def _last_responses(endpoint: EndpointRecord) -> contract.LastResponses:
     ended = [repeat.finished_at for repeat in repeats if repeat.finished_at is not None]
     errors = responses.exclude(error_code="").values_list("error_code").annotate(n=Count("id")).order_by("-n")
     n_missing = [(code, n) for code, n in errors[:ERRORS_SHOWN]]
-    backends = _backends(answered)
+    backends = _backends(answered, endpoint.slug)
     return contract.LastResponses(
         n_repeats=len(repeats),
         n_responses=sum(each.n_responses for each in backends) + sum(n for _, n in n_missing),
@@ -102,23 +99,59 @@ def _last_repeats(endpoint: EndpointRecord) -> list[RepeatRecord]:
     return chosen
 
 
-def _backends(answered: "QuerySet[ResponseRecord]") -> tuple[contract.BackendSeen, ...]:
-    """Count responses by stack; those of unknown stacks share one row."""
-    counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
-    rows = dict(counted.annotate(n=Count("id")))
-    known = {pk: row for pk, row in FingerprintRecord.objects.in_bulk(rows).items() if is_serving_known(row.manifest)}
-    by_name: Counter[int | None] = Counter()
-    for pk, n in rows.items():
-        by_name[pk if pk in known else None] += n
+def _hours(endpoint: EndpointRecord) -> tuple[contract.HourServed, ...]:
+    """Return who gave the last days' responses by hour, up to about HOURLY_READ responses."""
+    lately = RepeatRecord.objects.filter(run__endpoint=endpoint, run__source=None).exclude(
+        finished_at__lt=Now() - timedelta(days=DAYS_BY_HOUR)
+    )
+    repeats, n_responses = list[int](), 0
+    for pk, n_cases in lately.order_by("-id").values_list("pk", "run__suite_version__n_cases")[:REPEATS_BY_HOUR]:
+        if repeats and n_responses + n_cases > HOURLY_READ:
+            break
+        repeats, n_responses = [*repeats, pk], n_responses + n_cases
+    answered = ResponseRecord.objects.filter(
+        repeat__in=repeats, error_code="", recorded_at__gt=Now() - timedelta(days=DAYS_BY_HOUR)
+    )
+    by_hour = answered.exclude(engine_process__bucket=None).order_by()
+    counted = (
+        by_hour.annotate(hour=TruncHour("recorded_at", tzinfo=UTC))
+        .values_list("hour", "engine_process__bucket__fingerprint")
+        .annotate(n=Count("id"))
+    )
+    hours: dict[datetime, dict[int, int]] = defaultdict(dict)
+    for hour, fingerprint, n in counted:
+        hours[hour][fingerprint] = n
+    seen = _seen({fingerprint for rows in hours.values() for fingerprint in rows}, endpoint.slug)
     return tuple(
-        contract.BackendSeen(
-            fingerprint=_named(known[pk]) if pk is not None else None,
-            n_responses=n,
-            share=n / by_name.total(),
-        )
-        for pk, n in by_name.most_common()
+        contract.HourServed(at=hour, n_responses=sum(rows.values()), backends=_share(rows, seen))
+        for hour, rows in sorted(hours.items())
     )
 
 
-def _named(row: FingerprintRecord) -> FingerprintNamed:
-    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label)
+def _backends(answered: "QuerySet[ResponseRecord]", endpoint: str) -> tuple[contract.BackendSeen, ...]:
+    """Count responses by stack."""
+    counted = answered.exclude(engine_process__bucket=None).values_list("engine_process__bucket__fingerprint")
+    rows = dict(counted.annotate(n=Count("id")))
+    return _share(rows, _seen(rows, endpoint))
+
+
+def _seen(fingerprints: Collection[int], endpoint: str) -> dict[int, FingerprintNamed]:
+    """Return those fingerprints that say who served, as their endpoint calls them."""
+    rows = FingerprintRecord.objects.in_bulk(fingerprints)
+    names = name_fingerprints(rows)
+    return {
+        pk: describe_fingerprint(row, names.get((endpoint, pk)))
+        for pk, row in rows.items()
+        if is_serving_known(row.manifest)
+    }
+
+
+def _share(counts: Mapping[int, int], seen: Mapping[int, FingerprintNamed]) -> tuple[contract.BackendSeen, ...]:
+    """Return the share of each; those of unknown stacks share one row."""
+    by_name: Counter[int | None] = Counter()
+    for pk, n in counts.items():
+        by_name[pk if pk in seen else None] += n
+    return tuple(
+        contract.BackendSeen(fingerprint=seen[pk] if pk is not None else None, n_responses=n, share=n / by_name.total())
+        for pk, n in by_name.most_common()
+    )

@@ -5,7 +5,7 @@ Runs are read from their packed columns and probes from their calls; unnamed sta
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from evalboard.contract.parts import FingerprintNamed
 from evalboard.core.profile import is_serving_known
 from evalboard.core.trace import unpack_buckets
 from runs.models import BucketRecord, CaseColumns, EndpointRecord, FingerprintRecord
+from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints
 
 DAYS_READ, REPEATS_READ, CASES_READ = 60, 500, 2_000_000
 NAMELESS = ""
@@ -93,6 +94,11 @@ def daily_shares(endpoint: str, *, first_seen: Mapping[str, datetime]) -> DailyS
     row = EndpointRecord.objects.only("pk").get(slug=endpoint)
     stacks: dict[str, Stack] = {}
     seen = sorted([*_read_runs(row.pk, stacks), *_read_probes(row.pk, stacks, first_seen)], key=lambda each: each.at)
+    names = name_fingerprints({int(stack.fingerprint.id) for stack in stacks.values() if stack.fingerprint})
+    for key, stack in stacks.items():
+        if stack.fingerprint:
+            named = {"backend": names.get((endpoint, int(stack.fingerprint.id)))}
+            stacks[key] = replace(stack, fingerprint=stack.fingerprint.model_copy(update=named))
     by_day: dict[date, Counter[str]] = defaultdict(Counter)
     for each in seen:
         for day, counts in each.by_day.items():
@@ -189,8 +195,7 @@ def _keep(fingerprint: FingerprintRecord, stacks: dict[str, Stack]) -> str:
     if not is_serving_known(fingerprint.manifest):
         stacks[NAMELESS] = Stack(NAMELESS, None)
         return NAMELESS
-    named = FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label)
-    stacks[fingerprint.digest] = Stack(fingerprint.label, named)
+    stacks[fingerprint.digest] = Stack(fingerprint.label, describe_fingerprint(fingerprint))
     return fingerprint.digest
 
 

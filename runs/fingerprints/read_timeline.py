@@ -16,6 +16,7 @@ from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.parts import FingerprintNamed, ModelServed
 from runs.baselines import rotations_in_full
 from runs.models import BucketRecord, EndpointRecord, FingerprintRecord, ProbeRecord, RepeatRecord, Rotation
+from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints, read_names
 
 # By the clock of the database: a run is served once its first shard and its engine process have started.
 BEGUN = Greatest(Coalesce("repeat__run__started_at", "repeat__run__ran_at"), "engineprocess__started_at")
@@ -70,19 +71,20 @@ def timelines(*, endpoint: str = "", turns: int) -> tuple[EndpointTimeline, ...]
     places: dict[str, dict[int, list[ServedBucket]]] = defaultdict(lambda: defaultdict(list))
     for bucket in buckets:
         places[bucket.endpoint][bucket.fingerprint_id].append(bucket)
+    endpoints = {row.slug: row for row in EndpointRecord.objects.filter(slug__in=places).only("slug", "engine")}
+    read_names({(endpoints[bucket.endpoint].pk, bucket.bucket_id) for bucket in buckets})
+    names = name_fingerprints(fingerprints)
     rotated: dict[str, list[RotationSeen]] = defaultdict(list)
     for turn in rotations_in_full(_newest_of_each(endpoint, turns)):
         rotated[turn.endpoint].append(turn)
-    imported = set(
-        EndpointRecord.objects.filter(slug__in=places, engine=EndpointRecord.Engine.IMPORTED).values_list(
-            "slug", flat=True
-        )
-    )
     lines = [
         EndpointTimeline(
             endpoint=slug,
-            is_imported=slug in imported,
-            fingerprints=_newest_first(_served(fingerprints[pk], rows) for pk, rows in by_fingerprint.items()),
+            is_imported=endpoints[slug].engine == EndpointRecord.Engine.IMPORTED,
+            fingerprints=_newest_first(
+                _served(describe_fingerprint(fingerprints[pk], names.get((slug, pk))), rows)
+                for pk, rows in by_fingerprint.items()
+            ),
             turns=tuple(rotated[slug]),
         )
         for slug, by_fingerprint in places.items()
@@ -141,9 +143,9 @@ def _served_bucket(
     )
 
 
-def _served(fingerprint: FingerprintRecord, rows: list[ServedBucket]) -> ServedFingerprint:
+def _served(fingerprint: FingerprintNamed, rows: list[ServedBucket]) -> ServedFingerprint:
     return ServedFingerprint(
-        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
+        fingerprint=fingerprint,
         n_runs=sum(row.n_runs for row in rows),
         n_probes=sum(row.n_probes for row in rows),
         first_at=min(row.first_at for row in rows),

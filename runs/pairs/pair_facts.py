@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 
 from django.db import transaction
+from django.db.models import OuterRef, Subquery
 
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import Draws
 from evalboard.core.compare import (
     ServingFacts,
@@ -26,7 +28,15 @@ from evalboard.core.profile import find_temperature, is_not_greedy, list_setting
 from evalboard.core.trace import Vocabulary
 from evalboard.wording.manifest import name_backend
 from runs.catalogue import OneNames
-from runs.models import BackendNameRecord, BucketRecord, EndpointRecord, ProfileRecord, RunRecord, VocabularyRecord
+from runs.models import (
+    BackendNameRecord,
+    BucketRecord,
+    EndpointRecord,
+    FingerprintRecord,
+    ProfileRecord,
+    RunRecord,
+    VocabularyRecord,
+)
 
 __all__ = [
     "WORDS",
@@ -100,6 +110,24 @@ def find_names(places: Collection[EndpointBucket]) -> dict[EndpointBucket, str]:
     for endpoint, unnamed in groupby(sorted(set(places) - known.keys()), key=lambda place: place[0]):
         known |= _give_names(endpoint, [bucket for _, bucket in unnamed])
     return known
+
+
+def name_on(endpoint: str, fingerprint: str) -> Subquery:
+    """Return a row's fingerprint's name on its endpoint, for a query: the oldest of its buckets there."""
+    named = BackendNameRecord.objects.filter(endpoint=OuterRef(endpoint), bucket__fingerprint=OuterRef(fingerprint))
+    return Subquery(named.order_by("pk").values("name")[:1])
+
+
+def name_fingerprints(fingerprints: Collection[int]) -> dict[tuple[str, int], str]:
+    """Return the names of fingerprints by endpoint and fingerprint: the oldest of their buckets there."""
+    rows = BackendNameRecord.objects.filter(bucket__fingerprint__in=fingerprints).order_by("-pk")
+    named = rows.values_list("endpoint__slug", "bucket__fingerprint", "name")
+    return {(endpoint, fingerprint): name for endpoint, fingerprint, name in named}
+
+
+def describe_fingerprint(row: FingerprintRecord, backend: str | None = None) -> FingerprintNamed:
+    """Return a fingerprint as other things name it."""
+    return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label, backend=backend)
 
 
 def forget_names() -> None:

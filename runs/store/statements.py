@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import connection, connections
-from django.db.models import QuerySet
+from django.db.models import Aggregate, FloatField, QuerySet
 
 from evalboard.core.document import storable
 from evalboard.core.errors import NotFound
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["limit_statements", "newest_page", "require_row", "storable", "take_as_long_as_it_takes"]
 
 Row = TypeVar("Row")
+
+
+class Percentile(Aggregate):
+    """The value below which a share of the rows is, interpolated between neighbours."""
+
+    function = "PERCENTILE_CONT"
+    template = "%(function)s(%(share)s) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = FloatField()
 
 
 def limit_statements() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from django.db.models import F
 from django.urls import reverse
 
-from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunRow
 from evalboard.contract.suite import BucketHistory, BucketOfHistory, HistoryRow
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import BucketRecord, RepeatScore, RunRecord, SuiteVersionRecord
+from runs.pairs.pair_facts import describe_fingerprint, name_fingerprints
 from runs.run import NEWEST_FIRST, case_buckets, points_in_bucket, rows_of
 
 RUNS_CHARTED = 500  # more bars than a chart has pixels for; older runs stay in the list of runs
@@ -33,7 +33,8 @@ def histories(version: SuiteVersionRecord) -> tuple[BucketHistory, ...]:
             points[int(row.bucket)].append((row, [value for value in row.drawn_points if value is not None]))
     keys = _keys([int(row.id) for row in rows])
     buckets = BucketRecord.objects.filter(pk__in=points).select_related("model", "fingerprint").order_by("id")
-    return tuple(_history(bucket, points[bucket.pk], mixed.keys(), keys, version.number) for bucket in buckets)
+    names = name_fingerprints({bucket.fingerprint_id for bucket in buckets})
+    return tuple(_history(bucket, points[bucket.pk], mixed.keys(), keys, version.number, names) for bucket in buckets)
 
 
 def history_rows(version: SuiteVersionRecord) -> tuple[HistoryRow, ...]:
@@ -48,15 +49,14 @@ def _history(
     mixed: Collection[int],
     keys: dict[int, tuple[str, bool]],
     suite_version: int,
+    names: dict[tuple[str, int], str],
 ) -> BucketHistory:
     fields: dict[str, Any] = {
         "id": str(bucket.pk),
         "model": bucket.model.name,
         "fingerprint": bucket.fingerprint.digest,
         "batch_class": bucket.batch_class,
-        "stack": FingerprintNamed(
-            id=str(bucket.fingerprint_id), digest=bucket.fingerprint.digest, label=bucket.fingerprint.label
-        ),
+        "stack": describe_fingerprint(bucket.fingerprint, names.get((points[-1][0].endpoint, bucket.fingerprint_id))),
     }
     named = BucketOfHistory(**fields)
     rows = []

@@ -15,5 +15,12 @@ def once(theme: str, width: int) -> list[Any]:
     return [pytest.param(*look, marks=() if look == (theme, width) else pytest.mark.nightly) for look in ALL]
 
 
+# A script of a page that collects its layout shifts.
+SHIFTS = """
+window.shifts = [];
+new PerformanceObserver((list) => window.shifts.push(...list.getEntries()))
+  .observe({ type: "layout-shift", buffered: true });
+"""
+
 PHONE = once("dark", 390)  # where a page is most likely too wide
 DESK = once("light", 1280)

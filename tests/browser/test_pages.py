@@ -14,11 +14,6 @@ from tests.frontend.stage import SLUG
 from tests.nightly import nightly
 
 pytestmark = pytest.mark.browser
-SHIFTS = """
-window.shifts = [];
-new PerformanceObserver((list) => window.shifts.push(...list.getEntries()))
-  .observe({ type: "layout-shift", buffered: true });
-"""
 
 
 def addresses(run_id: int) -> list[str]:
@@ -301,7 +296,7 @@ def test_times_are_in_the_readers_zone_with_utc_on_hover_and_nothing_moves(stage
     run = stage.run_in("finished")
     RunRecord.objects.filter(pk=run.pk).update(ran_at=datetime(2026, 7, 1, 23, 30, tzinfo=UTC))
     watched = watch(timezone_id="Europe/Berlin")
-    watched.page.add_init_script(SHIFTS)
+    watched.page.add_init_script(looks.SHIFTS)
     page = watched.open("/runs/")
     time = page.locator("table.runs time").first
     expect(time).to_have_text("2026-07-02 01:30")

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from frontend.board.words import describe_release
-from frontend.release import ruler
+from frontend.shell.charts import changes
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.models import EndpointRecord, ReleaseRecord, Rotation, RunRecord, WorkerRecord
@@ -123,9 +123,9 @@ def test_a_no_ship_says_which_tag_and_what_broke(viewer):
 
 def test_the_limit_is_at_one_place_in_every_row():
     rulers = [
-        ruler.accepted_ruler(-2.2, (-2.9, -1.5), 1.0),
-        ruler.accepted_ruler(0.1, (-0.2, 0.4), 0.5),
-        ruler.accepted_ruler(-40.0, (-43.0, -37.0), 10.0),
+        changes.accepted_ruler(-2.2, (-2.9, -1.5), 1.0),
+        changes.accepted_ruler(0.1, (-0.2, 0.4), 0.5),
+        changes.accepted_ruler(-40.0, (-43.0, -37.0), 10.0),
     ]
     assert [(each.tolerance_x, each.zero_x) for each in rulers] == [(33.333, 50.0)] * 3
     assert [each.words for each in rulers] == [
@@ -158,14 +158,14 @@ def test_the_worst_comes_first_and_within_a_word_the_oldest():
         release_runs.suite(slug)
     release_runs.policies()
     made = []
-    for slug, changes in (
+    for slug, changed in (
         ("one", {}),
         ("two", {"unstable": [3]}),
         ("three", {"n_failed": 10}),
         ("four", {"n_failed": 12}),
     ):
         of = release_runs.suite(slug)
-        candidate = release_runs.run(of, by=worse if "n_failed" in changes else by, **changes)
+        candidate = release_runs.run(of, by=worse if "n_failed" in changed else by, **changed)
         gate = release_runs.gate(release_runs.run(of, by=by), candidate)
         made.append(release_runs.release(gate).pk)
     rows = waiting()

@@ -1,6 +1,7 @@
 """Geometry of the charts that the server draws."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from evalboard.contract.run import Repeat, ShardOfRun
 from evalboard.contract.trace import TokenAtPosition
 from frontend.runs import charts as run_charts
-from frontend.shell import charts
+from frontend.shell.charts import axes, marks
 from runs.run import TraceWindow
 
 scores = st.floats(0, 100, allow_nan=False)
@@ -18,32 +19,32 @@ scores = st.floats(0, 100, allow_nan=False)
 
 @given(st.lists(scores, min_size=1, max_size=20), st.floats(0.01, 40))
 def test_every_value_stands_inside_its_scale(values, least):
-    scale = charts.scale_for(values, least=least)
+    scale = axes.scale_for(values, least=least)
     assert all(0 <= scale.x(value) <= 100 for value in values)
     assert all(0 <= tick.x <= 100 for tick in scale.ticks())
     assert len(scale.ticks()) >= 1
 
 
 def test_a_scale_names_no_points_below_0_or_above_100() -> None:
-    assert charts.scale_for([66.7], least=133.3).shown == (0.0, 100.0)
-    low, high = charts.scale_for([50.0, 60.0], least=10.0).shown
+    assert axes.scale_for([66.7], least=133.3).shown == (0.0, 100.0)
+    low, high = axes.scale_for([50.0, 60.0], least=10.0).shown
     assert 0.0 < low < 50.0 < 60.0 < high < 100.0
 
 
 def test_equal_repeats_stand_one_above_the_other():
-    ruler = charts.ruler((58.3, 58.3, 62.5), charts.scale_for((58.3, 62.5), least=4))
+    ruler = marks.ruler((58.3, 58.3, 62.5), axes.scale_for((58.3, 62.5), least=4))
     assert [(mark.n, len(mark.ys)) for mark in ruler.marks] == [(2, 2), (1, 1)]
     assert ruler.label == "58.3: repeats 1 and 2; 62.5: repeat 3"
-    assert ruler.bar_width == pytest.approx(ruler.marks[1].x - ruler.marks[0].x, abs=0.002)
+    assert ruler.bar.width == pytest.approx(ruler.marks[1].x - ruler.marks[0].x, abs=0.002)
 
 
 def test_a_pile_on_a_small_ruler_is_one_mark_and_says_how_many_it_hides():
-    ruler = charts.ruler((50.0,) * 5, charts.scale_for((50.0,), least=4), is_small=True)
+    ruler = marks.ruler((50.0,) * 5, axes.scale_for((50.0,), least=4), is_small=True)
     assert [(len(mark.ys), mark.n_hidden) for mark in ruler.marks] == [(1, 4)]
 
 
 def test_a_missing_repeat_keeps_the_numbers_of_the_others():
-    ruler = charts.ruler((None, 50.0), charts.scale_for((50.0,), least=4))
+    ruler = marks.ruler((None, 50.0), axes.scale_for((50.0,), least=4))
     assert ruler.label == "50.0: repeat 2"
 
 
@@ -137,3 +138,18 @@ def test_a_true_zero_margin_has_a_line_of_its_own():
 
 def test_without_margins_there_is_no_chart():
     assert run_charts.margin_chart(window(None)) is None
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=30))
+def test_parts_of_a_whole_are_side_by_side_and_none_that_is_there_vanishes(parts):
+    bars = marks.split(parts, least=4.0, gap=0.0)
+    assert [bar.width > 0 for bar in bars] == [part > 0 for part in parts]
+    assert bars[-1].end == pytest.approx(100 if any(parts) else 0, abs=0.01)
+    assert all(left.end == pytest.approx(right.x, abs=0.01) for left, right in pairwise(bars))
+
+
+@pytest.mark.parametrize(
+    ("reach", "most", "least", "step"), [(100, 8, 0.1, 20), (3.0, 8, 0.1, 0.5), (0.01, 8, 0.1, 0.1), (7, 8, 1, 1)]
+)
+def test_steps_are_round_and_not_too_many(reach, most, least, step):
+    assert axes.step_for(reach, most, least=least) == pytest.approx(step)

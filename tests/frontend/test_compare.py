@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from evalboard.cli.compare import render_comparison
 from evalboard.contract.compare import CauseBins, PositionHistogram
 from evalboard.core.errors import NotFound
 from evalboard.core.trace import Failed
@@ -15,7 +16,7 @@ from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from frontend.compare.pair_address import lists_of
 from runs.compare import compare, comparison_report
-from runs.models import ComparisonRecord
+from runs.models import ComparisonRecord, ResponseRecord
 from runs.run import delete_run
 from tests.casts import cast
 from tests.frontend import stage as staged
@@ -89,14 +90,26 @@ def test_every_number_of_the_ledger_opens_a_list_of_as_many_cases(stage, viewer)
 def test_the_waterfall_ends_where_the_total_does(moved):
     drawn = charts.waterfall(report_of(moved), lists_of(report_of(moved)))
     assert drawn is not None
-    far_end = {drawn.total_x, round(drawn.total_x + drawn.total_width, 3)} - {drawn.zero}
+    far_end = {drawn.total.x, drawn.total.end} - {drawn.zero}
     assert far_end == {drawn.bars[-1].end}
     start = drawn.zero
     for bar in drawn.bars:  # each begins where the one before ended
-        assert pytest.approx(start, abs=0.01) in (bar.x, bar.x + bar.width)
+        assert pytest.approx(start, abs=0.01) in (bar.bar.x, bar.bar.end)
         start = bar.end
         if bar.parts:  # and its parts lead from where it begins to where it ends
             assert bar.parts[-1].end == pytest.approx(bar.end, abs=0.01)
+
+
+def test_time_and_tokens_stand_beside_the_score(moved, viewer):
+    ResponseRecord.objects.filter(repeat__run=moved[0]).update(decode_seconds=2.0, n_tokens=10, n_prompt_tokens=7)
+    ResponseRecord.objects.filter(repeat__run=moved[1]).update(decode_seconds=4.0, n_tokens=20, n_prompt_tokens=7)
+    speeds = [side.speed for side in (report_of(moved).sides.baseline, report_of(moved).sides.candidate)]
+    assert [(speed.median_seconds, speed.tokens) for speed in speeds] == [(2.0, 10.0), (4.0, 20.0)]
+    assert [speed.n_responses for speed in speeds] == [30, 29]
+    page = words_of(page_of(viewer, moved))
+    assert "baseline 2.0 s 2.0 s 10 7 " in page
+    line = "An answer: median 2.00 s to 4.00 s, 95 % within 2.00 s to 4.00 s, tokens out 10.00 to 20.00."
+    assert line in render_comparison(report_of(moved))
 
 
 def test_the_first_sentence_says_why_and_the_banner_names_what_moved(moved, viewer):
@@ -113,11 +126,11 @@ def test_counts_are_parts_of_one_bar_and_none_vanishes(moved, viewer):
     report = report_of(moved)
     parts = charts.count_parts(report, lists_of(report))
     assert sum(part.n for part in parts) == report.counts.n_cases
-    assert min(part.width for part in parts) > 0
-    assert parts[-1].x + parts[-1].width <= 100
+    assert min(part.bar.width for part in parts) > 0
+    assert parts[-1].bar.end <= 100
     counts = report.counts.model_copy(update={"n_cases_paired": 1_000_000})
     few = charts.count_parts(report.model_copy(update={"counts": counts}), lists_of(report))
-    assert min(part.width for part in few) >= 0.1
+    assert min(part.bar.width for part in few) >= 0.1
 
 
 @pytest.mark.nightly

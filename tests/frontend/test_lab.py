@@ -133,8 +133,8 @@ def test_equal_scores_are_one_ring_and_others_stand_beside_each_other(planned: E
     assert strips.rows[batch].ring is None
     assert len({(dot.x, dot.y) for dot in dots}) == 5
     assert len({dot.x for dot in dots}) == 2
-    assert strips.band_x is not None
-    assert strips.band_x < max(dot.x for dot in dots) < strips.band_x + strips.band_width
+    assert strips.band is not None
+    assert strips.band.x < max(dot.x for dot in dots) < strips.band.end
     assert all(0 < dot.x < 100 for dot in dots)
 
 

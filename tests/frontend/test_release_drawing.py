@@ -3,9 +3,11 @@
 import pytest
 
 from evalboard.contract.release import Finding
-from frontend.release import page, ruler, views
+from frontend.release import page, views
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
+from frontend.shell.charts import changes
+from frontend.shell.charts.axes import Bar
 from runs.access.roles import SCOPES
 from tests.frontend import release_stage as staged
 
@@ -13,7 +15,7 @@ EVERYTHING = frozenset(SCOPES)
 
 
 def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
-    plate = ruler.plate(staged.gate())
+    plate = changes.plate(staged.gate())
     assert plate is not None
     assert plate.worse is not None
     assert plate.worse.x == plate.rows[0].bar.x
@@ -23,8 +25,8 @@ def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
 
 
 def test_what_clears_the_tolerance_has_no_dark_part_and_what_lies_beyond_has_no_other():
-    ship = ruler.plate(staged.of_kind("ship").gates[0])
-    beyond = ruler.plate(staged.of_kind("no_ship").gates[0])
+    ship = changes.plate(staged.of_kind("ship").gates[0])
+    beyond = changes.plate(staged.of_kind("no_ship").gates[0])
     assert ship is not None
     assert ship.worse is None
     assert beyond is not None
@@ -33,15 +35,15 @@ def test_what_clears_the_tolerance_has_no_dark_part_and_what_lies_beyond_has_no_
 
 
 def test_a_reach_far_wider_than_what_decides_is_cut_with_an_arrow():
-    plate = ruler.plate(staged.of_kind("suite_too_small").gates[0])
+    plate = changes.plate(staged.of_kind("suite_too_small").gates[0])
     assert plate is not None
     assert [(row.is_cut_low, row.is_cut_high) for row in plate.rows] == [(False, False), (True, True)]
-    assert plate.rows[1].bar == ruler.RulerBar(0.0, 100.0)
+    assert plate.rows[1].bar == Bar(0.0, 100.0)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in staged.KINDS if kind != "not_comparable"])
 def test_everything_is_drawn_inside_the_plate_and_ticks_name_their_places(kind):
-    plate = ruler.plate(staged.of_kind(kind).gates[0])
+    plate = changes.plate(staged.of_kind(kind).gates[0])
     assert plate is not None
     places = [x for row in plate.rows for x in (row.bar.x, row.bar.end, row.middle) if x is not None]
     assert all(0 <= x <= 100 for x in (*places, plate.tolerance_x, plate.zero_x))
@@ -50,21 +52,21 @@ def test_everything_is_drawn_inside_the_plate_and_ticks_name_their_places(kind):
 
 
 def test_nothing_is_drawn_of_what_may_not_be_compared():
-    assert ruler.plate(staged.of_kind("not_comparable").gates[0]) is None
+    assert changes.plate(staged.of_kind("not_comparable").gates[0]) is None
 
 
 def test_rows_share_a_scale_so_that_a_wider_tolerance_lies_further_out():
     gates = staged.of_kind("several").gates
-    scale = ruler.rows_scale((gate.difference, gate.interval, gate.tolerance_points) for gate in gates)
-    rows = [ruler.row_ruler(gate.difference, gate.interval, gate.tolerance_points, scale) for gate in gates]
+    scale = changes.rows_scale((gate.difference, gate.interval, gate.tolerance_points) for gate in gates)
+    rows = [changes.row_ruler(gate.difference, gate.interval, gate.tolerance_points, scale) for gate in gates]
     drawn = {gate.tolerance_points: row.tolerance_x for gate, row in zip(gates, rows, strict=True) if row}
     assert drawn[3.0] < drawn[1.0] < drawn[0.5]
     assert len({row.zero_x for row in rows if row}) == 1
 
 
 def test_one_suite_of_few_cases_does_not_flatten_the_others():
-    scale = ruler.rows_scale([(-0.5, (-0.9, -0.1), 1.0), (0.0, (-60.0, 60.0), 1.0)])
-    narrow, wide = (ruler.row_ruler(0.0, reach, 1.0, scale) for reach in ((-0.9, -0.1), (-60.0, 60.0)))
+    scale = changes.rows_scale([(-0.5, (-0.9, -0.1), 1.0), (0.0, (-60.0, 60.0), 1.0)])
+    narrow, wide = (changes.row_ruler(0.0, reach, 1.0, scale) for reach in ((-0.9, -0.1), (-60.0, 60.0)))
     assert narrow is not None
     assert narrow.bar is not None
     assert narrow.bar.width > 3
@@ -74,15 +76,15 @@ def test_one_suite_of_few_cases_does_not_flatten_the_others():
 
 
 def test_a_drop_of_many_tolerances_stands_whole_within_its_row():
-    scale = ruler.rows_scale([(-12.2, (-13.4, -11.0), 1.0)])
-    row = ruler.row_ruler(-12.2, (-13.4, -11.0), 1.0, scale)
+    scale = changes.rows_scale([(-12.2, (-13.4, -11.0), 1.0)])
+    row = changes.row_ruler(-12.2, (-13.4, -11.0), 1.0, scale)
     assert row is not None
     assert row.middle > 3
     assert row.middle < row.tolerance_x < row.zero_x
 
 
 def test_repeats_with_the_same_score_all_show():
-    strip = ruler.strip(staged.of_kind("suite_too_small").gates[0])
+    strip = changes.strip(staged.of_kind("suite_too_small").gates[0])
     assert strip is not None
     assert [[len(mark.xs) for mark in line.marks] for line in strip.lines] == [[5], [5]]
     assert [line.side for line in strip.lines] == ["baseline", "candidate"]
@@ -152,11 +154,11 @@ def test_the_cost_stands_beside_the_button():
 
 def test_no_word_of_the_plate_is_struck_by_the_limit():
     for kind in staged.KINDS:
-        plate = ruler.plate(staged.of_kind(kind).gates[0])
+        plate = changes.plate(staged.of_kind(kind).gates[0])
         for row in plate.rows if plate else ():
             above, below = row.words_y - 11, row.words_y + 3  # of 12 px type on its line
             assert not any(line.top < below and line.bottom > above for line in plate.lines), (kind, row.name)
-            middle = row.bar_y + ruler.BAR_HEIGHT / 2
+            middle = row.bar_y + changes.BAR_HEIGHT / 2
             assert any(line.top < middle < line.bottom for line in plate.lines)
 
 

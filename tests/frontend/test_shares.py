@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from evalboard.core.probes import ProbeExchange
-from frontend.endpoints.shares import STACKS_SHOWN, draw_shares
-from runs.fingerprints import DailyShares, Stack, daily_shares, timelines
+from frontend.endpoints.shares import STACKS_SHOWN, draw_hours, draw_shares
+from runs.fingerprints import DailyShares, Stack, daily_shares, endpoint_report, timelines
 from runs.models import EngineProcess, ProbeRecord, RepeatRecord, Rotation, RunRecord, SuiteVersionRecord
 from tests import build, probes
 from tests.frontend.test_fingerprints import words
@@ -92,11 +92,9 @@ def test_what_comes_beside_is_no_rotation_and_what_a_probe_sees_is_dated(viewer:
     assert [came[name].probe is not None for name in "bcde"] == [False, False, True, True]
     assert came["c"].share == pytest.approx(1 / 15)
     page = words(viewer, "/endpoints/hosted/")
-    c = f"fp {backend('c').fingerprint.digest[:4]}"
-    assert f"{c} joins: it gave 7 % of the answers there" in page
-    e = f"fp {backend('e').fingerprint.digest[:4]}"
+    assert "backend c joins: it gave 7 % of the answers there" in page
     assert f"seen by probe {came['e'].probe}" in page  # a rotation as of a run
-    assert f"{e} takes over" not in page
+    assert "backend e takes over" not in page
     assert page.count("joins: it gave") == 2  # b took over in a run, which is a rotation and stands among these
     assert "The same numbers as a table" in page
 
@@ -129,7 +127,7 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
     page = words(viewer, "/endpoints/hosted/")
     assert "No run has been asked of it yet. Its probes are below." in page
     assert "40 answers to 2 probes" in page
-    names = {name: f"fp {backend(name).fingerprint.digest[:4]}" for name in "ab"}
+    names = {name: f"backend {name}" for name in "ab"}
     assert f"{names['b']} joins: it gave 20 % of the answers there" in page
     lanes = page[page.index("newest first") :]
     assert lanes.index(names["b"]) < lanes.index(names["a"])
@@ -142,3 +140,16 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
 def test_without_answers_there_is_no_chart(viewer: Client) -> None:
     probes.remote("hosted")
     assert "Shares by day" not in words(viewer, "/endpoints/hosted/")
+
+
+def test_the_shares_of_an_hour_add_up_to_its_answers(db: None) -> None:
+    answered(0.2, "a")
+    answered(0.1, "a", odd="c")
+    hours = endpoint_report("hosted").hours
+    assert sum(hour.n_responses for hour in hours) == 30
+    assert all(sum(seen.share for seen in hour.backends) == pytest.approx(1.0) for hour in hours)
+    chart = draw_hours(hours)
+    assert chart is not None
+    assert sorted(map(sum, zip(*(counts for _, counts in chart.rows), strict=True))) == [1, 29]
+    assert all(0 <= column.x <= 100 for column in chart.columns)
+    assert draw_hours(()) is None

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from evalboard.core.trace import Failed, TokenTrace, read_trace
 from frontend.compare import pair_address, pair_chart
 from frontend.compare.pair_lines import pair_lines
-from frontend.shell.log_scale import scale_of
+from frontend.shell.charts.axes import log_scale_of
 from runs.compare import trace_pair
 from runs.models import ResponseRecord
 from tests.casts import cast
@@ -290,7 +290,7 @@ def test_a_short_answer_has_its_table_in_place_of_the_charts(near_tie, viewer):
 
 
 def test_zero_has_a_line_of_its_own_below_every_other_margin():
-    scale = scale_of([0.0, 1e-9, 0.02, 12.0], least=-2, most=1)
+    scale = log_scale_of([0.0, 1e-9, 0.02, 12.0], least=-2, most=1)
     heights = [scale.y(value) for value in (0.0, 1e-9, 0.02, 12.0)]
     assert heights == sorted(heights)
     assert len(set(heights)) == 4

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inkedLayout, inkedTrace } from "../../frontend/shell/static/shell/figures.js";
+import { inkedLayout, inkedTrace, inReadersZone } from "../../frontend/shell/static/shell/figures.js";
 
 const ink = (token) => `ink of ${token}`;
 
@@ -62,4 +62,35 @@ test("a narrow plot gets the short words, a wide one all of them", () => {
   assert.deepEqual(words(390), ["03-18", "run 7"]);
   assert.deepEqual(words(1136), ["rotation 03-18", "run 7"]);
   assert.equal(inkedLayout({ annotations }, ink, 390).annotations[0].narrow, undefined);
+});
+
+test("only where people explore may a plot be zoomed, and by drag only where it is wide", () => {
+  const plain = inkedLayout({ yaxis: {} }, ink, 1200);
+  assert.deepEqual([plain.dragmode, plain.xaxis.fixedrange, plain.yaxis.fixedrange], [false, true, true]);
+  const wide = inkedLayout({ yaxis: {}, margin: { t: 34 } }, ink, 1200, true);
+  assert.deepEqual([wide.dragmode, wide.xaxis.fixedrange, wide.yaxis.fixedrange], ["zoom", false, false]);
+  assert.ok(wide.margin.t > 34, "the buttons are above the words");
+  assert.equal(inkedLayout({ yaxis: {} }, ink, 350, true).dragmode, false);
+});
+
+test("a figure over time is in the reader's zone, and so are its words", () => {
+  process.env.TZ = "Asia/Kolkata";
+  const at = "2026-03-18 20:00:00";
+  const figure = {
+    data: [{ x: [at, at, null], y: [1, 2, null] }],
+    layout: {
+      xaxis: { type: "date", range: [at, at] },
+      shapes: [{ x0: at, x1: at }],
+      annotations: [{ x: at, text: "rotation 03-18 20:00, A to B", narrow: "03-18 20:00", time: [at, "03-18 20:00"] }, { x: at, text: "run 7" }],
+    },
+  };
+  const { data, layout } = inReadersZone(figure);
+  const local = "2026-03-19 01:30:00";
+  assert.deepEqual(data[0].x, [local, local, null]);
+  assert.deepEqual([layout.xaxis.range[0], layout.shapes[0].x1], [local, local]);
+  assert.equal(layout.annotations[0].text, "rotation 03-19 01:30, A to B");
+  assert.equal(layout.annotations[0].narrow, "03-19 01:30");
+  assert.deepEqual(layout.annotations[1], { x: local, text: "run 7" });
+  const numbers = { data: [{ x: [1] }], layout: { xaxis: { range: [0, 1] } } };
+  assert.deepEqual(inReadersZone(numbers), numbers);
 });

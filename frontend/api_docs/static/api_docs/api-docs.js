@@ -23,8 +23,9 @@ function rgb(colour) {
   return `#${parts.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** @param {HTMLElement} place */
+/** Draws the reference, and shows it once it is complete. @param {HTMLElement} place */
 function draw(place) {
+  place.setAttribute("aria-busy", "true");
   const style = getComputedStyle(document.documentElement);
   const sans = style.getPropertyValue("--sans");
   const mono = style.getPropertyValue("--mono");
@@ -56,7 +57,7 @@ function draw(place) {
     },
   };
   // @ts-ignore  Redoc is a plain script and has no types here.
-  window.Redoc.init(place.dataset.schema, options, place);
+  window.Redoc.init(place.dataset.schema, options, place, () => place.removeAttribute("aria-busy"));
 }
 
 /**

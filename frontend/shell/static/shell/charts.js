@@ -3,8 +3,10 @@
  * Draws the figures of a page with Plotly when they come into view or go on paper, and again when the theme changes.
  * A figure lies in the page as JSON, or in another one (`data-from`) that holds the table of its numbers as well.
  */
-import { inkedLayout, inkedTrace } from "./figures.js";
+import { inkedLayout, inkedTrace, inReadersZone } from "./figures.js";
 
+// Where people explore (`data-explore`, the file's name of an export): Plotly's own buttons.
+const BUTTONS = [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]];
 const AHEAD = "50% 0px"; // a chart is in view for us when it is less than half a window away
 
 // Where the system sets the colours, every ink would be that of text: grounds and hairlines have words of their own.
@@ -109,10 +111,15 @@ function mountPrint() {
 
 /** @param {HTMLElement} place @param {any} figure @param {any} plotly */
 function draw(place, figure, plotly) {
+  const local = inReadersZone(figure);
+  const { explore } = place.dataset;
   const paint = async () => {
     const ink = inks();
-    const data = figure.data.map((/** @type {any} */ trace) => inkedTrace(trace, ink));
-    return plotly.react(place, data, inkedLayout(figure.layout, ink, place.clientWidth), { displayModeBar: false, responsive: true, scrollZoom: false, showTips: false });
+    const data = local.data.map((/** @type {any} */ trace) => inkedTrace(trace, ink));
+    const layout = inkedLayout(local.layout, ink, place.clientWidth, explore !== undefined);
+    const toImageButtonOptions = { filename: explore, scale: 2, setBackground: () => ink("page") };
+    const bar = explore === undefined ? { displayModeBar: false } : { displayModeBar: true, displaylogo: false, modeBarButtons: BUTTONS, toImageButtonOptions };
+    return plotly.react(place, data, layout, { ...bar, responsive: true, scrollZoom: false, showTips: false });
   };
   const drawn = paint().then(() => listen(place));
   document.addEventListener("themechange", paint);

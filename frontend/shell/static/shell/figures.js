@@ -18,10 +18,44 @@ const WORDS = { rotation: "setup", baseline: "text", expired: "text-2", onset: "
 const HALOS = { title: "page", zone: "margin-2", noise: "page", past: "page", "at-flip-baseline": "page", "at-flip-candidate": "page" };
 
 const CLEAR = "rgba(0,0,0,0)";
+const MODE_BAR = 26; // pixels above the plot
 const NARROW = 600; // pixels; a plot below it has room for short words only
 
 /** Whether the reader's system sets the colours (forced-colors). */
 const isForced = () => typeof matchMedia === "function" && matchMedia("(forced-colors: active)").matches;
+
+const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+
+/** A time, naive in UTC as figures have it, in the reader's zone. @param {any} text */
+function toLocal(text) {
+  if (typeof text !== "string") return text;
+  const at = new Date(`${text.replace(" ", "T")}Z`);
+  const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
+}
+
+/**
+ * A figure over time, in the reader's zone: its marks, lines and words.
+ * `time` of words is what they say of a time: it in UTC, and the text of it.
+ * @param {any} figure
+ */
+export function inReadersZone({ data, layout }) {
+  if (layout.xaxis?.type !== "date") return { data, layout };
+  const place = (/** @type {any} */ { time, ...words }) => {
+    const local = time && toLocal(time[0]).slice(5, 5 + time[1].length);
+    const say = (/** @type {string} */ text) => (time ? text.replaceAll(time[1], local) : text);
+    return { ...words, x: toLocal(words.x), text: say(words.text), ...(words.narrow && { narrow: say(words.narrow) }) };
+  };
+  return {
+    data: data.map((/** @type {any} */ trace) => ({ ...trace, x: trace.x.map(toLocal) })),
+    layout: {
+      ...layout,
+      xaxis: { ...layout.xaxis, range: layout.xaxis.range.map(toLocal) },
+      shapes: layout.shapes.map((/** @type {any} */ shape) => ({ ...shape, x0: toLocal(shape.x0), x1: toLocal(shape.x1) })),
+      annotations: layout.annotations.map(place),
+    },
+  };
+}
 
 /** @typedef {(token: string) => string} Ink the value of a CSS custom property, without its dashes */
 
@@ -77,21 +111,24 @@ function inkedShape(shape, ink) {
 
 /**
  * @param {any} layout @param {Ink} ink @param {number} [width] of the plot, in pixels
+ * @param {boolean} [canExplore] whether the reader may zoom and pan; Plotly's buttons are above the plot then
  */
-export function inkedLayout(layout, ink, width = Infinity) {
-  const axis = { gridcolor: ink("line"), linecolor: ink("line-strong"), tickcolor: ink("line-strong"), zeroline: false, automargin: false, fixedrange: true };
+export function inkedLayout(layout, ink, width = Infinity, canExplore = false) {
+  const axis = { gridcolor: ink("line"), linecolor: ink("line-strong"), tickcolor: ink("line-strong"), zeroline: false, automargin: false, fixedrange: !canExplore };
   const upright = { ...axis, showgrid: true, showline: false, ticks: "", ticklabelposition: "inside top", nticks: 7, tickfont: { color: ink("text-3"), size: 11 } };
   return {
     ...layout,
     paper_bgcolor: CLEAR,
     plot_bgcolor: CLEAR,
     font: { family: ink("sans"), size: 11, color: ink("text-3") },
-    margin: { l: 0, r: 0, t: 24, b: 40, ...layout.margin },
+    margin: { l: 0, r: 0, b: 40, ...layout.margin, t: (layout.margin?.t ?? 24) + (canExplore ? MODE_BAR : 0) },
+    modebar: { bgcolor: CLEAR, color: ink("text-3"), activecolor: ink("text") },
     showlegend: false,
-    dragmode: false,
+    uirevision: "kept", // a change of theme keeps what was zoomed
+    dragmode: canExplore && width >= NARROW ? "zoom" : false, // a finger scrolls the page
     hovermode: "closest",
     hoverlabel: { bgcolor: ink("surface"), bordercolor: ink("line-strong"), font: { color: ink("text"), family: ink("sans"), size: 12 }, align: "left" },
-    xaxis: { ...axis, showgrid: false, showline: true, ticks: "inside", nticks: 7, ...layout.xaxis },
+    xaxis: { ...axis, showgrid: false, showline: true, ticks: "inside", nticks: width < NARROW ? 4 : 7, tickangle: 0, ...layout.xaxis },
     ...Object.fromEntries(Object.keys(layout).filter((name) => name.startsWith("yaxis")).map((name) => [name, { ...upright, ...layout[name] }])),
     shapes: (layout.shapes ?? []).map((/** @type {any} */ shape) => inkedShape(shape, ink)),
     annotations: (layout.annotations ?? []).map((/** @type {any} */ { narrow, ...words }) => ({

@@ -4,14 +4,13 @@ Every change in score is drawn on it: zero, the tolerance with the side beyond i
 estimate. A release's large one and its rows' small ones differ only in size.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from evalboard.contract.release import Gate, GateSide, Span
-from evalboard.core.rounding import shown
 from evalboard.wording.numbers import percent, signed
-from frontend.shell.charts import STEPS, Scale, Tick, scale_for
+from frontend.shell.charts.axes import Bar, Scale, Tick, scale_for
+from frontend.shell.charts.marks import piles, spread
 from frontend.templatetags.numbers import points, signed_points, span
 
 PITCH = 54.0  # pixels from row to row of the plate: its words, and under them its bar
@@ -30,16 +29,6 @@ STRIP_HEIGHT, STRIP_BASELINE, STRIP_CANDIDATE = 34, 10.0, 23.0
 
 
 @dataclass(frozen=True, slots=True)
-class RulerBar:
-    x: float
-    width: float
-
-    @property
-    def end(self) -> float:
-        return round(self.x + self.width, 3)
-
-
-@dataclass(frozen=True, slots=True)
 class PlateRow:
     """A row of the plate. `kind`: here (decides), expected or reach; a cut end has an arrow."""
 
@@ -47,7 +36,7 @@ class PlateRow:
     name: str
     words: str
     y: float
-    bar: RulerBar
+    bar: Bar
     middle: float | None
     is_cut_low: bool = False
     is_cut_high: bool = False
@@ -81,7 +70,7 @@ class Plate:
     """
 
     rows: tuple[PlateRow, ...]
-    worse: RulerBar | None
+    worse: Bar | None
     tolerance_x: float
     zero_x: float
     tolerance: str
@@ -108,7 +97,7 @@ def plate(gate: Gate) -> Plate | None:
         name = f"Others like these{_level(gate.reach.level)}"
         rows.append(_row("reach", name, gate.reach.interval, middle, scale, len(rows)))
     here, tolerance_x, zero_x = rows[0].bar, scale.x(-gate.tolerance_points), scale.x(0)
-    worse = RulerBar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
+    worse = Bar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
     axis_y = TOP + PITCH * len(rows) + 8
     label = f"{gate.suite}: change {signed_points(gate.difference)}, interval {_ends(gate.interval)}"
     reach = f"; for other cases like these {_ends(gate.reach.interval)}" if gate.reach else ""
@@ -149,7 +138,6 @@ def _plate_scale(gate: Gate) -> Scale:
 
 
 def _row(kind: str, name: str, reach: Span, middle: float | None, scale: Scale, place: int) -> PlateRow:
-    low, high = max(scale.x(reach[0]), 0.0), min(scale.x(reach[1]), 100.0)
     change = "" if middle is None else f"{signed_points(middle)} "
     words = {"here": f"{change}{_ends(reach)}", "expected": f"about {_ends(reach)}", "reach": _ends(reach)}
     return PlateRow(
@@ -157,7 +145,7 @@ def _row(kind: str, name: str, reach: Span, middle: float | None, scale: Scale, 
         name=name,
         words=words[kind],
         y=TOP + PITCH * place,
-        bar=RulerBar(low, round(high - low, 3)),
+        bar=scale.bar(*reach),
         middle=None if middle is None else scale.x(middle),
         is_cut_low=scale.x(reach[0]) < 0,
         is_cut_high=scale.x(reach[1]) > 100,
@@ -173,11 +161,7 @@ def _ends(reach: Span) -> str:
 
 
 def _ticks(scale: Scale) -> tuple[Tick, ...]:
-    steps = (*STEPS[:2], 0.5, *STEPS[3:])
-    step = next((step for step in steps if (scale.high - scale.low) / step <= 8), steps[-1])
-    places = range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1)
-    decimals = 1 if step < 1 else 0
-    ticks = (Tick(scale.x(i * step), signed(i * step, decimals) if i else "0") for i in places)
+    ticks = scale.ticks(label=lambda value, decimals: signed(value, decimals) if value else "0")
     return tuple(tick for tick in ticks if 4 <= tick.x <= 96)
 
 
@@ -188,7 +172,7 @@ class RowRuler:
     words: below its bar. beyond: "low" or "high" where all of it lies past that end of the scale.
     """
 
-    bar: RulerBar | None
+    bar: Bar | None
     middle: float | None
     tolerance_x: float
     zero_x: float
@@ -245,10 +229,9 @@ def row_ruler(
     tolerance_x, zero_x = max(scale.x(-tolerance), 0.0), scale.x(0)
     if difference is None or interval is None:
         return RowRuler(None, 0.0, tolerance_x, zero_x, False, False, "no change is given")
-    low, high = (min(max(scale.x(end), 0.0), 100.0) for end in interval)
     return RowRuler(
-        bar=RulerBar(low, round(high - low, 3)),
-        middle=min(max(scale.x(difference), 0.0), 100.0),
+        bar=scale.bar(*interval),
+        middle=scale.within(difference),
         tolerance_x=tolerance_x,
         zero_x=zero_x,
         is_cut_low=scale.x(interval[0]) < 0,
@@ -270,7 +253,7 @@ class StripMark:
 class StripLine:
     side: str
     y: float
-    range: RulerBar | None
+    range: Bar | None
     marks: tuple[StripMark, ...]
 
 
@@ -296,21 +279,11 @@ def strip(gate: Gate) -> ReleaseStrip | None:
 
 
 def _strip_line(name: str, side: GateSide, y: float, scale: Scale) -> StripLine:
-    at: dict[float, int] = {}
-    for value in side.repeats:
-        if value is not None:
-            at[shown(value, 6)] = at.get(shown(value, 6), 0) + 1
-    ends = sorted(at)
-    drawn = RulerBar(scale.x(ends[0]), round(scale.x(ends[-1]) - scale.x(ends[0]), 3)) if ends else None
+    at = {value: len(repeats) for value, repeats in piles(side.repeats).items()}
     marks = tuple(
-        StripMark(scale.x(value), _beside(at[value]), f"{points(value)}{_times(at[value])}") for value in ends
+        StripMark(scale.x(value), spread(n, NEXT, MAX_BESIDE), f"{points(value)}{_times(n)}") for value, n in at.items()
     )
-    return StripLine(name, y, drawn, marks)
-
-
-def _beside(n: int) -> tuple[float, ...]:
-    pitch = min(NEXT, MAX_BESIDE / max(n - 1, 1))
-    return tuple(round(pitch * (i - (n - 1) / 2), 2) for i in range(n))
+    return StripLine(name, y, scale.bar(min(at), max(at)) if at else None, marks)
 
 
 def _times(n: int) -> str:
