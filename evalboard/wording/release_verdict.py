@@ -166,8 +166,8 @@ def _rebaseline(facts: Facts) -> str:
 def expired_baseline(facts: Facts) -> str:
     """Say since when a baseline is invalid. first_run or first_probe: the new stack's first answer."""
     return write(
-        "The baseline, run {baseline}, expired on {expired_at}. Since {first}, another stack serves endpoint "
-        "{endpoint}{under}.",
+        "The baseline, run {baseline}, expired on {expired_at}. Another stack of endpoint {endpoint}{under} answered "
+        "{first}.",
         **facts,
         first=f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}",
         under=f" under profile {facts['profile']}" if facts["profile"] else "",

@@ -29,7 +29,7 @@ CHANGES = ("repeats_added", "rescored")  # what a run's history says of a change
 Changes = Sequence[tuple[int, EventOfRun]]  # with its run
 TREATMENTS = {
     "model": "the model; both sides must be served alike",
-    "stack": "the serving stack, on one model",
+    "stack": "the serving stack; both sides must have the same model",
     "service": "the service: model and stack together",
     "prompt": "the prompt; cases are paired by their input",
 }

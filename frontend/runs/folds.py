@@ -10,7 +10,7 @@ from evalboard.core.stats import ASSUMED_CHURN, CONFIDENCE_LEVEL
 from evalboard.wording.numbers import capital, counted, fixed, listed
 from frontend.runs.charts import BackendPart
 from frontend.runs.words import describe_few_draws
-from frontend.templatetags.numbers import MISSING, NARROW, count, points, seconds, share, span
+from frontend.templatetags.numbers import MISSING, NARROW, count, noise_floor, points, seconds, share, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def summarise(run: Run, backends: tuple[BackendPart, ...], n_measures: int) -> d
 def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
     if backends:
         floors = [
-            f"{points(part.bucket.noise.sd_points)} on {part.letter}"
+            f"{noise_floor(part.bucket.noise.sd_points)} on {part.letter}"
             if part.bucket.noise.sd_points is not None
             else f"not known on {part.letter}"
             for part in backends
@@ -47,7 +47,7 @@ def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
         return "Not known from one draw."
     if noise.sd_points is None:
         return describe_few_draws(run)
-    parts = [f"Noise floor {points(noise.sd_points)} points"]
+    parts = [f"Noise floor {noise_floor(noise.sd_points)}{' points' if noise.sd_points else ''}"]
     if noise.resolution is not None:
         here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)
         parts.append(f"detects changes of {here} here, {elsewhere} on new cases")
@@ -152,6 +152,10 @@ def _width(value: float | None) -> str:
     return MISSING if value is None else f"{points(value)}{NARROW}points"
 
 
+def _floor(value: float | None) -> str:
+    return _width(value) if value else noise_floor(value)
+
+
 def _unlikely(value: float | None) -> str:
     """Return the chance of repeats that differ as much: small enough to say so, or ordinary."""
     if value is None:
@@ -173,7 +177,7 @@ MEASURES = (
     ),
     _Measure(
         "Noise floor",
-        lambda bucket: _width(bucket.noise.sd_points),
+        lambda bucket: _floor(bucket.noise.sd_points),
         "standard deviation of one repeat’s score, from flips within cases",
     ),
     _Measure(
@@ -183,7 +187,7 @@ MEASURES = (
     ),
     _Measure(
         "Range to expect",
-        lambda bucket: _width(bucket.noise.expected_range_points),
+        lambda bucket: _floor(bucket.noise.expected_range_points),
         "of 5 repeats, by the noise floor",
     ),
     _Measure(
