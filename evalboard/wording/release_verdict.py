@@ -202,7 +202,8 @@ def _early_lean(facts: Facts) -> str:
     if lean is None:
         return ""
     return write(
-        " With the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It is no verdict.",
+        " Experimental: with the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It "
+        "is no verdict.",
         span=interval(lean["low"], lean["high"], -facts["tolerance"]),
         way="neither way" if lean["leaning"] == "none" else f"to {verdict_name(lean['leaning'])}",
         level=lean["level"],

@@ -1,4 +1,4 @@
-"""Webhooks, for admins; what a person follows, and the addresses where they are told."""
+"""Webhooks, for admins; what a person follows, and the addresses where Evalboard notifies them."""
 
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -87,7 +87,7 @@ class AddressIn(Strict):
 
 @resource(GET=READ, POST=READ)
 @describe("GET", "What you follow, newest first", name="follows", answer=Page[Follow])
-@describe("POST", "Be told of something", name="follow", body=FollowIn, status=201, answer=Follow, refuses=[404, 409])
+@describe("POST", "Follow something", name="follow", body=FollowIn, status=201, answer=Follow, refuses=[404, 409])
 def follow_list(request: Request) -> Response:
     if request.method == "POST":
         made = follow(**read_body(FollowIn, request), person=request.user)
@@ -98,7 +98,7 @@ def follow_list(request: Request) -> Response:
 
 
 @resource(DELETE=READ)
-@describe("DELETE", "Be told of it no more", name="unfollow", status=204)
+@describe("DELETE", "Stop following it", name="unfollow", status=204)
 def follow_detail(request: Request, follow_id: int) -> Response:
     query.read(request, is_paged=False)
     unfollow(follow_id=follow_id, person=request.user)
@@ -106,7 +106,7 @@ def follow_detail(request: Request, follow_id: int) -> Response:
 
 
 @resource(GET=READ, POST=READ)
-@describe("GET", "The addresses where you are told of what you follow", name="addresses", answer=Page[Webhook])
+@describe("GET", "The addresses where Evalboard notifies you", name="addresses", answer=Page[Webhook])
 @describe(
     "POST",
     "Add an address of your own: https://… for a chat, or mailto:…",

@@ -546,7 +546,7 @@ def test_noise_of_earlier_runs_gives_a_lean_before_the_first_look_and_changes_no
     assert lean.leaning == leaning
     assert plain.low is not None
     assert lean.low > plain.low
-    assert "With the noise of earlier runs" in reasons(foretold)[0]
+    assert "Experimental: with the noise of earlier runs" in reasons(foretold)[0]
     assert "earlier runs" not in reasons(plain)[0]
 
 

@@ -20,7 +20,7 @@ def find_change(word: str, document: Mapping[str, Any], taken_again: Mapping[str
     if word != given["verdict"]:
         return f"it says {word}, and recomputed it is {given['verdict']}."
     if place := _first_difference({"rules": FIRST_VERDICT_RULES, **document}, given, ""):
-        return f"{place} differs when it is recomputed."
+        return f"its field {place} differs when it is recomputed."
     return ""
 
 
