@@ -2,6 +2,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.contrib.auth.signals import user_logged_in
+from django.core.validators import MaxValueValidator, MinValueValidator
 
 
 class FrontendConfig(AppConfig):
@@ -9,6 +10,9 @@ class FrontendConfig(AppConfig):
 
     def ready(self) -> None:
         user_logged_in.connect(_begin_session)
+        # Django's own words are "Ensure this value is …".
+        for validator, words in ((MinValueValidator, "at least"), (MaxValueValidator, "at most")):
+            validator.message = f"This must be {words} %(limit_value)s."
 
 
 def _begin_session(request: Any, **facts: Any) -> None:

@@ -1,4 +1,4 @@
-"""`evalboard follow`: be told of a run, suite, endpoint or other thing; list and stop it."""
+"""`evalboard follow`: be notified about a run, suite, endpoint or other thing; list and stop it."""
 
 import json
 from typing import Annotated
@@ -18,15 +18,15 @@ def follow(
         typer.Argument(metavar="KIND", help="run, suite, endpoint, release, probe, experiment, replay or forced."),
     ] = "",
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its slug or id.")] = "",
-    stop: Annotated[bool, typer.Option("--stop", help="Be told of it no more.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the notifications.")] = False,
     address: Annotated[
         str, typer.Option(metavar="URL", help="Add an address of your own: https://… of a chat, or mailto:….")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what you follow as JSON.")] = False,
 ) -> None:
-    """Be told when something ends, is served by another server, or waits for a decision.
+    """Be notified when something ends, is served by another server, or waits for a decision.
 
-    Without arguments, list what you follow and where you are told.
+    Without arguments, list what you follow and the addresses that are notified.
     """
     if bool(kind) != bool(name):
         raise typer.BadParameter("Give both, such as: run 12.", param_hint="KIND NAME")
@@ -47,4 +47,4 @@ def follow(
         return
     named = [f"{each.value.kind} {each.value.name}" for each in follows]
     typer.echo(f"You follow {listed(named) if named else 'nothing'}.")
-    typer.echo(f"You are told at {listed(addresses)}." if addresses else NOWHERE)
+    typer.echo(f"Evalboard notifies you at {listed(addresses)}." if addresses else NOWHERE)

@@ -63,7 +63,9 @@ def run(
         str,
         typer.Option(metavar="RUN", help="Instead of a suite: run this run's suite again, to check for caching."),
     ] = "",
-    notify: Annotated[bool, typer.Option("--notify", help="Follow the run, so that you are told of its end.")] = False,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Follow the run: Evalboard notifies you when it ends.")
+    ] = False,
     estimate: Annotated[bool, typer.Option("--estimate", help="Say what it would take, and start nothing.")] = False,
     wait_: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended.")] = False,
     against: Annotated[

@@ -185,7 +185,7 @@ class RestClient:
         return self._post(SuiteVersion, "/suites/", document)
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
-        """Be told of a run, suite, endpoint or other thing, at your own addresses."""
+        """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""
         return self._post(Follow, "/follows/", {"kind": kind, "name": name})
 
     def follows(self) -> Iterator[Answer[Follow]]:
@@ -195,7 +195,7 @@ class RestClient:
         self._transport.request("DELETE", f"/follows/{follow_id}/")
 
     def addresses(self) -> Iterator[Answer[Webhook]]:
-        """Yield the addresses where you are told of what you follow."""
+        """Yield the addresses where Evalboard notifies you about what you follow."""
         return self._list(Webhook, "/follows/addresses/", {})
 
     def create_address(self, url: str) -> Answer[NewWebhook]:

@@ -36,7 +36,7 @@ class NewApiToken(ApiToken):
 
 
 class Follow(Contract):
-    """What you follow: you are told when it ends, when another server answers, and when a verdict waits."""
+    """What you follow. Evalboard notifies you when it ends, another server answers, or a verdict waits."""
 
     id: Id
     kind: Annotated[str, says(enum=KINDS_FOLLOWED)]

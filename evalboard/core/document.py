@@ -42,6 +42,18 @@ class Problems:
         raise InvalidInput(f"{what}: {place}{text}{more}", fields=dict(self.fields))
 
 
+# What the parser says, in words for people who wrote the text.
+JSON_PROBLEMS = {
+    "Expecting value": "a value is missing",
+    "Expecting ',' delimiter": "a comma is missing",
+    "Expecting ':' delimiter": "a colon is missing",
+    "Expecting property name enclosed in double quotes": "a name in double quotes is missing",
+    "Extra data": "more text follows the end",
+    "Unterminated string starting at": "a text has no closing quote",
+    "Invalid control character at": "a control character is not escaped",
+}
+
+
 def read_strict_json(text: str) -> Any:
     """Parse JSON. Raises ValueError if it is not strict JSON, or not storable.
 
@@ -51,6 +63,9 @@ def read_strict_json(text: str) -> Any:
         return json.loads(
             text, parse_constant=refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys
         )
+    except json.JSONDecodeError as problem:
+        what = JSON_PROBLEMS.get(problem.msg, "it cannot be read")
+        raise ValueError(f"{what} (line {problem.lineno}, column {problem.colno})") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 

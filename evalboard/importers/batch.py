@@ -17,6 +17,7 @@ from evalboard.importers.field_values import mapping, moment, number, objects, t
 from evalboard.importers.files import LogFile
 from evalboard.importers.json_files import OddRows, naming, read_rows
 from evalboard.importers.records import LoggedRun
+from evalboard.wording.messages import write
 
 OPENAI, VLLM, ANTHROPIC = "OpenAI Batch API", "vllm run-batch", "Anthropic Message Batches"
 _REPEAT = re.compile(r"(?P<stem>.+)(?P<mark>[#:])(?P<n>\d{1,4})\Z", re.ASCII)
@@ -213,7 +214,10 @@ def _notes(requests: Mapping[str, _Request], *, n_unknown: int) -> list[str]:
     if not requests:
         return ["The file of the requests is missing: prompts and sampling settings are unknown."]
     if n_unknown:
-        return [f"{n_unknown} of the results have no request in the file of the requests: their prompts are not known."]
+        text = (
+            "{n:result} {n:has|have} no request in the file of requests: {n:its prompt is|their prompts are} unknown."
+        )
+        return [write(text, n=n_unknown)]
     return []
 
 

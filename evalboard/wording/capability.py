@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evalboard.wording.messages import Messages
 from evalboard.wording.numbers import counted
 
 Facts = Mapping[str, Any]
@@ -58,43 +59,20 @@ def describe_state_of_parameter(row: Facts) -> str:
 def describe_parameter(row: Facts) -> str:
     """Describe in a sentence what was seen of one parameter."""
     state, detail = row["state"], row["detail"]
-    if state == "not_asked":
-        return "The settings of the endpoint do not send it."
-    if state == "refused":
-        return f"The server says: {detail['words']}"
-    if "why" in detail:
-        return UNCLEAR[detail["why"]](detail)
-    return SEEN[row["parameter"]](state, detail)
+    code = state if state in ("not_asked", "refused") else detail.get("why", row["parameter"])
+    return PARAMETERS.write(code, detail, state=state)
 
 
-def _unclear(text: str) -> Callable[[Facts], str]:
-    return lambda detail: text
+def _given(what: str) -> Callable[[Facts], str]:
+    return lambda detail: f"{detail['n']} of {counted(detail['n_answers'], 'answer')} came with {what}."
 
 
-UNCLEAR: dict[str, Callable[[Facts], str]] = {
-    "no_answer": _unclear("No call with it was answered."),
-    "failed": lambda detail: f"Its call failed: {detail['words']}",
-    "refused_for_another": lambda detail: f"Its call was refused for {detail['another']}: {detail['words']}",
-    "one_text": _unclear("Another seed gave the same text, so these calls do not test it."),
-    "parted_late": _unclear("The answers differ, but too late for so few calls to decide."),
-    "not_repeated": _unclear("Equal calls already give different answers, so these calls do not test it."),
-    "no_effect": _unclear("It is accepted, but the text does not change: these calls do not show an effect."),
-    "no_variety": _unclear("Temperature 1 gave the text of temperature 0, so these calls do not test it."),
-    "no_control": _unclear("No call without it was answered, so there is nothing to compare it with."),
-    "ended_early": _unclear("The answer ended, but not by this limit."),
-    "ended_late": _unclear("The answer is longer than without it, but still ended on its own."),
-    "none_is_short": _unclear("No answer ended on its own, so these calls do not test it."),
-}
-
-
-def _given(what: str) -> Callable[[str, Facts], str]:
-    return lambda state, detail: f"{detail['n']} of {counted(detail['n_answers'], 'answer')} came with {what}."
-
-
-def _fingerprint(state: str, detail: Facts) -> str:
+def _fingerprint(detail: Facts) -> str:
     if not detail["n"]:
         return "No answer has a system_fingerprint."
-    some = "Every answer has" if state == "honoured" else f"{detail['n']} of {detail['n_answers']} answers have"
+    some = (
+        "Every answer has" if detail["state"] == "honoured" else f"{detail['n']} of {detail['n_answers']} answers have"
+    )
     if detail["n_distinct"] == 1:
         return f"{some} a system_fingerprint, and it stays the same: {detail['value']}."
     # Here, as it brings pydantic, which no help waits for.
@@ -105,93 +83,114 @@ def _fingerprint(state: str, detail: Facts) -> str:
     return f"{some} a system_fingerprint, {detail['n_distinct']} different ones: several servers answer."
 
 
-def _seed(state: str, detail: Facts) -> str:
-    if state == "honoured":
+def _seed(detail: Facts) -> str:
+    if detail["state"] == "honoured":
         return "Two calls with the same seed gave the same text; another seed gave another."
     return "Two calls with the same seed differ as early as calls with other seeds."
 
 
-def _temperature(state: str, detail: Facts) -> str:
-    if state == "honoured":
+def _temperature(detail: Facts) -> str:
+    if detail["state"] == "honoured":
         return f"Temperature 0 repeats its text; {detail['n_other']} of {detail['n']} calls at 1 gave another."
     if "shared" in detail:
         return "Two calls at 0 differ early, but two calls with the same seed are equal: 0 has no effect."
     return "Temperature 1 gave the text of temperature 0."
 
 
-def _stop(state: str, detail: Facts) -> str:
-    if state == "honoured":
+def _stop(detail: Facts) -> str:
+    if detail["state"] == "honoured":
         return (
             f"The answer ends before it, after {detail['n_characters']} of {detail['n_characters_without']} characters."
         )
     return "The answer goes on beyond it."
 
 
-def _max_tokens(state: str, detail: Facts) -> str:
-    if state == "honoured":
+def _max_tokens(detail: Facts) -> str:
+    if detail["state"] == "honoured":
         return "The answer is cut after it."
     n = detail.get("n_tokens")
     return "The answer is as long as without it." if n is None else f"The answer has {counted(n, 'token')}."
 
 
-def _logprobs(state: str, detail: Facts) -> str:
+def _logprobs(detail: Facts) -> str:
     k, given = detail["k"], detail["given"]
-    if state == "ignored":
+    if detail["state"] == "ignored":
         return "The answer came without any." if k else "Calls that ask for logprobs are not answered."
     amount = f"Up to {given}" if given == k else f"{given} where {k} are requested"
     words = f" More are refused: {detail['words']}" if "words" in detail else ""
     return f"{amount}.{words}"
 
 
-def _top_logprobs(state: str, detail: Facts) -> str:
-    return "2, as requested." if state == "honoured" else f"{detail['given']} where 2 are requested."
+def _top_logprobs(detail: Facts) -> str:
+    return "2, as requested." if detail["state"] == "honoured" else f"{detail['given']} where 2 are requested."
 
 
-def _narrowed(state: str, detail: Facts) -> str:
-    if state == "honoured":
+def _narrowed(detail: Facts) -> str:
+    if detail["state"] == "honoured":
         return "With it, a call at temperature 1 gave the likeliest text, as it should."
     return "With it, a call at temperature 1 leaves the likeliest text as early as without it."
 
 
-def _penalty(state: str, detail: Facts) -> str:
-    return "It changes the text." if state == "honoured" else "The text is the same as without it."
+def _penalty(detail: Facts) -> str:
+    return "It changes the text." if detail["state"] == "honoured" else "The text is the same as without it."
 
 
-def _template(state: str, detail: Facts) -> str:
+def _template(detail: Facts) -> str:
     if "n_prompt_tokens" not in detail:
         return "It changes the text."
     n, without = counted(detail["n_prompt_tokens"], "token"), detail["n_prompt_tokens_without"]
     return f"With it the prompt has {n}, without it {without}."
 
 
-def _lasting(state: str, detail: Facts) -> str:
+def _lasting(detail: Facts) -> str:
     n = detail.get("n_tokens")
     after = "" if n is None else f" after {counted(n, 'token')}"
-    if state == "honoured":
+    if detail["state"] == "honoured":
         return f"The answer continues until it is cut{after}; without it, one ended on its own."
     return f"The answer ended on its own{after}."
 
 
-SEEN: dict[str, Callable[[str, Facts], str]] = {
-    "system_fingerprint": _fingerprint,
-    "seed": _seed,
-    "temperature": _temperature,
-    "stop": _stop,
-    "max_tokens": _max_tokens,
-    "logprobs": _logprobs,
-    "top_logprobs": _top_logprobs,
-    "token_ids": _given("token ids"),
-    "top_p": _narrowed,
-    "top_k": _narrowed,
-    "min_p": _narrowed,
-    "frequency_penalty": _penalty,
-    "presence_penalty": _penalty,
-    "repetition_penalty": _penalty,
-    "min_tokens": _lasting,
-    "ignore_eos": _lasting,
-    "chat_template_kwargs": _template,
-    "usage": _given("counts of tokens"),
-}
+PARAMETERS = Messages(
+    "parameter",
+    {
+        ("parameter", "unknown"): {
+            "not_asked": "The settings of the endpoint do not send it.",
+            "no_answer": "No call with it was answered.",
+            "failed": "Its call failed: {words}",
+            "refused_for_another": "Its call was refused for {another}: {words}",
+            "one_text": "Another seed gave the same text, so these calls do not test it.",
+            "parted_late": "The answers differ, but too late for so few calls to decide.",
+            "not_repeated": "Equal calls already give different answers, so these calls do not test it.",
+            "no_effect": "It is accepted, but the text does not change: these calls do not show an effect.",
+            "no_variety": "Temperature 1 gave the text of temperature 0, so these calls do not test it.",
+            "no_control": "No call without it was answered, so there is nothing to compare it with.",
+            "ended_early": "The answer ended, but not by this limit.",
+            "ended_late": "The answer is longer than without it, but still ended on its own.",
+            "none_is_short": "No answer ended on its own, so these calls do not test it.",
+        },
+        ("parameter", "asserts"): {
+            "refused": "The server says: {words}",
+            "system_fingerprint": _fingerprint,
+            "seed": _seed,
+            "temperature": _temperature,
+            "stop": _stop,
+            "max_tokens": _max_tokens,
+            "logprobs": _logprobs,
+            "top_logprobs": _top_logprobs,
+            "token_ids": _given("token ids"),
+            "top_p": _narrowed,
+            "top_k": _narrowed,
+            "min_p": _narrowed,
+            "frequency_penalty": _penalty,
+            "presence_penalty": _penalty,
+            "repetition_penalty": _penalty,
+            "min_tokens": _lasting,
+            "ignore_eos": _lasting,
+            "chat_template_kwargs": _template,
+            "usage": _given("counts of tokens"),
+        },
+    },
+)
 
 
 def describe_row(row: Facts) -> str:

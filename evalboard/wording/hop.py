@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalboard.wording.capability import LABELS
-from evalboard.wording.numbers import listed
+from evalboard.wording.messages import Messages
+from evalboard.wording.numbers import capital, listed
 from evalboard.wording.probe_states import describe_state
 
 # Of each kind: the states in which nothing is lost, those in which it is, how to say either, and what the gateway does
@@ -74,32 +75,49 @@ class HopSide:
 
 def describe_hop(kind: str, direct: HopSide, gateway: HopSide) -> str:
     """Say whether the gateway drops what the direct endpoint honours. Both probes must have a result."""
+    ends = {"direct": direct.endpoint, "gateway": gateway.endpoint}
     if "incomplete" in (direct.state, gateway.state):
-        return "One of the two probes has too few answers to say which hop drops what."
+        return HOPS.write("too_few")
     if kind == "capability":
-        return _parameters(direct, gateway)
+        losses = describe_losses(_lost_parameters(direct, gateway))
+        return HOPS.write("drops" if losses else "drops_nothing", ends, losses=losses)
     good, bad = _STATES[kind]
-    both = f"at {direct.endpoint} and through {gateway.endpoint}"
-    if direct.state in good and gateway.state in bad:
-        here = f"{_WORDS[direct.state]} at {direct.endpoint}, {_WORDS[gateway.state]} through {gateway.endpoint}"
-        return f"{here}: {_BLAME[kind, gateway.state]}."
-    if direct.state in good and gateway.state in good:
-        return f"{_WORDS[direct.state]} {both}: the gateway drops nothing of this."
-    if direct.state in bad and gateway.state in bad:
-        word = _capital(_WORDS[direct.state])
-        if direct.state == gateway.state:
-            return f"{word} {both}: whether the gateway does it too is unknown."
-        return f"{word} at {direct.endpoint} already: what the gateway adds is unknown."
-    if direct.state in bad:
-        word = _WORDS[gateway.state].lower() if gateway.state in good else "undecided"
-        return (
-            f"{_capital(_WORDS[direct.state])} at {direct.endpoint}, {word} through {gateway.endpoint}: "
-            "the gateway does not send these calls there, or something answers in its place."
+    if direct.state not in good | bad or (direct.state in good and gateway.state not in good | bad):
+        states = "; ".join(
+            f"{side.endpoint}: {describe_state(kind, side.state).word.lower()}" for side in (direct, gateway)
         )
-    states = "; ".join(
-        f"{side.endpoint}: {describe_state(kind, side.state).word.lower()}" for side in (direct, gateway)
-    )
-    return f"The two probes cannot say which hop drops what ({states})."
+        return HOPS.write("undecided", states=states)
+    ends["before"] = capital(_WORDS[direct.state])
+    if direct.state in good:
+        blame = _BLAME.get((kind, gateway.state), "")
+        return HOPS.write("lost" if blame else "works", ends, after=_WORDS[gateway.state], blame=blame)
+    if gateway.state in bad:
+        return HOPS.write("alike" if direct.state == gateway.state else "already", ends)
+    after = _WORDS[gateway.state].lower() if gateway.state in good else "undecided"
+    return HOPS.write("bypassed", ends, after=after)
+
+
+HOPS = Messages(
+    "hop",
+    {
+        ("hop", "unknown"): {
+            "too_few": "One of the two probes has too few answers to say which hop drops what.",
+            "alike": "{before} at {direct} and through {gateway}: whether the gateway does it too is unknown.",
+            "already": "{before} at {direct} already: what the gateway adds is unknown.",
+            "undecided": "The two probes cannot say which hop drops what ({states}).",
+        },
+        ("hop", "asserts"): {
+            "lost": "{before} at {direct}, {after} through {gateway}: {blame}.",
+            "bypassed": "{before} at {direct}, {after} through {gateway}: the gateway does not send these calls there, "
+            "or something answers in its place.",
+            "drops": "{gateway} {losses}, which {direct} honours.",
+        },
+        ("hop", "denies"): {
+            "works": "{before} at {direct} and through {gateway}: the gateway drops nothing of this.",
+            "drops_nothing": "{gateway} neither drops nor refuses anything that {direct} honours.",
+        },
+    },
+)
 
 
 def find_losses(kind: str, direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:
@@ -119,17 +137,6 @@ def describe_losses(losses: Iterable[Loss]) -> str:
         by_verb.setdefault(verb, {})[what] = None
     verbs = [f"{verb} {listed([*names])}".rstrip() for verb, names in by_verb.items()]
     return listed(verbs) if verbs else ""
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _parameters(direct: HopSide, gateway: HopSide) -> str:
-    """Name the parameters that the gateway drops or changes."""
-    if lost := _lost_parameters(direct, gateway):
-        return f"{gateway.endpoint} {describe_losses(lost)}, which {direct.endpoint} honours."
-    return f"{gateway.endpoint} neither drops nor refuses anything that {direct.endpoint} honours."
 
 
 def _lost_parameters(direct: HopSide, gateway: HopSide) -> tuple[Loss, ...]:

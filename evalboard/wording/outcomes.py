@@ -6,7 +6,9 @@ from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from evalboard.contract.compare import CaseParts, Comparison, OutcomeCounts
+    from collections.abc import Iterable
+
+    from evalboard.contract.compare import CaseOutcome, CaseParts, ComparedSides, Comparison, OutcomeCounts
     from evalboard.contract.parts import ByChance
     from evalboard.contract.release import CasesChanged
 
@@ -27,7 +29,10 @@ OUTCOMES = Messages(
             "none_beyond": "No case is beyond chance.",
         },
         ("load", "allows"): {"under_load": UNDER_LOAD},
-        ("repeats", "asserts"): {"targeted": "Targeted repeats count only in a release's verdict: {parts:list}."},
+        ("repeats", "asserts"): {
+            "targeted": "Targeted repeats count only in a release's verdict: {parts:list}.",
+            "samples": "Passes leave out repeats that copy an earlier answer, or came from a cache or a fallback.",
+        },
     },
 )
 
@@ -58,6 +63,15 @@ def count_targeted(comparison: "Comparison") -> str:
         if side.targeted is not None and comparison.repeat is None
     ]
     return OUTCOMES.write("targeted", parts=parts) if parts else ""
+
+
+def explain_passes(sides: "ComparedSides", cases: "Iterable[CaseOutcome]") -> str:
+    """Say which repeats the scores of listed cases leave out; "" if they leave out none."""
+    baseline, candidate = (
+        sum(repeat.score is not None for repeat in side.repeats) for side in (sides.baseline, sides.candidate)
+    )
+    is_short = any(len(each.scores_baseline) < baseline or len(each.scores_candidate) < candidate for each in cases)
+    return OUTCOMES.write("samples") if is_short else ""
 
 
 def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:

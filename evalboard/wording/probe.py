@@ -1,6 +1,6 @@
 """The sentence of a probe's finding, made of its state and its numbers (docs/probes.md)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalboard.core.probes import CANARY_BASELINE, CANARY_MIN_BASELINE, CANARY_WINDOW, SEED_SIGNIFICANT
@@ -12,6 +12,7 @@ from evalboard.wording.audit import (
 )
 from evalboard.wording.capability import GIVEN_BESIDE, LABELS, NOT_HONOURED
 from evalboard.wording.determinism import describe_certified, describe_not_certified
+from evalboard.wording.messages import Claim, Messages, speak
 from evalboard.wording.numbers import capital, counted, fixed, listed, p_value, percent, percent_rounded
 
 Numbers = Mapping[str, Any]
@@ -25,32 +26,42 @@ def describe_finding(kind: str, state: str, numbers: Numbers) -> str:
     """Describe a probe's result. state: as `evalboard.core.probes` judged; numbers: its figures."""
     if state == "incomplete":
         return _incomplete(numbers, NEEDED[kind])
-    return SENTENCES[kind][state](numbers) + _failures(numbers["n_failed"]) + _marked(numbers.get("n_marked", 0))
+    return speak([SENTENCES[kind].claim(state, numbers), *_left_out(numbers["n_failed"], numbers.get("n_marked", 0))])
 
 
 def describe_batch_comparison(state: str, numbers: Numbers) -> str:
     """Say how two batch probes compare."""
     if state == "incomplete":
         return _incomplete(numbers, "half of the copies of both probes, and a prompt with two copies in each")
-    return COMPARISONS[state](numbers) + _failures(sum(side["n_failed"] for side in numbers["sides"]))
+    return speak([COMPARISONS.claim(state, numbers), *_left_out(sum(side["n_failed"] for side in numbers["sides"]))])
 
 
 def _incomplete(numbers: Numbers, needed: str) -> str:
-    n_calls, errors = numbers["n_calls"], numbers["errors"]
-    n_marked = numbers.get("n_marked", 0)
-    answered = f"{n_calls - numbers['n_failed'] - n_marked:,} of {counted(n_calls, 'call')} got an answer"
-    why = f" Most often: {errors[0]['error']}" if errors else ""
-    return f"{answered}; a finding needs {needed}.{why}{_marked(n_marked)}"
+    n_marked, errors = numbers.get("n_marked", 0), numbers["errors"]
+    n_answered = numbers["n_calls"] - numbers["n_failed"] - n_marked
+    claims = [CALLS.claim("incomplete", n_answered=n_answered, n=numbers["n_calls"], needed=needed)]
+    claims += [CALLS.claim("most_often", errors[0])] if errors else []
+    return speak([*claims, *_left_out(0, n_marked)])
 
 
-def _failures(n: int) -> str:
-    return f" {counted(n, 'call')} failed and {'is' if n == 1 else 'are'} left out." if n else ""
+def _left_out(n_failed: int, n_marked: int = 0) -> list[Claim]:
+    """Say how many calls failed, and how many answers of an external server are no clean samples."""
+    return [CALLS.claim(code, n=n) for code, n in (("failed", n_failed), ("marked", n_marked)) if n]
 
 
-def _marked(n: int) -> str:
-    """Say how many answers of an external server are no clean samples."""
-    how = "came from a cache, a fallback or a retry"
-    return f" {counted(n, 'answer')} {how}, and {'is' if n == 1 else 'are'} left out." if n else ""
+CALLS = Messages(
+    "calls",
+    {
+        ("calls", "unknown"): {
+            "incomplete": "{n_answered:,} of {n:call} got an answer; a finding needs {needed}.",
+            "most_often": "Most often: {error}",
+        },
+        ("calls", "asserts"): {
+            "failed": "{n:call} failed and {n:is|are} left out.",
+            "marked": "{n:answer} came from a cache, a fallback or a retry, and {n:is|are} left out.",
+        },
+    },
+)
 
 
 # --- seed
@@ -358,47 +369,80 @@ NEEDED = {
     "audit": "half of the calls",
     "capability": "half of the calls, answered or refused, and at least one of them answered",
 }
-SENTENCES: dict[str, dict[str, Callable[[Numbers], str]]] = {
-    "seed": {
-        "honoured": _seed_honoured,
-        "partly_honoured": _seed_partly_honoured,
-        "ignored": _seed_ignored,
-        "greedy": _seed_greedy,
-        "deterministic": _seed_deterministic,
-        "too_noisy": _seed_too_noisy,
-    },
-    "batch": {
-        "invariant": _batch_invariant,
-        "nearly": lambda numbers: _batch_moved("Nearly invariant", numbers),
-        "variant": lambda numbers: _batch_moved(
-            "Copies of the same prompt differ" if numbers.get("is_remote") else "Batching changes answers",
-            numbers,
-        ),
-    },
-    "routing": {
-        "one": _routing_one,
-        "rotated": _routing_rotated,
-        "several": _routing_several,
-        "unknown": _routing_unknown,
-    },
-    "canary": {
-        "too_few": _canary_too_few,
-        "stable": _canary_stable,
-        "changed": _canary_changed,
-        "partly_changed": _canary_partly_changed,
-        "drift": _canary_drift,
-    },
-    "determinism": {
-        "certified": describe_certified,
-        "bits_move": describe_not_certified,
-        "answers_move": describe_not_certified,
-    },
-    "audit": {
-        "identical": describe_identical,
-        "differs": describe_differs,
-        "stacks_differ": describe_stacks_differ,
-        "nothing_held": describe_nothing_held,
-    },
-    "capability": {"checked": _capability, "ignores": _capability},
+SENTENCES: dict[str, Messages] = {
+    "seed": Messages(
+        "probe_seed",
+        {
+            ("seed", "asserts"): {"honoured": _seed_honoured},
+            ("seed", "denies"): {
+                "partly_honoured": _seed_partly_honoured,
+                "ignored": _seed_ignored,
+                "greedy": _seed_greedy,
+                "deterministic": _seed_deterministic,
+            },
+            ("seed", "unknown"): {"too_noisy": _seed_too_noisy},
+        },
+    ),
+    "batch": Messages(
+        "probe_batch",
+        {
+            ("batch", "asserts"): {"invariant": _batch_invariant},
+            ("batch", "denies"): {
+                "nearly": lambda numbers: _batch_moved("Nearly invariant", numbers),
+                "variant": lambda numbers: _batch_moved(
+                    "Copies of the same prompt differ" if numbers.get("is_remote") else "Batching changes answers",
+                    numbers,
+                ),
+            },
+        },
+    ),
+    "routing": Messages(
+        "probe_routing",
+        {
+            ("routing", "asserts"): {"one": _routing_one},
+            ("routing", "denies"): {"rotated": _routing_rotated, "several": _routing_several},
+            ("routing", "unknown"): {"unknown": _routing_unknown},
+        },
+    ),
+    "canary": Messages(
+        "probe_canary",
+        {
+            ("canary", "unknown"): {"too_few": _canary_too_few},
+            ("canary", "asserts"): {"stable": _canary_stable},
+            ("canary", "denies"): {
+                "changed": _canary_changed,
+                "partly_changed": _canary_partly_changed,
+                "drift": _canary_drift,
+            },
+        },
+    ),
+    "determinism": Messages(
+        "probe_determinism",
+        {
+            ("determinism", "asserts"): {"certified": describe_certified},
+            ("determinism", "denies"): {"bits_move": describe_not_certified, "answers_move": describe_not_certified},
+        },
+    ),
+    "audit": Messages(
+        "probe_audit",
+        {
+            ("audit", "asserts"): {"identical": describe_identical},
+            ("audit", "denies"): {"differs": describe_differs, "stacks_differ": describe_stacks_differ},
+            ("audit", "unknown"): {"nothing_held": describe_nothing_held},
+        },
+    ),
+    "capability": Messages(
+        "probe_capability",
+        {
+            ("capability", "asserts"): {"checked": _capability},
+            ("capability", "denies"): {"ignores": _capability},
+        },
+    ),
 }
-COMPARISONS = {"alike": _alike, "other_noise": _other_noise, "other_texts": _other_texts}
+COMPARISONS = Messages(
+    "probe_comparison",
+    {
+        ("batch", "asserts"): {"alike": _alike},
+        ("batch", "denies"): {"other_noise": _other_noise, "other_texts": _other_texts},
+    },
+)

@@ -166,8 +166,8 @@ def _rebaseline(facts: Facts) -> str:
 def expired_baseline(facts: Facts) -> str:
     """Say since when a baseline is invalid. first_run or first_probe: the new stack's first answer."""
     return write(
-        "The baseline, run {baseline}, expired on {expired_at}. Since {first}, another stack serves endpoint "
-        "{endpoint}{under}.",
+        "The baseline, run {baseline}, expired on {expired_at}. Another stack of endpoint {endpoint}{under} answered "
+        "{first}.",
         **facts,
         first=f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}",
         under=f" under profile {facts['profile']}" if facts["profile"] else "",
@@ -202,7 +202,8 @@ def _early_lean(facts: Facts) -> str:
     if lean is None:
         return ""
     return write(
-        " With the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It is no verdict.",
+        " Experimental: with the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It "
+        "is no verdict.",
         span=interval(lean["low"], lean["high"], -facts["tolerance"]),
         way="neither way" if lean["leaning"] == "none" else f"to {verdict_name(lean['leaning'])}",
         level=lean["level"],

@@ -211,9 +211,10 @@ def load_differs(facts: Facts) -> str:
         remedy = "Allow both the same number of calls." if is_calls else "Decode both at batch size 1."
         advice = f"They ran in turn, so their endpoints' load differs. {remedy}"
     return write(
-        "The {larger} had {factor} times the {what} on average ({sizes}).{others} That may explain part of the change. "
-        "{advice}",
+        "The {larger} had {factor} times the {smaller}'s {what} on average ({sizes}).{others} That may explain part of "
+        "the change. {advice}",
         larger=larger,
+        smaller=smaller,
         what="calls in flight" if is_calls else "batch size",
         factor=fixed(facts[larger]["mean"] / facts[smaller]["mean"], 1),
         sizes="; ".join(_load_of(name, facts[name]) for name in ("baseline", "candidate")),

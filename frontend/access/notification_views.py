@@ -1,4 +1,4 @@
-"""What a person follows, and the addresses where they are told of it."""
+"""What a person follows, and the addresses where Evalboard notifies them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -77,7 +77,7 @@ def follow(request: HttpRequest) -> HttpResponse:
         if not webhook_rows(owner=request.user):
             messages.warning(request, f"You follow {kind} {name}. Add an address below, or nothing can reach you.")
             return redirect("notifications")
-        messages.success(request, f"You are told of {kind} {name}.")
+        messages.success(request, f"Evalboard notifies you about {kind} {name}.")
         return redirect(row.url)
     return redirect("notifications")
 
@@ -86,7 +86,7 @@ def follow(request: HttpRequest) -> HttpResponse:
 @posted_from("notifications")
 def unfollow(request: HttpRequest, follow_id: int) -> HttpResponse:
     unfollow_subject(follow_id=follow_id, person=request.user)
-    messages.success(request, "You are told of it no more.")
+    messages.success(request, "Evalboard no longer notifies you about it.")
     place = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(place, allowed_hosts=None)
     return redirect(place if is_ours else reverse("notifications"))

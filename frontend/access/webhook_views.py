@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, and whether it arrives."""
+"""Webhooks: which events they get, and whether they arrive."""
 
 from collections.abc import Callable
 

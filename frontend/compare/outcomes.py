@@ -8,7 +8,7 @@ from evalboard.contract.compare import SIDES, Comparison, OutcomeCounts
 from evalboard.contract.pair import TracePair
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import LOADED_BATCHES
-from evalboard.wording.outcomes import explain_marks
+from evalboard.wording.outcomes import explain_marks, explain_passes
 from frontend.compare import charts, filters, pair_address
 from frontend.shell.addresses import case_url
 from frontend.templatetags.drawing import common_prefix
@@ -81,6 +81,9 @@ def part(report: Comparison, active: Mapping[str, str], page: int) -> dict[str, 
             getattr(counts, f"{active['outcome']}_by_chance", None),
             can_load_move=_can_load_move(report),
         ),
+        "passes_note": ""
+        if "look" in active
+        else explain_passes(report.sides, (row.shown.outcome for row in listed.rows)),
         "page": {"page": listed.page, "n_pages": listed.n_pages},
         "filters": filters.list_filters(report, active, counts),
         "n_pairs": sum(count.n_pairs for count in report.causes),

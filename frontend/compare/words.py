@@ -3,9 +3,9 @@
 from evalboard.contract.compare import CaseParts, Comparison, FlipPoint, LedgerLine, Moved, PositionHistogram
 from evalboard.wording.manifest import render_field_name, render_moved, render_sides
 from evalboard.wording.messages import Messages, speak
-from evalboard.wording.numbers import counted, listed
+from evalboard.wording.numbers import capital, counted, listed
 from frontend.compare.causes import MARKS
-from frontend.shell.findings import Headline
+from frontend.shell.findings import Headline, split_claim
 from frontend.templatetags.numbers import nats, points, signed_points
 
 PLAIN = {
@@ -35,20 +35,49 @@ PLAIN = {
 HEADLINES = Messages(
     "compare",
     {
-        ("cause", "unknown"): {"queued": "The causes are still being computed."},
-        ("backends", "asserts"): {"mixed": "Several buckets answered for the {sides}, so there is no difference."},
+        ("cause", "unknown"): {
+            "queued": "The causes are still being computed. Differences that digests show are below.",
+        },
+        ("backends", "asserts"): {
+            "mixed": "Several buckets answered for the {sides}, so there is no difference. Each bucket is scored "
+            "separately on the run's page. Pairs of responses are below.",
+        },
         ("change", "unknown"): {"unscored": "No case is scored on both sides, so there is no difference."},
         ("change", "denies"): {
-            "identical": "Nothing changed:",
-            "identical_pairs": "Nothing changed where both sides answered:",
-            "same_scores": "The score did not change,",
-            "cancels_out": "The score did not change, though {cases}:",
+            "identical": "Nothing changed: all {n:,} pairs of responses have the same text and score.",
+            "identical_pairs": "Nothing changed where both sides answered: {n:,} pairs of responses have the same text "
+            "and score.",
+            "same_scores": "The score did not change, though some responses differ.",
+            "cancels_out": "The score did not change, though {cases}: gains and losses cancel out.",
         },
+        ("change", "asserts"): {"support": "{cases}{both}."},
+        ("responses", "asserts"): {"not_compared": "{lack}: the scores are over {n:,} of {n_cases:,} cases."},
         ("cause", "asserts"): {
             "because": "The score {moved} because {cause}.",
             "because_stack": "The score {moved} because {cause}.",
         },
         ("cause", "allows"): {"next_to": "The score {moved}, and {cause}."},
+        ("counts", "asserts"): {
+            "most_same": "Most cases read the same; {n_changed:,} of {n:,} changed {n_changed:its|their} score.",
+            "most_other": "Most cases read differently; {n_changed:,} of {n:,} changed {n_changed:its|their} score.",
+            "none_changed": "None of {n:,} cases changed its score.",
+            "no_pair": "No case has a response on both sides.",
+            "pairs": "Of {n:,} pairs of responses: {kinds}.",
+            "regraded": "{n:,} score changes come without a flip.",
+        },
+        ("positions", "asserts"): {
+            "nowhere": "No response has a {what}.",
+            "all_at_start": "Every {what} is at the first token. The prompt itself was computed differently.",
+            "most_at_start": "{n_at_start:,} of {n:,} differ from the first token. Each {what} by position.",
+            "some_at_start": "{n:,} in all, {n_at_start:,} of them at the first token. Each {what} by position.",
+        },
+        ("flips", "asserts"): {
+            "moved": "How far the logits moved at each flip.",
+            "all_noise": "Noise explains every flip.",
+            "no_noise": "Noise explains no flip.",
+            "some_noise": "{n:,} of {n_flips:,} flips are explained by noise.",
+            "zone": "Movement by margin at the flip. The zone is what noise explains: {near} nats.",
+        },
     },
 )
 NAMED = 2
@@ -60,8 +89,8 @@ def describe_comparison(report: Comparison) -> Headline:
     lack = describe_not_compared(report.parts)
     if not lack or not report.progress.is_finished or report.score.difference is None:
         return finding
-    others = f"the scores are over {n - report.counts.n_cases_missing:,} of {n:,} cases"
-    return Headline(finding.claim, f"{finding.rest} {lack}: {others}.".lstrip())
+    more = HEADLINES.write("not_compared", lack=lack, n=n - report.counts.n_cases_missing, n_cases=n)
+    return Headline(finding.claim, f"{finding.rest} {more}".lstrip())
 
 
 def describe_not_compared(parts: CaseParts) -> str:
@@ -77,26 +106,22 @@ def describe_not_compared(parts: CaseParts) -> str:
 def _describe_change(report: Comparison) -> Headline:
     counts = report.counts
     if not report.progress.is_finished:
-        return Headline(HEADLINES.write("queued"), "Differences that digests show are below.")
+        return split_claim(HEADLINES.write("queued"))
     if mixed := report.mixed_sides:
-        claim = HEADLINES.write("mixed", sides=" and the ".join(mixed))
-        return Headline(claim, "Each bucket is scored separately on the run's page. Pairs of responses are below.")
+        return split_claim(HEADLINES.write("mixed", sides=" and the ".join(mixed)))
     if report.score.difference is None:
         return Headline(HEADLINES.write("unscored"))
     if counts.identical == counts.n_pairs and not counts.score_changed:
-        pairs = f"{counts.n_pairs:,} pairs of responses"
-        if counts.missing:
-            return Headline(HEADLINES.write("identical_pairs"), f"{pairs} have the same text and score.")
-        return Headline(HEADLINES.write("identical"), f"all {pairs} have the same text and score.")
+        return split_claim(HEADLINES.write("identical_pairs" if counts.missing else "identical", n=counts.n_pairs))
     n_cases = counts.n_cases_score_changed
     cases = "1 case changed its score" if n_cases == 1 else f"{n_cases:,} cases changed their score"
     is_in_every_repeat = report.outcomes is not None and report.outcomes.is_in_every_repeat
     if len(report.sides.baseline.repeats) + len(report.sides.candidate.repeats) > 2 and not is_in_every_repeat:
         cases += " in some repeat"
     if not n_cases:
-        return Headline(HEADLINES.write("same_scores"), "though some responses differ.")
+        return Headline(HEADLINES.write("same_scores"))
     if not any(line.shown for line in report.ledger):
-        return Headline(HEADLINES.write("cancels_out", cases=cases), "gains and losses cancel out.")
+        return split_claim(HEADLINES.write("cancels_out", cases=cases))
     return Headline(_explain_change(report, report.score.difference), _support(report, cases))
 
 
@@ -132,18 +157,15 @@ def _support(report: Comparison, cases: str) -> str:
     gained = sum(line.gained for line in report.ledger)
     lost = sum(line.lost for line in report.ledger)
     both = f": {signed_points(gained)} gained, {signed_points(lost)} lost" if gained and lost else ""
-    return f"{cases[0].upper()}{cases[1:]}{both}."
+    return HEADLINES.write("support", cases=capital(cases), both=both)
 
 
 def describe_counts(report: Comparison) -> Headline:
     """Say how many cases read or score differently, and what their pairs of responses are like."""
     counts = report.counts
     n, n_changed = counts.n_cases_paired, counts.n_cases_score_changed
-    most = "Most cases read the same" if 2 * report.parts.same_text > n else "Most cases read differently"
-    if n_changed:
-        claim = f"{most}; {n_changed:,} of {n:,} changed {'its' if n_changed == 1 else 'their'} score."
-    else:
-        claim = f"None of {n:,} cases changed its score." if n else "No case has a response on both sides."
+    is_same = 2 * report.parts.same_text > n
+    code = "no_pair" if not n else "none_changed" if not n_changed else "most_same" if is_same else "most_other"
     kinds = (
         (counts.identical, "the same"),
         (counts.drift_only, "with the same tokens and other logprobs"),
@@ -152,37 +174,31 @@ def describe_counts(report: Comparison) -> Headline:
         (counts.unread, "not read yet"),
         (counts.missing, "without a response or a score"),
     )
-    listed = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
-    beside = counts.score_changed - counts.flipped_score_changed
-    regraded = f" {beside:,} score changes come without a flip." if beside > 0 and not report.prompts else ""
-    return Headline(claim, f"Of {counts.n_pairs + counts.missing:,} pairs of responses: {listed}.{regraded}")
+    shown = ", ".join(f"{n_pairs:,} {kind}" for n_pairs, kind in kinds if n_pairs)
+    claims = [HEADLINES.claim("pairs", n=counts.n_pairs + counts.missing, kinds=shown)]
+    n_regraded = counts.score_changed - counts.flipped_score_changed
+    if n_regraded > 0 and not report.prompts:
+        claims.append(HEADLINES.claim("regraded", n=n_regraded))
+    return Headline(HEADLINES.write(code, n=n, n_changed=n_changed), speak(claims))
 
 
 def describe_histogram(histogram: PositionHistogram, what: str) -> Headline:
     """Say where responses drift or flip: at the start, or anywhere."""
-    if not histogram.n:
-        return Headline(f"No response has a {what}.")
-    at_start = histogram.n_at_start
-    if at_start == histogram.n:
-        return Headline(f"Every {what} is at the first token.", "The prompt itself was computed differently.")
-    part = f"{at_start:,} of {histogram.n:,}"
-    if 2 * at_start > histogram.n:
-        return Headline(f"{part} differ from the first token.", f"Each {what} by position.")
-    return Headline(f"{histogram.n:,} in all, {at_start:,} of them at the first token.", f"Each {what} by position.")
+    n, n_at_start = histogram.n, histogram.n_at_start
+    most = "all" if n_at_start == n else "most" if 2 * n_at_start > n else "some"
+    code = f"{most}_at_start" if n else "nowhere"
+    return split_claim(HEADLINES.write(code, n=n, n_at_start=n_at_start, what=what))
 
 
 def describe_scatter(report: Comparison, shown: tuple[FlipPoint, ...]) -> Headline:
     """Say whether flips sit where noise explains them."""
     if report.noise is None:
-        return Headline("How far the logits moved at each flip.")
+        return Headline(HEADLINES.write("moved"))
     near = report.noise.near
     within = sum((flip.movement or 0.0) <= near for flip in shown)
-    what = f"Movement by margin at the flip. The zone is what noise explains: {nats(near)} nats."
-    if within == len(shown):
-        return Headline("Noise explains every flip.", what)
-    if not within:
-        return Headline("Noise explains no flip.", what)
-    return Headline(f"{within:,} of {len(shown):,} flips are explained by noise.", what)
+    code = "all_noise" if within == len(shown) else "some_noise" if within else "no_noise"
+    claim = HEADLINES.write(code, n=within, n_flips=len(shown))
+    return Headline(claim, HEADLINES.write("zone", near=nats(near)))
 
 
 def describe_side(report: Comparison, side: str) -> str:

@@ -19,6 +19,7 @@ from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
 from frontend.probes.words import KINDS
+from frontend.shell.findings import split_claim
 from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
@@ -192,7 +193,7 @@ def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
         "others": others,
         "chosen": chosen,
         "comparison": pair,
-        "comparison_words": words.split_claim(pair.sentence),
+        "comparison_words": split_claim(pair.sentence),
     }
 
 

@@ -13,7 +13,7 @@ from evalboard.core.probes import choose_sampling, complete_parameters, list_pro
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import listed
 from evalboard.wording.run import describe_pause
-from frontend.shell.findings import Headline
+from frontend.shell.findings import Headline, split_claim
 from runs.models import ProbeRecord
 
 RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
@@ -152,14 +152,6 @@ def _describe_sets(answer: Probe) -> Headline:
     if waiting := runs + scorings:
         return Headline("Collecting answers.", f"It waits for {listed(waiting)}.")
     return Headline("Collecting answers.", "A worker continues from here.")
-
-
-def split_claim(sentence: str) -> Headline:
-    """Part a sentence after its first clause, the claim: numbers follow a colon or a full stop."""
-    ends = [end for end in (sentence.find(": "), sentence.find(". ")) if end >= 0]
-    if not ends:
-        return Headline(sentence)
-    return Headline(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])
 
 
 def describe_list(rows: Iterable[ProbeRow]) -> Headline:

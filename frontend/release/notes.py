@@ -84,7 +84,10 @@ NOTES = Messages(
             "{drop:points} there.",
             "reach": "For new cases the interval is {span}{level}. The verdict covers only these cases.",
         },
-        ("noise", "unknown"): {"noise_unmeasured": "The noise of {sides} is not measured. It takes two repeats."},
+        ("noise", "unknown"): {
+            "noise_unmeasured": "The noise of {sides} is not measured. It takes two repeats.",
+            "noise_equal": "The noise of {sides} is not measured: all repeats scored the same.",
+        },
         ("resolution", "asserts"): {
             "resolution": "On new cases, {look} repeats detect changes of {elsewhere:points} points or more.",
             "case": "One case is {worth:points} points here.",
@@ -110,6 +113,12 @@ def decision_notes(report: Release) -> tuple[Remark, ...]:
     """Return the warnings that are about the decision itself."""
     lines = [line for line in report.warnings if line.code not in CAUSE_OF]
     return tuple(_remark(alike, report) for alike in group_alike(lines))
+
+
+def reservations(report: Release) -> tuple[Remark, ...]:
+    """Return what speaks against a ship by a question of the strip, which shows it folded."""
+    lines = [line for line in report.warnings if line.severity == "warning" and line.code in CAUSE_OF]
+    return tuple(_remark(alike, report) for alike in group_alike(lines)) if report.verdict == "ship" else ()
 
 
 def _remarks_by_cause(report: Release, buckets: Buckets, comparison: Comparison | None) -> dict[str, list[Remark]]:
@@ -195,7 +204,7 @@ def _size(line: ReleaseWarning, gate: Gate) -> str:
         return ""
     takes = f"It would have to explain {points(spare)} points to change the verdict"
     row = WARNINGS.get(line.code)
-    moves = row is not None and row.about == "noise" and noise is not None
+    moves = row is not None and row.about == "noise" and bool(noise)
     return f"{takes}. Noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
 
 
@@ -234,11 +243,10 @@ def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
 
 def _note_noise(gate: Gate, with_codes: Iterable[str]) -> Remark | None:
     sides = {"baseline": gate.baseline, "candidate": gate.candidate}
-    unmeasured = [name for name, side in sides.items() if side.noise.sd_points is None]
-    if unmeasured:
-        return Remark(
-            NOTES.write("noise_unmeasured", sides="both sides" if len(unmeasured) == 2 else f"the {unmeasured[0]}")
-        )
+    for code, value in (("noise_unmeasured", None), ("noise_equal", 0.0)):
+        names = [name for name, side in sides.items() if side.noise.sd_points == value]
+        if names:
+            return Remark(NOTES.write(code, sides="both sides" if len(names) == 2 else f"the {names[0]}"))
     floors = [points(side.noise.sd_points) for side in sides.values()]
     known = floors[0] if floors[0] == floors[1] else f"{floors[0]} and {floors[1]}"
     claim = NOTES.claim("noise_floor", floor=known, repeats=_repeats(gate.baseline, gate.candidate))

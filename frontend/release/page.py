@@ -12,11 +12,12 @@ from evalboard.contract.stack import FingerprintDifference
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
+from evalboard.wording.numbers import counted
 from evalboard.wording.outcomes import compare_with_chance
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
 from frontend.release import words
-from frontend.release.notes import Buckets, cause_ticks, decision_notes
+from frontend.release.notes import Buckets, cause_ticks, decision_notes, reservations
 from frontend.release.steps import is_sample, possible_next
 from frontend.release.verdicts import VERDICTS
 from frontend.release.worst import worst
@@ -159,9 +160,11 @@ def context(
         "by_chance": compare_with_chance(gate.changed),
         "ticks": cause_ticks(report, buckets, comparison),
         "notes": decision_notes(report),
+        "reservations": reservations(report),
         "ledger_title": words.name_ledger(gate),
         "ledger_result": words.describe_ledger(gate, comparison),
         "bucket_lines": tuple(bucket_lines(report, buckets)),
+        "servers": counted(len({line.bucket.fingerprint.id for line in bucket_lines(report, buckets)}), "server"),
         "metric_lines": tuple(line for each in report.gates for line in metric_lines(each, buckets)),
         "compare_url": comparison_url(*gate.run_ids, terms=gate.terms),
         "treatment": words.describe_treatment(report.terms),

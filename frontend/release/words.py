@@ -9,53 +9,79 @@ from evalboard.contract.release import Gate, PolicyOfRelease, Release, SignOff, 
 from evalboard.contract.run import EventOfRun
 from evalboard.contract.treatments import BY_ID, Terms
 from evalboard.core.suite import PolicySettings
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted
 from frontend.compare.pair_address import comparison_url
 from frontend.templatetags.numbers import points, signed_points
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-PLATE_CLAIMS = {
-    "noisy": "repeats vary more than the limit",
-    "suite_too_small": "too few cases to decide",
-    "too_few_repeats": "a lean, not a verdict",
-    "cached": "answers from a cache are no samples",
-    "fallback": "answers from a fallback are no samples",
-    "not_in_turn": "whole runs vary, and the sides did not run in turn",
-    "incomplete": "missing responses could change it",
-    "uncertified": "no determinism certificate covers it",
-    "not_settled": "it may be worse than what you accept, or not",
-}
+PLATES = Messages(
+    "plate",
+    {
+        ("verdict", "asserts"): {
+            "ship": "{suite}: no worse than what you accept",
+            "no_ship": "{suite}: worse than what you accept",
+        },
+        ("verdict", "unknown"): {
+            "noisy": "{suite}: repeats vary more than the limit",
+            "suite_too_small": "{suite}: too few cases to decide",
+            "too_few_repeats": "{suite}: a lean, not a verdict",
+            "cached": "{suite}: answers from a cache are not counted",
+            "fallback": "{suite}: answers from a fallback are not counted",
+            "not_in_turn": "{suite}: whole runs vary, and the sides did not run in turn",
+            "incomplete": "{suite}: missing responses could change it",
+            "uncertified": "{suite}: no determinism certificate covers it",
+            "not_settled": "{suite}: it may be worse than what you accept, or not",
+        },
+    },
+)
+SAID = Messages(
+    "release_page",
+    {
+        ("treatment", "asserts"): {
+            "model": "the model; both sides must be served alike",
+            "stack": "the serving stack; both sides must have the same model",
+            "service": "the service: model and stack together",
+            "prompt": "the prompt; cases are paired by their input",
+            "prompt_by_id": "the prompt; cases are paired by id, as chosen",
+        },
+        ("gates", "asserts"): {
+            "one_suite": "This suite decides.",
+            "one_critical": "The critical one decides.",
+            "both": "Ship needs both.",
+            "all": "Ship needs all {n}.",
+            "advisory": "Advisory rows never change the verdict.",
+            "hatched": "Hatched rows cannot be compared.",
+        },
+        ("policy", "asserts"): {
+            "policy": "Ships if a drop over {tolerance:points} points{of} is ruled out, checked at {looks} repeats.",
+            "guarded": "No verdict if five repeats of a side vary by more than {guard:points}.",
+            "noted": "Repeats that vary by more than {guard:points} get a note.",
+        },
+        ("story", "asserts"): {
+            "above": "The sentence above.",
+            "expired": "The baseline of {suite} has expired.",
+            "changed": "Inputs changed since: {changes}",
+        },
+    },
+)
 CHANGES = ("repeats_added", "rescored")  # what a run's history says of a change to what a verdict rests on
 Changes = Sequence[tuple[int, EventOfRun]]  # with its run
-TREATMENTS = {
-    "model": "the model; both sides must be served alike",
-    "stack": "the serving stack, on one model",
-    "service": "the service: model and stack together",
-    "prompt": "the prompt; cases are paired by their input",
-}
-PAIRED_BY_ID = "the prompt; cases are paired by id, as chosen"
 
 
 def describe_plate(gate: Gate) -> str:
     """Return the finding of the large ruler."""
-    if gate.verdict == "ship":
-        return f"{gate.suite}: no worse than what you accept"
-    if gate.verdict == "no_ship":
-        return f"{gate.suite}: worse than what you accept"
-    known = (PLATE_CLAIMS[line.code] for line in gate.reasons if line.code in PLATE_CLAIMS)
-    return f"{gate.suite}: {next(known, PLATE_CLAIMS['not_settled'])}"
+    codes = (gate.verdict or "", *(line.code for line in gate.reasons), "not_settled")
+    return PLATES.write(next(code for code in codes if code in PLATES), suite=gate.suite)
 
 
 def describe_gates(report: Release) -> str:
     """Say what the rows mean for the verdict."""
     n = sum(gate.tier == "critical" for gate in report.gates)
-    needs = {1: "The critical one decides.", 2: "Ship needs both."}.get(n, f"Ship needs all {_number(n)}.")
-    words = ["This suite decides." if n == len(report.gates) == 1 else needs]
-    if n < len(report.gates):
-        words.append("Advisory rows never change the verdict.")
-    if any(gate.verdict == "not_comparable" for gate in report.gates):
-        words.append("Hatched rows cannot be compared.")
-    return " ".join(words)
+    codes = ["one_suite" if n == len(report.gates) == 1 else {1: "one_critical", 2: "both"}.get(n, "all")]
+    codes += ["advisory"] if n < len(report.gates) else []
+    codes += ["hatched"] if any(gate.verdict == "not_comparable" for gate in report.gates) else []
+    return speak(SAID.claim(code, n=_number(n)) for code in codes)
 
 
 def name_ledger(gate: Gate) -> str:
@@ -99,13 +125,10 @@ def describe_outcome(gate: Gate, outcome: str) -> str:
 
 def describe_policy(settings: PolicySettings) -> str:
     """Describe a policy in a sentence."""
-    tolerance, guard = points(settings.tolerance_points), points(settings.guard_points)
     looks = f"{', '.join(map(str, settings.looks[:-1]))} or {settings.looks[-1]}"
     of = "" if settings.metric.is_mean else f" of {settings.metric.name}"
-    text = f"Ships if a drop over {tolerance} points{of} is ruled out, checked at {looks} repeats."
-    if settings.is_guarded:
-        return f"{text} No verdict if five repeats of a side vary by more than {guard}."
-    return f"{text} Repeats that vary by more than {guard} get a note."
+    facts = {"tolerance": settings.tolerance_points, "of": of, "looks": looks, "guard": settings.guard_points}
+    return speak(SAID.claim(code, facts) for code in ("policy", "guarded" if settings.is_guarded else "noted"))
 
 
 def describe_settings(policy: PolicyOfRelease) -> str:
@@ -136,7 +159,7 @@ def _settling_events(report: Release, changes: Changes) -> list[tuple[int, Event
 def _whole(line: StoryLine, report: Release) -> StoryLine:
     """Return the line with its verdict's summary, abbreviated for the present verdict."""
     is_present = line.at == report.decided_at and bool(report.summary)
-    summary = "The sentence above." if is_present and line.code == "decided" else line.summary
+    summary = SAID.write("above") if is_present and line.code == "decided" else line.summary
     return line.model_copy(update={"text": f"{line.text} {summary}".strip()})
 
 
@@ -144,7 +167,7 @@ def inputs_changed(report: Release, changes: Changes, since: datetime | None) ->
     """Return what changed in the verdict's runs since a moment."""
     lines = [line.text for line in _run_lines(changes) if since is not None and line.at > since]
     expired = [gate.suite for gate in report.gates if gate.baseline.is_baseline_expired]
-    return (*lines, *(f"The baseline of {suite} has expired." for suite in expired))
+    return (*lines, *(SAID.write("expired", suite=suite) for suite in expired))
 
 
 def describe_void(line: SignOff, report: Release, changes: Changes) -> str:
@@ -152,7 +175,7 @@ def describe_void(line: SignOff, report: Release, changes: Changes) -> str:
     changed = inputs_changed(report, changes, line.created_at)
     if line.input_digest == report.input_digest or not changed:
         return line.void or ""
-    return f"Inputs changed since: {' '.join(changed)}"
+    return SAID.write("changed", changes=" ".join(changed))
 
 
 def _run_lines(changes: Changes) -> list[StoryLine]:
@@ -160,4 +183,4 @@ def _run_lines(changes: Changes) -> list[StoryLine]:
 
 
 def describe_treatment(terms: Terms) -> str:
-    return PAIRED_BY_ID if terms.pair_by == BY_ID else TREATMENTS[terms.treatment]
+    return SAID.write("prompt_by_id" if terms.pair_by == BY_ID else terms.treatment)

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.run import Run
+from evalboard.core.profile import OBSERVED
 from evalboard.core.stats import ASSUMED_CHURN, CONFIDENCE_LEVEL
 from evalboard.wording.numbers import capital, counted, fixed, listed
 from frontend.runs.charts import BackendPart
-from frontend.runs.words import describe_few_draws
-from frontend.templatetags.numbers import MISSING, NARROW, count, points, seconds, share, span
+from frontend.runs.words import SAID, describe_few_draws
+from frontend.templatetags.numbers import MISSING, NARROW, count, noise_floor, points, seconds, share, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def summarise(run: Run, backends: tuple[BackendPart, ...], n_measures: int) -> d
 def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
     if backends:
         floors = [
-            f"{points(part.bucket.noise.sd_points)} on {part.letter}"
+            f"{noise_floor(part.bucket.noise.sd_points)} on {part.letter}"
             if part.bucket.noise.sd_points is not None
             else f"not known on {part.letter}"
             for part in backends
@@ -44,10 +45,10 @@ def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
         return f"Per backend: noise floor {listed(floors)}."
     noise = run.noise
     if run.draws.is_one:
-        return "Not known from one draw."
+        return SAID.write("is_one_sample")
     if noise.sd_points is None:
         return describe_few_draws(run)
-    parts = [f"Noise floor {points(noise.sd_points)} points"]
+    parts = [f"Noise floor {noise_floor(noise.sd_points)}{' points' if noise.sd_points else ''}"]
     if noise.resolution is not None:
         here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)
         parts.append(f"detects changes of {here} here, {elsewhere} on new cases")
@@ -62,7 +63,7 @@ def _shards(run: Run) -> str:
         sum(getattr(shard, name) for shard in shards) for name in ("n_shards", "n_finished", "n_retried")
     )
     if run.source is not None:
-        return "Imported; nothing was decoded here."
+        return SAID.write("imported")
     took = _took(run.started_at, run.finished_at)
     retried = f"; {n_retried:,} on another attempt" if n_retried else ""
     return f"{n_finished:,} of {n:,} finished{took}{retried}."
@@ -74,12 +75,17 @@ def _took(since: datetime | None, until: datetime | None) -> str:
 
 def _environment(run: Run) -> str:
     known = [
-        f"{bucket.backend}, fp {bucket.fingerprint.digest[:4]} {bucket.fingerprint.label} · {bucket.batch_class}"
+        f"{' · '.join(dict.fromkeys((bucket.backend, bucket.fingerprint.label)))}, fingerprint "
+        f"{bucket.fingerprint.digest[:4]}, {_batching(bucket.batch_class)}"
         for bucket in run.buckets
     ]
     if len(known) > 1:
         return f"{len(known)} buckets: {'; '.join(known)}."
-    return f"{known[0]}." if known else "Known once an engine has started."
+    return f"{known[0]}." if known else SAID.write("no_engine")
+
+
+def _batching(batch_class: str) -> str:
+    return "batching unknown" if batch_class == OBSERVED else f"batch class {batch_class}"
 
 
 def _pins(run: Run) -> str:
@@ -100,7 +106,7 @@ def _pins(run: Run) -> str:
 def _scores(run: Run) -> str:
     own = next((line for line in run.scores if line.scorer.is_own), None)
     if own is None:
-        return "No repeat is scored yet."
+        return SAID.write("not_scored")
     n_more = len(run.scores) - 1
     more = f"; {counted(n_more, 'other scorer')}" if n_more else "; score again with another scorer"
     return f"{own.scorer.digest[:8]}, the suite’s own{more}."
@@ -152,6 +158,10 @@ def _width(value: float | None) -> str:
     return MISSING if value is None else f"{points(value)}{NARROW}points"
 
 
+def _floor(value: float | None) -> str:
+    return _width(value) if value else noise_floor(value)
+
+
 def _unlikely(value: float | None) -> str:
     """Return the chance of repeats that differ as much: small enough to say so, or ordinary."""
     if value is None:
@@ -173,7 +183,7 @@ MEASURES = (
     ),
     _Measure(
         "Noise floor",
-        lambda bucket: _width(bucket.noise.sd_points),
+        lambda bucket: _floor(bucket.noise.sd_points),
         "standard deviation of one repeat’s score, from flips within cases",
     ),
     _Measure(
@@ -183,7 +193,7 @@ MEASURES = (
     ),
     _Measure(
         "Range to expect",
-        lambda bucket: _width(bucket.noise.expected_range_points),
+        lambda bucket: _floor(bucket.noise.expected_range_points),
         "of 5 repeats, by the noise floor",
     ),
     _Measure(

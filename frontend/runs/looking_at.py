@@ -8,11 +8,11 @@ from django.urls import reverse
 from evalboard.contract.forced import ForcedScoring
 from evalboard.contract.run import Run
 from evalboard.wording.forced import judge_trainer
-from evalboard.wording.numbers import counted, listed, nats
+from evalboard.wording.numbers import capital, listed, nats
 from evalboard.wording.on_policy import KINDS
 from evalboard.wording.run import without_odd_ones
-from frontend.runs import words
 from frontend.runs.charts import BackendPart
+from frontend.runs.words import SAID, count_samples, describe_likely_flips
 from frontend.templatetags.numbers import share
 
 SAID_ELSEWHERE = frozenset({"coarse_suite", "several_buckets"})  # in the result; in the banner of several buckets
@@ -71,7 +71,7 @@ def _list_trainer(trainer: ForcedScoring | None) -> Iterator[Item]:
     if worst is None or not worst.log_ratio:
         yield Item(kind, trainer.reading[0], link=("The numbers", f"{trainer.url}#numbers"))
         return
-    rest = f"The most different token is {nats(abs(worst.log_ratio))} away."
+    rest = SAID.write("furthest", distance=nats(abs(worst.log_ratio)))
     yield Item(kind, trainer.reading[0], rest, link=("The answers furthest off", f"{trainer.url}#worst"))
 
 
@@ -79,38 +79,35 @@ def _list_backends(run: Run, backends: tuple[BackendPart, ...], n_differ: int) -
     for part in backends[1:]:
         first = backends[0].bucket.fingerprint.label
         own = part.bucket.fingerprint.label
-        claim = f"{part.bucket.n_responses:,} of {run.progress.n_done:,} responses came from backend {part.letter}."
-        runs_on = f"It runs {own}; {backends[0].letter} runs {first}." if own != first else f"Both say {own}."
+        n, total = part.bucket.n_responses, run.progress.n_done
+        claim = SAID.write("answered", n=n, total=total, backend=part.letter)
+        code = "runs_on" if own != first else "same_label"
+        runs_on = SAID.write(code, own=own, first=backends[0].letter, others=first)
         runs_on = "" if own == part.letter else runs_on  # the name of the server is all that is known of it
         yield Item(
             "warning", claim, runs_on, link=(f"Cases that {part.letter} answered", f"?bucket={part.bucket.id}#cases")
         )
     if n_differ:
-        claim = f"{counted(n_differ, 'case')} scored differently by backend."
-        noise = backends[0].bucket.noise_so_far
-        alone = "" if noise.n_unstable is None else f"On {backends[0].letter} alone {noise.n_unstable:,} are unstable."
-        yield Item("warning", claim, alone, link=("List", "?only=differ#cases"))
+        n_unstable, backend = backends[0].bucket.noise_so_far.n_unstable, backends[0].letter
+        alone = "" if n_unstable is None else SAID.write("alone_unstable", n=n_unstable, backend=backend)
+        yield Item("warning", SAID.write("differ", n=n_differ), alone, link=("List", "?only=differ#cases"))
 
 
 def _list_cases(run: Run) -> Iterator[Item]:
     noise = run.noise
     if noise.n_unstable is None and run.n_buckets == 1 and not run.draws.is_one:
-        why = words.describe_few_draws(run)
-        when = "known once two repeats are complete." if noise.n_draws is None else f"{why[:1].lower()}{why[1:]}"
-        yield Item("info", "", f"Which cases are unstable is {when}")
+        code = "unstable_later" if noise.n_draws is None else "unstable_unknown"
+        samples = count_samples(noise.n_draws or 1.0)
+        yield Item("info", "", SAID.write(code, n=run.n_repeats, samples=samples))
     if noise.n_unstable and not run.draws.is_one:
         link = ("List", "?only=unstable#cases")
         if run.draws.is_sampled:
-            cases = counted(noise.n_unstable, "case")
-            differ = "differs" if noise.n_unstable == 1 else "differ"
-            yield Item("info", "", f"{cases} {differ} between samples, as sampling does.", link=link)
+            yield Item("info", "", SAID.write("sampled", n=noise.n_unstable), link=link)
         else:
-            their = "its" if noise.n_unstable == 1 else "their"
-            claim = f"{counted(noise.n_unstable, 'case')} changed {their} score between repeats."
-            yield Item("warning", claim, link=link)
+            yield Item("warning", SAID.write("unstable", n=noise.n_unstable), link=link)
     if noise.n_likely_to_flip:
         link = ("List", "?only=likely#cases")
-        yield Item("info", "", words.describe_likely_flips(run), link=link)
+        yield Item("info", "", describe_likely_flips(run), link=link)
 
 
 def _list_what_holds(run: Run) -> Iterator[Item]:
@@ -126,8 +123,7 @@ def _list_what_holds(run: Run) -> Iterator[Item]:
     if run.noise.n_unstable == 0 and not run.draws.is_one and run.noise.n_repeats > 1:
         parts.append("no case changed its score between repeats")
     if parts:
-        text = listed(parts)
-        yield Item("fine", "", f"{text[0].upper()}{text[1:]}.")
+        yield Item("fine", "", f"{capital(listed(parts))}.")
 
 
 def describe_banner(backends: tuple[BackendPart, ...]) -> str:

@@ -116,8 +116,8 @@ def _way(run: Run) -> Iterator[tuple[str, bool, datetime | None]]:
     yield "queued", True, run.created_at
     yield f"claimed by {listed(workers)}" if is_claimed and workers else "claimed", is_claimed, run.started_at
     if run.is_reported:
-        is_read = n > 0 or code in ("endpoint_refused", "endpoint_rests", "no_answer")
-        yield "key read" if is_read else "read the key", is_read, None
+        is_called = n > 0 or code in ("endpoint_refused", "endpoint_rests", "no_answer")
+        yield "endpoint called" if is_called else "call the endpoint", is_called, None
     else:
         is_started = n > 0 or bool(run.processes)
         yield "engine started" if is_started else "start an engine", is_started, None

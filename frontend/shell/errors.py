@@ -16,8 +16,10 @@ from runs.store import Outage, notice
 API = "/api/"
 
 
-def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    detail = "The address or the form holds something that cannot be read. Nothing was changed."
+def bad_request(
+    request: HttpRequest, exception: Exception | None = None, *, holds: str = "cannot be read"
+) -> HttpResponse:
+    detail = f"The address or the form {holds}. Nothing was changed."
     return _answer(request, 400, "The request cannot be read", detail, "Go back and try again.", code="bad_request")
 
 

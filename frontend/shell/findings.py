@@ -7,3 +7,11 @@ from dataclasses import dataclass
 class Headline:
     claim: str
     rest: str = ""
+
+
+def split_claim(sentence: str) -> Headline:
+    """Part a sentence after its first clause, the claim: numbers follow a colon or a full stop."""
+    ends = [end for end in (sentence.find(": "), sentence.find(". ")) if end >= 0]
+    if not ends:
+        return Headline(sentence)
+    return Headline(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])

@@ -1,6 +1,5 @@
 """Form helpers. Forms check shape, services check meaning; `blame` shows a service's errors."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -13,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from evalboard.core.document import refuse_constant
+from evalboard.core.document import read_strict_json
 from evalboard.core.errors import EvalboardError, NotFound
 from frontend.templatetags.drawing import shortened
 
@@ -107,7 +106,7 @@ class JSONText(forms.CharField):
         if not text:
             return {}
         try:
-            parsed = json.loads(text, parse_constant=refuse_constant)
+            parsed = read_strict_json(text)
         except ValueError as problem:
             raise forms.ValidationError(f"This is not valid JSON: {problem}.") from problem
         if not isinstance(parsed, dict):

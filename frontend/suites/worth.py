@@ -44,10 +44,10 @@ def describe_worth(suite: SuiteVersion, known: CasesWorth) -> Worth:
             weight = points(some.n * suite.points_per_case)
             lines.append(_line(name, f"{counted(some.n, 'case')} of {suite.n_cases:,}, {weight} points: {why}", some))
     if (alike := known.alike) is not None:
-        text = f"{alike.n:,} ask what another case asks, but for spaces and capitals" if alike.n else "no two cases"
-        lines.append(_line("ask the same", text, alike))
+        text = f"{counted(alike.n, 'case')}, apart from spaces and capitals" if alike.n else "none"
+        lines.append(_line("same question twice", text, alike))
     if (at_odds := known.at_odds) is not None and at_odds.n:
-        lines.append(_line("at odds", f"{at_odds.n:,} of these have another target than such a case", at_odds))
+        lines.append(_line("same question, other target", counted(at_odds.n, "case"), at_odds))
     read = f"by the newest {counted(known.n_repeats, 'repeat')}" if known.n_repeats else ""
     tags = tuple(TagWorth(tag, n, n * suite.points_per_case) for tag, n in known.tags)
     return Worth(read, tuple(lines), tags)

@@ -1,4 +1,4 @@
-"""The button on a page by which a person is told of what it shows."""
+"""The button on a page by which a person follows what it shows."""
 
 from typing import Any
 

@@ -32,6 +32,12 @@ def points(value: float | None) -> str:
 
 
 @register.filter
+def noise_floor(value: float | None) -> str:
+    """Format a noise floor in points; a dash with the reason where all repeats scored the same."""
+    return f"{MISSING} (all repeats scored the same)" if value == 0 else points(value)
+
+
+@register.filter
 def signed_points(value: float | None) -> str:
     """Format a change in points: one decimal with its sign; none for what rounds to zero."""
     if value is None or not math.isfinite(value):

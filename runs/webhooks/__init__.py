@@ -1,4 +1,4 @@
-"""Messages to other systems: the outbox, and who is told of what."""
+"""Messages to other systems: the outbox, and who gets which."""
 
 from runs.webhooks import follows, news, outbox
 from runs.webhooks.follows import tell_followers

@@ -1,4 +1,4 @@
-"""Webhooks, for admins; what a person follows, and the addresses where they are told."""
+"""Webhooks, for admins; what a person follows, and the addresses where Evalboard notifies them."""
 
 from typing import Any, Final
 
@@ -54,7 +54,7 @@ send_test = serve(
     WEBHOOK.acted("send_webhook_test", "Send a test message", webhooks.send_test, status=202, refuses=[409])
 )
 address_list = serve(
-    ADDRESS.listed("addresses", "The addresses where you are told of what you follow", Webhook, webhook_rows),
+    ADDRESS.listed("addresses", "The addresses where Evalboard notifies you", Webhook, webhook_rows),
     ADDRESS.made(
         "Add an address of your own: https://… for a chat, or mailto:…",
         AddressIn,
@@ -66,6 +66,6 @@ address_list = serve(
 address_detail = serve(ADDRESS.deleted("Delete an address of your own, with what waits for it", delete_webhook))
 follow_list = serve(
     FOLLOW.listed("follows", "What you follow, newest first", Follow, follow_rows),
-    FOLLOW.made("Be told of something", FollowIn, follow, name="follow", is_located=False, refuses=[404, 409]),
+    FOLLOW.made("Follow something", FollowIn, follow, name="follow", is_located=False, refuses=[404, 409]),
 )
-follow_detail = serve(FOLLOW.deleted("Be told of it no more", unfollow, name="unfollow"))
+follow_detail = serve(FOLLOW.deleted("Stop following it", unfollow, name="unfollow"))

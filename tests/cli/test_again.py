@@ -82,4 +82,5 @@ def test_a_server_that_stays_away_is_4(evalboard: Call) -> None:
     done = evalboard(*ASKED, "--wait", "--give-up-after", "0.5", EVALBOARD_URL="http://127.0.0.1:9")
     assert (done.returncode, done.stdout) == (4, "")
     assert "The run may or may not exist; repeat the command with --key " in done.stderr
+    assert "for up to 0.5 s" in done.stderr
     assert "Traceback" not in done.stderr

@@ -128,7 +128,7 @@ def test_what_i_follow_is_listed_and_stopped(evalboard: Call) -> None:
     assert (nowhere.returncode, nowhere.stderr) == (0, "")
     assert nowhere.stdout.startswith("You follow suite colours.\nYou have no address yet")
     told = evalboard("follow", "--address", "https://chat.example.com/T0/secret")
-    assert told.stdout == "You follow suite colours.\nYou are told at https://chat.example.com/***cret.\n"
+    assert told.stdout == "You follow suite colours.\nEvalboard notifies you at https://chat.example.com/***cret.\n"
     assert [each["name"] for each in json.loads(evalboard("follow", "--json").stdout)] == ["colours"]
     assert evalboard("follow", "suite", "colours", "--stop").stdout.startswith("You follow nothing.")
     again = evalboard("follow", "suite", "colours", "--stop")

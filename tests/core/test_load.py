@@ -29,9 +29,9 @@ def test_unlike_loads_are_a_warning_with_both_sides_batches_and_a_first_step() -
     judged = verdict.judge_gate(loaded(), PAIRED)
     assert judged.verdict == "ship"
     assert warnings(judged, "load_differs") == [
-        "The candidate had 5.3 times the batch size on average (baseline: median 8, 80 % of responses within 4–8; "
-        "candidate: median 64, 80 % of responses within 1–64, 10 % alone). That may explain part of the change. Run "
-        "both sides in turn."
+        "The candidate had 5.3 times the baseline's batch size on average (baseline: median 8, 80 % of responses "
+        "within 4–8; candidate: median 64, 80 % of responses within 1–64, 10 % alone). That may explain part of the "
+        "change. Run both sides in turn."
     ]
     assert [step.code for step in judged.next] == ["run_in_turn", "sign"]
 
@@ -77,7 +77,7 @@ def test_only_the_repeats_that_enter_are_looked_at() -> None:
 def test_calls_to_servers_of_others_are_said_to_be_calls() -> None:
     [text] = warnings(verdict.judge_gate(replace(loaded(), loads_counted=CALLS), PAIRED), "load_differs")
     assert text.startswith(
-        "The candidate had 5.3 times the calls in flight on average (baseline: median 8, 80 % of responses within 4–8; "
+        "The candidate had 5.3 times the baseline's calls in flight on average (baseline: median 8, "
     )
     assert "Load from other clients is unknown." in text
 

@@ -9,7 +9,7 @@ from evalboard.contract.release import CAUSES, Gate, OtherCause, ReleaseWarning
 from evalboard.core.release import other_causes
 from evalboard.core.release.other_causes import CAUSE_OF, find_other_causes
 from evalboard.wording.comparability import BLOCKS
-from evalboard.wording.other_causes import WORDS, write_other_cause
+from evalboard.wording.other_causes import OTHER_CAUSES, write_other_cause
 from evalboard.wording.release_verdict import CLAIMS, REASONS
 from evalboard.wording.release_warnings import WARNINGS
 from tests.frontend import release_stage as staged
@@ -42,8 +42,8 @@ def test_every_reason_that_is_no_measured_change_answers_a_question() -> None:
 
 def test_every_code_has_words_of_its_own_and_at_most_six() -> None:
     silent = {"worth_a_look", "sampled", "targeted", "repeats_kept", "repeats_left_out", *other_causes.JUDGED}
-    assert {*other_causes.REASONS, *CAUSE_OF} - set(WORDS) == silent  # those only say how it was judged
-    assert max(len(words.split()) for words in WORDS.values()) <= 6
+    assert {*other_causes.REASONS, *CAUSE_OF} - set(OTHER_CAUSES) == silent  # those only say how it was judged
+    assert max(len(str(row.text).split()) for row in OTHER_CAUSES.values()) <= 6
 
 
 @pytest.mark.parametrize(

@@ -214,8 +214,8 @@ EXPIRED = {
 def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
     expired = replace(pinned(), expired=EXPIRED)
     why = (
-        "The baseline, run 7, expired on 2026-11-20 08:00 UTC. Since run 9, another stack serves endpoint local "
-        "under profile pinned. Run the baseline again."
+        "The baseline, run 7, expired on 2026-11-20 08:00 UTC. Another stack of endpoint local under profile pinned "
+        "answered run 9. Run the baseline again."
     )
     word, code, found = judged(expired)
     assert (word, code, reasons(found)[0]) == ("not_comparable", "rebaseline", why)
@@ -546,7 +546,7 @@ def test_noise_of_earlier_runs_gives_a_lean_before_the_first_look_and_changes_no
     assert lean.leaning == leaning
     assert plain.low is not None
     assert lean.low > plain.low
-    assert "With the noise of earlier runs" in reasons(foretold)[0]
+    assert "Experimental: with the noise of earlier runs" in reasons(foretold)[0]
     assert "earlier runs" not in reasons(plain)[0]
 
 

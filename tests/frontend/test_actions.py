@@ -58,7 +58,7 @@ def test_what_was_typed_survives_a_refusal(stage, engineer):
 def test_a_refused_number_of_repeats_is_named(stage, engineer):
     run = stage.run_in("finished")
     refused = engineer.post(f"/runs/{run.pk}/repeats/", {"n": "-1"}, follow=True).content.decode()
-    assert "Repeats to add: Ensure this value is greater than or equal to 1." in refused
+    assert "Repeats to add: This must be at least 1." in refused
 
 
 def test_the_search_that_finds_an_act_alone_does_not_say_that_it_found_nothing(stage, engineer):

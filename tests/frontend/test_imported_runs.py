@@ -94,7 +94,7 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     run = logs.stored(logs.log(*given))
     page = viewer.get(f"/runs/{run.pk}/").content.decode()
     assert "100.0 points in one repeat." in page
-    told = "12 answers came out of a cache or after a fallback and are no draws; no range reads the 4 repeats that hold"
+    told = "12 answers came from a cache or a fallback. The range leaves out 4 repeats with"
     assert told in page
     assert page.count('<span class="tag">4 cached</span>') == 3
     assert "An independent second repeat measures" in page
@@ -173,7 +173,7 @@ def test_a_release_over_a_cached_log_says_why_and_leads_to_the_import_of_a_fresh
     text = page.content.decode()
     assert "12 responses of the candidate came from a cache" in text
     assert "Without them the candidate has 1 repeat and the baseline 5, and a verdict takes 5." in text
-    assert "answers from a cache are no samples" in text
+    assert "answers from a cache are not counted" in text
     assert "Import the new log" in text
 
 

@@ -34,8 +34,8 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
     assert found["Same score"] == found["Same text"] == ["97\u00a0%"]
     assert found["Likely to flip"] == ["6"]
     here, elsewhere = found["Resolves here"][0].split()[0], found["Resolves elsewhere"][0].split()[0]
-    assert f"5 repeats resolve a change of {here} points on these 30 cases." in page
-    assert f"{elsewhere} for other cases like these, if 6\u00a0% of them change." in page
+    assert f"5 repeats a side detect changes of {here} points or more on these 30 cases." in page
+    assert f"On new cases it is {elsewhere} points, if 6\u00a0% of them change." in page
     assert "Runs differ by more than flips of cases explain." not in page
 
 
@@ -55,7 +55,7 @@ def test_one_repeat_says_what_it_can_and_asks_for_another(stage, viewer):
     assert set(rows(page)) == {"Range", "On cases like these", "Likely to flip"}
     assert "Not known from fewer than two repeats." in page
     assert "Which cases are unstable is known once two repeats are complete." in page
-    assert "6 cases are likely to flip." in page
+    assert "6 cases are likely to flip under other batching, by their margins." in page
 
 
 @pytest.mark.nightly

@@ -8,19 +8,24 @@ import pytest
 from evalboard.compared.report import Named, NamedSide, write_comparison
 from evalboard.contract.base import Note
 from evalboard.contract.bucket import VarianceParts
-from evalboard.contract.compare import ComparisonProgress
+from evalboard.contract.compare import CaseOutcome, ComparisonProgress
 from evalboard.contract.parts import ByChance
 from evalboard.contract.run import SuiteNamed
+from evalboard.contract.treatments import Terms
 from evalboard.wording import messages
 from evalboard.wording.comparability import explain_block
 from evalboard.wording.messages import list_excluded, record_claims
-from evalboard.wording.outcomes import compare_with_chance, explain_marks
+from evalboard.wording.outcomes import compare_with_chance, explain_marks, explain_passes
 from evalboard.wording.run import describe_split, split_code
 from evalboard.wording.run_warnings import WARNINGS, WarnedRun, list_warnings
 from frontend.compare.words import describe_comparison
-from frontend.release.notes import cause_ticks
+from frontend.release.notes import cause_ticks, reservations
+from frontend.release.page import context
+from frontend.release.words import describe_treatment
+from frontend.templatetags.numbers import noise_floor
 from tests.frontend import release_stage as staged
 
+BOTH = (("baseline", 61), ("candidate", 62))
 SIDE = NamedSide(
     run="1",
     suite=SuiteNamed(slug="sums", version=1),
@@ -62,10 +67,10 @@ def near_ties_in_every_repeat() -> None:
 
 
 def noise_floor_without_noise() -> None:
-    """A release has a measured floor of 0.0, and its comparison says that noise was not measured."""
+    """A release has a measured floor of 0.3, and its comparison says that noise was not measured."""
     comparison = write_summary()
-    side = staged.side(62, (80.0,) * 5, noise=staged.noise(0.0))
-    report = staged.report(staged.gate(candidate=side, baseline=staged.side(61, (80.0,) * 5, noise=staged.noise(0.0))))
+    side = staged.side(62, (80.0,) * 5, noise=staged.noise(0.3))
+    report = staged.report(staged.gate(candidate=side, baseline=staged.side(61, (80.0,) * 5, noise=staged.noise(0.3))))
     assert cause_ticks(report, {}, comparison)[2].remarks
 
 
@@ -113,3 +118,43 @@ def test_a_pair_names_messages_that_exist() -> None:
     codes = {f"{table.name}.{code}" for table in messages.TABLES for code in table}
     codes |= {f"run.{row.code}" for row in WARNINGS}
     assert {code for pair in messages.EXCLUDED for code in pair} <= codes
+
+
+def test_repeats_that_scored_the_same_measure_no_floor() -> None:
+    sides = {name: staged.side(run, (80.0,) * 5, noise=staged.noise(0.0)) for name, run in BOTH}
+    remarks = [each.text for each in cause_ticks(staged.report(staged.gate(**sides)), {}, None)[2].remarks]
+    assert "The noise of both sides is not measured: all repeats scored the same." in remarks
+    assert not any("Noise floor" in each for each in remarks)
+    assert [noise_floor(value) for value in (None, 0.0, 0.3)] == ["–", "– (all repeats scored the same)", "0.3"]
+
+
+def test_the_servers_that_answered_are_counted_and_not_the_sides() -> None:
+    """Both sides have the same bucket, which is one server."""
+    bucket = staged.bucket()
+    page = context(
+        staged.of_kind("ship"), buckets={61: [bucket], 62: [bucket]}, changes=(), comparison=None, between=None
+    )
+    assert (len(page["bucket_lines"]), page["servers"]) == (2, "1 server")
+
+
+def test_a_stack_that_is_judged_needs_the_same_model_and_does_not_claim_it() -> None:
+    assert describe_treatment(Terms("stack", "input")) == "the serving stack; both sides must have the same model"
+
+
+def test_what_speaks_against_a_ship_is_on_its_first_screen() -> None:
+    text = "On new cases, a drop of 3.9 points cannot be ruled out."
+    warnings = (staged.warning("reach_wide", text), staged.warning("one_process", "Known.", severity="info"))
+    shipped = staged.of_kind("ship").model_copy(update={"warnings": warnings})
+    assert [each.text for each in reservations(shipped)] == [text]
+    assert reservations(shipped.model_copy(update={"verdict": "no_ship"})) == ()
+
+
+def test_passes_of_fewer_repeats_than_the_score_say_what_they_leave_out() -> None:
+    """The head says "over 5 repeats", and a list says "1 of 1" where all are copies of one answer."""
+    sides = staged.compared().sides
+    known = {"case": "a", "chance": None, "is_beyond_chance": False, "cause": None, "url": ""}
+    every = [
+        CaseOutcome.model_construct(scores_baseline=(100.0,) * 5, scores_candidate=(0.0,) * n, **known) for n in (5, 1)
+    ]
+    assert explain_passes(sides, every[:1]) == ""
+    assert explain_passes(sides, every).startswith("Passes leave out repeats that copy an earlier answer")

@@ -149,7 +149,7 @@ def test_a_run_that_fails_says_why_what_mends_it_and_where_it_stopped(engineer: 
     assert stops(page) == [
         ("done", "queued"),
         ("done", "claimed by gpu-2"),
-        ("failed", "read the key"),
+        ("failed", "call the endpoint"),
         ("open", "first answer"),
         ("open", "6 answers"),
     ]

@@ -67,8 +67,8 @@ def test_one_draw_reads_one_draw_and_never_as_no_noise(unnamed, engineer):
     page = text_of(engineer.get(f"/runs/{unnamed.pk}/"))
     assert "Add repeats" not in page  # they would be the same draw
     assert "sampled, T = 0.7, one draw" in page
-    assert "points in one draw." in page
-    assert "Not known from one draw." in page
+    assert "points in one sample." in page
+    assert "Not known from one sample." in page
     assert "Noise floor" not in page
     suite = text_of(engineer.get("/suites/sample/"))
     assert "share one seed, so its noise is unknown" in suite

@@ -332,13 +332,13 @@ def test_a_bucket_of_the_key_focuses_the_page_on_it(made, viewer):
 
 
 def test_it_says_which_cases_can_tell_nothing_new_and_names_the_first(made, viewer):
-    said = words_of(viewer.get(PAGE)).partition("Cases by weight")[2]
+    said = words_of(viewer.get(PAGE)).partition("Points per case")[2]
     assert "one case 0.8 points" in said
     n = int(re.search(r"always right (\d+) cases of 120, [\d.]+ points: only a loss can show here: ", said)[1])
     assert 80 < n < 100
     assert f"tool-000, tool-001, tool-002, tool-003, tool-004 and {n - 5} more" in said
     assert re.search(r"never right \d+ cases of 120, [\d.]+ points: only a gain can show here", said)
-    assert "ask the same no two cases" in said
+    assert "same question twice none" in said
     address = re.search(r'href="([^"]+/cases/tool-000/)"', html_of(viewer.get(PAGE)))[1]
     assert ">tool-000<" in html_of(viewer.get(address))
 

@@ -45,7 +45,7 @@ def test_unlike_loads_are_said_by_the_release(pair: tuple[RunRecord, RunRecord])
     assert verdict is not None
     document = verdict.document
     [line] = [line for line in document["warnings"] if line["code"] == "load_differs"]
-    assert "The candidate had 48.0 times the batch size on average" in line["text"]
+    assert "The candidate had 48.0 times the baseline's batch size on average" in line["text"]
     assert "median 48" in line["text"]
     assert codes(document["next"])[0] == "run_in_turn"
 
@@ -91,7 +91,7 @@ def test_calls_in_flight_to_servers_of_others_are_compared(called: tuple[RunReco
     verdict = judged.release(*called).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "The candidate had 6.0 times the calls in flight on average" in line["text"]
+    assert "The candidate had 6.0 times the baseline's calls in flight on average" in line["text"]
     stored = CaseColumns.objects.filter(repeat__run=called[1]).values_list("calls_in_flight", flat=True)
     assert list(stored) == [{"6": judged.N_CASES}] * 5
 

@@ -50,7 +50,7 @@ from evalboard.core.release.gate import (
 
 DOCUMENT_VERSION = 1
 # Changed whenever the same inputs would give another verdict, another number, or other words.
-VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.18"
+VERDICT_RULES = f"verdict {DOCUMENT_VERSION}.19"
 FIRST_VERDICT_RULES = "verdict 1.1"  # of documents that do not name theirs
 Json = dict[str, Any]
 UNSTORED = ("p_change", "logged", "later_looks")  # fields of a verdict that no document has
@@ -216,7 +216,7 @@ def find_change(word: str, document: Mapping[str, Any], taken_again: Mapping[str
     if word != given["verdict"]:
         return f"it says {word}, and recomputed it is {given['verdict']}."
     if place := _first_difference({"rules": FIRST_VERDICT_RULES, **document}, given, ""):
-        return f"{place} differs when it is recomputed."
+        return f"its field {place} differs when it is recomputed."
     return ""
 
 
