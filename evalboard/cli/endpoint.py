@@ -16,7 +16,7 @@ from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.secret_names import variable_problem
 from evalboard.wording.probe_states import DAILY_CHECK_COST
-from evalboard.wording.run import clock
+from evalboard.wording.run import clock, describe_try
 
 if TYPE_CHECKING:
     from evalboard.contract.catalogue import Endpoint
@@ -133,7 +133,7 @@ def try_(
     """Call a paused endpoint again at once, not only when its pause ends."""
     with connect() as client:
         answer = client.try_endpoint(name)
-    text = as_typed(f"The next call of endpoint {name} goes at once.")
+    text = as_typed(describe_try(name))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else text)
 
 
