@@ -185,6 +185,7 @@ def stored(transactional_db: None) -> Stored:
         "upload_id": [],
         "trial_id": [_tried()],
         "follow_id": [],
+        "stop_link": [],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],
