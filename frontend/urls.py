@@ -113,6 +113,7 @@ urlpatterns = [
     path("settings/notifications/<int:webhook_id>/on/", notifications.switch_address_on, name="address_on"),
     path("settings/notifications/<int:webhook_id>/test/", notifications.test_address, name="address_test"),
     path("follows/", notifications.follow, name="follow"),
+    path("unsubscribe/<str:stop_link>/", notifications.unsubscribe, name="unsubscribe"),
     path("follows/<int:follow_id>/stop/", notifications.unfollow, name="unfollow"),
     path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/<int:webhook_id>/delete/", webhooks.delete, name="webhook_delete"),

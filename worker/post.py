@@ -75,6 +75,9 @@ def mail(address: str, body: str) -> None:
     title = "".join(char for char in subject if char.isprintable())[:MAX_SUBJECT]
     letter = EmailMessage(f"Evalboard: {title}", f"{message['text']}{why}\n", to=[address])
     letter.extra_headers = {"Auto-Submitted": "auto-generated"}
+    if following and data["stop_url"].startswith("http"):  # one press in a mail program, RFC 8058
+        letter.extra_headers["List-Unsubscribe"] = f"<{data['stop_url']}>"
+        letter.extra_headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     try:
         letter.send()
     except (SMTPException, OSError) as problem:

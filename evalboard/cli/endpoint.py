@@ -15,7 +15,8 @@ from evalboard.client.program import as_typed
 from evalboard.client.progress import probe_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.core.secret_names import variable_problem
-from evalboard.wording.run import clock
+from evalboard.wording.probe_states import DAILY_CHECK_COST
+from evalboard.wording.run import clock, describe_try
 
 if TYPE_CHECKING:
     from evalboard.contract.catalogue import Endpoint
@@ -67,6 +68,9 @@ def add(
     rescore: Annotated[
         bool, typer.Option(help="Run its baselines' reference sets after a rotation; costs calls.")
     ] = False,
+    daily_check: Annotated[
+        bool, typer.Option(help=f"Check daily what it honours, from its first use on. {DAILY_CHECK_COST}")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add an external server that speaks OpenAI's protocol."""
@@ -79,7 +83,7 @@ def add(
         name: {"env": variable} for name, variable in parse_headers(header_env or [], "--header-env").items()
     }
     body: dict[str, Any] = {"slug": name, "engine": "openai", "base_url": base_url, "model": {"name": model}}
-    body |= {"api": api, "auth": key_env or key_file, "rescores": rescore}
+    body |= {"api": api, "auth": key_env or key_file, "rescores": rescore, "daily_check": daily_check}
     chosen = {"line": line, "pool": pool, "concurrency": concurrency, "reference": reference, "bypass": bypass}
     chosen |= {"calls_per_minute": calls_per_minute}
     body |= {field: value for field, value in chosen.items() if value}
@@ -129,7 +133,7 @@ def try_(
     """Call a paused endpoint again at once, not only when its pause ends."""
     with connect() as client:
         answer = client.try_endpoint(name)
-    text = as_typed(f"The next call of endpoint {name} goes at once.")
+    text = as_typed(describe_try(name))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else text)
 
 
@@ -189,7 +193,8 @@ def render_check(probe: "Probe") -> str:
 def _render_added(endpoint: "Endpoint") -> str:
     key = f"the key is read from {endpoint.auth} on the worker" if endpoint.auth else "without a key"
     first = f"Endpoint {endpoint.slug} is there: {endpoint.model.address} at {endpoint.base_url}, {key}."
-    return as_typed(f"{first}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
+    daily = f"\nIt is checked daily from its first run or probe on. {DAILY_CHECK_COST}" if endpoint.daily_check else ""
+    return as_typed(f"{first}{daily}\nSee what it honours: evalboard endpoint check {endpoint.slug} --wait")
 
 
 def _list_cells(each: "Endpoint") -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalboard.wording.numbers import fixed
-from evalboard.wording.run import describe_ahead, describe_pause
+from evalboard.wording.run import describe_ahead, describe_giving_up, describe_pause
 
 if TYPE_CHECKING:
     from evalboard.client.answers import Answer
@@ -45,7 +45,7 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
         note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
-        pause=_pause(run.waiting_for),
+        pause=" ".join(filter(None, (_pause(run.waiting_for), _giving_up(run)))),
     )
 
 
@@ -92,6 +92,10 @@ def _pause(pause: "Pause | None") -> str:
     if pause is None:
         return ""
     return describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until, zone=None)
+
+
+def _giving_up(run: "Run") -> str:
+    return "" if run.gives_up_at is None else describe_giving_up(run.gives_up_at, zone=None)
 
 
 def render_time_left(progress: WaitProgress) -> str:

@@ -68,6 +68,9 @@ class Endpoint(Contract):
     reference: Annotated[str | None, says(description="ours, which serves the same weights")]
     bypass: Annotated[str | None, says(description="the same model without the gateway")]
     rescores: Annotated[bool | None, says(description="runs the reference set automatically after a rotation")]
+    daily_check: Annotated[
+        bool | None, says(description="a schedule checks daily what it honours, from its first use on")
+    ]
     endings: Annotated[dict[str, str], says(description="what words that are in no list mean at the end of an answer")]
     ignores_fingerprint: Annotated[
         bool | None, says(description="no server is told by its system_fingerprint, which names none")

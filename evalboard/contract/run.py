@@ -391,6 +391,10 @@ class Run(RunHead):
 
     suite: SuiteOfRun
     progress: Progress
+    gives_up_at: Annotated[
+        Instant | None,
+        says(description="while it waits for its endpoint: when its first cases are given up if no call is answered"),
+    ]
     ahead: Annotated[Ahead | None, says(description="null unless it has waiting shards and none being decoded")]
     repeats: Annotated[tuple[Repeat, ...], says(description="of all cases")]
     targeted: tuple[TargetedRepeat, ...]

@@ -17,7 +17,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.parts import FingerprintNamed, name_version
+from evalboard.contract.parts import FingerprintNamed, WaitingFor, name_version
 from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning
 
 
@@ -116,6 +116,7 @@ class HistoryRow(Contract):
     suite_version: Number
     date: Instant
     status: RunStatus
+    waiting_for: Annotated[WaitingFor | None, says(description="its paused endpoint, while it waits for that")]
     endpoint: str
     profile: str
     profile_version: Number

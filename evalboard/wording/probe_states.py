@@ -19,6 +19,8 @@ class StateWords:
     advice: str = ""
 
 
+DAILY_CHECK_COST = "Up to 25 short calls a day; their price is unknown."
+
 INCOMPLETE = StateWords(
     "Incomplete",
     "unknown",

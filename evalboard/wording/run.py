@@ -160,6 +160,19 @@ def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinf
     return f"{as_sentence(f'Paused{after}{why}')} Next try {clock(until, zone)}."
 
 
+PAUSES = "Each failed try in a row doubles the pause, up to 10 minutes."
+
+
+def describe_try(endpoint: str) -> str:
+    """Say what follows from letting the next call of a paused endpoint go at once."""
+    return f"The next call of {endpoint} goes at once. If it fails, the endpoint is paused again. {PAUSES}"
+
+
+def describe_giving_up(at: datetime, zone: tzinfo | None = UTC) -> str:
+    """Say when a run whose endpoint is paused gives up its first cases."""
+    return f"Gives up its first cases {clock(at, zone)}."
+
+
 def without_tokens(who: str, n: int, n_there: int, reasons: Mapping[str, int]) -> str:
     """Say how many responses are compared by text only, "" for none. who: "The log" or "The server".
 

@@ -9,14 +9,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
 from frontend.access.forms import AddressForm
 from frontend.shell.forms import blaming, posted_from, reporting
 from runs import webhooks
-from runs.access import READ, requires
+from runs.access import ANYONE, READ, requires
 from runs.webhooks import delete_webhook, webhook_rows
-from runs.webhooks.follows import NO_EMAIL, create_address, follow_rows
+from runs.webhooks.follows import NO_EMAIL, create_address, follow_rows, read_stop_link
 from runs.webhooks.follows import follow as follow_subject
 from runs.webhooks.follows import unfollow as unfollow_subject
 
@@ -90,3 +91,14 @@ def unfollow(request: HttpRequest, follow_id: int) -> HttpResponse:
     place = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(place, allowed_hosts=None)
     return redirect(place if is_ours else reverse("notifications"))
+
+
+@csrf_exempt  # a mail program sends it without a cookie; the link is signed
+@requires(ANYONE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def unsubscribe(request: HttpRequest, stop_link: str) -> HttpResponse:
+    """Stop following by the link of an e-mail. Opening it, as scanners of mail do, changes nothing."""
+    followed = read_stop_link(stop_link)
+    if request.method == "POST" and followed is not None:
+        unfollow_subject(follow_id=followed.pk, person=followed.person)
+    return render(request, "access/unsubscribe.html", {"followed": followed, "is_done": request.method == "POST"})

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from evalboard.contract.catalogue import Endpoint
+from evalboard.wording.probe_states import DAILY_CHECK_COST
 from frontend.shell.forms import JSONText, PlainForm
 from runs.models import EndpointRecord
 
@@ -99,6 +100,11 @@ class RemoteEndpointForm(PlainForm):
         required=False,
         label="Run its baselines' reference sets after a rotation",
         help_text="This makes calls automatically. The endpoint's page links their results.",
+    )
+    daily_check = forms.BooleanField(
+        required=False,
+        label="Check daily what it honours",
+        help_text=f"{DAILY_CHECK_COST} A schedule starts at its first run or probe, in the name of that person.",
     )
 
     def __init__(self, *args: Any, endpoints: Sequence[Endpoint], **kwargs: Any) -> None:

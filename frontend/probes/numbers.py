@@ -322,7 +322,7 @@ def _audit_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
         (
             row["case"] or prompt_name(row["prompt"], prompts),
             name_worker(row),
-            (row["at"] or MISSING)[:19].replace("T", " "),
+            f"{row['at'][:16].replace('T', ' ')} UTC" if row["at"] else MISSING,
             name_worker(row["against"]) + (", in the audit before" if row["against"]["is_earlier"] else ""),
             capital(describe_place(row)),
             _parted(row),
@@ -333,7 +333,7 @@ def _audit_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
         (name_worker(row), (row["fingerprint"] or MISSING)[:8], count(row["n_answered"]), count(row["n_incidents"]))
         for row in numbers["workers"]
     )
-    heads = ("Case", "Who", "When, UTC", "Held against", "What differs", "First token")
+    heads = ("Case", "Who", "When", "Held against", "What differs", "First token")
     evidence = Table("What differs", heads, incidents, is_text=True)
     workers = Table("By worker", ("Worker", "Fingerprint", "Answers", "Unlike"), by_worker)
     return [evidence, workers] if incidents else [workers]

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from evalboard.wording.numbers import counted
+from evalboard.wording.run import describe_try
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.forms import PlainForm, posted_from, reporting
 from runs import run as run_slice
@@ -40,9 +41,7 @@ def try_now(request: HttpRequest, endpoint: str) -> HttpResponse:
     """Let the next call of a paused endpoint go at once, from its page or a run's."""
     with reporting(request):
         try_endpoint(endpoint=endpoint)
-        messages.success(
-            request, f"The next call of {endpoint} goes at once. If it fails, the endpoint is paused again."
-        )
+        messages.success(request, describe_try(endpoint))
     run = request.POST.get("run", "")
     return redirect("run", run_id=int(run)) if run.isascii() and run.isdigit() else redirect("endpoint", endpoint)
 

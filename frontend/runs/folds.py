@@ -119,11 +119,11 @@ def _history(run: Run) -> str:
         parts.append(f"started {_at(run.started_at)}")
     if run.finished_at:
         parts.append(f"ended {_at(run.finished_at)}")
-    return f"{'; '.join(parts)} UTC."
+    return f"{'; '.join(parts)}."
 
 
 def _at(value: datetime) -> str:
-    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ from django.views.decorators.http import require_http_methods, require_safe
 from evalboard.core.errors import EvalboardError
 from frontend.runs.forms import StartRunForm
 from frontend.shell.forms import blaming
-from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
+from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, read_view
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
 from runs.lab import estimate_run
 from runs.models import Priority
-from runs.run import RUN_ORDERS, RunFilter, create_run_once, sortable_runs
+from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run_once, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 
 RUNS_PER_PAGE = 50
 ESTIMATE_PART = "estimate"
-STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled")
+STATUSES = ("queued", "running", "finished", "incomplete", "failed", "cancelled", WAITING_FOR_ENDPOINT)
 FORM_FIELDS = {"model": "checkpoint", "model.path": "checkpoint"}
 
 
@@ -34,7 +34,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         request.GET,
         filter_by("suite", [row.slug for row in suite_rows()]),
         filter_by("endpoint", [row.slug for row in read.endpoint_rows()]),
-        filter_by("status", STATUSES),
+        Filter("status", "Status", tuple((status, status.replace("_", " ")) for status in STATUSES)),
         free=["label"],
     )
     bucket = parse_number(request.GET.get("bucket", ""))

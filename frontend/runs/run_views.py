@@ -76,6 +76,7 @@ def _live(run: Run) -> dict[str, object]:
         "finding": words.describe_run(run),
         "samples": words.count_samples(run.noise.n_draws or 0.0),
         "is_deserted": any(warning.code == words.DESERTED for warning in run.warnings),
+        "pauses": wording.PAUSES,
         "stops": progress.list_stops(run) if run.trouble else (),
         "is_bare": run.trouble is not None
         and not run.progress.n_done

@@ -6,7 +6,7 @@ Missing is drawn as an en dash, never as a zero. The minus is U+2212.
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django import template
 from django.utils.html import format_html
@@ -19,7 +19,7 @@ from evalboard.wording.run import describe_metric
 register = template.Library()
 
 MISSING = "–"
-WRITTEN_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d) UTC\b")
+WRITTEN_TIME = re.compile(r"\b(\d{4}-\d\d-\d\d )?([01]\d|2[0-3])(:[0-5]\d)(:[0-5]\d)? UTC\b")
 NARROW = "\u00a0"  # numbers never part from their unit
 
 
@@ -281,8 +281,20 @@ def on_axis(value: datetime, pattern: str) -> SafeString | str:
 
 
 def with_times(text: str) -> SafeString:
-    """Render the times in an escaped sentence of ours as `instant` does."""
-    return mark_safe(WRITTEN_TIME.sub(lambda match: instant(datetime.fromisoformat(f"{match[1]}Z")), text))  # noqa: S308
+    """Render the times in an escaped sentence as `instant` does. One without a date is the nearest to now."""
+    return mark_safe(WRITTEN_TIME.sub(_written_time, text))  # noqa: S308
+
+
+def _written_time(match: re.Match[str]) -> str:
+    day, hour, minute, second = match.groups(default="")
+    now = datetime.now(UTC)
+    try:
+        at = datetime.fromisoformat(f"{day or f'{now:%Y-%m-%d} '}{hour}{minute}{second}Z")
+    except ValueError:  # "2026-02-31", which some text says
+        return match[0]
+    if not day:
+        at += timedelta(days=round((now - at) / timedelta(days=1)))
+    return str(_time(at, f"{'%Y-%m-%d ' if day else ''}%H:%M{':%S' if second else ''} UTC"))
 
 
 def _time(value: datetime | None, pattern: str) -> SafeString | str:

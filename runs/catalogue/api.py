@@ -36,6 +36,7 @@ class EndpointIn(Strict):
     reference = Text(required=False, allow_null=True)
     bypass = Text(required=False, allow_null=True)
     rescores = Flag(required=False)
+    daily_check = Flag(required=False)
 
 
 class FingerprintIn(Strict):

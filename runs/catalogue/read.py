@@ -68,6 +68,7 @@ def endpoint_fields(endpoint: EndpointRecord) -> dict[str, Any]:
         "reference": reference.slug if reference else None,
         "bypass": bypass.slug if bypass else None,
         "rescores": endpoint.rescores if is_remote else None,
+        "daily_check": endpoint.daily_check if is_remote else None,
         "ignores_fingerprint": endpoint.ignores_fingerprint if is_remote else None,
         "rests_until": rests_until if rests else None,
         "rest_reason": endpoint.rest_reason if rests else None,

@@ -43,6 +43,7 @@ def read_remote(
     reference: str | None = None,
     bypass: str | None = None,
     rescores: bool | None = None,
+    daily_check: bool | None = None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the row's fields of an external endpoint, and the problems by field. None: use the default.
 
@@ -72,6 +73,7 @@ def read_remote(
         "reference": ours,
         "bypass": direct,
         "rescores": bool(rescores),
+        "daily_check": bool(daily_check),
     }
     problems = {
         "base_url": url_problem,

@@ -10,13 +10,15 @@ from evalboard.contract.base import Page
 from evalboard.contract.compare import CaseOutcome, ComparedCase, Comparison
 from evalboard.contract.pair import TracePair
 from evalboard.contract.treatments import BY_INPUT, PAIRINGS, TREATMENTS
-from evalboard.core.compare import CAUSES
+from evalboard.core.compare import CASE_PARTS, CAUSES
 from evalboard.core.errors import InvalidInput
 from evalboard.core.stats import CASE_OUTCOMES
+from evalboard.wording.numbers import listed
 from runs.access import READ
 from runs.api import pages, query, wire
 from runs.api.describe import describe, one_of, text, whole
 from runs.api.resource import resource
+from runs.compare.case_lists import read_list
 from runs.compare.comparisons import compare
 from runs.compare.inputs import choose_terms
 from runs.compare.outcomes import case_outcomes
@@ -40,8 +42,8 @@ FILTERS = {
     "query": text("part of a case id"),
 }
 OUTCOME = {
-    "outcome": {**one_of(CASE_OUTCOMES), "required": True},
-    "look": whole("a look: the first so many repeats of each side, as a verdict there reads them"),
+    "outcome": {**one_of(CASE_PARTS, "a part of `parts`"), "required": True},
+    "look": whole("a look: the first so many repeats of each side, as a verdict there reads them; of judged cases"),
 }
 AT = {"at": whole("a position; where the two parted, unless given")}
 CHANGED = {"": None, "1": True, "0": False}
@@ -94,21 +96,27 @@ def case_detail(request: Request, case: str) -> Response:
 @resource(GET=READ)
 @describe(
     "GET",
-    "The cases that broke, were fixed or are unstable, the furthest moved first",
+    "The cases of one part of a comparison, the furthest moved first",
     name="compared_outcomes",
     answer=Page[CaseOutcome],
     query={**RUNS, **OUTCOME},
     refuses=COMPARING,
 )
 def outcome_list(request: Request) -> Response:
-    """One row for each case; as many as a verdict over the same repeats counts."""
+    """One row for each case; of judged ones as many as a verdict over the same repeats counts."""
     sent = query.read(request, (*RUNS, *OUTCOME))
-    outcome = query.choice(sent, "outcome", CASE_OUTCOMES)
+    outcome, look = query.choice(sent, "outcome", CASE_PARTS), query.number(sent, "look")
     if not outcome:
         raise InvalidInput("The query is not valid.", fields={"outcome": "Must be given."})
+    is_judged = outcome in CASE_OUTCOMES
+    if look is not None and not is_judged:
+        fields = {"look": f"Only {listed(CASE_OUTCOMES)} cases are judged at a look."}
+        raise InvalidInput("The query is not valid.", fields=fields)
     report = compared(sent)
-    outcomes = case_outcomes(report.id, outcome=outcome, look=query.number(sent, "look"))
-    return pages.answer_with(request, outcomes.cases, make_rows=partial(outcome_rows, report.id))
+    cases = (
+        case_outcomes(report.id, outcome=outcome, look=look).cases if is_judged else read_list(report.id, outcome)[0]
+    )
+    return pages.answer_with(request, cases, make_rows=partial(outcome_rows, report.id))
 
 
 def wanted_pairs(sent: dict[str, str]) -> DivergenceFilter:

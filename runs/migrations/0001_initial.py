@@ -108,7 +108,7 @@ class Migration(migrations.Migration):
                 ('endings', models.JSONField(default=dict, help_text='what a person says that words at the end of answers mean')),
                 ('ignores_fingerprint', models.BooleanField(db_default=False, default=False, help_text='a system_fingerprint names no server, so it is ignored')),
                 ('rescores', models.BooleanField(default=False, help_text='runs the reference set automatically after a rotation')),
-                ('has_daily_check', models.BooleanField(db_default=False, default=False, help_text='a schedule that checks it was made once, at its first use')),
+                ('daily_check', models.BooleanField(db_default=False, default=False, help_text='a person wants it checked daily, from its first use on')),
                 ('n_failures', models.PositiveIntegerField(default=0, help_text='failed calls in a row, as workers last reported')),
                 ('failing_since', models.DateTimeField(help_text='the first pause since a call came through', null=True)),
                 ('rests_until', models.DateTimeField(help_text='no call is made before; null: it is not resting', null=True)),

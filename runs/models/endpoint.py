@@ -47,8 +47,8 @@ class EndpointRecord(models.Model):
         default=False, db_default=False, help_text="a system_fingerprint names no server, so it is ignored"
     )
     rescores = models.BooleanField(default=False, help_text="runs the reference set automatically after a rotation")
-    has_daily_check = models.BooleanField(
-        default=False, db_default=False, help_text="a schedule that checks it was made once, at its first use"
+    daily_check = models.BooleanField(
+        default=False, db_default=False, help_text="a person wants it checked daily, from its first use on"
     )
     n_failures = models.PositiveIntegerField(default=0, help_text="failed calls in a row, as workers last reported")
     failing_since = models.DateTimeField(null=True, help_text="the first pause since a call came through")

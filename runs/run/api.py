@@ -27,7 +27,15 @@ from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
 from runs.run.read_cases import case_page
-from runs.run.read_list import PLACE_DIGITS, RUN_ORDERS, RunFilter, place_of, run_page, sortable_runs
+from runs.run.read_list import (
+    PLACE_DIGITS,
+    RUN_ORDERS,
+    WAITING_FOR_ENDPOINT,
+    RunFilter,
+    place_of,
+    run_page,
+    sortable_runs,
+)
 from runs.run.read_response import show_trace, stored_trace
 from runs.run.read_responses import response_rows
 from runs.run.read_shards import stray_rows
@@ -35,10 +43,11 @@ from runs.run.read_state import run_state
 from runs.run.runs import cancel_run, create_run, delete_run
 
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+STATUSES = (*models.RunRecord.Status.values, WAITING_FOR_ENDPOINT)
 FILTERS = {
     "suite": text("its slug"),
     "endpoint": text("its slug"),
-    "status": one_of(models.RunRecord.Status.values),
+    "status": one_of(STATUSES),
     "bucket": whole("its id"),
     "label": text("branch, or branch=main"),
     **query.ordering_of(RUN_ORDERS),
@@ -98,7 +107,7 @@ def run_list(request: Request) -> Response:
     wanted = RunFilter(
         suite=sent.get("suite", ""),
         endpoint=sent.get("endpoint", ""),
-        status=query.choice(sent, "status", models.RunRecord.Status.values),
+        status=query.choice(sent, "status", STATUSES),
         bucket=query.number(sent, "bucket"),
         label=sent.get("label", ""),
         since=since,

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from evalboard.contract import run as contract
@@ -25,6 +26,7 @@ from runs.run.read_list import paused_endpoint, row_of
 from runs.run.read_shards import ShardLines, read_lines
 from runs.run.read_state import RunState
 from runs.run.read_waiting import explain_waiting, is_deserted
+from runs.work import give_up_time
 
 
 def run_report(run_id: int, *, state: RunState | None = None) -> contract.Run:
@@ -71,6 +73,7 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
     own: dict[str, Any] = {
         "suite": _suite(facts),
         "progress": _progress(facts),
+        "gives_up_at": _give_up_time(facts),
         "repeats": tuple(_repeat(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.repeats),
         "targeted": tuple(_targeted(facts, repeat, lines.get(repeat.id, ShardLines())) for repeat in facts.targeted),
         "pins": pins,
@@ -104,6 +107,12 @@ def _run(facts: RunFacts, lines: Mapping[int, ShardLines]) -> contract.Run:
         is_shuffled=run.is_shuffled,
         is_restarted=run.is_restarted,
     )
+
+
+def _give_up_time(facts: RunFacts) -> datetime | None:
+    paused = paused_endpoint(facts.run, facts.now)
+    n_rests = max((repeat.work.n_rests for repeat in facts.every), default=0)
+    return None if paused is None else give_up_time(paused, n_rests)
 
 
 def _trouble(facts: RunFacts, why: tuple[str, dict[str, Any]] | None) -> contract.Trouble | None:

@@ -31,6 +31,8 @@ from runs.store import NOT_IN_LOG, RecordList
 # What a row reads of the records that a run points at. Its bucket comes apart (`with_buckets`): PostgreSQL plans two
 # statements of a few joins in a tenth of the time that it takes for one of many.
 RELATED = ("suite_version__suite", "endpoint", "profile")
+WAITING_FOR_ENDPOINT = "waiting_for_endpoint"  # of a filter: runs at work whose endpoint is paused
+AT_WORK = (RunRecord.Status.QUEUED, RunRecord.Status.RUNNING)
 WITHOUT_SCORE = (RunRecord.Status.INCOMPLETE, RunRecord.Status.FAILED, RunRecord.Status.CANCELLED)
 NEWEST_FIRST = ("-ran_at", "-id")
 RUN_ORDERS = {
@@ -78,7 +80,10 @@ class JudgedLine:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """The filter of a list of runs. label: `key` or `key=value`; since, until: when it ran."""
+    """The filter of a list of runs. label: `key` or `key=value`; since, until: when it ran.
+
+    status: of a run, or WAITING_FOR_ENDPOINT.
+    """
 
     suite: str = ""
     endpoint: str = ""
@@ -89,10 +94,13 @@ class RunFilter:
     until: datetime | None = None
 
     def runs(self) -> "QuerySet[RunRecord]":
+        waits = self.status == WAITING_FOR_ENDPOINT
         equal = {
             "suite_version__suite__slug": self.suite or None,
             "endpoint__slug": self.endpoint or None,
-            "status": self.status or None,
+            "status": None if waits else self.status or None,
+            "status__in": AT_WORK if waits else None,
+            "endpoint__rests_until__gt": timezone.now() if waits else None,
             "bucket": self.bucket,
             "ran_at__gte": self.since,
             "ran_at__lt": self.until,

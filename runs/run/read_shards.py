@@ -40,6 +40,7 @@ class RepeatWork:
 
     next_at: when the first of those in the queue may be claimed. n_finished: of `n_shards`. pace: responses per second
     of the workers at its running shards, over the last shard that each finished; None where one is not known.
+    n_rests: the most pauses of its endpoint that one in the queue saw.
     """
 
     n_shards: int = 0
@@ -50,6 +51,7 @@ class RepeatWork:
     next_at: datetime | None = None
     n_finished: int = 0
     pace: float | None = None
+    n_rests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,9 @@ def read_work(run_ids: Collection[int]) -> dict[int, RepeatWork]:
         first=Min("next_at", filter=queued),
         n_finished=Count("id", filter=Q(status=Shard.Status.FINISHED)),
         pace=SqlCase(When(n_running=Count("owner__pace", filter=running), then=Sum("owner__pace", filter=running))),
+        most_rests=Coalesce(Max("n_rests", filter=queued), 0),
     )
-    names = ("repeat", "n", "done", "attempts", "n_queued", "n_running", "first", "n_finished", "pace")
+    names = ("repeat", "n", "done", "attempts", "n_queued", "n_running", "first", "n_finished", "pace", "most_rests")
     return {repeat: RepeatWork(*numbers) for repeat, *numbers in counted.values_list(*names)}
 
 

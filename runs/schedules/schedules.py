@@ -17,7 +17,7 @@ from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFou
 from runs import acts
 from runs.access import RUN, may
 from runs.catalogue import SLUG
-from runs.models import ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
+from runs.models import EndpointRecord, ProbeRecord, RunRecord, ScheduledStart, ScheduleRecord
 from runs.probes import create_probe
 from runs.run import create_run
 from runs.schedules.times import latest_time, next_time, time_problems
@@ -80,9 +80,16 @@ def resume_schedule(*, schedule_id: int) -> None:
 
 
 def delete_schedule(*, schedule_id: int) -> None:
-    """Delete a schedule; the runs and probes that it started stay. Raises NotFound."""
-    if not ScheduleRecord.objects.filter(pk=schedule_id).delete()[0]:
+    """Delete a schedule; the runs and probes that it started stay. Raises NotFound.
+
+    A daily check that is deleted is no longer wanted.
+    """
+    schedule = ScheduleRecord.objects.filter(pk=schedule_id).first()
+    if schedule is None:
         raise _absent(schedule_id)
+    if schedule.order.get("kind") == ProbeRecord.Kind.CAPABILITY:
+        EndpointRecord.objects.filter(slug=schedule.order["endpoint"]).update(daily_check=False)
+    schedule.delete()
 
 
 def due_schedules() -> list[int]:

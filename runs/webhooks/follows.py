@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.signing import BadSignature, Signer
 from django.core.validators import validate_email
 from django.db import models, transaction
 from django.db.models import Q
@@ -71,6 +72,17 @@ def unfollow(*, follow_id: int, person: Any) -> None:
         raise NotFound(f"You follow nothing with the id {follow_id}.")
 
 
+def read_stop_link(token: str) -> FollowRecord | None:
+    """Return what the link in an e-mail stops following; None where that ended.
+
+    Raises NotFound where the link is not ours.
+    """
+    try:
+        return FollowRecord.objects.filter(pk=int(_signer().unsign(token))).select_related("person").first()
+    except BadSignature as problem:
+        raise NotFound("This link is not complete, or not from here. Open it from the e-mail again.") from problem
+
+
 def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
     """Return what a person follows, newest first. named: only that kind and name."""
     return tuple(map(follow_row, FollowRecord.objects.filter(person=person, **named).order_by("-id")))
@@ -106,16 +118,23 @@ def tell_followers(subjects: Iterable[tuple[str, int]], *, text: str, path: str)
     if not by_person:
         return
     addresses = WebhookRecord.objects.filter(owner__in=by_person, is_active=True).order_by("id")
-    payloads = {person: _payload(row, path) for person, row in by_person.items()}
+    followed = ((address, by_person[address.owner_id or 0]) for address in addresses)
     OutboxMessage.objects.bulk_create(
-        make_message(address, contract.FOLLOWED, payloads[address.owner_id or 0], text) for address in addresses
+        make_message(address, contract.FOLLOWED, _payload(row, path, address), text) for address, row in followed
     )
     FollowRecord.objects.filter(any_of, kind__in=ENDS_ONCE).delete()
 
 
-def _payload(row: FollowRecord, path: str) -> dict[str, Any]:
+def _payload(row: FollowRecord, path: str, address: WebhookRecord) -> dict[str, Any]:
+    """Return the data of a message. Only a mailbox gets a link that needs no sign-in."""
+    is_mail = address.url.startswith(MAILTO)
+    stop = f"/unsubscribe/{_signer().sign(str(row.pk))}/" if is_mail else "/settings/notifications/"
     following = {"kind": row.kind, "name": row.name}
-    return {"url": page_url(path), "following": following, "stop_url": page_url("/settings/notifications/")}
+    return {"url": page_url(path), "following": following, "stop_url": page_url(stop)}
+
+
+def _signer() -> Signer:
+    return Signer(salt="unsubscribe")
 
 
 def _email_problem(address: str) -> str | None:

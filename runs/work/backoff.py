@@ -1,11 +1,12 @@
 """Pause external servers after too many failures or on their request, with all work on them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Case, F, Subquery, When
 from django.db.models.functions import Coalesce, Greatest, Now
 
+from evalboard.calling.retries import rest_seconds
 from evalboard.contract.parts import Pause
 from evalboard.core.errors import LeaseLost
 from runs import acts
@@ -60,6 +61,12 @@ def read_pause(endpoint_id: int) -> Pause | None:
     if paused is None or paused.rests_until is None:
         return None
     return Pause(n_failures=paused.n_failures, reason=paused.rest_reason, until=paused.rests_until)
+
+
+def give_up_time(pause: Pause, n_rests: int) -> datetime:
+    """Return when the cases of a shard are given up if no call is answered. n_rests: its pauses so far."""
+    further = range(1, RESTS_BEFORE_GIVING_UP - n_rests)
+    return pause.until + timedelta(seconds=sum(rest_seconds(pause.n_failures + n) for n in further))
 
 
 def paused_until(endpoint: str) -> Case:

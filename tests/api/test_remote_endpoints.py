@@ -34,6 +34,7 @@ def test_a_server_of_others_needs_an_address_and_a_model(api: Api) -> None:
         "reference": None,
         "bypass": None,
         "rescores": False,
+        "daily_check": False,
         "rests_until": None,
         "rest_reason": None,
         "n_failures": None,
@@ -57,6 +58,7 @@ def test_every_field_comes_back_as_it_was_sent(api: Api) -> None:
         reference="ours",
         bypass="direct",
         rescores=False,
+        daily_check=True,
     )
     answer = api.post("/endpoints/", sent)
     assert answer.status_code == 201, answer.json()

@@ -19,8 +19,8 @@ SCROLLING = """
   .map((box) => box.getAttribute("aria-label"))
 """
 
-# What is walked by a test of its own: the REST documentation is Redoc's, and a sign-in is of nobody yet.
-ELSEWHERE = {"api_docs", "login", "signin"}
+# What has a test of its own: the REST documentation is Redoc's, a sign-in and an e-mail's link are of nobody yet.
+ELSEWHERE = {"api_docs", "login", "signin", "unsubscribe"}
 # What changes something, is a file, or leads on; none of them is a page.
 NO_PAGES = {
     *("baseline_again", "experiment_cancel", "experiment_delete", "experiment_resume", "experiment_start", "bisect"),

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from evalboard.cli.endpoint import render_check
 from evalboard.client.answers import parse
 from evalboard.contract.probe import Probe
+from evalboard.wording.probe_states import DAILY_CHECK_COST
 from runs.models import EndpointRecord, ProbeRecord
 from tests import build
 
@@ -36,11 +37,23 @@ def test_one_is_added_with_every_option_and_listed(evalboard: Call, as_admin: di
     body = tmp_path / "body.json"
     body.write_text('{"provider": {"allow_fallbacks": false}}')
     more = ("--key-env", "MINI_KEY", "--header", "x-team: evals", "--header-env", "x-org: ORG_ID")
-    more += ("--extra-body", f"@{body}", "--concurrency", "2", "--line", "mini", "--api", "completions", "--rescore")
+    more += (
+        "--extra-body",
+        f"@{body}",
+        "--concurrency",
+        "2",
+        "--line",
+        "mini",
+        "--api",
+        "completions",
+        "--rescore",
+        "--daily-check",
+    )
     added = evalboard(*ADD, *more, **as_admin)
     assert (added.returncode, added.stderr) == (0, "")
     assert "gpt-mini at https://api.example.com/v1, the key is read from MINI_KEY on the worker." in added.stdout
     assert "evalboard endpoint check mini --wait" in added.stdout
+    assert f"It is checked daily from its first run or probe on. {DAILY_CHECK_COST}" in added.stdout
     row = EndpointRecord.objects.get()
     assert (row.auth, row.concurrency, row.line, row.api, row.rescores) == ("MINI_KEY", 2, "mini", "completions", True)
     assert row.headers == {"x-team": "evals", "x-org": {"env": "ORG_ID"}}

@@ -11,6 +11,7 @@ from evalboard.cli import results
 from evalboard.client.answers import Answer, parse
 from evalboard.contract.release import Gate
 from evalboard.contract.response import CaseOfRun
+from evalboard.core.compare import CASE_PARTS
 from evalboard.wording.outcomes import UNDER_LOAD
 from runs import models
 from runs.compare import outcomes
@@ -136,6 +137,11 @@ def test_a_comparison_counts_all_its_repeats_and_its_lists_hold_them(released: R
         assert f">{n} {outcome}</a>" in viewer.get(path).content.decode()
         cases = listed(viewer, f"{path}?outcome={outcome}")
         assert (len(cases), rest(viewer, released, outcome)) == (n, cases)
+    sides = {"baseline": gate.baseline_run_id, "candidate": gate.candidate_run_id}
+    parts = viewer.get("/api/v1/compare/", sides).json()["parts"]
+    lists = {part: rest(viewer, released, part) for part in CASE_PARTS}
+    assert {part: len(cases) for part, cases in lists.items()} == {part: parts[part] for part in CASE_PARTS}
+    assert len({case for cases in lists.values() for case in cases}) == sum(map(len, lists.values()))
 
 
 def test_the_list_says_how_many_would_stand_there_by_chance_and_marks_what_is_beyond_it(
@@ -189,7 +195,13 @@ def test_nothing_is_counted_of_a_side_of_two_buckets(released: ReleaseRecord, vi
 
 
 @pytest.mark.parametrize(
-    ("query", "field"), [("", "outcome"), ("&outcome=worse", "outcome"), ("&outcome=fixed&look=x", "look")]
+    ("query", "field"),
+    [
+        ("", "outcome"),
+        ("&outcome=worse", "outcome"),
+        ("&outcome=fixed&look=x", "look"),
+        ("&outcome=same_text&look=5", "look"),
+    ],
 )
 def test_a_list_that_nobody_can_give_is_refused(
     released: ReleaseRecord, viewer: Client, query: str, field: str

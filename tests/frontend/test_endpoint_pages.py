@@ -125,7 +125,13 @@ def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> 
         viewer.get(f"/runs/{run.pk}/").content.decode().partition('class="trouble waits"')[2].partition("</section>")[0]
     )
     assert 'href="/endpoints/local/"' in head
+    assert "Gives up its first cases" in head
+    assert len(viewer.get("/api/v1/runs/?status=waiting_for_endpoint").json()["results"]) == 1
+    assert f'href="/runs/{run.pk}/"' in viewer.get("/runs/?status=waiting_for_endpoint").content.decode()
     assert "HX-Refresh" in viewer.get(f"/runs/{run.pk}/?part=progress&stage=other")
+    EndpointRecord.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
+    assert viewer.get("/api/v1/runs/?status=waiting_for_endpoint").json()["results"] == []
+    assert f'href="/runs/{run.pk}/"' not in viewer.get("/runs/?status=waiting_for_endpoint").content.decode()
     EndpointRecord.objects.update(rests_until=timezone.now() + timedelta(minutes=9))
     stage = re.search(r"stage=([^\"&]+)", viewer.get(f"/runs/{run.pk}/").content.decode())[1]
     assert "HX-Refresh" not in viewer.get(f"/runs/{run.pk}/?part=progress&stage={stage}")

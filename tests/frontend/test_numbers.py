@@ -116,6 +116,10 @@ def test_times_are_in_utc_and_exact_in_the_attribute():
 def test_a_time_in_a_sentence_is_shown_as_all_others_are():
     shown = releases.numbers_whole("Expired since 2026-11-21 04:05 UTC.")
     assert shown == f"<bdi>Expired since {numbers.instant(datetime(2026, 11, 21, 4, 5, tzinfo=UTC))}.</bdi>"
+    now = datetime.now(UTC).replace(microsecond=0)
+    soon = now + timedelta(hours=11)
+    shown = releases.numbers_whole(f"Next try {soon:%H:%M:%S} UTC, not 2026-02-31 10:00 UTC or 29:00 UTC.")
+    assert shown == f"<bdi>Next try {numbers.clock(soon)}, not 2026-02-31 10:00 UTC or 29:00 UTC.</bdi>"
 
 
 def test_a_digest_is_short_on_screen_and_whole_in_its_title():

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from evalboard.cli.main import app
 from evalboard.client import Client as Notebook
-from evalboard.core.stats import CASE_OUTCOMES
+from evalboard.core.compare import CASE_PARTS
 from evalboard.core.suite import read_suite_text
 from runs import models
 from runs.baselines import set_baseline
@@ -127,7 +127,7 @@ class Stored:
         compared = ("comparison", "compared_cases", "compared_case", "pairs_csv", "pairs_jsonl")
         return {
             **{f"api:{name}": [*pairs, *repeats] for name in compared},
-            "api:compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in CASE_OUTCOMES],
+            "api:compared_outcomes": [f"{pair}&outcome={outcome}" for pair in pairs for outcome in CASE_PARTS],
             "api:forced_verification": [f"?control={control}&numerics={numerics}"],
             "api:run_estimate": ["?suite=colours&endpoint=local"],
             "compare_chosen": ["", *pairs],
@@ -185,6 +185,7 @@ def stored(transactional_db: None) -> Stored:
         "upload_id": [],
         "trial_id": [_tried()],
         "follow_id": [],
+        "stop_link": [],
         "offset": [0],
         "token_id": [],
         "same_model_id": [],

@@ -1,4 +1,4 @@
-"""Servers of others are checked by themselves: at their first use and each day from then on, unless one objects."""
+"""External servers are checked at their first use and each day from then on, where a person wants it."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from evalboard.core.probes import plan_calls
+from evalboard.wording.probe_states import DAILY_CHECK_COST
 from runs.models import EndpointRecord, ProbeRecord, RunRecord, ScheduleRecord
 from runs.run import create_run
 from runs.schedules import delete_schedule, pause_schedule, schedule_check, schedule_rows
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.django_db
 def person() -> Any:
     build.suite()
     build.profile("pinned")
-    probes.remote("hosted")
+    probes.remote("hosted", daily_check=True)
     return build.user()
 
 
@@ -52,8 +54,19 @@ def test_the_first_use_of_a_server_of_others_has_it_checked_then_and_each_day(pe
     assert len(checks()) == 2
 
 
+def test_one_that_nobody_wants_checked_is_not(person: Any) -> None:
+    probes.remote("second")
+    use("second", by=person)
+    reconcile()
+    assert not ScheduleRecord.objects.exists()
+
+
+def test_the_number_of_calls_is_the_one_that_people_read() -> None:
+    assert DAILY_CHECK_COST.startswith(f"Up to {len(plan_calls('capability', {}, ()))} short calls a day")
+
+
 @pytest.mark.parametrize("stop", [pause_schedule, delete_schedule])
-def test_whoever_does_not_want_it_is_asked_once(person: Any, stop: Any) -> None:
+def test_whoever_does_not_want_it_any_more_is_asked_once(person: Any, stop: Any) -> None:
     use(by=person)
     reconcile()
     stop(schedule_id=ScheduleRecord.objects.get().pk)
@@ -75,7 +88,7 @@ def test_a_probe_is_a_use_and_a_run_of_nobodys_is_none(person: Any) -> None:
 
 def test_an_endpoint_of_ours_and_one_that_has_a_schedule_get_none(person: Any) -> None:
     use(build.endpoint(), by=person)
-    probes.remote("second")
+    probes.remote("second", daily_check=True)
     order = {"endpoint": "second", "kind": "capability", "parameters": {}}
     ScheduleRecord.objects.create(
         slug="mine", kind="probe", order=order, cron="0 3 * * *", time_zone="UTC", created_by=person
@@ -83,5 +96,4 @@ def test_an_endpoint_of_ours_and_one_that_has_a_schedule_get_none(person: Any) -
     use("second", by=person)
     reconcile()
     assert [row.slug for row in ScheduleRecord.objects.all()] == ["mine"]
-    assert EndpointRecord.objects.get(slug="second").has_daily_check
     assert not schedule_check(EndpointRecord.objects.get(slug="second").pk)

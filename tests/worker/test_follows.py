@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core import mail
 from django.db.models.functions import Now
+from django.test import Client
 
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from runs.access import remove_person
@@ -74,7 +75,27 @@ def test_one_message_for_each_address_and_none_for_others(there: Receiver) -> No
     (letter,) = mail.outbox
     assert (letter.to, letter.from_email) == (["ada@example.com"], "evalboard@example.com")
     assert letter.subject.startswith(f"Evalboard: Run {run.pk} of colours")
-    assert f"You follow run {run.pk}. Stop: https://evalboard.example.com/settings/notifications/" in letter.body
+    assert f"You follow run {run.pk}. Stop: https://evalboard.example.com/unsubscribe/" in letter.body
+
+
+def test_a_mail_program_unsubscribes_with_one_press(there: Receiver) -> None:
+    person, run = build.user(), build.run(repeats=1)
+    create_address(url="mailto:ada@example.com", person=person)
+    follow(kind="suite", name="colours", person=person)
+    ended(run)
+    told(there)
+    sent = mail.outbox[0].message()
+    assert sent["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    link = sent["List-Unsubscribe"].strip("<>").removeprefix("https://evalboard.example.com")
+    anybody = Client(enforce_csrf_checks=True)
+    assert "You get e-mails about <b>suite" in anybody.get(link).content.decode()
+    assert FollowRecord.objects.count() == 1  # opening it changes nothing
+    assert anybody.post(f"{link[:-2]}/", {"List-Unsubscribe": "One-Click"}).status_code == 404
+    assert FollowRecord.objects.count() == 1
+    for _ in range(2):
+        answer = anybody.post(link, {"List-Unsubscribe": "One-Click"})
+        assert (answer.status_code, "You get no more e-mails" in answer.content.decode()) == (200, True)
+    assert not FollowRecord.objects.exists()
 
 
 def test_no_name_becomes_a_header(there: Receiver) -> None:

@@ -275,6 +275,9 @@ def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
     assert report.trouble is not None
     assert (report.trouble.code, "Overloaded." in report.trouble.cause) == ("endpoint_rests", True)
     assert run_rows()[0].waiting_for == report.waiting_for
+    assert report.gives_up_at is not None
+    hours = (report.gives_up_at - report.waiting_for.until).total_seconds() / 3600
+    assert 3 < hours < 4  # docs/endpoints.md says three and a half
     n_calls = len(server.requests)
     try_endpoint(endpoint=endpoint.slug)
     assert run_report(run.pk).waiting_for is None

@@ -57,8 +57,9 @@ def person(server: ScriptedServer, transactional_db: None) -> Any:
     push_suite(document={"slug": "words", "title": "Words", "scorer": {"kind": "exact"}, "cases": cases})
     for slug in ("fast", "pinned"):
         create_profile(slug=slug, title="", settings=DEFAULT_PROFILES[slug]["settings"])
+    wishes = {"rescores": True, "daily_check": True}
     create_endpoint(
-        slug="hosted", engine="openai", base_url=server.base_url, model_name="lab/paint-1b", line="paint", rescores=True
+        slug="hosted", engine="openai", base_url=server.base_url, model_name="lab/paint-1b", line="paint", **wishes
     )
     user = build.user()
     run = {"suite": "words", "endpoint": "hosted", "profile": "fast", "repeats": 1}
