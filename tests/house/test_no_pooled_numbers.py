@@ -57,7 +57,7 @@ POOLED = re.compile(
     r"40\.6|40\.63|40\.625|0?\.406|0?\.4063|0?\.40625|"
     r"49\.2|49\.22|49\.21875|0?\.492|0?\.4922|0?\.4921875|"
     r"75\.0|0?\.75"
-    r")(?![\d.:]| [kM]B\b)"  # the size of a file, which moves with the digits of row ids, is no score
+    r")(?!\.?\d|:| [kM]B\b)"  # the size of a file, which moves with the digits of row ids, is no score
 )
 MARKED = re.compile(r'pooled(?:<[^>]*>|[\s":;])*$')  # before the number
 # Where runs are shown. What judges is not among them: releases, baselines, badges, the board, limits, webhooks.
