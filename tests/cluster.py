@@ -26,9 +26,14 @@ DATABASE = "test_evalboard"
 def serve_cluster() -> Iterator[str]:
     """Start a server on a copy of the migrated folder. Yield the URL of its database; at the end the copy is gone."""
     with short_folder() as folder:
-        _copy(_migrated_folder(), folder / "postgres")
+        copy_migrated(folder / "postgres")
         with _server(folder) as server:
             yield server.url(DATABASE)
+
+
+def copy_migrated(target: Path) -> None:
+    """Copy the migrated folder to where a server will lie; its database is called DATABASE."""
+    _copy(_migrated_folder(), target)
 
 
 @contextmanager

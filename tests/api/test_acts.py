@@ -18,6 +18,7 @@ from runs.run import cancel_run, run_again
 from runs.work.shards import fail_run
 from tests import build, judged
 from tests.api.conftest import Api
+from tests.nightly import nightly
 from tests.runs import judged as runs_judged
 from tests.runs import logs
 
@@ -76,6 +77,8 @@ RUNS: dict[str, Callable[[], RunRecord]] = {
     for each in (queued, running, build.finished_run, incomplete, failed, cancelled, cancelling, logged, one_draw)
 } | {"of chosen cases": of_chosen_cases}
 
+GATE = ("running", "finished_run", "incomplete", "cancelled", "logged")
+
 # How REST is asked for each act on a run: method, address, body.
 ASKED: dict[str, Callable[[RunRecord, RunRecord], tuple[str, str, Any]]] = {
     "again": lambda run, _: ("POST", f"/runs/{run.pk}/again/", {}),
@@ -120,7 +123,7 @@ def test_every_act_on_a_run_is_asked_for_here() -> None:
     assert {act for act, kind in acts.RULES if kind is RunRecord} == ASKED.keys() | WITHOUT_CALL
 
 
-@pytest.mark.parametrize("kind", list(RUNS))
+@pytest.mark.parametrize("kind", [*GATE, *nightly(kind for kind in RUNS if kind not in GATE)])
 def test_rest_refuses_a_run_s_act_where_the_rule_does_and_a_page_offers_it_where_not(api: Api, kind: str) -> None:
     judged.policy()
     other = build.finished_run()

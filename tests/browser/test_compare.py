@@ -89,6 +89,7 @@ def test_keys_walk_both_sides_and_the_diverging_cases(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_x_opens_a_row_to_its_whole_answers_and_closes_it_again(runs, watch):
     watched = watch()
     page = watched.open(pair_address.comparison_url(runs[0].pk, runs[1].pk, filters={"outcome": "all"}))
@@ -120,6 +121,7 @@ def test_on_a_phone_a_button_opens_a_row_to_its_whole_answers(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_click_on_a_mark_of_the_chart_chooses_its_token(runs, watch):
     watched = watch()
     page = watched.open(diff_of(runs))
@@ -149,6 +151,7 @@ def test_going_back_after_a_filter_shows_the_whole_page_again(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_plotly_is_asked_for_when_a_chart_comes_into_view(runs, watch):
     watched = watch()
     watched.page.set_viewport_size({"width": 1280, "height": 300})
@@ -175,6 +178,7 @@ def test_the_flips_numbers_come_into_the_page_when_they_are_opened(runs, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("address", ["compare", *nightly(["pair"])])
 def test_printing_from_the_keyboard_draws_every_chart_first(runs, watch, address):
     watched = watch()

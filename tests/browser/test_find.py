@@ -79,6 +79,7 @@ def test_keys_move_narrow_and_close_and_the_focus_returns(stage, watch):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_what_was_opened_lately_stands_in_the_empty_field_and_first(stage, watch):
     runs = [stage.run_in("finished") for _ in range(3)]
     watched = watch()
@@ -94,6 +95,7 @@ def test_what_was_opened_lately_stands_in_the_empty_field_and_first(stage, watch
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_pasted_request_id_and_address_open_at_once(stage, watch):
     run = stage.run_in("finished")
     response = ResponseRecord.objects.filter(repeat__run=run, case_index=4).order_by("pk").first()

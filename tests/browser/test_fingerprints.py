@@ -37,6 +37,7 @@ def test_every_fingerprint_page_is_quiet_fits_and_has_no_barrier(rotated, watch,
     assert barriers == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("has_scripts", [True, *nightly([False])])
 def test_the_way_from_the_list_to_what_moved(rotated, watch, has_scripts):
     watched = watch(java_script_enabled=has_scripts)

@@ -56,6 +56,7 @@ def planted(stage, tmp_path):
     return run
 
 
+@pytest.mark.nightly
 def test_a_planted_mismatch_is_two_clicks_from_its_run(planted, watch):
     watched = watch()
     page = watched.open(f"/runs/{planted.pk}/")
@@ -90,6 +91,7 @@ def test_the_pages_of_rollouts_fit_and_can_be_read_by_everybody(planted, watch, 
     watched.check()
 
 
+@pytest.mark.nightly
 def test_keys_stop_at_tokens_that_the_other_stack_would_not_have_chosen(runs, watch):
     baseline, candidate, *_ = runs
     watched = watch()

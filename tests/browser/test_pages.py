@@ -128,6 +128,7 @@ def test_a_term_opens_its_definition_by_key_and_by_click_one_at_a_time(stage, wa
     watched.check()
 
 
+@pytest.mark.nightly
 def test_the_skip_link_is_first_and_leads_to_the_content(stage, watch):
     page = watch().open("/runs/")
     page.keyboard.press("Tab")
@@ -221,6 +222,7 @@ def test_a_page_on_paper_is_light_and_without_what_only_a_screen_can_use(stage, 
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.nightly), 390])
 def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched = watch(width=width)
@@ -240,6 +242,7 @@ def test_signing_out_stands_behind_the_name(stage, watch, width):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_what_a_button_opens_closes_by_esc_by_a_click_elsewhere_and_by_the_next(stage, watch):
     run = stage.run_in("finished")
     watched = watch(width=390)
@@ -264,6 +267,7 @@ def test_what_a_button_opens_closes_by_esc_by_a_click_elsewhere_and_by_the_next(
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["Lab", *nightly(["Board", "Settings"])])
 def test_on_a_phone_the_section_of_the_page_is_in_view(stage, watch, name):
     watched = watch(width=390)

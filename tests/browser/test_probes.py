@@ -65,6 +65,7 @@ def test_every_page_of_probes_is_quiet_fits_and_has_no_barrier(stage, watch, the
     assert barriers == []
 
 
+@pytest.mark.nightly
 def test_a_probe_is_asked_for_and_followed_to_what_it_found(stage, watch):
     watched = watch()
     page = watched.open("/probes/")

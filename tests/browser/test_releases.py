@@ -66,6 +66,7 @@ def test_the_way_from_the_board_to_a_signed_release(transactional_db: Any, watch
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["not_comparable", *nightly(["ship", "no_ship", "inconclusive", "suite_too_small"])])
 def test_a_release_prints_to_one_page_without_what_only_a_screen_can_use(transactional_db: Any, watch, kind):
     made = release_runs.of_kind(kind)
@@ -157,6 +158,7 @@ def test_a_release_is_asked_for_and_signed_without_scripts(transactional_db: Any
     expect(page.locator(".hero-standing")).to_contain_text("Rejected by mira")
 
 
+@pytest.mark.nightly
 def test_an_end_date_is_asked_for_only_where_it_is_waived(transactional_db: Any, watch):
     made = release_runs.of_kind("no_ship")
     watched = watch(role=MANAGER)

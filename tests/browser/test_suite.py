@@ -53,6 +53,7 @@ def test_the_chart_is_drawn_fits_and_has_no_barrier(made, watch, theme, width):
     watched.check()
 
 
+@pytest.mark.nightly
 def test_the_table_has_the_numbers_that_are_drawn(made, watch):
     watched = watch()
     page = watched.open(PAGE)
@@ -92,6 +93,7 @@ def test_with_scripts_off_the_table_stands_for_the_chart(made, watch):
     expect(page.get_by_role("table", name="Baselines as bands of the chart")).to_contain_text("expired")
 
 
+@pytest.mark.nightly
 def test_a_mark_leads_to_its_run(made, watch):
     watched = watch()
     page = watched.open(PAGE)

@@ -54,6 +54,7 @@ def test_a_troubled_team_fits_and_has_no_barrier(stage, watch, theme, width):
     assert barriers == []
 
 
+@pytest.mark.nightly
 def test_the_workers_page_follows_its_workers_and_keeps_what_is_open(stage, watch):
     watched = watch()
     page = watched.open("/workers/")

@@ -175,6 +175,7 @@ def test_from_the_board_to_the_token_and_back_by_keys_alone(
     watched.check()
 
 
+@pytest.mark.nightly
 def test_few_tabs_lead_to_the_act_of_a_release_and_to_the_first_token(
     release: ReleaseRecord, watch: Callable[..., Any], record_property: Callable[[str, object], None]
 ) -> None:

@@ -82,12 +82,15 @@ def shell(line: str, url: str, folder: Path, **changes: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-NO_SHIP = [("no_ship", reader) for reader in ("| head -1", "--json | head -c 10", "2>&1 | true")]
+NO_SHIP = ("no_ship", "| head -1")
+ALSO = [("no_ship", reader) for reader in ("--json | head -c 10", "2>&1 | true")]
 FEW = [("ship", "| true"), ("inconclusive", "> /dev/full")]
 ALL = [(verdict, reader) for verdict in CODES for reader in ("| true", "> /dev/full")]
 
 
-@pytest.mark.parametrize(("verdict", "reader"), [*NO_SHIP, *FEW, *nightly(each for each in ALL if each not in FEW)])
+@pytest.mark.parametrize(
+    ("verdict", "reader"), [NO_SHIP, *FEW, *nightly([*ALSO, *(each for each in ALL if each not in FEW)])]
+)
 def test_a_verdict_keeps_its_code(board: str, tmp_path: Path, verdict: str, reader: str) -> None:
     code, err = shell(f"evalboard release --show {CODES[verdict]} {reader}", board, tmp_path)
     assert (code, "Traceback" in err, "Exception" in err) == (CODES[verdict], False, False)
@@ -115,17 +118,21 @@ def test_what_other_commands_judge_keeps_its_code(board: str, tmp_path: Path, re
     ("line", "code", "words"),
     [
         pytest.param("endpoint list | true", 141, "", id="no verdict, none read"),
-        pytest.param("--help | true", 141, "", id="help"),
+        pytest.param("--help | true", 141, "", id="help", marks=pytest.mark.nightly),
         pytest.param("release --help | true", 141, "", id="help of a command", marks=pytest.mark.nightly),
-        pytest.param("wait 2 2>&1 | true", 141, "", id="it closes before the run has ended"),
+        pytest.param("wait 2 2>&1 | true", 141, "", id="it closes before the run has ended", marks=pytest.mark.nightly),
         pytest.param("wait 1 | true", 4, "", id="the run failed"),
         pytest.param("wait 0 | true", 0, "", id="the run finished", marks=pytest.mark.nightly),
         pytest.param("wait x 2>&1 | true", 64, "", id="wrong use", marks=pytest.mark.nightly),
         pytest.param("endpoint list > /dev/full", 4, FULL, id="a full disk"),
-        pytest.param("wait 0 > /dev/full", 4, FULL, id="a full disk, and a run that finished"),
+        pytest.param(
+            "wait 0 > /dev/full", 4, FULL, id="a full disk, and a run that finished", marks=pytest.mark.nightly
+        ),
         pytest.param("--help > /dev/full", 4, FULL, id="a full disk, and help", marks=pytest.mark.nightly),
         pytest.param("endpoint list > /dev/full 2>&1", 4, "", id="two full disks", marks=pytest.mark.nightly),
-        pytest.param("release --show 3 > /dev/full 2>&1", 3, "", id="two full disks, and a verdict"),
+        pytest.param(
+            "release --show 3 > /dev/full 2>&1", 3, "", id="two full disks, and a verdict", marks=pytest.mark.nightly
+        ),
         pytest.param("release --show 3 >&- 2>&-", 3, "", id="neither stdout nor stderr"),
     ],
 )

@@ -106,6 +106,9 @@ def test_a_scorer_is_for_cases_without_one():
     own = json.dumps({"id": "a", "prompt": "x", "target": "y", "scorer": {"kind": "exact"}})
     assert read(own).parse().scorer is None
     assert read('{"suite": {"scorer": {"kind": "exact"}}}\n' + own).parse().scorer["kind"] == "exact"
+    named_by_none = '{"suite": {"scorer": {"kind": "exact"}}}\n{"id": "a", "prompt": "x", "target": "y"}'
+    suite = read(named_by_none, scorer={"kind": "contains"}).parse()
+    assert suite.scorer["kind"] == "exact", "the text's own is not replaced by the one that is given"
     assert parse_scorer("exact") == {"kind": "exact"}
     assert parse_scorer('{"kind": "number", "which": "last"}')["which"] == "last"
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import dj_database_url
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from evalboard.local import postgres
 from runs.models import EngineProcess, ResponseRecord, RunRecord, Shard, TraceBlock, WorkerRecord
+from tests.cluster import DATABASE, copy_migrated
 from tests.faults.whole import assert_whole
 from tests.processes import main_process
 from tests.waiting import wait_until as wait_for
@@ -49,6 +49,7 @@ def disk(folder: Path) -> Iterator[Path]:
 @pytest.fixture
 def server(folder: Path) -> Iterator[postgres.Server]:
     found = postgres.Server(folder / "postgres", log=folder / "postgres.log")
+    copy_migrated(found.folder)
     found.start()
     yield found
     found.stop()
@@ -56,13 +57,12 @@ def server(folder: Path) -> Iterator[postgres.Server]:
 
 @pytest.fixture
 def database_url(server: postgres.Server, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """A migrated database on a server of the test's own, which Django in this process uses as well."""
-    url = server.create_database("evalboard")
+    """The migrated database of a server of the test's own, which Django in this process uses as well."""
+    url = server.url(DATABASE)
     before = dict(connection.settings_dict)
     connection.close()
     connection.settings_dict |= dj_database_url.parse(url)
     with django_db_blocker.unblock():
-        call_command("migrate", verbosity=0)
         yield url
         connection.close()
     connection.settings_dict.clear()

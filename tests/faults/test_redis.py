@@ -72,6 +72,7 @@ def test_a_killed_redis_costs_the_run_at_work_nothing_and_the_next_ring_is_heard
         assert_whole(run)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_waited_out_the_outage_hears_the_doorbell_again(
     new_run: Callable[..., RunRecord], idle_worker: Callable[..., None], wait_until: Wait, redis: RedisServer
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_worker_that_waited_out_the_outage_hears_the_doorbell_again(
     assert_whole(run)
 
 
+@pytest.mark.nightly
 def test_without_redis_queued_work_is_found_by_looking(
     new_run: Callable[..., RunRecord], start_worker: Start, wait_until: Wait, redis: RedisServer
 ) -> None:

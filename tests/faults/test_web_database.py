@@ -9,15 +9,18 @@ import psycopg
 import pytest
 
 from evalboard.local import postgres
+from tests.cluster import DATABASE, copy_migrated
 from tests.faults.site import RUN, Site, kill, site
 from tests.nursery import Nursery
 
 THREADS = 4
+N_AT_ONCE = 3 * THREADS  # so many that each thread answers one
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
     folder = tmp_path_factory.mktemp("pg")
+    copy_migrated(folder / "postgres")
     server = postgres.Server(folder / "postgres", log=folder / "postgres.log")
     server.start()
     yield server
@@ -26,8 +29,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Serv
 
 @pytest.fixture(scope="module")
 def web(database: postgres.Server, tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("web"), database.create_database("evalboard"), nursery) as found:
-        found.manage("migrate", "--no-input")
+    with site(tmp_path_factory.mktemp("web"), database.url(DATABASE), nursery) as found:
         found.start(threads=THREADS)
         yield found
 
@@ -35,7 +37,7 @@ def web(database: postgres.Server, tmp_path_factory: pytest.TempPathFactory, nur
 @pytest.fixture
 def away(database: postgres.Server, web: Site) -> Iterator[None]:
     """The database is killed after every thread of the server has a connection to it."""
-    at_once(web, "/runs/", n=8 * THREADS)
+    at_once(web, "/runs/", n=N_AT_ONCE)
     kill(database)
     yield
     database.start()
@@ -47,7 +49,7 @@ def at_once(web: Site, path: str, *, n: int) -> list[httpx.Response]:
 
 
 @pytest.mark.usefixtures("away")
-def test_pages_say_that_the_database_is_away(web: Site) -> None:
+def test_pages_forms_rest_and_metrics_say_that_the_database_is_away_and_what_needs_none_answers(web: Site) -> None:
     for path in ("/", "/runs/", "/runs/1/?part=progress", "/runs/new/", "/workers/", "/settings/"):
         answer = web.pages.get(path)
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), path
@@ -56,18 +58,10 @@ def test_pages_say_that_the_database_is_away(web: Site) -> None:
         for words in ("The database does not answer.", "Try again in a moment.", "database_away"):
             assert words in answer.text
         assert answer.headers["X-Request-Id"] in answer.text
-
-
-@pytest.mark.usefixtures("away")
-def test_a_form_is_answered_likewise(web: Site) -> None:
     mark = web.pages.cookies["evalboard_csrf"]
     sent = {"csrfmiddlewaretoken": mark, "username": "local", "password": "nothing"}
     answer = web.pages.post("/login/", data=sent, headers={"Referer": str(web.pages.base_url)})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-
-
-@pytest.mark.usefixtures("away")
-def test_the_api_and_the_metrics_answer_in_their_own_shape(web: Site) -> None:
     for answer in (
         web.api.get("/runs/"),
         web.api.post("/runs/", json=RUN),
@@ -76,30 +70,26 @@ def test_the_api_and_the_metrics_answer_in_their_own_shape(web: Site) -> None:
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
         assert answer.headers["Content-Type"] == "application/problem+json"
         assert answer.json()["code"] == "database_away"
-
-
-@pytest.mark.usefixtures("away")
-def test_what_needs_no_database_still_answers(web: Site) -> None:
     assert web.get("/api/v1/health").status_code == 200
     assert (web.ready().status_code, web.ready().json()["fields"].keys()) == (503, {"database"})
     assert web.get("/static/shell/base.css").status_code == 200
 
 
 def test_the_very_next_request_works_once_it_is_back(web: Site, database: postgres.Server) -> None:
-    at_once(web, "/runs/", n=8 * THREADS)
+    at_once(web, "/runs/", n=N_AT_ONCE)
     kill(database)
     assert web.pages.get("/runs/").status_code == 503
     database.start()
-    assert {answer.status_code for answer in at_once(web, "/runs/", n=8 * THREADS)} == {200}
+    assert {answer.status_code for answer in at_once(web, "/runs/", n=N_AT_ONCE)} == {200}
     assert web.api.post("/runs/", json=RUN).status_code == 201
 
 
 def test_a_restart_that_nobody_met_costs_no_request(web: Site, database: postgres.Server) -> None:
     """The server's threads then hold connections that ended behind their backs."""
-    at_once(web, "/runs/", n=8 * THREADS)
+    at_once(web, "/runs/", n=N_AT_ONCE)
     kill(database)
     database.start()
-    assert {answer.status_code for answer in at_once(web, "/runs/", n=8 * THREADS)} == {200}
+    assert {answer.status_code for answer in at_once(web, "/runs/", n=N_AT_ONCE)} == {200}
 
 
 @pytest.mark.nightly
@@ -119,6 +109,6 @@ def test_a_server_is_not_ready_until_the_database_is_migrated(
 @pytest.mark.nightly
 def test_an_older_version_stays_ready_while_a_newer_one_migrates(web: Site, database: postgres.Server) -> None:
     """Migrations only add, until no older server is left: one that it does not know is no reason to stop."""
-    with psycopg.connect(database.url("evalboard")) as connection:
+    with psycopg.connect(database.url(DATABASE)) as connection:
         connection.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('runs', '9999_newer', now())")
     assert web.ready().json()["fields"].keys() == {"runner"}

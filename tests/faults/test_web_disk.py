@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from evalboard.local import postgres
+from tests.cluster import DATABASE, copy_migrated
 from tests.faults.site import RUN, Site, site
 from tests.nursery import Nursery
 from tests.waiting import wait_until
@@ -36,7 +37,7 @@ class Machine:
         (self.disk / "ballast").unlink()
 
     def rows(self, table: str) -> int:
-        with psycopg.connect(self.database.url("evalboard")) as connection:
+        with psycopg.connect(self.database.url(DATABASE)) as connection:
             [(n,)] = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # type: ignore[arg-type]  # noqa: S608
             return int(n)
 
@@ -50,9 +51,9 @@ def machine(tmp_path: Path, nursery: Nursery) -> Iterator[Machine]:
         pytest.skip("A small disk takes root and the right to mount a tmpfs.")
     database = postgres.Server(disk / "postgres", log=disk / "postgres.log")
     try:
+        copy_migrated(database.folder)
         database.start()
-        with site(disk, database.create_database("evalboard"), nursery) as web:
-            web.manage("migrate", "--no-input")
+        with site(disk, database.url(DATABASE), nursery) as web:
             web.start(threads=4)
             yield Machine(disk, database, web)
     finally:
@@ -70,6 +71,7 @@ def big_suite(n_cases: int = 4000) -> dict[str, Any]:
     return {"slug": "big", "title": "Big", "max_tokens": 8, "scorer": {"kind": "exact"}, "cases": cases}
 
 
+@pytest.mark.nightly
 def test_what_does_not_fit_is_refused_whole_and_fits_once_there_is_room(machine: Machine) -> None:
     web = machine.web
     assert web.ready().json()["fields"].keys() == {"runner"}
@@ -115,14 +117,14 @@ def test_a_page_is_refused_with_the_same_words(machine: Machine) -> None:
 def test_a_log_that_cannot_be_written_stops_the_database_and_loses_nothing(machine: Machine) -> None:
     """PostgreSQL then ends itself, fails to recover, and has to be started again once there is room."""
     web, database = machine.web, machine.database
-    with psycopg.connect(database.url("evalboard"), autocommit=True) as connection:
+    with psycopg.connect(database.url(DATABASE), autocommit=True) as connection:
         # A checkpoint keeps an old segment as the next one, which then takes no room; a vacuum may fill this one.
         for setting in ("checkpoint_timeout = '1h'", "autovacuum = off"):
             connection.execute(f"ALTER SYSTEM SET {setting}")  # type: ignore[arg-type]
         connection.execute("SELECT pg_reload_conf()")
     run = web.api.post("/runs/", json=RUN).json()["id"]
     machine.fill(leave=10_000_000)  # enough for the rows, too little for the next segment
-    with psycopg.connect(database.url("evalboard"), autocommit=True) as connection:
+    with psycopg.connect(database.url(DATABASE), autocommit=True) as connection:
         place = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint %% %s"
         while connection.execute(place, [SEGMENT_BYTES]).fetchone()[0] < SEGMENT_BYTES - 1_500_000:  # type: ignore[index]
             connection.execute("SELECT pg_logical_emit_message(false, 'filling', repeat('x', 500000))")

@@ -77,6 +77,7 @@ def test_a_reader_ends_when_its_sender_leaves(web: Site) -> None:
     assert not ImportRecord.objects.exists()
 
 
+@pytest.mark.nightly
 def test_nothing_lies_about_after_the_web_server_was_killed(web: Site, tmp_path: Path) -> None:
     said: list[httpx.Response | httpx.TransportError] = []
     sender = send(web, said, timeout=HANG_SECONDS)

@@ -81,6 +81,7 @@ def warnings(web: Site) -> list[str]:
     return [warning["code"] for warning in answer.json()["warnings"]]
 
 
+@pytest.mark.nightly
 def test_runs_are_asked_for_while_redis_is_away(web: Site, redis: Redis) -> None:
     build.worker()
     assert warnings(web) == []

@@ -1,19 +1,18 @@
 """Sign-in through a provider: a served installation, a provider beside it, and a browser's way between the two."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.core.exceptions import ImproperlyConfigured
 from environs import FileAwareEnv
 
 from evalboard import oidc
+from tests.cluster import serve_cluster
 from tests.faults.site import Site, site
 from tests.nursery import Nursery
 from tests.oidc_provider import CLIENT_ID, CLIENT_SECRET, Provider, provider
@@ -23,21 +22,10 @@ ROLES = "ml=engineer, release=release manager, eval-admins=admin"
 
 
 @pytest.fixture(scope="module")
-def own_database(postgres_url: str) -> Iterator[str]:
+def own_database() -> Iterator[str]:
     """A database of its own: with a provider configured there are more tables than the other tests' one has."""
-    name = f"evalboard_sso_{os.getpid()}"
-    with psycopg.connect(postgres_url, dbname="postgres", autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        connection.execute(f'CREATE DATABASE "{name}"')
-    yield _renamed(postgres_url, name)
-    with psycopg.connect(postgres_url, dbname="postgres", autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def _renamed(url: str, name: str) -> str:
-    scheme, rest = url.split("://", 1)
-    place, _, query = rest.partition("?")
-    return f"{scheme}://{place.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+    with serve_cluster() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +47,7 @@ def served(
         "EVALBOARD_OIDC_ROLES": ROLES,
     }
     with site(tmp_path_factory.mktemp("sso"), own_database, nursery, **environment) as found:
-        found.manage("migrate", "--no-input")
+        found.manage("migrate", "--no-input")  # what the provider adds
         found.serve()
         yield found
 

@@ -210,6 +210,7 @@ def test_a_warning_is_added_to_a_release(copied: Path) -> None:
     assert "- warning `uneven_repeats`: 5 repeats against 6.\n" in said
 
 
+@pytest.mark.nightly
 def test_a_number_is_added_to_a_flip(copied: Path) -> None:
     follow(copied, FLIP)
     assert run(copied, "-c", SHOW_FLIP) == ""

@@ -13,6 +13,7 @@ from django.apps import apps
 
 from evalboard import safety
 from runs.store import changes
+from tests.nightly import nightly
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = secrets.token_urlsafe(64)
@@ -50,9 +51,19 @@ def test_garbage_is_collected_again_once_all_is_imported(monkeypatch: pytest.Mon
     ("changed", "words"),
     [
         pytest.param({"EVALBOARD_DEBUG": "true"}, ("EVALBOARD_DEBUG is on", "unset it"), id="debug"),
-        pytest.param({"EVALBOARD_HOSTS": "a.example.com,.example.com"}, ("'.example.com'",), id="any subdomain"),
+        pytest.param(
+            {"EVALBOARD_HOSTS": "a.example.com,.example.com"},
+            ("'.example.com'",),
+            id="any subdomain",
+            marks=pytest.mark.nightly,
+        ),
         pytest.param({"EVALBOARD_SECRET_KEY_FILE": "/nowhere"}, ("EVALBOARD_SECRET_KEY_FILE",), id="no such file"),
-        pytest.param({"EVALBOARD_WEB_PROCESSES": "two"}, ("EVALBOARD_WEB_PROCESSES",), id="not a number"),
+        pytest.param(
+            {"EVALBOARD_WEB_PROCESSES": "two"},
+            ("EVALBOARD_WEB_PROCESSES",),
+            id="not a number",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_unsafe_settings_end_the_start_with_one_sentence(changed: dict[str, str], words: tuple[str, ...]):
@@ -102,7 +113,7 @@ def test_management_commands_are_refused_as_well():
     assert "EVALBOARD_DEBUG is on" in ended.stderr
 
 
-@pytest.mark.parametrize("https", [True, False])
+@pytest.mark.parametrize("https", [True, *nightly([False])])
 def test_what_the_documents_recommend_has_nothing_for_djangos_own_check_to_warn_of(tmp_path: Path, https: bool):
     """Without TLS Django warns of just the four things that TLS would bring."""
     (tmp_path / "secret_key").write_text(SECRET + "\n")

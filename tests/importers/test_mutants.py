@@ -18,7 +18,7 @@ from evalboard.importers.records import LoggedRun
 from tests.importers.mutants import SAMPLES, damage, whole, written
 
 IS_SOAK = bool(os.environ.get("EVALBOARD_SOAK"))
-N_MUTANTS = 5000 if IS_SOAK else 100
+N_MUTANTS = 5000 if IS_SOAK else 60
 FIRST = random.SystemRandom().randrange(10**9) if IS_SOAK else 0
 SECONDS = 10.0  # of the processor, for a log of 60 kB
 MAX_CHARS = 6000

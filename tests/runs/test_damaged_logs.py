@@ -14,7 +14,7 @@ from runs.models import ImportRecord, ResponseRecord, RunRecord, SuiteVersionRec
 from tests.importers.mutants import SAMPLES, damage, written
 
 IS_SOAK = bool(os.environ.get("EVALBOARD_SOAK"))
-N_MUTANTS = 300 if IS_SOAK else 5
+N_MUTANTS = 300 if IS_SOAK else 3
 FIRST = random.SystemRandom().randrange(10**9) if IS_SOAK else 0
 STORED = (ImportRecord, RunRecord, ResponseRecord, SuiteVersionRecord)
 

@@ -81,6 +81,7 @@ def test_a_no_ship_is_read_and_rejected(transactional_db: Any, watch, record_pro
     watched.check()
 
 
+@pytest.mark.nightly
 def test_the_broken_cases_are_as_many_as_the_button_says_and_open_at_the_flip(transactional_db: Any, watch):
     broke, _ = waiting()
     watched = watch(role=MANAGER)
@@ -93,6 +94,7 @@ def test_the_broken_cases_are_as_many_as_the_button_says_and_open_at_the_flip(tr
     watched.check()
 
 
+@pytest.mark.nightly
 def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any, watch, record_property):
     _, torn = waiting()
     watched = watch(role=MANAGER)
@@ -116,6 +118,7 @@ def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any,
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_board_fits_and_its_rows_are_reached_by_keys(transactional_db: Any, watch, theme, width):
     store_default_policies()

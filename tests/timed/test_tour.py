@@ -59,6 +59,7 @@ def test_somebody_new_follows_the_tour_and_is_done_with_it(
     watched.check()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(looks.THEME_AND_WIDTH, looks.PHONE)
 def test_the_tour_fits_every_screen_and_has_no_barrier(
     sample: None, watch: Callable[..., Any], theme: str, width: int
@@ -73,6 +74,7 @@ def test_the_tour_fits_every_screen_and_has_no_barrier(
     watched.check()
 
 
+@pytest.mark.nightly
 def test_each_release_of_the_sample_prints_to_one_page(sample: None, watch: Callable[..., Any]) -> None:
     watched = watch()
     releases = ReleaseRecord.objects.order_by("pk")

@@ -166,6 +166,7 @@ def test_a_run_sends_nothing_that_the_newest_check_found_refused(runner: Runner,
     assert sent == f"The same without temperature, which the server refuses (probe {check.pk})."
 
 
+@pytest.mark.nightly
 def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runner, server: ScriptedServer) -> None:
     sampling = {**GREEDY["sampling"], "temperature": "default", "logprobs": 0}
     create_profile(slug="plain", title="", settings={**GREEDY, "sampling": sampling})
@@ -181,6 +182,7 @@ def test_a_profile_may_leave_temperature_and_logprobs_to_the_server(runner: Runn
     assert course["Sent"] == "The same with each call, without a temperature."
 
 
+@pytest.mark.nightly
 def test_a_temperature_that_the_newest_check_found_ignored_is_not_known(runner: Runner, server: ScriptedServer) -> None:
     server.script = lambda _: ok()
     check = checked(("temperature", "ignored"))

@@ -196,6 +196,7 @@ def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     assert ForcedScoringRecord.objects.get(pk=scoring.pk).attempt == 2
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_told_to_stop_gives_its_scoring_back(
     decoded_run: Callable[..., RunRecord], join_worker: Join
 ) -> None:

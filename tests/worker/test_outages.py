@@ -189,6 +189,7 @@ def test_a_worker_whose_clock_is_off_calls_as_ever(
     assert run.created_at <= process.started_at <= run.finished_at
 
 
+@pytest.mark.nightly
 def test_calls_of_workers_whose_clocks_differ_are_held_against_each_other_by_one(
     server: ScriptedServer, new_run: NewRun, new_runner: Callable[..., Runner]
 ) -> None:
@@ -203,6 +204,7 @@ def test_calls_of_workers_whose_clocks_differ_are_held_against_each_other_by_one
     assert all(abs(call["worker_ahead"]) < 60 for call in calls[1])
 
 
+@pytest.mark.nightly
 def test_a_wait_until_a_moment_is_read_right_by_a_worker_whose_clock_is_off(
     server: ScriptedServer, new_run: NewRun, runner: Runner
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_wait_until_a_moment_is_read_right_by_a_worker_whose_clock_is_off(
     assert is_whole(run, 12)
 
 
+@pytest.mark.nightly
 def test_a_probe_that_a_worker_with_a_clock_an_hour_behind_starts_is_dated_by_the_databases(
     endpoint: EndpointRecord,
 ) -> None:

@@ -149,6 +149,7 @@ def test_what_a_server_ignores_is_seen(start: Start, runner: Runner, name: str) 
     assert (states(probe)[name], probe.finding["state"]) == ("ignored", "ignores"), probe.finding
 
 
+@pytest.mark.nightly
 def test_what_a_server_of_openais_parameters_ignores_of_vllms_is_seen(start: Start, runner: Runner) -> None:
     start(answerer=Answerer(fingerprint=None, known=OVER_AND_OVER))
     found_states = states(worked(runner, ask("capability")))
@@ -166,6 +167,7 @@ def test_what_a_server_refuses_is_told_in_its_words(start: Start, runner: Runner
     assert f"Unknown parameter: '{name}'." in row["detail"]["words"]
 
 
+@pytest.mark.nightly
 def test_a_limit_by_another_name_is_no_refusal(start: Start, runner: Runner) -> None:
     start(refusing("max_tokens"))
     assert states(worked(runner, ask("capability")))["max_tokens"] == "honoured"
@@ -268,6 +270,7 @@ def test_answers_of_a_cache_are_left_out_and_shown(start: Start, runner: Runner)
     assert sum(call.marks == ("cached",) for call in probe_calls(probe.pk)) == 5
 
 
+@pytest.mark.nightly
 def test_copies_that_differ_on_an_external_server_are_not_laid_to_batching(start: Start, runner: Runner) -> None:
     numbers = itertools.count()
     start(lambda received: ok(choices=[received.good["choices"][0] | {"message": {"content": f"{next(numbers) % 3}"}}]))
@@ -287,6 +290,7 @@ def test_copies_and_load_are_in_flight_together_and_no_more_than_the_endpoint_ta
     assert 2 <= server.most_at_once <= 4
 
 
+@pytest.mark.nightly
 def test_a_canary_by_texts_has_too_few_before_it(start: Start, runner: Runner) -> None:
     start()
     probe = worked(runner, ask("canary", prompts=3))

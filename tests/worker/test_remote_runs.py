@@ -294,6 +294,7 @@ def test_an_endpoint_that_fails_rests_and_the_run_goes_on_by_itself(
     assert (endpoint.failing_since, run_report(run.pk).trouble) == (None, None)
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_asked_for_while_its_endpoint_rests_waits_as_well(
     new_run: Callable[..., RunRecord], runner: Runner, endpoint: EndpointRecord, server: ScriptedServer
 ) -> None:
@@ -388,6 +389,7 @@ def test_the_warm_engine_is_let_be(new_run: Callable[..., RunRecord], new_runner
     assert worked(new_runner("cpu"), new_run(12)).status == RunRecord.Status.FINISHED
 
 
+@pytest.mark.nightly
 def test_further_repeats_are_called_like_the_first_ones(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner
 ) -> None:
@@ -402,6 +404,7 @@ def test_further_repeats_are_called_like_the_first_ones(
 of_long_answers = pytest.mark.parametrize("n_tokens", [4_000, pytest.param(32_000, marks=pytest.mark.nightly)])
 
 
+@pytest.mark.nightly
 @of_long_answers
 def test_a_long_answer_outlasts_a_lease_and_is_stored_once(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, settings: Any, n_tokens: int
@@ -423,6 +426,7 @@ def test_a_long_answer_outlasts_a_lease_and_is_stored_once(
     assert (len(trace), trace.alternative_ids.shape) == (n_tokens, (n_tokens, 2))
 
 
+@pytest.mark.nightly
 @of_long_answers
 def test_pages_and_rest_of_two_long_answers_show_a_part(
     server: ScriptedServer, new_run: Callable[..., RunRecord], runner: Runner, n_tokens: int

@@ -98,6 +98,7 @@ def test_a_sweep_finds_the_drift_and_the_flip_recorded_for_a_batch_size(
     assert kept(run) == before
 
 
+@pytest.mark.nightly
 def test_where_every_size_gives_the_same_bits_the_answer_is_identical_at_every_size(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_leak_between_neighbours_is_found_with_the_size_fixed(
     assert steady.reading[1] == "At batch size 3, other neighbours change no bit (2 sets tried)."
 
 
+@pytest.mark.nightly
 def test_a_dtype_sweep_starts_an_engine_for_each(
     decoded_run: Callable[..., RunRecord], replayed: Callable[..., contract.Replay], join_worker: Join
 ) -> None:
@@ -264,6 +266,7 @@ def test_a_worker_that_slept_through_its_lease_records_nothing_afterwards(
     assert (len(before["results"]), before["attempt"]) == (3, 2)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_told_to_stop_gives_its_replay_back(
     decoded_run: Callable[..., RunRecord], join_worker: Join
 ) -> None:

@@ -195,6 +195,7 @@ def test_an_engine_whose_self_check_changed_serves_no_further_shard(
     assert not ResponseRecord.objects.filter(engine_process__in=bad, is_vouched=True).exists()
 
 
+@pytest.mark.nightly
 def test_a_busy_worker_with_short_shards_is_seen_alive(
     new_run: Callable[..., RunRecord], join_worker: Join, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
