@@ -53,7 +53,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ProofSetup:
-    """A built-in profile, with settings of the engine exchanged. is_still: it promises the same bits every time."""
+    """A built-in profile with changed engine settings. is_still: it promises the same bits every time."""
 
     profile: str
     engine: Mapping[str, Any] = field(default_factory=dict)
@@ -75,7 +75,10 @@ CHANGES: Mapping[str, Json] = {"cached": {"enable_prefix_caching": True}, "tp2":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofOrder:
-    """What to measure. models: folders, or repositories as NAME@REVISION. n_passes: over the suite, at least 2."""
+    """What to measure.
+
+    models: folders, or repositories as NAME@REVISION. n_passes: decodings of the suite, at least 2.
+    """
 
     models: Sequence[str]
     suite: SuiteDocument

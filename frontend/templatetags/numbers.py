@@ -280,6 +280,7 @@ def on_axis(value: datetime, pattern: str) -> SafeString | str:
     return _time(value, pattern)
 
 
+@register.filter
 def with_times(text: str) -> SafeString:
     """Render the times in an escaped sentence as `instant` does. One without a date is the nearest to now."""
     return mark_safe(WRITTEN_TIME.sub(_written_time, text))  # noqa: S308

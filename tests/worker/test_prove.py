@@ -1,4 +1,4 @@
-"""`evalboard worker prove`: what it measures of an engine, what it refuses, and that its archive can be read at home."""
+"""`evalboard worker prove`: what it measures, what it refuses, and that its archive can be read."""
 
 import json
 import sys
@@ -26,8 +26,9 @@ def run_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Prove:
     (tmp_path / "prompts.jsonl").write_text(SUITE)
     (tmp_path / "plain.json").write_text(json.dumps(self_tests.result()["kernels"]["plain"]))
     python = tmp_path / "python"
+    check = f"cat {tmp_path}/plain.json"
     python.write_text(
-        f'#!/bin/sh\ncase "$1" in *torch_check.py) cat {tmp_path}/plain.json;; *) exec {sys.executable} {HOST} "$@";; esac\n'
+        f'#!/bin/sh\ncase "$1" in *torch_check.py) {check};; *) exec {sys.executable} {HOST} "$@";; esac\n'
     )
     python.chmod(0o755)
 
