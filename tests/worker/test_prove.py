@@ -14,6 +14,7 @@ from evalboard.importers.formats import read_logs
 from tests import self_tests
 from worker import prove
 
+ROOT = Path(__file__).resolve().parents[2]
 HOST = Path(__file__).parent / "scripted_host.py"
 SUITE = '{"id": "a", "prompt": "say apple"}\n{"id": "b", "prompt": "say bread"}\n'
 
@@ -90,3 +91,31 @@ def test_an_engine_that_does_not_start_leaves_the_archive_with_its_last_words(
     assert code == prove.NOT_MEASURED
     assert [row["state"] for row in proof["setups"]] == ["failed", "failed"]
     assert "no engine starts on this node" in proof["setups"][0]["last_words"]
+
+
+def test_the_figures_of_the_h100_follow_from_its_archive() -> None:
+    """docs/node.md: all answers have other logprobs, six another text, each from a near tie of at most 0.25 nats."""
+    with zipfile.ZipFile(ROOT / "docs" / "proofs" / "h100-2026-11-27.zip") as archive:
+        sides = [
+            [json.loads(line) for line in archive.read(f"logs/1-{name}.jsonl").splitlines()]
+            for name in ("fast", "invariant")
+        ]
+    pairs = [
+        (ours["response"]["choices"][0], theirs["response"]["choices"][0])
+        for ours, theirs in zip(*sides, strict=True)
+        if ours["repeat"] == 1
+    ]
+    assert len(pairs) == 30
+    assert not [one for one, other in pairs if one["logprobs"] == other["logprobs"]]
+    leads = [find_leads(one, other) for one, other in pairs if one["token_ids"] != other["token_ids"]]
+    assert len(leads) == 6
+    assert max(map(max, leads)) == 0.25
+    assert [min(each) for each in leads].count(0) == 5
+
+
+def find_leads(one: dict[str, Any], other: dict[str, Any]) -> list[float]:
+    """Return how far the best token leads on each side, in nats, where the answers part."""
+    tokens = enumerate(zip(one["token_ids"], other["token_ids"], strict=False))
+    position = next(place for place, (ours, theirs) in tokens if ours != theirs)
+    tops = [side["logprobs"]["content"][position]["top_logprobs"] for side in (one, other)]
+    return [round(best["logprob"] - second["logprob"], 4) for best, second in tops]
