@@ -147,7 +147,7 @@ def test_the_history_keeps_who_set_each_baseline_when_why_and_what_made_it_expir
     words = words_of(viewer.get(PAGE)).split("one per model line")[1]
     assert "by mira" in words
     assert "Released in March." in words
-    assert re.search(rf"expired 2026-10-16 \d\d:\d\d UTC with (?!fp ).+? → .+? , run {made.runs[3].pk}", words)
+    assert re.search(rf"expired 2026-10-16 \d\d:\d\d UTC with (?!fp ).+? → .+?, run {made.runs[3].pk}", words)
 
 
 def test_the_release_column_says_who_judged_a_run(made, viewer, django_user_model):
