@@ -199,7 +199,7 @@ def compared(gate: Gate, decided: Decided | None = None) -> tuple[Comparison | N
             row = compare_gate(decided, gate.position)
     except EvalboardError as problem:
         return None, problem.detail
-    return report_of(row), ""
+    return report_of(row, is_timed=False), ""
 
 
 def named_runs(report: Release) -> list[int]:

@@ -1,5 +1,6 @@
 """How a function or a `Resource` becomes an API view, which states a scope for each of its methods."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -78,6 +79,7 @@ def serve(*acts: ApiMethod) -> View:
     def view(request: Request, **place: Any) -> Any:
         return by_method["GET" if request.method == "HEAD" else str(request.method)].answer(request, **place)
 
+    view.__module__ = sys._getframe(1).f_globals["__name__"]  # noqa: SLF001  its feature's, as of a view written out
     for act in acts:
         describe(act.method, **act.about)(view)
     return resource(**{act.method: act.scope for act in acts})(view)

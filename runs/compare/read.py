@@ -45,12 +45,15 @@ def comparison_report(comparison_id: int) -> contract.Comparison:
     return report_of(row)
 
 
-def report_of(row: ComparisonRecord) -> contract.Comparison:
-    """Read of the record that `compare` has just returned what `comparison_report` reads by its id."""
+def report_of(row: ComparisonRecord, *, is_timed: bool = True) -> contract.Comparison:
+    """Read of the record that `compare` has just returned what `comparison_report` reads by its id.
+
+    is_timed: with the time and tokens of both sides.
+    """
     repeats = None if row.baseline_repeat is None else f"{row.baseline_repeat},{row.candidate_repeat or 0}"
     return write_comparison(
         row.summary,
-        _name_parts(row),
+        _name_parts(row, is_timed=is_timed),
         repeat=repeats,
         progress=contract.ComparisonProgress(
             status=row.status, n_done=row.n_done, n_total=row.n_pairs, error=row.error or None
@@ -94,7 +97,7 @@ def _pair_page(runs: tuple[int, int], case: str) -> str:
     return reverse_case("trace_diff", *runs, case)
 
 
-def _name_parts(row: ComparisonRecord) -> Named:
+def _name_parts(row: ComparisonRecord, *, is_timed: bool) -> Named:
     """Read the names behind a stored summary's numbers."""
     runs = {run.pk: run for run in (row.baseline, row.candidate)}
     points: dict[int, dict[int, float | None]] = {run_id: {} for run_id in runs}
@@ -113,7 +116,7 @@ def _name_parts(row: ComparisonRecord) -> Named:
         elif finished_at is not None and status not in RepeatRecord.WITHOUT_SCORE:
             targeted[run_id].append(int.from_bytes(bytes(cases)))
 
-    speeds = _read_speeds(runs)
+    speeds = _read_speeds(runs) if is_timed else {}
 
     def name_side(run: RunRecord) -> NamedSide:
         return NamedSide(
