@@ -21,7 +21,7 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     baseline, candidate = judged.run(by=by), judged.run(N_CASES // 2, by=by)
     done = evalboard("compare", str(baseline.pk), str(candidate.pk))
     assert (done.returncode, done.stderr) == (0, "")
-    first, computation, cases, *ledger, noise = done.stdout.splitlines()
+    first, computation, cases, *ledger, noise, speed = done.stdout.splitlines()
     title = f"Run {candidate.pk} against run {baseline.pk}: −50.0 points (100.0 to 50.0), comparable. http://"
     assert first.startswith(title)
     assert first.endswith(f"/compare/{baseline.pk}/{candidate.pk}/")
@@ -30,6 +30,7 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
     assert noise.startswith("All repeats were identical")
+    assert speed.startswith("An answer: ")
     limits = {
         "points=50,text": (5, "points: the score fell by 50.0"),
         "cause=seed_ignored": (4, "is not known of both"),

@@ -72,7 +72,7 @@ def test_one_is_told_what_its_answers_mean(evalboard: Call, as_admin: dict[str, 
     assert "fingerprints are read" in evalboard("endpoint", "set", "mini", "--read-fingerprint", **as_admin).stdout
     assert not EndpointRecord.objects.get().ignores_fingerprint
     EndpointRecord.objects.filter(slug="mini").update(rests_until=Now() + timedelta(minutes=5))
-    assert evalboard("endpoint", "try", "mini").stdout == "The next call of endpoint mini goes at once.\n"
+    assert evalboard("endpoint", "try", "mini").stdout.startswith("The next call of mini goes at once. If it fails, ")
     assert EndpointRecord.objects.get(slug="mini").rests_until is None
     nothing = evalboard("endpoint", "set", "mini", **as_admin)
     assert (nothing.returncode, "Give what to set" in nothing.stderr) == (64, True)
