@@ -33,9 +33,11 @@ from evalboard.core.profile import (
     plan_engine,
     read_seats,
 )
+from evalboard.core.rounding import shown
 from evalboard.core.scoring import RECORDED
 from evalboard.core.suite import SuiteDocument, read_suite_text
 from evalboard.core.trace import Decoded, TokenTrace
+from evalboard.wording.numbers import fixed
 from worker.engines.base import EngineSpec, Started, TokenListing
 from worker.engines.kernels import measure
 from worker.engines.probe_calls import make_request, with_answer
@@ -100,7 +102,7 @@ class Pass:
     def to_json(self) -> Json:
         decoded = self.answers.values()
         return {
-            "seconds": round(self.seconds, 3),
+            "seconds": shown(self.seconds, 3),
             "n_answers": len(self.answers),
             "n_tokens": sum(len(each.trace) for each in decoded),
             "n_cached_tokens": sum(each.n_cached_tokens or 0 for each in decoded),
@@ -254,7 +256,7 @@ class _Trial:
             reported = started.manifest
             pins = attest_pins(plan.pins, reported["engine"])
             row |= {
-                "start_seconds": [round(started.seconds, 2)],
+                "start_seconds": [shown(started.seconds, 2)],
                 "fingerprint": identify_manifest(reported).digest,
                 "manifest": reported,
                 "broken_pins": [pin for pin in pins if not pin["held"]],
@@ -267,7 +269,7 @@ class _Trial:
             row["determinism"] = self._probe(engine, plan, reported)
             row["has_same_self_check"] = engine.self_check() == first_check
         with self._engine(plan) as (engine, started):
-            row["start_seconds"].append(round(started.seconds, 2))
+            row["start_seconds"].append(shown(started.seconds, 2))
             row["has_same_self_check"] &= engine.self_check() == first_check
             again = self._decode(engine, plan, is_backward=False)
         row["restart"] = compare_passes(self.passes[0], [again])
@@ -369,10 +371,11 @@ def summarise(row: Mapping[str, Any]) -> str:
         return f"{head}{row['state']}. {row['problem']}"
     moved = {name: row[name] for name in ("repeats", "restart")}
     seats = row["determinism"].get("seats_reached", "?")
-    price = f", {row['price']:.2f} times as long as fast" if row.get("price") else ""
+    price = f", {fixed(row['price'], 2)} times as long as fast" if row.get("price") else ""
     pins = f", {len(row['broken_pins'])} pins broken" if row["broken_pins"] else ""
+    quickest = fixed(min(each["seconds"] for each in row["passes"]), 2)
     return (
-        f"{head}{min(each['seconds'] for each in row['passes']):.2f} s a pass{price}; "
+        f"{head}{quickest} s a pass{price}; "
         + "; ".join(
             f"{name}: {each['n_bits_moved']} of {each['n']} moved bits, {each['n_texts_moved']} moved tokens"
             for name, each in moved.items()

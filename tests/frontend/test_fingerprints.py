@@ -222,10 +222,10 @@ def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     [line] = timelines(turns=5)
     drawn = timeline.lanes(line)
     newest, oldest = drawn.rows
-    assert (drawn.begin, drawn.end) == ("11-16", "11-20")
-    assert oldest.x == pytest.approx(timeline.PAD)
-    assert newest.x + newest.width == pytest.approx(100 - timeline.PAD)
-    assert newest.turns == (pytest.approx(newest.x, abs=1),)
+    assert [drawn.stretch.words(at) for at in (drawn.stretch.low, drawn.stretch.high)] == ["11-16", "11-20"]
+    assert oldest.bar.x == pytest.approx(timeline.PAD)
+    assert newest.bar.end == pytest.approx(100 - timeline.PAD)
+    assert newest.turns == (pytest.approx(newest.bar.x, abs=1),)
     assert oldest.turns == ()
     assert newest.label == "From 2026-11-20 09:00 to 2026-11-20 10:00 UTC, took over 1 time"
 
@@ -239,12 +239,13 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
     assert [line.is_imported for line in lines.values()] == [False, False, True]
     stretch = timeline.stretch_of([lines["local"], lines["later"]])
     [early], [late] = (timeline.lanes(lines[slug], stretch).rows for slug in ("local", "later"))
-    assert early.x == pytest.approx(timeline.PAD)
-    assert late.x + late.width == pytest.approx(100 - timeline.PAD)
+    assert early.bar.x == pytest.approx(timeline.PAD)
+    assert late.bar.end == pytest.approx(100 - timeline.PAD)
     page = viewer.get("/fingerprints/").content.decode()
     own, _, folded = page.partition("1 endpoint known from logs")
-    ends = re.findall(r'class="ends"><span>(.*?)</span> <span>(.*?) UTC', own)
-    assert ends == [("11-16", "11-24")] * 2
+    ends = re.findall(r'class="ends"><span>(.*?)</span> <span>(.*?) UTC</span>', own)
+    times = [[re.sub("<.*?>", "", end) for end in pair] for pair in ends]
+    assert times == [["11-16", "11-24"]] * 2
     assert "logged</bdi>" in folded
     assert "logged</bdi>" not in own
 
@@ -253,4 +254,4 @@ def test_one_instant_is_drawn_as_a_mark_that_can_be_seen() -> None:
     served(0, bucket())
     RepeatRecord.objects.update(finished_at=None)
     [lane] = timeline.lanes(timelines(turns=5)[0]).rows
-    assert (lane.x, lane.width) == (timeline.PAD, timeline.MIN_WIDTH)
+    assert (lane.bar.x, lane.bar.width) == (timeline.PAD, timeline.MIN_WIDTH)

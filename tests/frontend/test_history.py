@@ -24,6 +24,7 @@ def point(run_id: int, day: float, points: tuple[float, ...], *, endpoint: str =
         suite_version=1,
         date=START + timedelta(days=day),
         status="finished",
+        waiting_for=None,
         endpoint=endpoint,
         profile="pinned",
         profile_version=1,

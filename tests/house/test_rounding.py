@@ -53,7 +53,7 @@ ROUNDS = {
     "frontend/shell/charts/changes.py": (1, "widths and places"),
     "frontend/shell/charts/marks.py": (3, "widths and places"),
     "frontend/suites/history.py": (1, "a place"),
-    "frontend/templatetags/numbers.py": (4, "seconds"),
+    "frontend/templatetags/numbers.py": (5, "seconds, and days to the nearest date"),
     "runs/compare/case_lists.py": (1, "how far cases moved, to order them"),
     "runs/lab/surroundings.py": (1, "a count of tokens"),
     "runs/suites/trials.py": (1, "seconds"),
