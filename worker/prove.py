@@ -67,7 +67,7 @@ class ProofSetup:
 
     @classmethod
     def named(cls, name: str) -> "ProofSetup":
-        """Return a setup of PROOF_SETUPS: a profile's name, and what is exchanged in it."""
+        """Return the setup of a name such as "pinned-cached": a profile, and what is exchanged in it."""
         profile, _, change = name.partition("-")
         return cls(profile, CHANGES.get(change, {}), "fp8" if change == "fp8" else None)
 

@@ -15,13 +15,24 @@ import typer
 
 from evalboard.cli.errors import FAILED, INTERRUPTED, CommandError
 from evalboard.client.program import as_typed
-from evalboard.contract.proof import PROOF_SETUPS
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Log one JSON object per line; with --self-test, print its result as JSON.")
 ]
 
-worker_app = typer.Typer()
+# Built-in profiles, and what is exchanged in them: worker/prove.py reads the names.
+PROOF_SETUPS = (
+    "fast",
+    "pinned",
+    "invariant",
+    "pinned-cached",
+    "invariant-cached",
+    "invariant-tp2",
+    "fast-fp8",
+    "pinned-fp8",
+    "invariant-fp8",
+)
+worker_app = typer.Typer(rich_markup_mode=None)
 
 
 def up(

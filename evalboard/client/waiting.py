@@ -11,66 +11,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
-from rich.progress import Progress as Display
-
 from evalboard.client.errors import Unreachable
 from evalboard.client.progress import WaitProgress, render_size, render_time_left
-
-
-class ProgressBar:
-    """A progress bar: parts done, and the remaining time."""
-
-    def __init__(self) -> None:
-        self._display = Display(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._display.add_task("waiting", total=None, left="")
-
-    def __enter__(self) -> Self:
-        self._display.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._display.stop()
-
-    def tell(self, progress: WaitProgress) -> None:
-        self._display.update(
-            self._task,
-            description=f"{progress.name} {progress.status}",
-            completed=progress.n_done,
-            total=progress.n_total,
-            left=progress.pause or render_time_left(progress) or progress.note,
-        )
-
-    def say(self, words: str) -> None:
-        self._display.console.print(words, markup=False, highlight=False)
-
-
-class SizeBar:
-    """A transfer bar: bytes so far, and the speed."""
-
-    def __init__(self, name: str) -> None:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TransferSpeedColumn())
-        self._display = Display(*columns, console=Console(stderr=True), transient=True)
-        self._name, self._task = name, self._display.add_task(name, total=None)
-
-    def __enter__(self) -> Self:
-        self._display.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._display.stop()
-
-    def tell(self, n_bytes: int) -> None:
-        self._display.update(self._task, description=f"{self._name}: {render_size(n_bytes)}", completed=n_bytes)
-
 
 # Between two looks: a quick end is seen within a second, and what takes an hour is asked after less and less.
 LOOK_SECONDS, MAX_LOOK_SECONDS = 0.5, 5.0
@@ -117,7 +59,7 @@ def ask_until_answered(ask: Callable[[], Result], follower: Follower, *, advice:
             if silent_seconds >= give_up_after:
                 raise Unreachable(f"{problem} No answer for {silent_seconds:.0f} s. {advice}") from problem
             if n_silent == 0:
-                follower.say(f"{problem} Asking again for up to {give_up_after:g} s.")
+                follower.say(f"{problem} Asking again for up to {give_up_after:.0f} s.")
             n_silent += 1
             time.sleep(min(2.0 ** (n_silent - 1), MAX_BACKOFF_SECONDS, max(give_up_after - silent_seconds, 0.1)))
 
@@ -153,7 +95,7 @@ def make_follower(environment: Mapping[str, str] = os.environ) -> Follower:
     if not is_terminal(environment):
         return ProgressLines()
     # Here, and rich with it: in CI and in files nothing is drawn.
-    from evalboard.client.waiting import ProgressBar
+    from evalboard.client.bars import ProgressBar
 
     return ProgressBar()
 
@@ -164,7 +106,7 @@ def follow_transfer(name: str) -> Iterator[Transfer]:
     if not is_terminal():
         yield SizeLines(name)
         return
-    from evalboard.client.waiting import SizeBar
+    from evalboard.client.bars import SizeBar
 
     with SizeBar(name) as bar:
         yield bar

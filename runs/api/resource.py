@@ -79,7 +79,7 @@ def serve(*acts: ApiMethod) -> View:
     def view(request: Request, **place: Any) -> Any:
         return by_method["GET" if request.method == "HEAD" else str(request.method)].answer(request, **place)
 
-    view.__module__ = sys._getframe(1).f_globals["__name__"]  # noqa: SLF001  its feature's, as of a view written out
+    view.__module__ = sys._getframe(1).f_globals["__name__"]  # its feature, as of a view written out
     for act in acts:
         describe(act.method, **act.about)(view)
     return resource(**{act.method: act.scope for act in acts})(view)

@@ -27,10 +27,9 @@ COMMON = {"--json", "--help"}  # said once, for every command
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    inner = getattr(command, "commands", {})
+    if not inner or command.invoke_without_command:  # `evalboard worker` works as well as `evalboard worker prove`
         yield name, command
-        return
     for word, found in inner.items():
         yield from commands(found, f"{name} {word}")
 
@@ -64,6 +63,8 @@ def find_problem(line: str) -> str | None:
     words = [word for word in shlex.split(line, comments=True) if word != "--help"]
     try:
         while hasattr(command, "commands"):
+            if command.invoke_without_command and words[:1] and words[0] not in command.commands:
+                break
             command = command.commands[words.pop(0)]
         command.make_context(line, words)
     except Exception as error:  # noqa: BLE001  # click's errors have no public base

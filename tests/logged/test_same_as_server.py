@@ -144,7 +144,9 @@ def _plain(value: Contract) -> str:
 
 def _strip(value: Any) -> Any:
     if isinstance(value, dict):
-        own = {"id", "url", "run", "finished_at", "speed"} | ({"baseline", "candidate"} if "progress" in value else set())
+        own = {"id", "url", "run", "finished_at", "speed"} | (
+            {"baseline", "candidate"} if "progress" in value else set()
+        )
         return {name: _strip(part) for name, part in value.items() if name not in own}
     return [_strip(part) for part in value] if isinstance(value, list | tuple) else value
 
