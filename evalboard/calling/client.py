@@ -198,7 +198,7 @@ class ApiClient:
                         n_pending += 1
                 if n_pending == 0:
                     return
-                outcome = decoding.results.get()
+                outcome = decoding.wait()
                 if outcome is None:  # aborted
                     return
                 n_pending -= 1

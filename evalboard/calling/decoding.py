@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from queue import Empty, SimpleQueue
@@ -10,6 +11,8 @@ from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest
 from evalboard.calling.request import Built
 from evalboard.calling.wire import HttpReply
 from evalboard.core.trace import Failed
+
+SIGNAL_SECONDS = 0.5
 
 
 class CalledOff(Exception):
@@ -66,6 +69,16 @@ class Decoding:
         """Raise CalledOff if the caller has stopped."""
         if self.is_over:
             raise CalledOff
+
+    def wait(self) -> CallOutcome | Doubtful | BaseException | None:
+        """Return the next result.
+
+        Python handles signals between two instructions: a Ctrl-C that comes just before a wait is seen when the wait
+        ends, so each wait ends soon.
+        """
+        while True:
+            with suppress(Empty):
+                return self.results.get(timeout=SIGNAL_SECONDS)
 
     def rest(self) -> Iterator[CallOutcome]:
         """Yield the answers that came in addition to a failure."""
