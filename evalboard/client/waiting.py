@@ -59,7 +59,7 @@ def ask_until_answered(ask: Callable[[], Result], follower: Follower, *, advice:
             if silent_seconds >= give_up_after:
                 raise Unreachable(f"{problem} No answer for {silent_seconds:.0f} s. {advice}") from problem
             if n_silent == 0:
-                follower.say(f"{problem} Asking again for up to {give_up_after:.0f} s.")
+                follower.say(f"{problem} Asking again for up to {give_up_after:g} s.")
             n_silent += 1
             time.sleep(min(2.0 ** (n_silent - 1), MAX_BACKOFF_SECONDS, max(give_up_after - silent_seconds, 0.1)))
 

@@ -251,7 +251,8 @@ def test_a_worker_repeats_a_run_replays_a_case_and_prefers_its_own_tokens(
     settings: Any,
 ) -> None:
     """Claims, packing, storing and reading on what a real engine gives, to the bit."""
-    settings.LEASE_SECONDS = 3600.0  # renewed on another connection, which does not see these rows
+    # A lease is renewed on another connection, which does not see these rows, and takes it for lost.
+    settings.HEARTBEAT_SECONDS, settings.LEASE_SECONDS = 1200.0, 3600.0
     workers_here.append(Runner(pool="default", hardware=HARDWARE, make_engine=partial(Borrowed, pinned)))
     first, second = new_run("real", "float32", 2), new_run("real", "float32", 1)
     work_until(lambda: ended(first) and ended(second), "the runs have ended")
