@@ -101,7 +101,7 @@ def worker(
 def prove(
     models: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[MODEL]...", help="Folders, or repositories as NAME@REVISION; else the sample model."),
+        typer.Argument(metavar="MODEL", help="Folders, or repositories as NAME@REVISION; else the sample model."),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The archive.")] = Path("proof.zip"),
     suite: Annotated[
