@@ -21,7 +21,13 @@ from typing import Any
 
 from evalboard.calling.calls import DecodeRequest, EngineFailure
 from evalboard.core.errors import InvalidInput
-from evalboard.core.probes import complete_parameters, judge_determinism_probe, list_prompt_texts, plan_calls
+from evalboard.core.probes import (
+    complete_parameters,
+    count_shared,
+    judge_determinism_probe,
+    list_prompt_texts,
+    plan_calls,
+)
 from evalboard.core.profile import (
     DEFAULT_PROFILES,
     MAX_TESTED_BATCH,
@@ -36,7 +42,7 @@ from evalboard.core.profile import (
 from evalboard.core.rounding import shown
 from evalboard.core.scoring import RECORDED
 from evalboard.core.suite import SuiteDocument, read_suite_text
-from evalboard.core.trace import Decoded, TokenTrace
+from evalboard.core.trace import Decoded
 from evalboard.wording.numbers import fixed
 from worker.engines.base import EngineSpec, Started, TokenListing
 from worker.engines.kernels import measure
@@ -46,7 +52,7 @@ from worker.engines.vllm import VllmEngine, describe
 logger = logging.getLogger(__name__)
 
 FORMAT, VERSION = "evalboard-proof", 1
-PROVEN, MOVED, NOT_MEASURED = 0, 1, 4
+PROVEN, MOVED, NOT_MEASURED, WRONG_USE = 0, 1, 4, 64  # as docs/cli.md has them
 FP8_CAPABILITY = 8.9  # from here on a GPU multiplies 8-bit floats
 KIND = "determinism"
 UNSCORED = {"kind": RECORDED.name, "source": "evalboard worker prove"}  # of prompts without a scorer: only bits count
@@ -69,10 +75,15 @@ class ProofSetup:
     def named(cls, name: str) -> "ProofSetup":
         """Return the setup of a name such as "pinned-cached": a profile, and what is exchanged in it."""
         profile, _, change = name.partition("-")
-        return cls(profile, CHANGES.get(change, {}), "fp8" if change == "fp8" else None)
+        return cls(profile, CHANGES[change], "fp8" if change == "fp8" else None)
 
 
-CHANGES: Mapping[str, Json] = {"cached": {"enable_prefix_caching": True}, "tp2": {"tensor_parallel_size": 2}}
+CHANGES: Mapping[str, Json] = {
+    "": {},
+    "cached": {"enable_prefix_caching": True},
+    "tp2": {"tensor_parallel_size": 2},
+    "fp8": {},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +138,7 @@ def run(document: str) -> int:
         return NOT_MEASURED
     except InvalidInput as problem:
         logger.error("This node could not be measured. %s %s", problem.detail, problem.fields)
-        return NOT_MEASURED
+        return WRONG_USE
     except (OSError, UnicodeDecodeError) as problem:
         logger.error("This node could not be measured. %s", problem)
         return NOT_MEASURED
@@ -160,6 +171,7 @@ def prove(order: ProofOrder, *, python: Path, out: Path) -> tuple[int, Json]:
         "setups": [],
     }
     logs: dict[str, str] = {}
+    _write(out, proof, logs)  # a folder that is not there is refused before minutes are spent
     try:
         proof["self_test"] = measure(python, hardware)
     except EngineFailure as failure:
@@ -273,7 +285,18 @@ class _Trial:
             row["has_same_self_check"] &= engine.self_check() == first_check
             again = self._decode(engine, plan, is_backward=False)
         row["restart"] = compare_passes(self.passes[0], [again])
-        row["is_broken"] = self._setup.is_still and not _is_still(row)
+        row["is_broken"] = self._setup.is_still and _has_moved(row)
+        if problem := self._find_gap([*self.passes, again], row["determinism"]):
+            row |= {"state": "failed", "problem": problem}
+
+    def _find_gap(self, passes: Sequence[Pass], probe: Mapping[str, Any]) -> str:
+        """Return which answers are missing: what did not come may be what would have moved. "" if none is."""
+        n_wanted = len(passes) * len(self._order.suite.cases)
+        n_missing = n_wanted - sum(len(each.answers) for each in passes)
+        if n_missing:
+            reasons = sorted({words for each in passes for words in each.errors.values()})
+            return f"{n_missing} of {n_wanted} answers are missing. {' '.join(reasons[:3])}".rstrip()
+        return "The determinism probe has too few answers." if probe["state"] == "incomplete" else ""
 
     @contextmanager
     def _engine(self, plan: EnginePlan) -> Iterator[tuple[VllmEngine, Started]]:
@@ -359,8 +382,9 @@ def compare_passes(first: Pass, others: Sequence[Pass]) -> Json:
             ours, theirs = first.answers[index].trace, other.answers[index].trace
             n += 1
             bits += ours.digest != theirs.digest
-            if ours.token_ids.tolist() != theirs.token_ids.tolist():
-                texts.append({"case": index, "position": _count_shared(ours, theirs)})
+            one, other_one = (tuple(trace.token_ids.tolist()) for trace in (ours, theirs))
+            if one != other_one:
+                texts.append({"case": index, "position": count_shared(one, other_one)})
     return {"n": n, "n_bits_moved": bits, "n_texts_moved": len(texts), "first": texts[0] if texts else None}
 
 
@@ -377,7 +401,7 @@ def summarise(row: Mapping[str, Any]) -> str:
     return (
         f"{head}{quickest} s a pass{price}; "
         + "; ".join(
-            f"{name}: {each['n_bits_moved']} of {each['n']} moved bits, {each['n_texts_moved']} moved tokens"
+            f"{name}: of {each['n']} answers {each['n_bits_moved']} moved a bit, {each['n_texts_moved']} a token"
             for name, each in moved.items()
         )
         + f"; determinism at {seats} seats: {row['determinism']['state']}{pins}"
@@ -394,15 +418,10 @@ def _compare_setups(trial: _Trial, earlier: Mapping[str, _Trial]) -> Json:
     return row
 
 
-def _is_still(row: Mapping[str, Any]) -> bool:
+def _has_moved(row: Mapping[str, Any]) -> bool:
     moved = row["repeats"]["n_bits_moved"] + row["restart"]["n_bits_moved"]
-    is_certified = row["determinism"]["state"] == "certified"
-    return not moved and is_certified and row["has_same_self_check"] and not row["broken_pins"]
-
-
-def _count_shared(ours: TokenTrace, theirs: TokenTrace) -> int:
-    pairs = enumerate(zip(ours.token_ids.tolist(), theirs.token_ids.tolist(), strict=False))
-    return next((place for place, (one, other) in pairs if one != other), min(len(ours), len(theirs)))
+    is_noisy = row["determinism"]["state"] in ("bits_move", "answers_move")
+    return bool(moved or is_noisy or row["broken_pins"]) or not row["has_same_self_check"]
 
 
 def _make_sample_model(python: Path, folder: Path) -> str:

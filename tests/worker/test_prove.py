@@ -3,12 +3,14 @@
 import json
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evalboard.cli.machine import PROOF_SETUPS
+from evalboard.core.trace import Outcome
 from evalboard.importers.files import LogFile
 from evalboard.importers.formats import read_logs
 from tests import self_tests
@@ -91,6 +93,25 @@ def test_an_engine_that_does_not_start_leaves_the_archive_with_its_last_words(
     assert code == prove.NOT_MEASURED
     assert [row["state"] for row in proof["setups"]] == ["failed", "failed"]
     assert "no engine starts on this node" in proof["setups"][0]["last_words"]
+
+
+def test_answers_that_are_missing_prove_nothing(run_proof: Prove, monkeypatch: pytest.MonkeyPatch) -> None:
+    decode = prove.VllmEngine.decode
+
+    def lose_the_second(engine: Any, requests: Any) -> Iterator[Outcome]:
+        return (outcome for outcome in decode(engine, requests) if outcome.case_index != 1)
+
+    monkeypatch.setattr(prove.VllmEngine, "decode", lose_the_second)
+    monkeypatch.setattr(prove, "attest_pins", lambda wanted, reported: [])
+    code, proof = run_proof("pinned")
+    assert (code, proof["setups"][0]["state"]) == (prove.NOT_MEASURED, "failed")
+    assert proof["setups"][0]["problem"].startswith("3 of 6 answers are missing.")
+
+
+def test_every_setup_of_the_command_is_known_here() -> None:
+    setups = [prove.ProofSetup.named(name) for name in PROOF_SETUPS]
+    assert len({json.dumps([each.profile, dict(each.engine), each.quantization]) for each in setups}) == len(setups)
+    assert {each.profile for each in setups if not each.is_still} == {"fast"}
 
 
 def test_the_figures_of_the_h100_follow_from_its_archive() -> None:

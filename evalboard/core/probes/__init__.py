@@ -1,5 +1,6 @@
 """Plan the calls of a probe and judge their answers (docs/probes.md)."""
 
+from evalboard.core.probes.answers import count_shared
 from evalboard.core.probes.audit_probe import judge_audit_probe
 from evalboard.core.probes.batch_comparison import compare_batch_probes
 from evalboard.core.probes.batch_probe import judge_batch_probe
@@ -30,6 +31,7 @@ __all__ = [
     "choose_sampling",
     "compare_batch_probes",
     "complete_parameters",
+    "count_shared",
     "dump_call",
     "judge_audit_probe",
     "judge_batch_probe",
