@@ -180,8 +180,12 @@ def leave(worker: Runner) -> None:
 
 
 @pytest.fixture
-def workers_here(db: None) -> Iterator[list[Runner]]:
-    """Those of this process; at the end of the test they leave."""
+def workers_here(db: None, settings: Any) -> Iterator[list[Runner]]:
+    """Those of this process; at the end of the test they leave.
+
+    A lease is renewed on another connection, which does not see a test's rows and would take it for lost.
+    """
+    settings.HEARTBEAT_SECONDS, settings.LEASE_SECONDS = 1200.0, 3600.0
     joined: list[Runner] = []
     yield joined
     for worker in joined:

@@ -244,15 +244,9 @@ class Borrowed:
 
 @pytest.mark.django_db
 def test_a_worker_repeats_a_run_replays_a_case_and_prefers_its_own_tokens(
-    pinned: Running,
-    new_run: Callable[[str, str, int], RunRecord],
-    workers_here: list[Runner],
-    work_until: Wait,
-    settings: Any,
+    pinned: Running, new_run: Callable[[str, str, int], RunRecord], workers_here: list[Runner], work_until: Wait
 ) -> None:
     """Claims, packing, storing and reading on what a real engine gives, to the bit."""
-    # A lease is renewed on another connection, which does not see these rows, and takes it for lost.
-    settings.HEARTBEAT_SECONDS, settings.LEASE_SECONDS = 1200.0, 3600.0
     workers_here.append(Runner(pool="default", hardware=HARDWARE, make_engine=partial(Borrowed, pinned)))
     first, second = new_run("real", "float32", 2), new_run("real", "float32", 1)
     work_until(lambda: ended(first) and ended(second), "the runs have ended")
