@@ -373,7 +373,7 @@ def vllm_python() -> Path:
 def sample_model(vllm_python: Path) -> Path:
     """Folder of the small real model, converted once and kept beside the engine."""
     given = os.environ.get("EVALBOARD_TEST_MODEL")
-    folder = Path(given) if given else vllm_python.parent.parent / "evalboard-models" / SAMPLE_MODEL
+    folder = (Path(given) if given else vllm_python.parent.parent / "evalboard-models" / SAMPLE_MODEL).resolve()
     if (folder / "config.json").exists():
         return folder
     made = subprocess.run(

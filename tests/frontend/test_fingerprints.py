@@ -211,7 +211,7 @@ def test_a_long_history_costs_no_more_queries_and_reads_no_response(viewer: Clie
     for day in range(2, 24):
         served(day, bucket(("float32", "bfloat16")[day % 2]))
     many = asked()
-    assert len(many) == len(few) <= 40
+    assert len(many) <= len(few) <= 40
     assert not [sql for sql in many if "runs_response" in sql]
 
 

@@ -142,15 +142,13 @@ def test_fifty_runs_cost_as_many_queries_as_two_and_no_response_is_read() -> Non
     dtypes = [build.bucket("float32"), build.bucket("bfloat16")]
     for day in range(2):
         served(day, dtypes[day % 2])
-    with CaptureQueriesContext(
-        connection,
-    ) as few:
+    with CaptureQueriesContext(connection) as few:
         timelines(turns=9)
     for day in range(2, 50):
         served(day % 7, dtypes[day % 2])
     with CaptureQueriesContext(connection) as many:
         timelines(turns=9)
         list_rotations(dtypes[0].fingerprint_id, limit=9)
-    assert len(few) <= 10
+    assert len(few) <= 11
     assert len(many) <= len(few) + 4  # list_rotations: their ids, the rotations, their reference runs, what waits
     assert not [query for query in many if "runs_response" in query["sql"]]

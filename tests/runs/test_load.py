@@ -110,7 +110,7 @@ def test_calls_of_another_run_to_the_same_server_count(called: tuple[RunRecord, 
     verdict = judged.release(*called).verdict
     assert verdict is not None
     [line] = [line for line in verdict.document["warnings"] if line["code"] == "load_differs"]
-    assert "on average 2.0 times as many of our calls" in line["text"]
+    assert "2.0 times the baseline's calls in flight on average" in line["text"]
 
 
 def test_batches_are_not_held_against_calls(called: tuple[RunRecord, RunRecord]) -> None:

@@ -96,10 +96,7 @@ def test_weights_that_were_altered_are_told_apart_where_repeats_of_either_log_ne
     facts = compare(baseline=before.pk, candidate=after.pk).summary["computation"]
     assert (facts["is_one_bucket"], facts["answer"], facts["n_cases"]) == (True, "apart", N_CASES)
     assert facts["shift"] == pytest.approx(0.02, rel=0.1)
-    assert write_computation(facts).startswith(
-        "The sides differ under one fingerprint: within either side the repeats of all 60 cases are the same to the "
-        "bit, but in 60 of them the sides lie 0.02"
-    )
+    assert write_computation(facts).startswith("Logprobs differ by 0.02 nats in 60 of 60 cases, within what rounding may")
     same = compare(baseline=before.pk, candidate=again.pk).summary["computation"]
     assert (same["answer"], same["n_cases"], same["n_apart"]) == ("one", N_CASES, 0)
 
@@ -111,7 +108,7 @@ def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> N
     run = log_of(tmp_path, "mixed.jsonl", seed=5, rerouted=rerouted, repeats=5)
     report = run_report(run.pk)
     [text] = [warning.text for warning in report.warnings if warning.code == "two_computations"]
-    assert f"% ({len(rerouted)} responses in " in text
+    assert text.startswith(f"{len(rerouted)} responses (6 %) in ")
     [bucket] = report.buckets
     assert bucket.strays is not None
     listed = {(response.case, response.repeat) for response in bucket.strays.responses}
@@ -123,4 +120,4 @@ def test_equal_texts_without_logprobs_are_no_sign_of_equal_bits(tmp_path: Path) 
     before, after = (log_of(tmp_path, f"{seed}.jsonl", seed=seed, has_logprobs=False) for seed in (3, 4))
     facts = compare(baseline=before.pk, candidate=after.pk).summary["computation"]
     assert (facts["is_one_bucket"], facts["answer"]) == (True, "unknown")
-    assert "no case can be judged" in write_computation(facts)
+    assert "No case can show whether logprobs are equal" in write_computation(facts)

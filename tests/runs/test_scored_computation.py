@@ -110,10 +110,7 @@ def test_steady_stacks_that_read_the_same_bits_are_one(version: SuiteVersionReco
     score(baseline, candidate, by_noise(0.0), by_noise(0.0))
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_apart, judged.noise) == ("one", 0, 0.0)
-    assert judged.text == (
-        "One computation, as far as can be seen: both stacks give the same bits at all "
-        f"{2 * n_positions():,} positions of 24 cases."
-    )
+    assert judged.text == f"Logprobs agree to the bit at all {2 * n_positions():,} positions of 24 cases."
 
 
 @pytest.mark.parametrize(("off", "answer"), [(0.2, "two"), *nightly([(0.0, "one")])])

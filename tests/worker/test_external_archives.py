@@ -58,7 +58,7 @@ def verdict(baseline: RunRecord, candidate: RunRecord) -> Any:
     release.delete()
     text = canonical_json(document).decode()
     for number, run in enumerate((baseline, candidate), 1):
-        text = re.sub(rf'(Run |"run":){run.pk}\b', rf"\g<1>{number}", text)
+        text = re.sub(rf'([Rr]un |"run":){run.pk}\b', rf"\g<1>{number}", text)
     return json.loads(text)
 
 
