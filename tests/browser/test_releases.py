@@ -94,7 +94,7 @@ def test_a_release_is_read_in_350_words_and_signed_in_three_clicks_from_the_boar
     page.get_by_role("radio", name="Reject").check()
     page.get_by_label("Note").fill("Not this one.")
     page.get_by_role("button", name="Sign", exact=True).click()
-    expect(page.locator(".hero-standing")).to_contain_text("Rejected by mira")
+    expect(page.locator(".hero-standing", has_text="Rejected by mira")).to_be_visible()
     watched.check()
 
 
