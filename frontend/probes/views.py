@@ -18,7 +18,7 @@ from frontend.endpoints.words import ParameterState, mark_parameter
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
-from frontend.probes.words import KINDS
+from frontend.probes.words import QUESTIONS
 from frontend.shell.findings import split_claim
 from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
@@ -64,7 +64,7 @@ class OptionalJSON(JSONText):
 
 class ProbeForm(PlainForm):
     endpoint = forms.ChoiceField()
-    kind = forms.ChoiceField(choices=[(kind, f"{kind}: {words.question}") for kind, words in KINDS.items()])
+    kind = forms.ChoiceField(choices=[(kind, f"{kind}: {QUESTIONS.write(kind)}") for kind in QUESTIONS])
     profile = forms.ChoiceField(
         required=False, help_text="The profile of the engine. The probe chooses its own prompts and sampling."
     )
@@ -200,7 +200,7 @@ def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
 def _rest_of_verification(answer: Probe) -> dict[str, object]:
     judged = read_finding(answer.finding) if answer.finding else None
     return {
-        "question": words.KINDS[answer.kind].question,
+        "question": words.QUESTIONS.write(answer.kind),
         "chart": bands(judged, answer.sets) if judged else None,
         "chart_template": "probes/_verify_chart.html",
         "numbers": probe_numbers.verification_rows(judged) if judged else (),
@@ -219,7 +219,7 @@ def _rest(request: HttpRequest, answer: Probe) -> dict[str, object]:
     return {
         **_chart(answer, numbers),
         **(_against(request, int(answer.id)) if answer.kind == ProbeRecord.Kind.BATCH and numbers else {}),
-        "question": words.KINDS[answer.kind].question,
+        "question": words.QUESTIONS.write(answer.kind),
         "numbers": probe_numbers.rows(answer.kind, numbers),
         "parameters": parameter_rows(numbers),
         "seed_probe": numbers.get("seed_probe"),
