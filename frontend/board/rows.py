@@ -163,7 +163,7 @@ def _paused(paused: PausedEndpoint) -> Need:
 
 def _expired(row: Baseline) -> Need:
     expired = row.expired
-    turned = f", as {expired.before.digest[:4]} became {expired.after.digest[:4]}" if expired else ""
+    turned = f", as {expired.before.title} became {expired.after.title}" if expired else ""
     facts = {"suite": row.suite, "line": row.line, "profile": row.profile, "run": row.run.id}
     what = NEEDS.write("expired", facts, score=_score(row.run), turned=turned)
     query = urlencode({"suite": row.suite, "endpoint": row.run.endpoint, "profile": row.profile})

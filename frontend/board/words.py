@@ -206,8 +206,8 @@ def _what_broke(release: WaitingRelease) -> str:
 def _who_answered(release: WaitingRelease) -> tuple[str, str]:
     """Say who else answered of a side, and its score without them."""
     (_, _, _, score), *odd = release.buckets
-    parts = ", ".join(f"fp {fingerprint[:4]} answered {percent(share, 0)}" for share, fingerprint, *_ in odd)
-    answered = REASONS.write("answered", parts=parts)
+    parts = ", ".join(f"{stack} answered {percent(share, 0)}" for share, stack, *_ in odd)
+    answered = capital(REASONS.write("answered", parts=parts))
     return answered, "" if score is None else REASONS.write("without", score=score, n=len(odd))
 
 

@@ -27,7 +27,7 @@ from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
 from runs.models import EndpointRecord, ProbeRecord
-from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
+from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens, read_stacks
 from runs.probes import read as selector
 from runs.work import unclaimed_reason
 
@@ -216,17 +216,20 @@ def _rest(request: HttpRequest, answer: Probe) -> dict[str, object]:
     calls = selector.probe_calls(int(answer.id))
     numbers = answer.finding.numbers if answer.finding else {}
     ahead = numbers.get("clock_ahead")
+    stacks = read_stacks(answer.endpoint, probe_numbers.list_digests(numbers, calls))
     return {
         **_chart(answer, numbers),
         **(_against(request, int(answer.id)) if answer.kind == ProbeRecord.Kind.BATCH and numbers else {}),
         "question": words.QUESTIONS.write(answer.kind),
-        "numbers": probe_numbers.rows(answer.kind, numbers),
+        "numbers": probe_numbers.rows(answer.kind, numbers, stacks),
         "parameters": parameter_rows(numbers),
         "seed_probe": numbers.get("seed_probe"),
         "clock": describe_clock((ahead[0], ahead[1])) if ahead else "",
         "has_backends": any(call.backend for call in calls),
-        "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
-        "calls": read_view(request.GET, size=CALLS_PER_PAGE, anchor="calls").slice(calls),
+        "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls, stacks) if numbers else (),
+        "calls": read_view(request.GET, size=CALLS_PER_PAGE, anchor="calls").slice(
+            tuple((call, stacks.get(call.fingerprint or "")) for call in calls)
+        ),
         "n_errors": sum(bool(call.error) for call in calls),
         "has_seeds": any(call.seed is not None for call in calls),
         "command": words.command(answer.endpoint, answer.kind, answer.profile, answer.parameters),

@@ -173,7 +173,7 @@ def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
     for name, side, _ in gate.sides:
         rows = buckets.get(side.run_id, ())
         if rows:
-            served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
+            served = listed([" · ".join(dict.fromkeys((row.backend, row.fingerprint.label))) for row in rows])
             yield Remark(NOTES.write("served", side=name, served=served))
 
 

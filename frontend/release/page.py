@@ -229,7 +229,7 @@ def served(
     most = MOVED_SHOWN_MIXED if len(shown) == 1 else MOVED_SHOWN
     return ServingTable(
         title=title,
-        caption=f"{whose} by fingerprint, one score for each",
+        caption=f"{whose} by serving stack, one score for each",
         without=_without_odd_ones(shown[0]) if mixed else "",
         sides=shown,
         columns=(columns[0], columns[1]),

@@ -76,8 +76,7 @@ def _took(since: datetime | None, until: datetime | None) -> str:
 
 def _environment(run: Run) -> str:
     known = [
-        f"{' · '.join(dict.fromkeys((bucket.backend, bucket.fingerprint.label)))}, fingerprint "
-        f"{bucket.fingerprint.digest[:4]}, {_batching(bucket.batch_class)}"
+        f"{' · '.join(dict.fromkeys((bucket.backend, bucket.fingerprint.label)))}, {_batching(bucket.batch_class)}"
         for bucket in run.buckets
     ]
     code = "several_buckets" if len(known) > 1 else "one_bucket" if known else "no_engine"
