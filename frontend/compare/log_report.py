@@ -401,6 +401,7 @@ def _engine() -> Engine:
     return Engine(
         dirs=[str(FRONTEND / feature / "templates") for feature in FEATURES],
         libraries={name: f"frontend.templatetags.{name}" for name in LIBRARIES},
+        builtins=["frontend.templatetags.terms"],
         loaders=[("django.template.loaders.cached.Loader", [f"{__name__}.Unindented"])],
     )
 
