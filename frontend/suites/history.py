@@ -158,7 +158,7 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     )
     return [
         figures.stems([utc(point.date) for point in runs], low, high, role="bar", **meta),
-        marks | {"customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
+        marks | {"name": name, "customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
     ]
 
 
