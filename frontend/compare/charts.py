@@ -166,7 +166,7 @@ def _noise_bar(share: NoiseShare | None, bar: Bar) -> NoiseBar | None:
 
 
 def _either_way(up_to: float | None) -> str:
-    return "" if up_to is None else f"± {write_noise_limit(up_to)}"
+    return f"± {write_noise_limit(up_to)}" if up_to else ""
 
 
 def _largest_first(lines: Sequence[Line]) -> list[Line]:

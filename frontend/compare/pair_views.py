@@ -200,8 +200,10 @@ def _flip_tokens(pair: TracePair) -> tuple[str, str]:
 
 
 def _fingerprints_url(pair: TracePair) -> str:
-    one, other = pair.baseline.fingerprint_id, pair.candidate.fingerprint_id
-    return "" if None in (one, other) or one == other else reverse("fingerprint_diff", args=[one, other])
+    one, other = pair.baseline.stack, pair.candidate.stack
+    if one is None or other is None or one.id == other.id:
+        return ""
+    return reverse("fingerprint_diff", args=[one.id, other.id])
 
 
 def _goes_on(pair: TracePair) -> bool:

@@ -71,6 +71,15 @@ NOTES = Messages(
     "note",
     {
         ("candidates", "asserts"): {"first_candidate": "The first candidate against this baseline."},
+        ("warning", "asserts"): {
+            "same_run": "The same holds for run {names:list}.",
+            "same_runs": "The same holds for runs {names:list}.",
+            "same_suites": "The same holds for {names:list}.",
+        },
+        ("warning", "allows"): {
+            "takes": "It would have to explain {spare:points} points to change the verdict.",
+            "moves": "Noise moves {suite} by up to {noise:points}.",
+        },
         ("candidates", "allows"): {
             "candidates": "{n:,} candidates were judged against this baseline. The more you try, the likelier a "
             "lucky one."
@@ -164,7 +173,7 @@ def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
     for name, side, _ in gate.sides:
         rows = buckets.get(side.run_id, ())
         if rows:
-            served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
+            served = listed([" · ".join(dict.fromkeys((row.backend, row.fingerprint.label))) for row in rows])
             yield Remark(NOTES.write("served", side=name, served=served))
 
 
@@ -182,8 +191,8 @@ def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
         return ""
     runs = [warning.run for warning in rest if warning.run is not None]
     if len(runs) == len(rest):
-        return f" The same holds for run{'' if len(runs) == 1 else 's'} {listed(runs)}."
-    return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
+        return f" {NOTES.write('same_run' if len(runs) == 1 else 'same_runs', names=runs)}"
+    return f" {NOTES.write('same_suites', names=[report.gates[warning.gate or 0].suite for warning in rest])}"
 
 
 def _remark(lines: Sequence[ReleaseWarning], report: Release) -> Remark:
@@ -202,10 +211,9 @@ def _size(line: ReleaseWarning, gate: Gate) -> str:
     spare, noise = gate.points_to_spare, gate.points_of_noise
     if spare is None or gate.verdict == "inconclusive":
         return ""
-    takes = f"It would have to explain {points(spare)} points to change the verdict"
     row = WARNINGS.get(line.code)
-    moves = row is not None and row.about == "noise" and bool(noise)
-    return f"{takes}. Noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
+    codes = ["takes", *(["moves"] if row is not None and row.about == "noise" and noise else [])]
+    return speak(NOTES.claim(code, spare=spare, suite=gate.suite, noise=noise) for code in codes)
 
 
 def _link(line: ReleaseWarning, gate: Gate) -> tuple[str, str]:

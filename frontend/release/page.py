@@ -30,7 +30,6 @@ GAP = 0.6  # percent between the parts of the bar of who served what
 MOVED_SHOWN = 4
 MOVED_SHOWN_MIXED = 5
 SIDES = ("baseline", "candidate")
-SAMPLE_ENDS = "The sample comes with Evalboard, and none of it can be decoded again here; runs of your own can be."
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ def _support(report: Release) -> list[str]:
     """Return the next steps in words, except opening the broken cases, which is the first button."""
     lines = [line for line in possible_next(report) if line.gate in (None, report.headline_gate)]
     is_shown = report.verdict == "no_ship" and report.headline.changed.n_broken
-    sample = [SAMPLE_ENDS] if len(lines) < len(report.next) and is_sample(report) else []
+    sample = [words.SAID.write("sample_ends")] if len(lines) < len(report.next) and is_sample(report) else []
     return [*sample, *(line.text for line in lines if not (is_shown and line.code == "sign"))]
 
 
@@ -230,7 +229,7 @@ def served(
     most = MOVED_SHOWN_MIXED if len(shown) == 1 else MOVED_SHOWN
     return ServingTable(
         title=title,
-        caption=f"{whose} by fingerprint, one score for each",
+        caption=f"{whose} by serving stack, one score for each",
         without=_without_odd_ones(shown[0]) if mixed else "",
         sides=shown,
         columns=(columns[0], columns[1]),

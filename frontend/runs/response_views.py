@@ -123,12 +123,12 @@ def strays(request: HttpRequest, run_id: int) -> HttpResponse:
     view = read_view(request.GET, size=STRAYS_PER_PAGE, anchor="strays")
     page = stray_page(run_id, offset=view.offset, limit=view.size)
     listed = view.page(RowWindow(page.rows, page.n_strays))
-    rows = [(answer, page.fingerprints[answer.bucket]) for answer in page.rows]
+    rows = [(answer, page.stacks[answer.bucket]) for answer in page.rows]
     context = {
         "run_id": run_id,
         "warnings": page.warnings,
         "page": listed,
         "rows": rows,
-        "has_buckets": len(page.fingerprints) > 1,
+        "has_buckets": len(page.stacks) > 1,
     }
     return render(request, "runs/strays.html", context)

@@ -10,6 +10,7 @@ from evalboard.compared.report import to_points, write_change
 from evalboard.compared.tokens import draw
 from evalboard.contract import pair as contract
 from evalboard.contract.compare import ChangedMessage, Moved
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
@@ -32,7 +33,7 @@ from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_records import Half, load_halves
 from runs.forced import forced_choice, has_forced
-from runs.models import DivergenceRecord
+from runs.models import BucketRecord, DivergenceRecord, RunRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.run import response_content
 
@@ -181,10 +182,17 @@ def _side(half: Half) -> contract.PairSide:
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=half.n_repeats,
         model=bucket.model.name if bucket else half.run.endpoint.model_name,
-        fingerprint_id=bucket.fingerprint_id if bucket else None,
+        stack=_stack(half.run, bucket),
         scorer_digest=half.scorer_digest,
         is_logged=half.run.is_of_elsewhere,
     )
+
+
+def _stack(run: RunRecord, bucket: BucketRecord | None) -> FingerprintNamed | None:
+    if bucket is None:
+        return None
+    names = pair_facts.names_on(run.endpoint_id, [bucket.pk])
+    return pair_facts.describe_fingerprint(bucket.fingerprint, names[bucket.pk])
 
 
 def _prompts(one: Half, other: Half) -> contract.PairPrompts:

@@ -182,7 +182,3 @@ class Stretch:
     def words(self, at: datetime) -> str:
         """Return a time in UTC as short as the stretch allows."""
         return at.astimezone(UTC).strftime(self.pattern)
-
-    def scale(self, pad: float) -> Scale:
-        """Return the scale of its shares that leaves `pad` percent free at both ends."""
-        return Scale(0.0, 1.0, pad, 100 - 2 * pad)
