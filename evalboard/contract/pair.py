@@ -28,7 +28,7 @@ class PairSide(ResponseContent):
     fingerprint_id: int | None = page_only
     scorer_digest: str = page_only
     is_vouched: bool = page_only
-    is_logged: bool = page_only
+    can_replay: bool = page_only
 
 
 class MarginPoint(Contract):

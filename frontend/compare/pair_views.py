@@ -130,7 +130,7 @@ def _list_copies(pair: TracePair) -> tuple[Copy, ...]:
 
 def _find_decoded(pair: TracePair) -> PairSide | None:
     """Return the side that can be decoded again here, preferably the candidate; None if external."""
-    return next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
+    return next((side for side in (pair.candidate, pair.baseline) if side.can_replay), None)
 
 
 def _replayed(pair: TracePair, address: "_Address") -> dict[str, Any]:
