@@ -53,7 +53,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     active = pair_address.parse_filters(request)
     part = request.GET.get("part")
     if part == ANSWERS_PART:
-        return render(request, PARTS[part], {"sides": _name_sides(pair)})
+        return render(request, PARTS[part], {"sides": _name_sides(pair), "is_same_answer": _is_same_answer(pair)})
     address = _Address(pair, repeats, active)
     strips = sides.strips(pair, address.at)
     if part is not None:
@@ -106,6 +106,11 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
 
 def _name_sides(pair: TracePair) -> tuple[dict[str, Any], ...]:
     return tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate"))
+
+
+def _is_same_answer(pair: TracePair) -> bool:
+    one, other = pair.baseline, pair.candidate
+    return not one.error and not other.error and one.text == other.text
 
 
 def _compare_answers(pair: TracePair) -> list[list[str]]:

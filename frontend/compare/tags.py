@@ -22,9 +22,10 @@ register = template.Library()
 ARROW = '<span class="arrow" aria-hidden="true"> → </span>'
 BASELINE, CANDIDATE = (f'<span class="visually-hidden">{side}</span>' for side in ("baseline", "candidate"))
 # What the key `x` does, where there may be no keys.
-WHOLE = (
-    '<button type="button" class="link-button whole" data-whole data-needs-script aria-expanded="false">'
-    "whole answers</button>"
+WHOLE, SAME = (
+    f'<button type="button" class="link-button {css}" data-whole data-needs-script aria-expanded="false">'
+    f"{words}</button>"
+    for css, words in (("whole", "whole answers"), ("whole lone", "answer of both sides"))
 )
 TARGETED = "repeats of the cases most likely to flip alone; they count in a verdict and in no score"
 TAGS_SHOWN = 2
@@ -86,12 +87,18 @@ def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: st
 
 def _answers(shown: ShownCase) -> str:
     if shown.excerpt is None:
-        return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else ""
+        return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else _same(shown.outcome)
     ours, theirs = (answer_excerpt(each, SHOWN_AFTER) for each in (shown.excerpt.baseline, shown.excerpt.candidate))
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
         f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>{WHOLE}'
     )
+
+
+def _same(case: CaseOutcome) -> str:
+    """Return what opens the answer of a case whose texts are all alike; "" where a side lacks a score."""
+    scores = (*case.scores_baseline, *case.scores_candidate)
+    return SAME if scores and None not in scores else ""
 
 
 def _tokens(excerpt: PairExcerpt) -> str:
