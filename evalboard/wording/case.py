@@ -53,7 +53,7 @@ def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> 
 def describe_turn(
     *, case: str, suite: str, is_pass: bool, run: int, endpoint: str, n: int, before: int, n_before: int
 ) -> str:
-    """Tell who follows a case that its results turned. before: the last run with equal results of its repeats."""
+    """Say that a followed case turned. before: the last earlier run whose repeats had one result."""
     now, past = ("passes", "failed") if is_pass else ("fails", "passed")
     text = f"Case {case} of {suite} {now} every time in run {run} on {endpoint} ({n} of {n})"
     return f"{text}; it {past} every time in run {before} ({n_before} of {n_before})."

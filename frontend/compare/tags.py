@@ -22,10 +22,9 @@ register = template.Library()
 ARROW = '<span class="arrow" aria-hidden="true"> → </span>'
 BASELINE, CANDIDATE = (f'<span class="visually-hidden">{side}</span>' for side in ("baseline", "candidate"))
 # What the key `x` does, where there may be no keys.
-WHOLE, SAME = (
-    f'<button type="button" class="link-button {css}" data-whole data-needs-script aria-expanded="false">'
-    f"{words}</button>"
-    for css, words in (("whole", "whole answers"), ("whole lone", "answer of both sides"))
+WHOLE = (
+    '<button type="button" class="link-button whole" data-whole data-needs-script aria-expanded="false">'
+    "whole answers</button>"
 )
 TARGETED = "repeats of the cases most likely to flip alone; they count in a verdict and in no score"
 TAGS_SHOWN = 2
@@ -59,7 +58,7 @@ def _row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
 def _compact_row(line: OutcomeLine, has_chances: bool, prefix: str) -> str:
     case, excerpt = line.row.shown.outcome, line.row.shown.excerpt
     is_moved = excerpt is not None and (excerpt.baseline.is_hit or excerpt.candidate.is_hit)
-    tokens = f"{_tokens(excerpt)} " if excerpt and not is_moved else ""
+    tokens = f"{_tokens(excerpt)} " if excerpt and case.pair and not is_moved else ""
     prompt = f'<span class="quiet">{_question(line, 90)}</span>'
     return _cells(line, prefix, "", tokens + prompt, "", _says(line) + (_chance(case) if has_chances else ""))
 
@@ -87,18 +86,15 @@ def _cells(line: OutcomeLine, prefix: str, tags: str, answers: str, targeted: st
 
 def _answers(shown: ShownCase) -> str:
     if shown.excerpt is None:
-        return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else _same(shown.outcome)
+        return '<p class="quiet">One of the answers never came.</p>' if shown.outcome.pair else ""
+    if shown.outcome.pair is None:  # they are the same
+        marks = f'<span>{side_mark("baseline")}{side_mark("candidate")} <span class="quiet">both sides</span></span>'
+        return f'<p class="answer-line same">{marks}{answer_excerpt(shown.excerpt.baseline)}</p>{WHOLE}'
     ours, theirs = (answer_excerpt(each, SHOWN_AFTER) for each in (shown.excerpt.baseline, shown.excerpt.candidate))
     return (
         f'<p class="answer-line">{side_mark("baseline")}{BASELINE}{ours}</p>'
         f'<p class="answer-line">{side_mark("candidate")}{CANDIDATE}{theirs}</p>{WHOLE}'
     )
-
-
-def _same(case: CaseOutcome) -> str:
-    """Return what opens the answer of a case whose texts are all alike; "" where a side lacks a score."""
-    scores = (*case.scores_baseline, *case.scores_candidate)
-    return SAME if scores and None not in scores else ""
 
 
 def _tokens(excerpt: PairExcerpt) -> str:

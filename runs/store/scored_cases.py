@@ -105,7 +105,7 @@ def read_scored(wanted: Collection[RepeatCase], *, n_cases: int) -> Mapping[Repe
 
 
 def read_case_responses(runs: Sequence[int], indexes: Sequence[int], scorers: Sequence[int]) -> Iterator[CaseResponse]:
-    """Yield all responses of each run to the case of that index, with the scorer's score, by run and repeat."""
+    """Yield all responses of each run to the case of that index, scored, by run and repeat."""
     for row in bulk.stream_binary(RESPONSES, [list(runs), list(indexes), list(scorers)], at_once=500):
         run, repeat, repeat_id, key, index, text, error, marks, score = row
         value = None if score is None else finite(float(unpack_scores(score)[0]))

@@ -55,7 +55,7 @@ def tell_of_end(run_id: int) -> None:
 
 
 def _tell_of_cases(run: RunRecord) -> None:
-    """Tell of each followed case that turned: all repeats of a run pass and of an earlier one failed, or the reverse.
+    """Tell of followed cases that turned: all repeats pass, and all of an earlier run failed, or reversed.
 
     Runs whose repeats differ are passed over, and a run that is older than the newest finished one tells nothing.
     """
@@ -90,7 +90,7 @@ def _tell_of_cases(run: RunRecord) -> None:
 
 
 def _equal_results(run: RunRecord, case_ids: Iterable[str]) -> dict[str, tuple[bool, int]]:
-    """Return by case whether all repeats of a run passed or all failed, and how many; without the other cases."""
+    """Return by case whether all repeats passed or all failed, and their number; without mixed cases."""
     cases = Case.objects.filter(suite_version=run.suite_version_id, case_id__in=list(case_ids))
     named = dict(cases.values_list("index", "case_id"))
     passed: dict[str, list[bool]] = defaultdict(list)

@@ -126,15 +126,6 @@ def test_a_row_opens_to_both_whole_answers(pair, viewer):
     assert all(answer.startswith(("{", "Sure")) for answer in answers)
 
 
-def test_a_row_of_the_same_text_opens_to_one_answer_of_both_sides(pair, viewer):
-    listed = rows(page_of(viewer, pair, "?outcome=same_text"))
-    row = next(row for row in listed.values() if "answer of both sides</button>" in row)
-    link = re.search(r'href="([^"]*)"', row)[1]
-    part = unescape(viewer.get(f"{link}&part=answers").content.decode())
-    assert "Both sides gave this answer." in part
-    assert len(re.findall(r"<pre", part)) == 1
-
-
 def test_the_ledger_says_how_far_noise_alone_moves_each_cause(pair, viewer):
     page = page_of(viewer, pair)
     ledger = page[page.index('<table class="ledger">') :].partition("</table>")[0]
