@@ -29,7 +29,7 @@ class PairSide(ResponseContent):
     stack: FingerprintNamed | None = page_only
     scorer_digest: str = page_only
     is_vouched: bool = page_only
-    is_logged: bool = page_only
+    can_replay: bool = page_only
 
 
 class MarginPoint(Contract):

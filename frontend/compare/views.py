@@ -67,7 +67,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
         return render(request, PARTS[part], cases)
     offers: dict[str, Any] = {"forced": sides.offer(comparison)}
     if len(report.moved) > 1:
-        offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
+        offers["bisect"] = acts.can_on_runs("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)
     last_viewed.remember(answer, baseline, candidate)
     return answer

@@ -66,7 +66,7 @@ class RemoteEndpointForm(PlainForm):
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
     )
-    api = forms.ChoiceField(label="Display name", choices=EndpointRecord.Api.choices)
+    api = forms.ChoiceField(label="API", choices=EndpointRecord.Api.choices)
     line = forms.CharField(
         required=False, max_length=80, label="Model line", help_text="The model line. Default: the model's name."
     )

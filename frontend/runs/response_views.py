@@ -73,7 +73,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         ),
         "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
         "replays": list_case_replays(run_id, page.response.case_index),
-        "replay_command": "" if page.is_logged else replay_command(run_id, case, repeat=repeat),
+        "replay_command": replay_command(run_id, case, repeat=repeat) if page.can_replay else "",
         "previous_url": _url(page, page.previous_case_id),
         "next_url": _url(page, page.next_case_id),
     }

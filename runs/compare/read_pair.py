@@ -28,6 +28,7 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
+from runs import acts
 from runs.compare.inputs import MODEL_TERMS
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
@@ -107,8 +108,12 @@ def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.
 
 def _replay(one: Half, other: Half) -> str:
     """Return the command to decode the candidate's case again, else the baseline's; "" for two logs."""
-    decoded = next((half for half in (other, one) if not half.run.is_of_elsewhere), None)
+    decoded = next(filter(_can_replay, (other, one)), None)
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
+
+
+def _can_replay(half: Half) -> bool:
+    return acts.refusal("replay", half.run) is None
 
 
 def _comparison(one: Half, other: Half, terms: Terms) -> int | None:
@@ -184,7 +189,7 @@ def _side(half: Half) -> contract.PairSide:
         model=bucket.model.name if bucket else half.run.endpoint.model_name,
         stack=_stack(half.run, bucket),
         scorer_digest=half.scorer_digest,
-        is_logged=half.run.is_of_elsewhere,
+        can_replay=_can_replay(half),
     )
 
 

@@ -5,7 +5,7 @@ from runs.store.database_clock import DatabaseClock, database_now
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
-from runs.store.scored_cases import ScoredCase, read_scored
+from runs.store.scored_cases import CaseResponse, ScoredCase, read_case_responses, read_scored
 from runs.store.statements import (
     MAX_COUNTED,
     Orders,
@@ -30,6 +30,7 @@ __all__ = [
     "NO_BUCKET",
     "PROMPT_FILTERED",
     "BlockSlot",
+    "CaseResponse",
     "DatabaseClock",
     "Digests",
     "Indexes",
@@ -53,6 +54,7 @@ __all__ = [
     "own_place",
     "own_process",
     "packed_digest",
+    "read_case_responses",
     "read_scored",
     "require_row",
     "sort_rows",

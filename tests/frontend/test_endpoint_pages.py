@@ -396,4 +396,6 @@ def test_the_form_for_ones_own_stays_and_each_leads_to_the_other(admin: Client) 
         assert 'href="?kind=openai"' in html
         assert 'href="?kind="' in html
     assert "dtype" in admin.get("/settings/endpoints/new/").content.decode()
-    assert "dtype" not in admin.get(ADDRESS).content.decode().partition("<form")[2]
+    form = admin.get(ADDRESS).content.decode().partition("<form")[2]
+    assert "dtype" not in form
+    assert '<label for="id_api">API' in form

@@ -263,7 +263,7 @@ def test_a_budget_that_nobody_saw_is_refused(client_of, made):
 def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     answer = client_of("engineer").get(f"/releases/{made.pk}/settle/", follow=True)
     assert answer.redirect_chain[-1][0] == f"/releases/{made.pk}/"
-    assert "not what would settle this release" in answer.content.decode()
+    assert "Repeats cannot decide this release" in answer.content.decode()
 
 
 @of_kind("not_comparable")

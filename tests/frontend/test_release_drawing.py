@@ -9,6 +9,7 @@ from frontend.release.verdicts import VERDICTS, decisions_on
 from frontend.shell.charts import changes
 from frontend.shell.charts.axes import Bar
 from runs.access.roles import SCOPES
+from runs.acts import ActOffer
 from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
@@ -143,6 +144,19 @@ def test_what_was_signed_has_no_primary_step():
 def test_while_repeats_are_at_work_nothing_else_is_urged():
     waiting = staged.report(settling="Repeats are at work.")
     assert [step.label for step in release_steps.steps(waiting, EVERYTHING)] == ["Sign off…"]
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_step_that_cannot_be_done_now_comes_last_with_its_reason_and_one_that_never_can_is_left_out(is_shown):
+    again, sign = staged.finding("rebaseline", "Run it again.", 0), staged.finding("certify", "Measure it.", 0)
+    waiting = staged.report(next=(again, sign))
+    no = ActOffer("again", "Run 61 is running.", is_shown)
+    lines = release_steps.steps(waiting, EVERYTHING, can_again=lambda run: no if run == 61 else ActOffer("again"))
+    assert [(line.label, line.refused) for line in lines if line.refused] == (
+        [("Run the baseline again", "Run 61 is running.")] if is_shown else []
+    )
+    assert (lines[0].label, lines[0].is_primary) == ("Probe determinism", True)
+    assert all(line.label != "Run the baseline again" for line in sum(release_steps.split_steps(lines), ()))
 
 
 def test_the_cost_stands_beside_the_button():
