@@ -253,23 +253,6 @@ def describe_arm(source: str, name: str) -> str:
     return f"{label}, {name}" if name else label
 
 
-def describe_estimate(
-    *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
-) -> str:
-    """Say what a run would take, and what of it is unknown."""
-    parts = [counted(n_calls, "call")]
-    if tokens is not None:
-        parts.append(f"about {counted(tokens, 'token')}")
-    if minutes is not None:
-        pace = f", at the pace of suite {paced_by}" if paced_by else ""
-        parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
-    unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
-    unknown += ["price"] if is_remote else []
-    no_runs = ": no run on this endpoint tells" if minutes is None else ""
-    lacking = f" Unknown: {', '.join(unknown)}{no_runs}." if unknown else ""
-    return f"{', '.join(parts)}.{lacking}"
-
-
 def describe_cost(cost: "LabCost") -> str:
     """Describe a cost in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
     if not cost.n_runs:

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.lab import Experiment
@@ -257,3 +257,14 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+urlpatterns = [
+    path("lab/", experiments, name="experiments"),
+    path("lab/bisect/", bisect, name="bisect"),
+    path("lab/<int:experiment_id>/", experiment, name="experiment"),
+    path("lab/<int:experiment_id>/start/", start, name="experiment_start"),
+    path("lab/<int:experiment_id>/cancel/", cancel, name="experiment_cancel"),
+    path("lab/<int:experiment_id>/resume/", resume, name="experiment_resume"),
+    path("lab/<int:experiment_id>/delete/", delete, name="experiment_delete"),
+]

@@ -3,24 +3,22 @@
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from rest_framework import serializers
 from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from evalboard.contract.lab import KINDS, Experiment, ExperimentRow, RunEstimate
+from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
 from evalboard.contract.lab_kinds import SOURCES
 from evalboard.core import table
-from evalboard.core.errors import InvalidInput
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
 from runs.access import READ
-from runs.api import query, streams, wire
-from runs.api.describe import describe, text, whole
+from runs.api import query, streams
+from runs.api.describe import describe
 from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Flag, Strict, Text, Whole
-from runs.lab.surroundings import estimate_run
 from runs.models import ExperimentRecord
 
 
@@ -31,25 +29,6 @@ class Minutes(serializers.FloatField):
         if not isinstance(data, int | float) or isinstance(data, bool):
             self.fail("invalid")
         return super().to_internal_value(data)
-
-
-ESTIMATE = {
-    "suite": text("its slug"),
-    "endpoint": text("its slug"),
-    "profile": text("its slug; default: pinned"),
-    "repeats": whole("default: 5"),
-}
-
-
-@resource(GET=READ)
-@describe("GET", "What a run would take", name="run_estimate", answer=RunEstimate, query=ESTIMATE, refuses=[404])
-def run_estimate(request: Request) -> Response:
-    sent = query.read(request, ESTIMATE, is_paged=False)
-    if lacking := [name for name in ("suite", "endpoint") if name not in sent]:
-        raise InvalidInput("The query is not valid.", fields=dict.fromkeys(lacking, "Must be given."))
-    repeats = query.number({"repeats": "5", **sent}, "repeats") or 0
-    named = {name: value for name, value in sent.items() if name != "repeats"}
-    return wire.answer(estimate_run(**named, repeats=repeats), request)
 
 
 class ExperimentIn(Strict):
@@ -158,3 +137,14 @@ def report_markdown(request: Request, experiment_id: int) -> StreamingHttpRespon
     query.read(request, is_paged=False)
     report = render_report(lab.experiment_detail(experiment_id), address=request.build_absolute_uri("/").rstrip("/"))
     return streams.answer(streams.Markdown, iter([report.encode()]), name=f"experiment-{experiment_id}.md")
+
+
+urlpatterns = [
+    path("experiments/", experiment_list, name="experiments"),
+    path("experiments/<int:experiment_id>/", experiment_detail, name="experiment"),
+    path("experiments/<int:experiment_id>/start/", start, name="experiment_start"),
+    path("experiments/<int:experiment_id>/cancel/", cancel, name="experiment_cancel"),
+    path("experiments/<int:experiment_id>/resume/", resume, name="experiment_resume"),
+    path("experiments/<int:experiment_id>/table.csv", table_csv, name="experiment_csv"),
+    path("experiments/<int:experiment_id>/report.md", report_markdown, name="experiment_markdown"),
+]

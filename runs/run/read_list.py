@@ -349,3 +349,9 @@ def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:
             if run_id in wanted:
                 by_run[run_id].append(JudgedLine(release, word or "", is_candidate, suite))
     return {run_id: tuple(sorted(lines, key=lambda line: not line.is_candidate)) for run_id, lines in by_run.items()}
+
+
+def runs_of_experiments(run_ids: Iterable[int]) -> set[int]:
+    """Return those of these runs that are conditions of an experiment."""
+    arms = RunRecord.objects.filter(pk__in=list(run_ids), experiment_arms__isnull=False)
+    return set(arms.values_list("pk", flat=True))
