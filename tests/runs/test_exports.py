@@ -120,7 +120,7 @@ def test_scores_and_reasons_come_back_to_the_bit_under_every_scorer() -> None:
     found = list(archive.responses())
     own = RepeatScore.objects.get(repeat__run=run, scorer=run.suite_version.scorer)
     assert np.array([np.nan if each.score is None else each.score for each in found]).tobytes() == bytes(own.scores)
-    assert [each.reason for each in found] == unpack_reasons(bytes(own.reasons))
+    assert [each.row["reason"] for each in found] == unpack_reasons(bytes(own.reasons))
     again = [each.row["other_scores"][scorer.digest]["score"] for each in found]
     assert again == [1 / 3, 0.1 + 0.2, None]
     assert {each["digest"]: each["is_own"] for each in archive.manifest["scorers"]} == {
