@@ -15,7 +15,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.lab_kinds import SOURCES, STEP, FieldReach, FieldState, State, StepAnswer
-from evalboard.contract.parts import BucketNamed, Pause, name_version
+from evalboard.contract.parts import BucketNamed, Pause, ProfileNamed
 from evalboard.contract.run import RunCost, SuiteNamed
 
 KINDS = ("variance", "bisect")
@@ -209,7 +209,7 @@ class Bisect(Contract):
     there: tuple[str, ...] = page_only  # of the two runs, those that were not deleted since
 
 
-class ExperimentRow(Contract):
+class ExperimentRow(ProfileNamed, Contract):
     """An experiment in a list."""
 
     id: Id
@@ -227,10 +227,6 @@ class ExperimentRow(Contract):
     started_at: Annotated[Instant | None, says(description="when the plan was confirmed")]
     finished_at: Instant | None
     url: PageAddress
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def is_terminal(self) -> bool:

@@ -26,7 +26,7 @@ from evalboard.contract.base import (
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
-from evalboard.contract.parts import Done, RepeatScored, Seats, WaitingFor, name_version
+from evalboard.contract.parts import Done, ProfileNamed, RepeatScored, Seats, WaitingFor
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
 EXPERIMENT_LABEL = "experiment"  # of a run that is an arm of one
@@ -111,7 +111,7 @@ class Sampled(Contract):
         return Draws(self.temperature, self.seed, is_one=self.is_one_draw).words
 
 
-class RunHead(Contract):
+class RunHead(ProfileNamed, Contract):
     """A run as it is listed."""
 
     id: Id
@@ -155,10 +155,6 @@ class RunHead(Contract):
     batch_class: str = page_only  # of its bucket, "" where it has none
     fingerprint_digest: str = page_only
     is_reported: bool = page_only  # its stack is known from a log or an external server only
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def n_repeats(self) -> int:

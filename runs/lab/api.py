@@ -5,7 +5,6 @@ from typing import Any
 from django.http import StreamingHttpResponse
 from django.urls import path
 from rest_framework import serializers
-from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
 
 from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
@@ -14,10 +13,8 @@ from evalboard.core import table
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
-from runs.access import READ
 from runs.api import query, streams
-from runs.api.describe import describe
-from runs.api.resource import Resource, resource, serve
+from runs.api.resource import Resource, serve
 from runs.api.serializers import Flag, Strict, Text, Whole
 from runs.models import ExperimentRecord
 
@@ -107,15 +104,7 @@ resume = serve(
 )
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The table of an experiment, as CSV",
-    name="export_experiment_csv",
-    gives_headers=streams.COUNTED,
-    **streams.described(streams.Csv),
-)
-@renderer_classes([streams.Csv])
+@streams.serves(streams.Csv, "The table of an experiment, as CSV", name="export_experiment_csv")
 def table_csv(request: Request, experiment_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
     experiment = lab.experiment_detail(experiment_id)
@@ -124,15 +113,7 @@ def table_csv(request: Request, experiment_id: int) -> StreamingHttpResponse:
     return streams.answer(streams.Csv, parts, name=f"experiment-{experiment_id}.csv", n_rows=len(rows))
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "An experiment as Markdown: sentence, table, plan",
-    name="export_experiment_markdown",
-    gives_headers=streams.NAMED,
-    **streams.described(streams.Markdown),
-)
-@renderer_classes([streams.Markdown])
+@streams.serves(streams.Markdown, "An experiment as Markdown: sentence, table, plan", name="export_experiment_markdown")
 def report_markdown(request: Request, experiment_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
     report = render_report(lab.experiment_detail(experiment_id), address=request.build_absolute_uri("/").rstrip("/"))

@@ -117,19 +117,9 @@ def sortable_runs(wanted: RunFilter) -> RecordList[RunRow]:
     return RecordList(wanted.runs(), rows_of, RUN_ORDERS)
 
 
-def run_rows(
-    *,
-    suite: str = "",
-    endpoint: str = "",
-    status: str = "",
-    bucket: int | None = None,
-    label: str = "",
-    before: int | None = None,
-    limit: int = 50,
-) -> tuple[RunRow, ...]:
-    """Read runs, newest first; `before` is the place to continue below, `label` is `key` or `key=value`."""
-    wanted = RunFilter(suite=suite, endpoint=endpoint, status=status, bucket=bucket, label=label)
-    return run_page(wanted, before=before, limit=limit)
+def run_rows(*, suite: str = "", limit: int = 50) -> tuple[RunRow, ...]:
+    """Read runs of all suites or one, newest first."""
+    return run_page(RunFilter(suite=suite), limit=limit)
 
 
 def run_page(

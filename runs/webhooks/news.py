@@ -9,6 +9,7 @@ from typing import Any
 
 from evalboard.wording.release_names import verdict_name
 from runs.models import BaselineRecord, GateRecord, ProbeRecord, ReleaseRecord, Rotation, RunRecord, Verdict
+from runs.store import instant
 from runs.webhooks import webhooks
 from runs.webhooks.follows import ENDS_ONCE, SUBJECTS, tell_followers
 
@@ -30,8 +31,8 @@ def tell_of_end(run_id: int) -> None:
         "profile": run.profile.slug,
         "labels": run.labels,
         "failure": run.failure or None,
-        "created_at": webhooks.instant(run.created_at),
-        "finished_at": webhooks.instant(run.finished_at),
+        "created_at": instant(run.created_at),
+        "finished_at": instant(run.finished_at),
         "url": webhooks.page_url(f"/runs/{run.pk}/"),
     }
     webhooks.notify(event=event, payload=payload, text=words)

@@ -152,8 +152,7 @@ WINGS = "evalboard/wings.py"
 STAYING = (
     "tests/frontend/test_board.py::test_a_run_under_way_says_what_it_waits_for",
     "tests/frontend/test_workers.py::test_a_worker_says_how_many_seats_its_engine_got",
-    *("tests/frontend/test_production_replays.py", "tests/frontend/test_compare_choice.py"),
-    *("tests/runs/test_run_estimates.py", "tests/cli/test_start.py"),
+    *("tests/frontend/test_compare_choice.py", "tests/runs/test_run_estimates.py", "tests/cli/test_start.py"),
 )
 
 

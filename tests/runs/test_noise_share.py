@@ -6,9 +6,10 @@ import pytest
 
 from evalboard.contract.compare import NoiseShare
 from evalboard.core.stats import make_mark
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import CaseColumns, EngineProcess, RunRecord, SuiteVersionRecord
 from tests import build
+from tests.build import comparison_report
 from tests.casts import cast
 from tests.runs.test_comparisons import Answer, flipped, recorded, stored
 
@@ -112,7 +113,7 @@ def test_one_repeat_a_side_and_cached_answers_say_nothing_and_why(version: Suite
     by = batched()
     single = stored(version, answers(1), by=by)
     share = share_of(single, stored(version, answers(1, 2), by=by))
-    assert (share.reason, share.text.endswith("that takes two repeats of a side.")) == ("one_repeat", True)
+    assert (share.reason, share.text.endswith("It takes two repeats on one side.")) == ("one_repeat", True)
     cached = stored(version, *flapping(), by=by)
     marks = bytes([make_mark(["cached"])] * 9 + [0] * (N_CASES - 9))
     CaseColumns.objects.filter(repeat__run=cached, repeat__index=2).update(marks=marks, n_left_out=9)
