@@ -16,7 +16,6 @@ from evalboard.logged.runs import MAX_REPEATS
 from runs.access import ADMIN, READ, RUN, SIGN, may
 from runs.models import (
     EndpointRecord,
-    ExperimentRecord,
     GateRecord,
     ReleaseRecord,
     RepeatRecord,
@@ -273,40 +272,6 @@ def _decoded_elsewhere(run: RunRecord, instead: str, *, is_shown: bool = True) -
         return None
     who = "was read from a log" if run.source_id is not None else "was served by an external server"
     return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.", is_shown)
-
-
-# Experiments
-
-
-@rule("start", ExperimentRecord, RUN)
-def _start(experiment: ExperimentRecord) -> No | None:
-    if experiment.status == ExperimentRecord.Status.PLANNED:
-        return None
-    return No(f"Experiment {experiment.pk} is {experiment.status}; it was confirmed before.", is_shown=False)
-
-
-@rule("resume", ExperimentRecord, RUN)
-def _resume(experiment: ExperimentRecord) -> No | None:
-    status = ExperimentRecord.Status
-    if experiment.status in (status.STOPPED, status.CANCELLED, status.FAILED):
-        return None
-    text = f"Experiment {experiment.pk} is {experiment.status}; nothing of it is left to go on with."
-    return No(text, is_shown=False)
-
-
-@rule("cancel", ExperimentRecord, RUN)
-def _cancel_experiment(experiment: ExperimentRecord) -> No | None:
-    if experiment.status == ExperimentRecord.Status.RUNNING:
-        return None
-    is_done = experiment.status == ExperimentRecord.Status.CANCELLED
-    text = f"Experiment {experiment.pk} is {experiment.status}; it is not at work."
-    return No(text, is_shown=False, is_done=is_done)
-
-
-@rule("delete", ExperimentRecord, RUN)
-def _delete_experiment(experiment: ExperimentRecord) -> No | None:
-    is_at_work = experiment.status == ExperimentRecord.Status.RUNNING
-    return No(f"Experiment {experiment.pk} is at work; cancel it first.") if is_at_work else None
 
 
 # Schedules, webhooks, endpoints

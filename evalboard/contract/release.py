@@ -23,7 +23,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.compare import Computation
-from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
+from evalboard.contract.parts import ByChance, InEveryRepeat, ProfileNamed, name_version
 from evalboard.contract.run import Draws
 from evalboard.contract.treatments import PairBy, Terms, Treatment
 
@@ -267,7 +267,7 @@ class MeasuredNoise(NoiseOfSide):
     is_overdispersed: bool
 
 
-class GateSide(Contract):
+class GateSide(ProfileNamed, Contract):
     run: Id
     model: str
     endpoint: str
@@ -287,10 +287,6 @@ class GateSide(Contract):
     @property
     def run_id(self) -> int:
         return int(self.run)
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
 
 class CasesChanged(Contract):

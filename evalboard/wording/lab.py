@@ -137,11 +137,6 @@ SAID = Messages(
             "moves_most": "{name} moves this score most (±{by}), {others}{quiet}.",
         },
         ("sources", "denies"): {"quiet": "{names} {n:does|do} not visibly move this score{bound}."},
-        ("cost", "asserts"): {"estimate": "{parts}."},
-        ("cost", "unknown"): {
-            "lacking": "Unknown: {names}.",
-            "lacking_time": "Unknown: {names}: no run on this endpoint tells.",
-        },
     },
 )
 NOTHING_TO_FIX = (State.NONE_SEEN, State.BITS_ONLY)
@@ -290,24 +285,6 @@ def describe_arm(source: str, name: str) -> str:
         return name
     label = SOURCE_WORDS[Source(source)].label
     return f"{label}, {name}" if name else label
-
-
-def describe_estimate(
-    *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
-) -> str:
-    """Say what a run would take, and what of it is unknown."""
-    parts = [counted(n_calls, "call")]
-    if tokens is not None:
-        parts.append(f"about {counted(tokens, 'token')}")
-    if minutes is not None:
-        pace = f", at the pace of suite {paced_by}" if paced_by else ""
-        parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
-    unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
-    unknown += ["price"] if is_remote else []
-    estimate = SAID.write("estimate", parts=", ".join(parts))
-    if not unknown:
-        return estimate
-    return f"{estimate} {SAID.write('lacking_time' if minutes is None else 'lacking', names=', '.join(unknown))}"
 
 
 def describe_cost(cost: "LabCost") -> str:

@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
-from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.release import ReleaseRow
-from evalboard.contract.run import RunRow
+from evalboard.contract.run import RunRow, experiment_of
 from evalboard.wording.numbers import counted, points
 from evalboard.wording.run import describe_pause
 from frontend.board.words import NEEDS, WAITS, describe_release

@@ -9,7 +9,15 @@ from evalboard.wording import probe_states
 from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
 from frontend.probes.words import SAID
-from frontend.shell.charts.axes import Scale, Tick, Upright, counts_upright, position_ticks, scale_of_positions
+from frontend.shell.charts.axes import (
+    CountBar,
+    Scale,
+    Tick,
+    Upright,
+    counts_upright,
+    position_ticks,
+    scale_of_positions,
+)
 from frontend.shell.findings import Headline
 from runs.probes import CanaryLine
 
@@ -20,15 +28,6 @@ PLACES_HEIGHT, PLACES_TOP, PLACES_FOOT = 190.0, 14.0, 36.0
 LARGEST_BAR = 3.0  # percent
 SAME_Y, DIFFERENT_Y = 9.0, 23.0
 MIN_RADIUS, MAX_RADIUS = 3.0, 6.5
-
-
-@dataclass(frozen=True, slots=True)
-class PlacesBar:
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class CopyPlace:
 class PlacesChart:
     """Copies by the position of their first divergence; `places` are the same numbers."""
 
-    bars: tuple[PlacesBar, ...]
+    bars: tuple[CountBar, ...]
     ticks: tuple[Tick, ...]
     levels: list[tuple[float, str]]
     places: tuple[CopyPlace, ...]
@@ -71,7 +70,7 @@ def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) 
     axis, levels = counts_upright(max(by_position.values()), PLACES_TOP, axis_y)
     width = min(LARGEST_BAR, 0.8 * scale.width / (last + 1))
     bars = tuple(
-        PlacesBar(
+        CountBar(
             round(scale.x(position) - width / 2, 3),
             axis.y(n),
             round(width, 3),

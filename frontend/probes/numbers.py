@@ -13,17 +13,11 @@ from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
 from evalboard.wording.numbers import capital, counted, points
 from evalboard.wording.verification import describe_numbers
+from frontend.shell.findings import NumberRow
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
 
 Numbers = Mapping[str, Any]
 Stacks = Mapping[str, FingerprintNamed]  # by digest
-
-
-@dataclass(frozen=True, slots=True)
-class NumberRow:
-    label: str
-    value: str
-    means: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from frontend.probes.words import QUESTIONS
 from frontend.shell.findings import split_claim
 from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
-from frontend.shell.live import answer_list
+from frontend.shell.live import answer_list, answer_progress
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
@@ -126,11 +126,7 @@ def probe(request: HttpRequest, probe_id: int) -> HttpResponse:
         return render(request, "probes/page.html", _live(answer) | _rest(request, answer))
     if part not in PARTS:
         raise Http404
-    response = render(request, PARTS[part], _live(answer) | {"is_part": True})
-    if answer.is_terminal:
-        response["HX-Refresh"] = "true"  # the numbers and the calls below are there now
-    response["Cache-Control"] = "no-store"
-    return response
+    return answer_progress(request, PARTS[part], _live(answer), is_over=answer.is_terminal)
 
 
 def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpResponse:

@@ -13,6 +13,7 @@ from evalboard.core.probes import choose_sampling, complete_parameters, list_pro
 from evalboard.wording import probe_states
 from evalboard.wording.messages import Messages
 from evalboard.wording.run import describe_pause
+from frontend.endpoints.words import ParameterState
 from frontend.shell.findings import Headline, split_claim
 from runs.models import ProbeRecord
 
@@ -114,12 +115,9 @@ class ProbeCost:
 
 
 @dataclass(frozen=True, slots=True)
-class StateMark:
-    """A state on a page. ink: a class; the glyph shows the state without colour."""
+class StateMark(ParameterState):
+    """A state on a page. ink: a class."""
 
-    word: str
-    glyph: str
-    ink: str
     advice: str
 
 

@@ -1,7 +1,7 @@
 """The lowest slice: SQL helpers, packed columns, trace blocks, run history, addresses, outages."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
-from runs.store.database_clock import DatabaseClock, database_now
+from runs.store.database_clock import DatabaseClock, database_now, instant
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
@@ -47,6 +47,7 @@ __all__ = [
     "database_now",
     "history",
     "imported",
+    "instant",
     "limit_statements",
     "newest_page",
     "notice",

@@ -21,7 +21,7 @@ from runs.models import (
     RunRecord,
     Verdict,
 )
-from runs.store import read_case_responses
+from runs.store import instant, read_case_responses
 from runs.webhooks import webhooks
 from runs.webhooks.follows import ENDS_ONCE, page_path, tell_followers
 
@@ -47,8 +47,8 @@ def tell_of_end(run_id: int) -> None:
         "profile": run.profile.slug,
         "labels": run.labels,
         "failure": run.failure or None,
-        "created_at": webhooks.instant(run.created_at),
-        "finished_at": webhooks.instant(run.finished_at),
+        "created_at": instant(run.created_at),
+        "finished_at": instant(run.finished_at),
         "url": webhooks.page_url(f"/runs/{run.pk}/"),
     }
     webhooks.notify(event=event, payload=payload, text=words)

@@ -11,8 +11,8 @@ from django.db.models import BooleanField, Case, Count, ExpressionWrapper, F, Q,
 from django.db.models.functions import Now
 
 from evalboard.contract import stack as contract
-from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.parts import FingerprintNamed, Seats
+from evalboard.contract.run import experiment_of
 from evalboard.core.profile import list_operation_findings, read_seats
 from evalboard.wording.run import leaves_alone
 from runs.models import EngineProcess, SelfTestRecord, Shard, WorkerRecord

@@ -15,9 +15,10 @@ from evalboard.core.trace import Failed
 from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from frontend.compare.pair_address import lists_of
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import ComparisonRecord, ResponseRecord
 from runs.run import delete_run
+from tests.build import comparison_report
 from tests.casts import cast
 from tests.frontend import stage as staged
 from tests.frontend import two_runs

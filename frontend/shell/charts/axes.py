@@ -123,6 +123,17 @@ class Upright:
         return [(self.y(step * i), label(step * i)) for i in range(1, math.floor(self.most / step + 1e-9) + 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class CountBar:
+    """A bar from zero upwards. x, width: percent of the plot; y, height: pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
 def counts_upright(most: int, top: float, base: float) -> tuple[Upright, list[tuple[float, str]]]:
     """Return the axis of bars of counts and its gridlines."""
     axis = Upright(most, top, base)
