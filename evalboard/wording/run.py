@@ -408,6 +408,18 @@ WAITING = Messages(
 )
 
 
+ESTIMATE = Messages(
+    "estimate",
+    {
+        ("cost", "asserts"): {"estimate": "{parts}."},
+        ("cost", "unknown"): {
+            "lacking": "Unknown: {names}.",
+            "lacking_time": "Unknown: {names}: no run on this endpoint tells.",
+        },
+    },
+)
+
+
 def describe_estimate(
     *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
 ) -> str:
@@ -420,6 +432,7 @@ def describe_estimate(
         parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
     unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
     unknown += ["price"] if is_remote else []
-    no_runs = ": no run on this endpoint tells" if minutes is None else ""
-    lacking = f" Unknown: {', '.join(unknown)}{no_runs}." if unknown else ""
-    return f"{', '.join(parts)}.{lacking}"
+    estimate = ESTIMATE.write("estimate", parts=", ".join(parts))
+    if not unknown:
+        return estimate
+    return f"{estimate} {ESTIMATE.write('lacking_time' if minutes is None else 'lacking', names=', '.join(unknown))}"
