@@ -226,8 +226,8 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "verdict": shown[0].verdict,
         "outcome": "unsigned",
         "reasons": tuple(finding(line.code, line.text, 0) for line in shown[0].reasons),
-        "summary": "toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). It may be worse "
-        "than the 1.0 point you accept, or not: −0.6 points, in [−1.1, −0.1] (94 % interval).",
+        "summary": "toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). It is open "
+        "whether there is a drop larger than the 1.0 point you accept: −0.6 points, in [−1.1, −0.1] (94 % interval).",
         "next": (SETTLE,),
         "headline_gate": 0,
         "gates": shown,
@@ -262,8 +262,8 @@ def of_kind(kind: str) -> Release:
 
 def _ship() -> Release:
     words = (
-        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). It is no worse than the "
-        "1.0 point you accept: −0.1 points, in [−0.6, +0.4] (94 % interval)."
+        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). A drop larger than the "
+        "1.0 point you accept is ruled out: −0.1 points, in [−0.6, +0.4] (94 % interval)."
     )
     ships = gate(
         verdict="ship",
@@ -288,7 +288,7 @@ def _ship() -> Release:
 
 def _no_ship() -> Release:
     words = (
-        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). It is worse than the "
+        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). The drop is larger than the "
         "1.0 point you accept: −2.4 points, in [−2.9, −1.9] (94 % interval)."
     )
     fails = gate(
