@@ -271,11 +271,11 @@ def _incomplete(facts: Facts) -> str:
         text = f"{share} have no score on at least one side. A verdict takes 99 % of the cases."
         return f"{text} {capital(count_missing(facts))}."
     return write(
-        "{missing}. With {it} the change is in {span} points, so the candidate may be worse than the {accepted}.",
+        "{missing}. With {it} the change is in {span} points. {claim}",
         missing=capital(count_missing(facts)),
         it="it" if count_all_missing(facts) == 1 else "them",
         span=interval(missing["low"], missing["high"], -facts["tolerance"]),
-        accepted=accepted(facts),
+        claim=claim("not_settled", facts),
     )
 
 
