@@ -162,8 +162,8 @@ class OtherCause(Contract):
         str,
         says(
             enum=CAUSES,
-            description="`server`: one server answered both sides; `prompts`: and the same questions; `noise`: the"
-            " change is beyond it; `missing`: no answer is missing; `identity`: who answered is attested",
+            description="`server`: one server answered both sides; `prompts`: and the same questions; `noise`: it is"
+            " ruled out; `missing`: no answer is missing; `identity`: who answered is attested",
         ),
     ]
     state: Annotated[
@@ -376,6 +376,11 @@ class Gate(Outlook):
     def interval(self) -> Span | None:
         """Return the interval of the change in points."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def new_cases(self) -> Reach | None:
+        """Return the interval for new cases; None as well where too few groups changed to estimate them."""
+        return None if self.reach is None or self.reach.is_concentrated else self.reach
 
     @property
     def points_to_spare(self) -> float | None:

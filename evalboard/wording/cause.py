@@ -288,8 +288,8 @@ def _length(cause: Cause) -> str:
     longer = "candidate" if facts["shorter"] == "baseline" else "baseline"
     moved = [text for name, text in LIMITS.items() if facts.get(f"{name}_baseline") != facts.get(f"{name}_candidate")]
     why = f"; the {' and '.join(moved)} differ" if moved else ""
-    counts = _sides(facts, "n_tokens", "{} tokens against {}")
-    return f"The {facts['shorter']}'s answer is the start of the {longer}'s: {counts}{why}."
+    counts = _sides(facts, "n_tokens", "{} tokens (baseline), {} (candidate)")
+    return f"The {facts['shorter']}'s answer is a prefix of the {longer}'s: {counts}{why}."
 
 
 def _ended(cause: Cause) -> str:
@@ -320,12 +320,9 @@ def _sampler_fault(cause: Cause) -> str:
 def _drift_only(cause: Cause) -> str:
     facts = cause.evidence
     gap = "" if facts["gap_at_onset"] is None else f" by {nats(facts['gap_at_onset'])}"
-    judged = ""
-    if facts["ratio"] is not None:
-        judged = (
-            " Noise explains that." if facts["ratio"] <= facts["threshold"] else " That is more than noise explains."
-        )
-    return f"Same tokens. Logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}{judged}"
+    is_noise = facts["ratio"] is None or facts["ratio"] <= facts["threshold"]
+    judged = " Noise explains the average movement." if is_noise else " That is more than noise explains."
+    return f"Same tokens. Logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts, judged)}"
 
 
 def _unknown(cause: Cause) -> str:
@@ -365,12 +362,13 @@ def _larger(facts: Facts) -> str:
     )
 
 
-def _shift(facts: Facts) -> str:
+def _shift(facts: Facts, judged: str = "") -> str:
+    """Say how far the logits moved on average, and what that means; "" if unknown."""
     if facts["ratio"] is None:
         return ""
     return (
         f" Over {facts['n_usable']} positions they moved by {nats(facts['shift_rms'])}, {facts['ratio']:.3g} times the "
-        f"noise (limit {facts['threshold']:.3g} times; {_noise(facts)}).{_spike(facts)}"
+        f"noise (limit {facts['threshold']:.3g} times; {_noise(facts)}).{judged}{_spike(facts)}"
     )
 
 
@@ -379,7 +377,7 @@ def _spike(facts: Facts) -> str:
     largest = facts.get("shift_max")  # None in what an earlier Evalboard stored
     if largest is None or largest <= max(facts["near"], SPIKE_OVER_MEAN * facts["shift_rms"]):
         return ""
-    return f" At position {facts['shift_max_at']} they moved by {nats(largest)}, which the mean hides."
+    return f" At position {facts['shift_max_at']} they moved by {nats(largest)}; the average does not show that."
 
 
 def _noise(facts: Facts) -> str:

@@ -12,12 +12,12 @@ OTHER_CAUSES = Messages(
         ("server", "denies"): {"server_ok": "One server answered both sides"},
         ("server", "unknown"): {"server_unknown": "Which server answered is unknown"},
         ("server", "allows"): {
-            "several_buckets": "Several servers answered one side",
+            "several_buckets": "One side was served in several ways",
             "baseline_expired": "The server changed since the baseline",
             "two_computations": "Two builds answered one side",
             "unsteady": "Repeats that must match differ",
             "load_differs": "The servers’ load differed",
-            "not_in_turn": "Load at other hours may",
+            "not_in_turn": "The sides ran at different times",
             "overdispersed": "Whole repeats moved together",
             "pins_broken": "Settings were not as pinned",
             "unvouched": "A server’s self-check failed",
@@ -28,8 +28,8 @@ OTHER_CAUSES = Messages(
             "service_unchanged": "Model and server are unchanged",
         },
         ("server", "asserts"): {
-            "as_judged": "Differs, and is judged here",
-            "mixed_fingerprint": "Several servers answered one side",
+            "as_judged": "It differs; that is what is judged",
+            "mixed_fingerprint": "One side was served in several ways",
             "model_changed": "The models differ too",
             "rebaseline": "The server changed since the baseline",
             "batch_class": "The sides were batched differently",
@@ -49,11 +49,11 @@ OTHER_CAUSES = Messages(
             "params_changed": "The sampling settings differ",
         },
         ("noise", "denies"): {
-            "ship": "Noise cannot hide such a drop",
+            "ship": "A drop over your limit is unlikely",
             "no_ship": "More than noise explains",
         },
         ("noise", "unknown"): {
-            "noise_unknown": "No change was measured",
+            "noise_unknown": "The change could not be measured",
             "inconclusive": "Not decided yet",
         },
         ("noise", "allows"): {
@@ -66,7 +66,7 @@ OTHER_CAUSES = Messages(
             "no_metric": "The metric cannot be taken",
             "noise_unmeasured": "One repeat measures no noise",
             "one_process": "Noise of one engine start",
-            "few_cases": "Few cases: errors are likelier",
+            "few_cases": "Few cases: each one counts much",
             "coarse": "Too coarse for this limit",
             "concentrated": "Few groups of cases changed",
             "uneven_groups": "One group of cases dominates",

@@ -10,6 +10,7 @@ from django.urls import reverse
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.release import ReleaseRow
 from evalboard.contract.run import RunRow, experiment_of
+from evalboard.core.release import NOT_BY_RERUN
 from evalboard.wording.numbers import counted, points
 from evalboard.wording.run import describe_pause
 from frontend.board.words import NEEDS, WAITS, describe_release
@@ -107,7 +108,8 @@ def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
         cost = counted(2 * each.n_more * each.n_cases, "response")
         return Act(f"Run {each.n_more} more", reverse("release_settle", args=[row.id]), cost)
     side = {"rebaseline": "baseline", "draw_again": "baseline", "pin_batch": "candidate"}.get(each.step)
-    if row.verdict == "not_comparable" and side is not None and RUN in scopes:
+    helps = each.step != "rebaseline" or each.reason not in NOT_BY_RERUN
+    if row.verdict == "not_comparable" and side is not None and helps and RUN in scopes:
         query = urlencode({"gate": each.headline_gate, "side": side})
         return Act(f"Run the {side} again", f"{reverse('release_rerun', args=[row.id])}?{query}")
     if row.verdict == "ship" and SIGN in scopes:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
-from evalboard.core.release import CAUSE_OF
+from evalboard.core.release import AS_JUDGED, CAUSE_OF, OK
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.noise_share import list_noise_codes
 from evalboard.wording.numbers import capital, listed, percent
@@ -35,7 +35,7 @@ MARKS = {"ok": ("pass", "Yes"), "doubt": ("warning", "Doubt"), "no": ("fail", "N
 QUESTIONS = {
     "server": "Same server",
     "prompts": "Same prompts",
-    "noise": "Beyond noise",
+    "noise": "Noise ruled out",
     "missing": "Nothing missing",
     "identity": "Identity attested",
 }
@@ -112,10 +112,13 @@ NOTES = Messages(
 def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None) -> tuple[CauseTick, ...]:
     """Return the strip "Could anything else explain it?", each tick with all that is known of it."""
     remarks = _remarks_by_cause(report, buckets, comparison)
-    return tuple(
-        CauseTick(each, QUESTIONS[each.code], *MARKS[each.state], remarks=tuple(remarks[each.code]))
-        for each in report.other_causes
-    )
+    ticks = []
+    for each in report.other_causes:
+        glyph, word = MARKS[each.state]
+        if each.state == OK and AS_JUDGED.get(report.treatment) == each.code:
+            word = "As judged"  # it is not the same
+        ticks.append(CauseTick(each, QUESTIONS[each.code], glyph, word, remarks=tuple(remarks[each.code])))
+    return tuple(ticks)
 
 
 def decision_notes(report: Release) -> tuple[Remark, ...]:
@@ -241,10 +244,11 @@ def _note_unstable(gate: Gate) -> Remark | None:
 
 
 def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
-    if gate.reach is None:
+    reach = gate.new_cases
+    if reach is None:
         return None
-    low, high = gate.reach.interval
-    level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
+    low, high = reach.interval
+    level = "" if reach.level is None else f" ({percent(reach.level)} interval)"
     span = f"[{signed_points(low)}, {signed_points(high)}]"
     return Remark(NOTES.write("reach_wide" if is_wide else "reach", span=span, level=level, drop=-low), "New cases")
 
@@ -269,7 +273,7 @@ def _repeats(baseline: GateSide, candidate: GateSide) -> str:
 
 
 def _note_resolution(gate: Gate) -> Remark | None:
-    elsewhere = gate.resolution_elsewhere_points
+    elsewhere = None if gate.new_cases is None else gate.resolution_elsewhere_points
     if gate.resolution_points is None or gate.look is None or not elsewhere:
         return None
     return Remark(NOTES.write("resolution", look=gate.look, elsewhere=elsewhere))

@@ -13,7 +13,7 @@ from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.numbers import counted
-from evalboard.wording.outcomes import compare_with_chance
+from evalboard.wording.outcomes import compare_with_chance, define_changes
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
 from frontend.release import words
@@ -157,6 +157,7 @@ def context(
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
+        "definitions": define_changes(gate.changed, gate.metric),
         "ticks": cause_ticks(report, buckets, comparison),
         "notes": decision_notes(report),
         "reservations": reservations(report),

@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from evalboard.contract.release import ALL_CASES, Finding, Gate, Release, SettlePlan
+from evalboard.contract.treatments import STACK_TREATMENT
+from evalboard.core.release import NOT_BY_RERUN, find_rebaselined
 from evalboard.wording.numbers import counted
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
@@ -68,10 +70,9 @@ def steps(
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
     for line in () if report.settling else possible_next(report):
         gate = report.gates[report.headline_gate if line.gate is None else line.gate]
-        step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
-        if step is not None and all(step.url != other.url for other in lines):
+        for step in _buttons(line.code, report, gate, may_run=may_run, may_sign=may_sign):
             offer = ActOffer("again") if step.again is None else can_again(step.again)
-            if offer or offer.is_shown:
+            if all(step.url != other.url for other in lines) and (offer or offer.is_shown):
                 lines.append(replace(step, refused=step.refused or offer.reason))
     if may_run and _may_be_the_stack(report):
         lines.append(Step("Judge the stack instead", _again(report, treatment="stack")))
@@ -108,6 +109,15 @@ def _broken_step(gate: Gate) -> Step:
     return Step(label, describe_outcome(gate, "broken"), is_for_all=True)
 
 
+def _buttons(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> list[Step]:
+    """Return the buttons of a step, which name the sides that its sentence names."""
+    if code == "draw_again" and may_run:
+        sides = [name for name, side, _ in gate.sides if side.draws.is_one]
+        return [_rerun(report, gate, side) for side in sides]
+    step = _step(code, report, gate, may_run=may_run, may_sign=may_sign)
+    return [] if step is None else [step]
+
+
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
     if code in ("sign", "decide_by_hand"):
         return Step("Sign off…", TO_SIGN) if may_sign else None
@@ -123,8 +133,8 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
         return Step("Import new logs", reverse("imports"))
     if code == "run_in_turn":
         return _rerun(report, gate, "candidate", "Run both sides in turn")
-    if code in ("rebaseline", "draw_again"):
-        return _rerun(report, gate, "baseline")
+    if code == "rebaseline":
+        return _rebaseline_step(report, gate)
     if code == "share_seeds":
         return _rerun(report, gate, "candidate", cost="with the baseline’s seed")
     if code == "rerun_missing":
@@ -150,6 +160,20 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "use_paired":
         return Step("Judge under paired", _again(report, policy="paired"))
     return None
+
+
+def _rebaseline_step(report: Release, gate: Gate) -> Step | None:
+    """Return the button for what the step's sentence says; None where running a side would not help."""
+    block = find_rebaselined([line.code for line in gate.reasons])
+    if block not in NOT_BY_RERUN:
+        return _rerun(report, gate, "baseline")
+    if block == "scorer_changed":
+        return Step("Score the baseline again", f"{reverse('run', args=[gate.baseline.run])}#scores")
+    is_one_profile = gate.baseline.profile == gate.candidate.profile
+    if block == "model_changed" or report.treatment == STACK_TREATMENT or is_one_profile:
+        return None
+    query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.baseline.profile}
+    return Step(f"Run the candidate under {gate.baseline.profile}", f"{reverse('run_new')}?{urlencode(query)}")
 
 
 def _certify_step(gate: Gate) -> Step:

@@ -18,19 +18,19 @@ PLATES = Messages(
     "plate",
     {
         ("verdict", "asserts"): {
-            "ship": "{suite}: no worse than what you accept",
-            "no_ship": "{suite}: worse than what you accept",
+            "ship": "{suite}: a drop larger than you accept is ruled out",
+            "no_ship": "{suite}: the drop is larger than you accept",
         },
         ("verdict", "unknown"): {
-            "noisy": "{suite}: repeats vary more than the limit",
+            "noisy": "{suite}: repeats vary more than the range limit",
             "suite_too_small": "{suite}: too few cases to decide",
-            "too_few_repeats": "{suite}: a lean, not a verdict",
+            "too_few_repeats": "{suite}: a tendency, not a verdict",
             "cached": "{suite}: answers from a cache are not counted",
             "fallback": "{suite}: answers from a fallback are not counted",
-            "not_in_turn": "{suite}: whole runs vary, and the sides did not run in turn",
+            "not_in_turn": "{suite}: whole repeats vary, and the sides ran at different times",
             "incomplete": "{suite}: missing responses could change it",
             "uncertified": "{suite}: no determinism certificate covers it",
-            "not_settled": "{suite}: it may be worse than what you accept, or not",
+            "not_settled": "{suite}: open whether there is a drop larger than you accept",
         },
     },
 )

@@ -109,17 +109,18 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
         when = "unknown: no run has two independent repeats" if has_repeats else "known once a run has two repeats"
         return f"Its noise is {when}. {worth}"
     (batch_class, first), *others = resolutions.items()
-    also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
+    also = "".join(f", {_bucket(name)} {points(each.resolution_points)}" for name, each in others[:2])
     resolved = (
-        f"{_one(batch_class)} bucket detects changes of {points(first.resolution_points)} points on these cases{also}"
+        f"{_bucket(batch_class)} detects changes of {points(first.resolution_points)} points on these cases{also}"
     )
     elsewhere = max(each.resolution_elsewhere_points for each in resolutions.values())
     return f"With {REPEATS} repeats a side, {resolved}. On new cases like these, {points(elsewhere)}. {worth}"
 
 
-def _one(batch_class: str) -> str:
-    """Return a batch class with its article: "a mixed", "an invariant"."""
-    return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
+def _bucket(batch_class: str) -> str:
+    """Return a bucket of a batch class with its article: "a mixed bucket", "an invariant bucket"."""
+    known = {"alone": "a bucket at batch size 1", "observed": "a bucket of unknown batching"}
+    return known.get(batch_class, f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class} bucket")
 
 
 def describe_scorer(suite: SuiteVersion) -> Headline:

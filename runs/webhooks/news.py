@@ -111,7 +111,9 @@ def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
     subjects = [("release", release.pk), *(("suite", gate.suite_id) for gate in gates)]
     for gate in gates:
         subjects += [("run", gate.candidate_run_id), ("endpoint", gate.candidate_run.endpoint_id)]
-    tell_followers(subjects, text=f"{words} It waits for a sign-off.", path=f"/releases/{release.pk}/")
+    decided = verdict.word in (Verdict.Word.SHIP, Verdict.Word.NO_SHIP)
+    then = "It waits for a sign-off." if decided else "Open it to see what to do next."
+    tell_followers(subjects, text=f"{words} {then}", path=f"/releases/{release.pk}/")
     if release.verdict is not None and release.verdict.word == verdict.word:
         return
     payload = {

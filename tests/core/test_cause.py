@@ -272,7 +272,7 @@ def test_a_planted_truncation_is_named(reasons: tuple[str, str], limits: dict, c
     assert cause.code == code
     if code == "length":
         assert cause.evidence["shorter"] == "candidate"
-        assert f"{len(trace)} tokens against 40" in explain_cause(cause)
+        assert f"{len(trace)} tokens (baseline), 40 (candidate)" in explain_cause(cause)
 
 
 @pytest.mark.parametrize(

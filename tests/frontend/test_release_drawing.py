@@ -3,6 +3,7 @@
 import pytest
 
 from evalboard.contract.release import Finding
+from evalboard.contract.run import Draws
 from frontend.release import page, views
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
@@ -13,6 +14,7 @@ from runs.acts import ActOffer
 from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
+SIDES = {"baseline": 61, "candidate": 62}
 
 
 def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
@@ -118,6 +120,34 @@ def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(co
     assert step is None or "treatment=service" in step.url
     judged = blocked.model_copy(update={"treatment": "service"})
     assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [
+        ("rebaseline", "Run the baseline again"),
+        ("stack_changed", "Run the baseline again"),
+        ("scorer_changed", "Score the baseline again"),
+        ("batch_class", "Run the candidate under fast"),
+        ("model_changed", None),  # no run of either side again has another model
+    ],
+)
+def test_the_button_names_the_side_that_the_step_names(reason, label):
+    """The sentence of the step is "Run the candidate under the baseline's profile." where batches differ."""
+    sides = {"baseline": staged.side(61, (80.0,), profile="fast"), "candidate": staged.side(62, (80.0,))}
+    gate = staged.gate(interval=None, verdict="not_comparable", reasons=(staged.note(reason, "Because."),), **sides)
+    blocked = staged.report(gate, next=(staged.finding("rebaseline", "Do it.", 0),))
+    labels = [each.label for each in release_steps.steps(blocked, EVERYTHING)]
+    assert [each for each in labels if "baseline" in each or "candidate" in each] == ([label] if label else [])
+
+
+@pytest.mark.parametrize("names", [("baseline",), ("candidate",), ("baseline", "candidate")])
+def test_each_side_whose_repeats_are_one_draw_has_a_button_to_run_it_again(names):
+    one = Draws(0.7, None, is_one=True)
+    sides = {name: staged.side(run, (80.0,), draws=one if name in names else Draws()) for name, run in SIDES.items()}
+    opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding("draw_again", "Again.", 0),))
+    labels = [each.label for each in release_steps.steps(opened, EVERYTHING)]
+    assert labels == [*(f"Run the {name} again" for name in names), "Sign off…"]
 
 
 def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():

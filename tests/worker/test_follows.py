@@ -146,6 +146,8 @@ def test_a_rotation_and_a_verdict_reach_who_follows(there: Receiver) -> None:
     (text,) = told(there)
     assert text.startswith(f"Release {release.pk}: ")
     assert "It waits for a sign-off." in text
+    create_release(gates=[gate], policy="paired")
+    assert "Open it to see what to do next." in told(there)[-1]
     follow(kind="endpoint", name="local", person=person)
     texts, later = judged.answers(judged.N_CASES), build.process(build.bucket("bfloat16"))
     moved = build.finished_run(texts, version=judged.suite(), by=later)
