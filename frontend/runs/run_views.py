@@ -109,7 +109,8 @@ def _in_the_head(run: Run) -> tuple[str, ...]:
 
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
     backends = charts.draw_backends(run)
-    offers = acts.offers_on(RunRecord, int(run.id), request.user)
+    record = acts.load_subject(RunRecord, int(run.id))
+    offers = acts.offers_of(record, request.user)
     noise_rows = folds.noise_rows(run.buckets)
     return {
         "result": charts.draw_result(run, baseline_of(run.row)),
@@ -126,6 +127,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "curl": curl(request, run),
         **_standing(run),
         "acts": offers,
+        "may_try": run.waiting_for is not None and acts.can("try_now", record.endpoint, request.user),
         "unavailable": progress.unavailable(offers),
         "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),
