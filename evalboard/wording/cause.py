@@ -190,28 +190,28 @@ def _identical(cause: Cause) -> str:
 def _scorer(cause: Cause) -> str:
     scores = _sides(cause.evidence, "score", "from {} to {}")
     ours, theirs = (cause.evidence.get(f"scorer_digest_{side}") for side in ("baseline", "candidate"))
-    which = "one scorer, {0}" if ours and ours == theirs else "scorer {} against {}"
+    which = "one scorer, {0}" if ours and ours == theirs else "scorer {} → {}"
     digests = _sides(cause.evidence, "scorer_digest", which, shorten=True)
     return f"Same answer, different grade: the score went {scores} ({digests})."
 
 
 def _model_changed(cause: Cause) -> str:
     if "weights_digest_baseline" not in cause.evidence:
-        revisions = _sides(cause.evidence, "model_revision", "{} against {}")
+        revisions = _sides(cause.evidence, "model_revision", "{} → {}")
         return f"The model's declared revisions differ: {revisions}.{_beside(cause)}"
-    weights = _sides(cause.evidence, "weights_digest", "{} against {}", shorten=True)
+    weights = _sides(cause.evidence, "weights_digest", "{} → {}", shorten=True)
     return f"The weights differ: {weights}.{_beside(cause)}"
 
 
 def _model_name_changed(cause: Cause) -> str:
-    names = _sides(cause.evidence, "model_name", "{} against {}")
+    names = _sides(cause.evidence, "model_name", "{} → {}")
     return f"The model has another name: {names}. Its weights may be the same.{_beside(cause)}"
 
 
 def _prompt_changed(cause: Cause) -> str:
     if "n_prompt_tokens_baseline" not in cause.evidence:
         return "The prompt changed."
-    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} tokens against {}')}."
+    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} → {} tokens')}."
 
 
 def _prompt_mismatch(cause: Cause) -> str:
@@ -223,16 +223,16 @@ def _prompt_mismatch(cause: Cause) -> str:
     what = "The prompts' token ids differ" if "prompt_digest_baseline" in facts else "The prompts differ"
     parts = []
     if "n_prompt_tokens_baseline" in facts:
-        parts.append(_sides(facts, "n_prompt_tokens", "{} tokens against {}"))
+        parts.append(_sides(facts, "n_prompt_tokens", "{} → {} tokens"))
     if "template_digest_baseline" in facts:
-        parts.append(_sides(facts, "template_digest", "chat template {} against {}", shorten=True))
+        parts.append(_sides(facts, "template_digest", "chat template {} → {}", shorten=True))
     return f"{what}: {', '.join(parts)}." if parts else f"{what}."
 
 
 def _sampling_changed(cause: Cause) -> str:
     values = {name: (f"{name}_baseline", f"{name}_candidate") for name in ("temperature", *CHOOSING)}
     parts = [
-        f"{name} {' against '.join(_setting(cause.evidence[side]) for side in sides)}"
+        f"{name} {' → '.join(_setting(cause.evidence[side]) for side in sides)}"
         for name, sides in values.items()
         if sides[0] in cause.evidence
     ]
@@ -241,7 +241,7 @@ def _sampling_changed(cause: Cause) -> str:
 
 def _backend_changed(cause: Cause) -> str:
     parts = [
-        _sides(cause.evidence, name, f"{name} {{}} against {{}}", shorten=name == "fingerprint")
+        _sides(cause.evidence, name, f"{name} {{}} → {{}}", shorten=name == "fingerprint")
         for name in ("fingerprint", "backend")
         if f"{name}_baseline" in cause.evidence
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from evalboard.contract.manifest import MovedField
 from evalboard.contract.treatments import BY_ID
 from evalboard.core.profile import OBSERVED
-from evalboard.wording.manifest import name_batching, render_batching, render_moved, render_sides
+from evalboard.wording.manifest import ARROW, name_batching, render_batching, render_moved, render_sides
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import counted, listed, percent
 from evalboard.wording.probe_states import STATES
@@ -70,7 +70,7 @@ PROMPTS = Messages(
 def _suite_changed(facts: Facts) -> str:
     """Say how many cases are the same. n_shared, n_cases: not there in verdicts of before."""
     are_logged = facts.get("are_logged")
-    changed = "The cases differ." if are_logged else f"The suite changed: {_against(facts)}."
+    changed = "The cases differ." if are_logged else f"The suite changed: {_from_to(facts)}."
     if "n_shared" in facts and [facts["n_shared"]] * 2 == facts["n_cases"]:
         same = f"{_all_cases(facts['n_shared']).capitalize()} are the same, but their order, tags or limits differ."
         return same if are_logged else f"{changed} {same}"
@@ -116,9 +116,9 @@ def _share(served: Facts) -> str:
 
 def _model_changed(facts: Facts) -> str:
     if facts.get("is_prompt_judged"):
-        return f"The models differ, but the prompt is judged: {_against(facts)}. Run one model with both prompts."
+        return f"The models differ, but the prompt is judged: {_from_to(facts)}. Run one model with both prompts."
     more = " Or declare in the settings that both names are one model." if facts["is_named"] else ""
-    return f"The models differ, but the serving stack is judged: {_against(facts)}. Run one model on both stacks.{more}"
+    return f"The models differ, but the serving stack is judged: {_from_to(facts)}. Run one model on both stacks.{more}"
 
 
 def _rebaseline(facts: Facts) -> str:
@@ -336,11 +336,11 @@ def _moved(facts: Facts) -> str:
     return render_moved([MovedField(**each) for each in facts["moved"]])
 
 
-def _against(facts: Facts) -> str:
+def _from_to(facts: Facts) -> str:
     [moved] = facts["moved"]
-    return " against ".join(render_sides(MovedField(**moved)))
+    return f" {ARROW} ".join(render_sides(MovedField(**moved)))
 
 
 def _template_differs(facts: Facts) -> str:
     [moved] = facts["moved"]
-    return f"The chat template differs ({' against '.join(render_sides(MovedField(**moved)))})"
+    return f"The chat template differs ({f' {ARROW} '.join(render_sides(MovedField(**moved)))})"

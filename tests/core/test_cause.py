@@ -210,7 +210,7 @@ def test_a_planted_chat_template_is_named_by_its_prompt() -> None:
     assert cause.code == "prompt_mismatch"
     assert (
         explain_cause(cause)
-        == "The prompts' token ids differ: 31 tokens against 35, chat template 7e7e7e7e against 22222222."
+        == "The prompts' token ids differ: 31 → 35 tokens, chat template 7e7e7e7e → 22222222."
     )
 
 
@@ -319,7 +319,7 @@ def test_a_planted_scorer_is_named_before_everything_else() -> None:
     assert cause.code == "scorer"
     assert (
         explain_cause(cause)
-        == "Same answer, different grade: the score went from 1.0 to 0.0 (scorer 5c5c5c5c against 6d6d6d6d)."
+        == "Same answer, different grade: the score went from 1.0 to 0.0 (scorer 5c5c5c5c → 6d6d6d6d)."
     )
     assert "from 1.0 to 0.0 (one scorer, 5c5c5c5c)." in explain_cause(named(None, score=0.0))
 
@@ -491,7 +491,7 @@ def test_other_sampling_is_named_where_it_chooses_tokens(sampling: dict, tempera
     )
     assert (cause.code == "sampling_changed") == is_changed
     if is_changed:
-        assert " against " in explain_cause(cause)
+        assert " → " in explain_cause(cause)
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_block_names_what_moved_with_both_values(candidate: SideSetup, values:
 
 def test_a_release_of_a_stack_names_what_it_judges_and_two_models() -> None:
     assert "vLLM 0.31.2 → 0.32.0" in words_of(found(served(**NEWER), STACK_TREATMENT)[0])
-    assert "paint-1b, aaaaaaaa against paint-2b, 00000000" in words_of(found(served(**OTHER_MODEL), STACK_TREATMENT)[0])
+    assert "paint-1b, aaaaaaaa → paint-2b, 00000000" in words_of(found(served(**OTHER_MODEL), STACK_TREATMENT)[0])
 
 
 def test_two_buckets_on_one_side_are_named_with_their_shares_and_what_differs() -> None:
