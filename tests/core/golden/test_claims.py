@@ -17,7 +17,10 @@ SETTLED = {
     *("How much is noise", "Runs", "Probes", "Experiments of the lab", "Bisects of the lab"),
 }
 # Folders of pages with no sentence outside a table, but for what their forms and their answers to an act say.
-FEATURES = ("board", "compare", "lab", "probes", "release", "runs")
+FEATURES = (
+    *("badges", "board", "compare", "find", "forced", "imports", "lab", "probes", "release", "replays", "runs"),
+    *("schedules", "suites"),
+)
 APART = re.compile(r"(.*views|forms)\.py")
 NAMES = re.compile(r"\w+: ")  # of suites and sources, before a sentence
 SENTENCE = re.compile(r" .*[a-z]\.( [A-Z]|$)")
