@@ -4,8 +4,6 @@ from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, page_only, says
 
-CHANGED = 0.6  # of a case's score; less is what a case at 3 of 5 against 2 of 5 does by chance
-
 
 class Done(Contract):
     n_done: Count

@@ -1,4 +1,4 @@
-"""What a comparison or a release may judge (docs/verdict.md says what each forbids)."""
+"""What a comparison or a release may judge (docs/verdict.md says what each forbids), and what counts as a change."""
 
 from typing import Annotated, NamedTuple
 
@@ -13,6 +13,7 @@ TREATMENTS = MODEL_TREATMENT, STACK_TREATMENT, SERVICE_TREATMENT, PROMPT_TREATME
 AUTO = "auto"  # what differs, if that is one thing
 # How cases are paired where their prompts may differ.
 PAIRINGS = BY_INPUT, BY_ID = ("input", "id")
+CHANGED = 0.6  # of a case's score; less is what a case at 3 of 5 against 2 of 5 does by chance
 
 # What `contract.base.says(enum=…)` returns, without pydantic, which the help of a command must not load.
 Treatment = Annotated[str, (("enum", TREATMENTS),)]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from evalboard.contract.parts import CHANGED
+from evalboard.contract.treatments import CHANGED
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted
 

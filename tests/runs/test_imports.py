@@ -314,7 +314,7 @@ def test_buckets_of_one_side_are_named_by_the_fingerprints_that_pages_show() -> 
     [block] = comparison_report(compare(baseline=logs.stored(logs.log(), "two").pk, candidate=run.pk).pk).blocks
     digests = [bucket.fingerprint.digest[:8] for bucket in run_report(run.pk).buckets]
     assert len(set(digests)) == 2
-    assert all(f"{digest} (observed)" in block.text for digest in digests)
+    assert all(f"{digest} (batching unknown)" in block.text for digest in digests)
 
 
 def test_a_changed_backend_is_the_cause_and_a_last_decimal_is_none() -> None:

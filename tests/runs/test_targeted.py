@@ -91,7 +91,7 @@ def test_both_plans_are_offered_with_their_prices_and_chances(open_one: ReleaseR
     assert steps["settle_targeted"].startswith(
         "Run 12 more repeats of the 20 cases most likely to flip, on both sides (480 responses). That decides it "
     )
-    assert f"({plans.whole.n_responses:,} responses). That decides it " in steps["settle"]
+    assert f"({plans.whole.n_responses:,} more responses). That decides it " in steps["settle"]
 
 
 def test_what_was_not_confirmed_is_not_added(open_one: ReleaseRecord) -> None:

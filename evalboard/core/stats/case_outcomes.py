@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.compare import OutcomeCounts
-from evalboard.contract.parts import CHANGED, ByChance
+from evalboard.contract.parts import ByChance
+from evalboard.contract.treatments import CHANGED
 from evalboard.core.stats import noise
 from evalboard.core.stats.significance import benjamini_hochberg, deal_labels
 
