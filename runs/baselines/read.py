@@ -10,7 +10,7 @@ from evalboard.core.errors import NotFound
 from runs.baselines.read_rotations import rotations_by_id
 from runs.models import BaselineRecord, EndpointRecord, RunRecord, SuiteVersionRecord
 from runs.run import rows_of
-from runs.store import newest_page
+from runs.store import newest_page, require_first
 
 KEY = ("suite_id", "line", "profile_slug")  # one current baseline for each
 
@@ -54,10 +54,7 @@ def baselines_on(endpoint: str, *, limit: int) -> tuple[contract.Baseline, ...]:
 
 def baseline_row(baseline_id: int) -> contract.Baseline:
     """Return one baseline. Raises NotFound."""
-    rows = _rows(BaselineRecord.objects.filter(pk=baseline_id))
-    if not rows:
-        raise NotFound(f"There is no baseline {baseline_id}.")
-    return rows[0]
+    return require_first(_rows(BaselineRecord.objects.filter(pk=baseline_id)), f"There is no baseline {baseline_id}.")
 
 
 def current_baselines(suite: str = "") -> tuple[contract.Baseline, ...]:

@@ -22,7 +22,7 @@ from runs.forced.scorings import choose_answers
 from runs.models import BucketRecord, Case, ForcedAnswerRecord, ForcedScoringRecord, RunRecord
 from runs.pairs import draws_of
 from runs.pairs.pair_facts import setting_facts
-from runs.store import imported, newest_page, require_row
+from runs.store import imported, newest_page, require_first, require_row
 from runs.work import Serving, serving_of
 
 RELATED = ("run__suite_version", "run__profile", "run__source", "endpoint", "profile", "created_by")
@@ -64,10 +64,9 @@ def forced_cost(
 
 def forced_row(scoring_id: int) -> contract.ForcedScoring:
     """Return a scoring and its results so far. Raises NotFound."""
-    rows = _rows(ForcedScoringRecord.objects.filter(pk=scoring_id))
-    if not rows:
-        raise NotFound(f"There is no forced scoring {scoring_id}.")
-    return rows[0]
+    return require_first(
+        _rows(ForcedScoringRecord.objects.filter(pk=scoring_id)), f"There is no forced scoring {scoring_id}."
+    )
 
 
 def reported_scoring(run_id: int) -> contract.ForcedScoring | None:

@@ -5,20 +5,16 @@ from typing import Any
 
 from evalboard.contract import imports as contract
 from evalboard.contract.run import RunRow
-from evalboard.core.errors import NotFound
 from runs.models import ImportRecord, RunRecord
 from runs.run import rows_of
-from runs.store import RecordList
+from runs.store import RecordList, require_first
 
 IMPORT_ORDERS = {"id": "id", "tool": "tool"}
 
 
 def import_row(import_id: int) -> contract.Import:
     """Raises NotFound."""
-    rows = _rows(ImportRecord.objects.filter(pk=import_id))
-    if not rows:
-        raise NotFound(f"There is no import {import_id}.")
-    return rows[0]
+    return require_first(_rows(ImportRecord.objects.filter(pk=import_id)), f"There is no import {import_id}.")
 
 
 def sortable_imports() -> RecordList[contract.Import]:

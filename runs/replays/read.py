@@ -16,7 +16,7 @@ from evalboard.wording.replay import explain_replay, explain_result
 from runs.models import Case, EngineProcess, ReplayRecord, ResponseRecord, RunRecord, Shard
 from runs.replays.read_production import chat_of, describe_production, describe_request
 from runs.replays.recorded import RunResponse, read_run_response
-from runs.store import RecordList, newest_page, require_row
+from runs.store import RecordList, newest_page, require_first, require_row
 from runs.work import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 
 REPLAY_ORDERS = {"id": "id", "status": "status"}
@@ -67,10 +67,9 @@ class ReplayWork:
 
 def replay_row(replay_id: int) -> contract.Replay:
     """Return a replay and its results so far. Raises NotFound."""
-    rows = _rows(ReplayRecord.objects.filter(pk=replay_id), has_traces=True)
-    if not rows:
-        raise NotFound(f"There is no replay {replay_id}.")
-    return rows[0]
+    return require_first(
+        _rows(ReplayRecord.objects.filter(pk=replay_id), has_traces=True), f"There is no replay {replay_id}."
+    )
 
 
 def replay_state(replay_id: int) -> str:

@@ -9,9 +9,9 @@ from django.db.models.functions import Coalesce, RowNumber
 from django.urls import reverse
 
 from evalboard.contract import schedule as contract
-from evalboard.core.errors import NotFound
 from runs.models import ScheduledStart, ScheduleRecord
 from runs.schedules.schedules import FAILURES_BEFORE_ALARM
+from runs.store import require_first
 
 LAST_SHOWN = 5
 
@@ -34,10 +34,7 @@ def schedule_rows(ids: list[int] | None = None, *, endpoint: str = "") -> tuple[
 
 def schedule_row(schedule_id: int) -> contract.Schedule:
     """Return a schedule. Raises NotFound."""
-    rows = schedule_rows([schedule_id])
-    if not rows:
-        raise NotFound(f"There is no schedule {schedule_id}.")
-    return rows[0]
+    return require_first(schedule_rows([schedule_id]), f"There is no schedule {schedule_id}.")
 
 
 def _last_starts(schedule_ids: list[int]) -> dict[int, list[contract.ScheduleStart]]:

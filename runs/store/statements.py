@@ -71,6 +71,13 @@ def require_row(rows: "QuerySet[Any, Row]", missing: str) -> Row:
     return row
 
 
+def require_first(rows: Sequence[Row], missing: str) -> Row:
+    """Return the first of rows that were read. Raises NotFound with the sentence `missing` without any."""
+    if not rows:
+        raise NotFound(missing)
+    return rows[0]
+
+
 MAX_COUNTED = 10_000  # a longer list says "over 10,000", so that no page counts millions of rows
 
 Orders = Mapping[str, str]  # the name of an order, and the column or attribute that it sorts by

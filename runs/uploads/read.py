@@ -7,17 +7,13 @@ from django.urls import reverse
 
 from evalboard.contract import upload as contract
 from evalboard.contract.parts import Done
-from evalboard.core.errors import NotFound
 from runs.models import UploadPartRecord, UploadRecord
-from runs.store import newest_page
+from runs.store import newest_page, require_first
 
 
 def upload_row(upload_id: int) -> contract.Upload:
     """Raises NotFound."""
-    rows = _rows(UploadRecord.objects.filter(pk=upload_id))
-    if not rows:
-        raise NotFound(f"There is no upload {upload_id}.")
-    return rows[0]
+    return require_first(_rows(UploadRecord.objects.filter(pk=upload_id)), f"There is no upload {upload_id}.")
 
 
 def upload_rows(

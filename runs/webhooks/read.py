@@ -8,8 +8,8 @@ from django.db.models import Count, F, Q, Window
 from django.db.models.functions import RowNumber
 
 from evalboard.contract import access as contract
-from evalboard.core.errors import NotFound
 from runs.models import OutboxMessage, WebhookRecord
+from runs.store import require_first
 
 LAST_SHOWN = 10
 WEBHOOK_ORDERS = {name: name for name in ("created_at", "url", "delivered_at")}
@@ -32,10 +32,7 @@ def webhook_rows(ids: list[int] | None = None, *, owner: Any = None) -> tuple[co
 
 def webhook_row(webhook_id: int, *, owner: Any = None) -> contract.Webhook:
     """Return a webhook. Raises NotFound. owner: as in `webhook_rows`."""
-    rows = webhook_rows([webhook_id], owner=owner)
-    if not rows:
-        raise NotFound(f"There is no webhook {webhook_id}.")
-    return rows[0]
+    return require_first(webhook_rows([webhook_id], owner=owner), f"There is no webhook {webhook_id}.")
 
 
 def _last_messages(webhook_ids: list[int]) -> dict[int, list[contract.WebhookMessage]]:
