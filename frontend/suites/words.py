@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
 from evalboard.core.suite import SuiteDocument, SuiteText
+from evalboard.wording.messages import write
 from evalboard.wording.numbers import counted, listed
 from frontend.shell.findings import Headline
 from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
@@ -22,7 +23,7 @@ def describe_text(read: SuiteText, suite: SuiteDocument) -> tuple[str, ...]:
     n_scorers = sum(case.scorer is not None for case in suite.cases)
     lines = [f"{counted(len(suite.cases), 'case')}, read as {read.format.upper()}."]
     if n_scorers:
-        lines.append(f"{counted(n_scorers, 'case')} have a scorer of their own.")
+        lines.append(write("{n:case} {n:has its|have their} own scorer.", n=n_scorers))
     if not read.header:
         return tuple(lines)
     chosen = [f"{NOUNS[name]} from {column}" for name, column in read.columns.items()]
