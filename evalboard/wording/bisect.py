@@ -191,7 +191,7 @@ def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
     if cleared and bisect.blamed:
         parts.append(f"{listed([each.label for each in cleared])} {'causes' if len(cleared) == 1 else 'cause'} none.")
     if lost := len(bisect.cases) - n - sum(case.is_chance for case in bisect.cases):
-        parts.append(f"{counted(lost, 'chosen case')} did not come again, and {_are(lost)} left out.")
+        parts.append(f"{counted(lost, 'chosen case')} did not reproduce, and {_are(lost)} left out.")
     return parts
 
 

@@ -224,7 +224,7 @@ def _describe(rows: Sequence[SentenceRow]) -> str:
     if sources:
         most = small_points(sources[0].finding.reach or 0.0)
         degree = " most" if parts else ""
-        sentence = ", ".join([f"{capital(_subject(sources[0]))} moves this score{degree} (±{most})", *parts])
+        sentence = ", ".join([f"{capital(_subject(sources[0]))} moves this score{degree} (±{most} points)", *parts])
     if quiet:
         bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
         bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
@@ -264,16 +264,16 @@ def describe_estimate(
         pace = f", at the pace of suite {paced_by}" if paced_by else ""
         parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
     unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
-    unknown += ["price"] if is_remote else []
-    no_runs = ": no run on this endpoint tells" if minutes is None else ""
-    lacking = f" Unknown: {', '.join(unknown)}{no_runs}." if unknown else ""
-    return f"{', '.join(parts)}.{lacking}"
+    why = " (no earlier run on this endpoint to go by)" if minutes is None else ""
+    lacking = f" Unknown: {listed(unknown)}{why}." if unknown else ""
+    price = " The price is unknown." if is_remote else ""
+    return f"{', '.join(parts)}.{lacking}{price}"
 
 
 def describe_cost(cost: "LabCost") -> str:
     """Describe a cost in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
     if not cost.n_runs:
         return "no run: stored texts are scored again"
-    tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
-    minutes = "minutes unknown: no earlier run has them" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
+    tokens = "tokens unknown" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
+    minutes = "time unknown (no earlier run to go by)" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
     return f"{counted(cost.n_runs, 'run')}, {counted(cost.n_starts, 'engine start')}, {tokens}, {minutes}"

@@ -152,12 +152,14 @@ def as_sentence(text: str) -> str:
 def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC) -> str:
     """Say why an endpoint is not called, and until when.
 
-    "Paused after 5 failed calls: connection refused. Next try 07:02:11 UTC." reason: one or more sentences, or "".
+    "The endpoint is paused after 5 failed calls: connection refused. Next try 07:02:11 UTC."
+
+    reason: one or more sentences, or "".
     """
     after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
     is_word = reason[1:2].islower()  # "Connection refused", not "HTTP 503"
     why = f": {reason[:1].lower() if is_word else reason[:1]}{reason[1:]}" if reason else ""
-    return f"{as_sentence(f'Paused{after}{why}')} Next try {clock(until, zone)}."
+    return f"{as_sentence(f'The endpoint is paused{after}{why}')} Next try {clock(until, zone)}."
 
 
 PAUSES = "Each failed try in a row doubles the pause, up to 10 minutes."

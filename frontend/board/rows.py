@@ -27,7 +27,7 @@ from runs.work import PoolRow
 SILENT_NAMED = 3  # workers of a pool; more are one line
 REASONS_OF_RUN = {
     "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
-    "two_computations": "was answered by two computations",
+    "two_computations": "has outlier responses",
     "unsteady": "has repeats that are not the same to the bit",
 }
 
@@ -153,7 +153,7 @@ def _needs(board: Board) -> Iterator[Need]:
             yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
     for worker in board.resting_workers:
         what = f"{worker.name} of pool {worker.pool}, until {worker.rests_until:%H:%M} UTC. {worker.note}"
-        yield Need("resting", "Worker rests", what, "Worker", f"{workers}#worker-{worker.id}")
+        yield Need("resting", "Worker paused", what, "Worker", f"{workers}#worker-{worker.id}")
 
 
 def _paused(paused: PausedEndpoint) -> Need:

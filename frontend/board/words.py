@@ -80,7 +80,7 @@ def _needs(board: Board) -> list[str]:
         (len(board.failing_schedules), "a schedule is refused", "schedules are refused"),
         (len(board.deserted_pools), "a pool has work and no worker", "pools have work and no worker"),
         (len(board.silent_workers), "a worker is silent", "workers are silent"),
-        (len(board.resting_workers), "a worker rests", "workers rest"),
+        (len(board.resting_workers), "a worker is paused", "workers are paused"),
     )
     return [one if n == 1 else f"{_number(n)} {many}" for n, one, many in kinds if n]
 

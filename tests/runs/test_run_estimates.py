@@ -47,7 +47,7 @@ def test_what_nothing_tells_is_unknown() -> None:
     build.suite()
     build.endpoint()
     build.profile()
-    words = "12 calls. Unknown: time, tokens: no run on this endpoint tells."
+    words = "12 calls. Unknown: time and tokens (no earlier run on this endpoint to go by)."
     assert estimate_run(**ASKED).sentence == words
     EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
     assert estimate_run(**ASKED).sentence.startswith("12 calls. Unknown: time, tokens, price")

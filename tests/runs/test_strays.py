@@ -74,7 +74,7 @@ def test_answers_that_were_routed_without_a_word_are_listed(
     assert strays["distance"] == pytest.approx(0.3, rel=0.25)
     report = run_report(run.pk)
     [text] = [warning.text for warning in report.warnings if warning.code == "two_computations"]
-    assert text.startswith("6 responses (2.4 %) in 5 cases came from another build, 0.")
+    assert text.startswith("6 outlier responses (2.4 %) in 5 cases: 0.")
     assert run.unsteady == []  # said already
     [row] = board().attention
     assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])

@@ -31,7 +31,8 @@ def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: Scripte
     said = warnings(run)
     n = 2 * N_CASES
     assert said["call_fingerprints"] == (
-        f"{n} answers have {n} different fingerprints. A fingerprint identifies a call here, so who answered is unknown."
+        f"{n} answers have {n} different fingerprints. A fingerprint identifies a call here, so who answered is "
+        "unknown."
     )
     assert "unknown_stack" in said
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
