@@ -175,7 +175,7 @@ def test_a_queued_run_says_why_the_only_worker_leaves_it_alone() -> None:
     leave_alone(
         worker=build.worker(), noun="run", key=run.pk, why="the run must stay on the serving stack that it began on."
     )
-    assert "another serving stack" in run_report(run.pk).waiting
+    assert "must stay on the serving stack" in run_report(run.pk).waiting
     assert "no_matching_worker" in codes(run)
 
 
