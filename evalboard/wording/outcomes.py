@@ -44,7 +44,7 @@ def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
         (parts.fixed, "fixed", outcomes),
         (parts.unstable, "unstable", outcomes),
         (parts.changed, "with another score", None),
-        (parts.other_text, "with another answer and the same score", None),
+        (parts.other_text, "with another answer (same score)", None),
         (parts.same_text, "with the same answer", None),
         (parts.unscored, "not scored", None),
         (parts.missing, "not answered", None),

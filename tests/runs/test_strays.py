@@ -92,7 +92,7 @@ def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others
     # Of repeats 1 to 3 all but those that were routed.
     assert (strays["n_responses"], strays["n_agreeing"], strays["n_identical"]) == (250, 244, 146)
     [text] = [warning.text for warning in run_report(run.pk).warnings if warning.code == "two_computations"]
-    assert "agree within 0.00015 nats, 58.4 % of all to the bit." in text
+    assert "agree within 0.00015 nats (58.4 % of all to the bit)." in text
 
 
 @pytest.mark.parametrize("batch_class", ["alone", *nightly(["mixed"])])
