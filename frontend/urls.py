@@ -4,6 +4,7 @@ from django.conf import settings as site
 from django.urls import path
 
 import evalboard.path_converters  # noqa: F401  registers the converters
+from evalboard import wings
 from frontend.access import account_views as account
 from frontend.access import notification_views as notifications
 from frontend.access import webhook_views as webhooks
@@ -20,7 +21,6 @@ from frontend.endpoints import setting_views as settings
 from frontend.find import views as find
 from frontend.forced import views as forced
 from frontend.imports import views as imports
-from frontend.lab import views as lab
 from frontend.probes import views as probes
 from frontend.release import action_views as release_actions
 from frontend.release import views as releases
@@ -89,13 +89,7 @@ urlpatterns = [
     path("probes/<int:probe_id>/", probes.probe, name="probe"),
     path("replays/", replays.replays, name="replays"),
     path("replays/<int:replay_id>/", replays.replay, name="replay"),
-    path("lab/", lab.experiments, name="experiments"),
-    path("lab/bisect/", lab.bisect, name="bisect"),
-    path("lab/<int:experiment_id>/", lab.experiment, name="experiment"),
-    path("lab/<int:experiment_id>/start/", lab.start, name="experiment_start"),
-    path("lab/<int:experiment_id>/cancel/", lab.cancel, name="experiment_cancel"),
-    path("lab/<int:experiment_id>/resume/", lab.resume, name="experiment_resume"),
-    path("lab/<int:experiment_id>/delete/", lab.delete, name="experiment_delete"),
+    *(address for wing in wings.load("frontend.{}.views") for address in wing.urlpatterns),
     path("schedules/", schedules.schedules, name="schedules"),
     path("schedules/<int:schedule_id>/delete/", schedules.delete, name="schedule_delete"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),

@@ -4,7 +4,7 @@ A rule is here, or in the slice whose records it reads, under `@rule`.
 Services refuse by `require`, and pages ask `can`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from evalboard.logged.runs import MAX_REPEATS
 from runs.access import ADMIN, READ, RUN, SIGN, may
 from runs.models import (
     EndpointRecord,
-    ExperimentRecord,
     GateRecord,
     ReleaseRecord,
     RepeatRecord,
@@ -87,9 +86,13 @@ def _offer(act: str, subject: Any, viewer: Any, find: Rule) -> ActOffer:
 
 def offers_on(kind: type[Model], subject_id: int | str, viewer: Any, *, by: str = "pk") -> dict[str, ActOffer]:
     """Return the offers of every act on one record, by act, for its page. Raises NotFound."""
+    return offers_of(load_subject(kind, subject_id, by=by), viewer)
+
+
+def load_subject(kind: type[Model], subject_id: int | str, *, by: str = "pk") -> Any:
+    """Return a record with what the rules of its acts read. Raises NotFound."""
     stored = kind._default_manager.select_related(*RELATED.get(kind, ())).filter(**{by: subject_id})
-    subject = require_row(stored, f"There is no {kind.__name__.removesuffix('Record').lower()} {subject_id}.")
-    return offers_of(subject, viewer)
+    return require_row(stored, f"There is no {kind.__name__.removesuffix('Record').lower()} {subject_id}.")
 
 
 def offers_of(subject: Any, viewer: Any, known: Mapping[str, No | None] = NOTHING_KNOWN) -> dict[str, ActOffer]:
@@ -105,8 +108,8 @@ def offers_of(subject: Any, viewer: Any, known: Mapping[str, No | None] = NOTHIN
     return {act: _offer(act, subject, viewer, rule) for act, rule in rules.items()}
 
 
-def can_on_both(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
-    """Return whether a person may do an act that needs several runs: the first no, else the last yes."""
+def can_on_runs(act: str, run_ids: Iterable[int], viewer: Any) -> ActOffer:
+    """Return whether a person may do an act that needs all of these runs: the first no, else the last yes."""
     runs = RunRecord.objects.filter(pk__in=run_ids).order_by("pk")
     given = [can(act, run, viewer) for run in runs]
     return next((answer for answer in given if not answer), given[-1])
@@ -117,12 +120,12 @@ def refusal(act: str, subject: Any) -> No | None:
     return RULES[act, type(subject)][1](subject)
 
 
-def require(act: str, subject: Any) -> bool:
+def require(act: str, subject: Any, known: Mapping[str, No | None] = NOTHING_KNOWN) -> bool:
     """Raise Conflict where an act cannot be done now; return False if it is done already.
 
-    Who asks has been let in by the view, which states the right.
+    Who asks has been let in by the view, which states the right. known: as in `offers_of`.
     """
-    no = refusal(act, subject)
+    no = known[act] if act in known else refusal(act, subject)
     if no is not None and not no.is_done:
         raise Conflict(no.reason)
     return no is None
@@ -251,7 +254,7 @@ def _judge(run: RunRecord) -> No | None:
 
 @rule("replay", RunRecord, RUN)
 def _replay(run: RunRecord) -> No | None:
-    return _decoded_elsewhere(run, "replay a run of an own endpoint")
+    return _decoded_elsewhere(run, "replay a run of an own endpoint", is_shown=False)
 
 
 @rule("bisect", RunRecord, RUN)
@@ -264,45 +267,11 @@ def _bisect(run: RunRecord) -> No | None:
     return No(f"Run {run.pk} has no whole pass over its suite yet; bisect it when one has ended.")
 
 
-def _decoded_elsewhere(run: RunRecord, instead: str) -> No | None:
+def _decoded_elsewhere(run: RunRecord, instead: str, *, is_shown: bool = True) -> No | None:
     if not run.is_of_elsewhere:
         return None
     who = "was read from a log" if run.source_id is not None else "was served by an external server"
-    return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.")
-
-
-# Experiments
-
-
-@rule("start", ExperimentRecord, RUN)
-def _start(experiment: ExperimentRecord) -> No | None:
-    if experiment.status == ExperimentRecord.Status.PLANNED:
-        return None
-    return No(f"Experiment {experiment.pk} is {experiment.status}; it was confirmed before.", is_shown=False)
-
-
-@rule("resume", ExperimentRecord, RUN)
-def _resume(experiment: ExperimentRecord) -> No | None:
-    status = ExperimentRecord.Status
-    if experiment.status in (status.STOPPED, status.CANCELLED, status.FAILED):
-        return None
-    text = f"Experiment {experiment.pk} is {experiment.status}; nothing of it is left to go on with."
-    return No(text, is_shown=False)
-
-
-@rule("cancel", ExperimentRecord, RUN)
-def _cancel_experiment(experiment: ExperimentRecord) -> No | None:
-    if experiment.status == ExperimentRecord.Status.RUNNING:
-        return None
-    is_done = experiment.status == ExperimentRecord.Status.CANCELLED
-    text = f"Experiment {experiment.pk} is {experiment.status}; it is not at work."
-    return No(text, is_shown=False, is_done=is_done)
-
-
-@rule("delete", ExperimentRecord, RUN)
-def _delete_experiment(experiment: ExperimentRecord) -> No | None:
-    is_at_work = experiment.status == ExperimentRecord.Status.RUNNING
-    return No(f"Experiment {experiment.pk} is at work; cancel it first.") if is_at_work else None
+    return No(f"Run {run.pk} {who}, and no engine here decodes it again; {instead}.", is_shown)
 
 
 # Schedules, webhooks, endpoints
@@ -346,27 +315,15 @@ def _try_now(endpoint: EndpointRecord) -> No | None:
 # Releases
 
 
-@rule("rerun", ReleaseRecord, RUN)
-def _rerun(release: ReleaseRecord) -> No | None:
-    return refusals_by_sides(release, _sides(release))["rerun"]
-
-
 @rule("sign", ReleaseRecord, SIGN)
 def _sign(release: ReleaseRecord) -> No | None:
-    return refusals_by_sides(release, _sides(release))["sign"]
-
-
-def _sides(release: ReleaseRecord) -> list[RunRecord]:
     sides = Q(gates_as_baseline__release=release) | Q(gates_as_candidate__release=release)
-    return list(RunRecord.objects.filter(sides).distinct())
+    return refuse_signing(release, RunRecord.objects.filter(sides).distinct())
 
 
-def refusals_by_sides(release: ReleaseRecord, runs: Collection[RunRecord]) -> dict[str, No | None]:
-    """Return, by act, why a release cannot be run again or signed now. runs: of its gates, as just read."""
-    text = f"The runs of release {release.pk} were read from logs; only the tools that made them can run them again."
-    is_own = any(run.source_id is None for run in runs)
+def refuse_signing(release: ReleaseRecord, runs: Iterable[RunRecord]) -> No | None:
+    """Return why a release cannot be signed now, None if it can. runs: of its gates, as just read."""
     at_work = min((run for run in runs if not run.is_terminal), key=lambda run: run.pk, default=None)
-    unsigned = No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None
     if at_work is not None:
-        unsigned = No(f"{_state(at_work)}; sign after it has ended.")
-    return {"rerun": None if is_own else No(text, is_shown=False), "sign": unsigned}
+        return No(f"{_state(at_work)}; sign after it has ended.")
+    return No(f"Release {release.pk} is not judged yet.") if release.verdict_id is None else None

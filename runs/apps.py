@@ -9,11 +9,11 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register what follows a run's changes: its figures, experiments and verdicts.
+        """Register what follows a run's changes: its figures and verdicts, and what goes on in a wing.
 
         Everything is imported by then, so collect garbage again, which evalboard/settings.py turned off.
         """
-        from runs.lab import advance_after
+        from evalboard import wings
         from runs.release import verdicts
         from runs.run import keep_figures
         from runs.store import changes
@@ -21,6 +21,7 @@ class RunsConfig(AppConfig):
         import_module("scipy.special")  # loaded at its first use, for which no request should wait
         changes.follow(keep_figures)
         changes.follow(verdicts.decide_resting_on)
-        changes.follow(advance_after)
+        for wing in wings.load("runs.{}"):
+            changes.follow(wing.advance_after)
         gc.freeze()
         gc.enable()

@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 import evalboard.path_converters  # noqa: F401  registers the converters
+from evalboard import wings
 from runs.access import api as access
 from runs.baselines import api as baselines
 from runs.catalogue import api as catalogue
@@ -13,7 +14,6 @@ from runs.fingerprints import api as fingerprints
 from runs.forced import api as forced
 from runs.health import api as health
 from runs.imports import api as imports
-from runs.lab import api as lab
 from runs.probes import api as probes
 from runs.release import api as release
 from runs.replays import api as replays
@@ -54,7 +54,7 @@ urlpatterns = [
     path("model-names/<int:same_model_id>/", fingerprints.model_name_detail, name="model_name"),
     path("runs/", run.run_list, name="runs"),
     path("runs/pairs/", run.pair_list, name="run_pairs"),
-    path("runs/estimate/", lab.run_estimate, name="run_estimate"),
+    path("runs/estimate/", run.run_estimate, name="run_estimate"),
     path("runs/<int:run_id>/", run.run_detail, name="run"),
     path("runs/<int:run_id>/cancel/", run.cancel, name="run_cancel"),
     path("runs/<int:run_id>/again/", run.again, name="run_again"),
@@ -83,13 +83,6 @@ urlpatterns = [
     path("probes/<int:probe_id>/", probes.probe_detail, name="probe"),
     path("probes/<int:probe_id>/calls/", probes.call_list, name="probe_calls"),
     path("probes/<int:probe_id>/against/<int:other>/", probes.against, name="probes_held"),
-    path("experiments/", lab.experiment_list, name="experiments"),
-    path("experiments/<int:experiment_id>/", lab.experiment_detail, name="experiment"),
-    path("experiments/<int:experiment_id>/start/", lab.start, name="experiment_start"),
-    path("experiments/<int:experiment_id>/cancel/", lab.cancel, name="experiment_cancel"),
-    path("experiments/<int:experiment_id>/resume/", lab.resume, name="experiment_resume"),
-    path("experiments/<int:experiment_id>/table.csv", lab.table_csv, name="experiment_csv"),
-    path("experiments/<int:experiment_id>/report.md", lab.report_markdown, name="experiment_markdown"),
     path("schedules/", schedules.schedule_list, name="schedules"),
     path("schedules/<int:schedule_id>/", schedules.schedule_detail, name="schedule"),
     path("schedules/<int:schedule_id>/pause/", schedules.pause, name="schedule_pause"),
@@ -122,5 +115,6 @@ urlpatterns = [
     path("webhooks/<int:webhook_id>/", webhooks.webhook_detail, name="webhook"),
     path("webhooks/<int:webhook_id>/on/", webhooks.switch_on, name="webhook_on"),
     path("webhooks/<int:webhook_id>/test/", webhooks.send_test, name="webhook_test"),
+    *(address for wing in wings.load("runs.{}.api") for address in wing.urlpatterns),
     re_path(r"^", health.unknown, name="unknown"),
 ]

@@ -10,12 +10,12 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from evalboard import wings
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Failed
 from runs.baselines import references_to_compare, unattended_rotations
 from runs.compare import comparisons
 from runs.forced import FORCED
-from runs.lab import advance, open_experiments
 from runs.models import Event, RepeatRecord, RunRecord, Shard, WorkerRecord
 from runs.probes import PROBES, probes
 from runs.release import verdicts
@@ -57,8 +57,9 @@ def reconcile() -> int:
         _guarded(schedule_check, endpoint_id)
     for schedule_id in due_schedules():
         _guarded(start_due, schedule_id)
-    for experiment_id in open_experiments():
-        _guarded(advance, experiment_id)
+    for wing in wings.load("runs.{}"):
+        for work_id in wing.open_work():
+            _guarded(wing.advance, work_id)
     for rotation_id in unattended_rotations():
         _guarded(run_reference_sets, rotation_id)
     for earlier, later in references_to_compare():

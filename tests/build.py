@@ -20,8 +20,10 @@ from evalboard.core.profile import DEFAULT_PROFILES
 from evalboard.core.trace import TokenTrace, encode_block, make_trace, pack_vocabulary
 from runs.access import create_token, grant_role
 from runs.catalogue import create_endpoint, create_profile, note_rotation
+from runs.compare import report_of
 from runs.models import (
     BucketRecord,
+    ComparisonRecord,
     EndpointRecord,
     EngineProcess,
     FingerprintRecord,
@@ -39,7 +41,7 @@ from runs.models import (
     VocabularyRecord,
     WorkerRecord,
 )
-from runs.run import create_run
+from runs.run import Pick, create_run, run_page
 from runs.suites import push_suite
 from runs.work import rollup
 
@@ -262,3 +264,13 @@ def _response(
         "seed_sent": 42,
         "decode_seconds": 0.5,
     }
+
+
+def case_rows(run_id: int, *, query: str = "", only: str = "", offset: int = 0, limit: int = 100) -> Any:
+    """The cases that the page of a run lists."""
+    return run_page(run_id, [Pick(query, only, offset, limit)])[1].rows[0]
+
+
+def comparison_report(comparison_id: int) -> Any:
+    """What the page of a comparison is drawn of, read as it is stored by now."""
+    return report_of(ComparisonRecord.objects.get(pk=comparison_id))

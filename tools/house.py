@@ -45,7 +45,7 @@ OFTEN = 8  # more modules of one name say little
 OTHER_NOUNS = {
     "compare": {"cause", "comparability", "pair"},
     "endpoint": {"catalogue"},
-    "lab": {"bisect", "experiment"},
+    "lab": {"bisect"},
     "run": {"shard"},
 }
 DOCUMENTED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

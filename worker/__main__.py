@@ -76,7 +76,7 @@ def _work(pool: str) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    from worker.reading import reading_suites
+    from worker.beside import reading_suites
     from worker.sending import sending
 
     with sending(), reading_suites():

@@ -1,66 +1,21 @@
 """Send the outbox's messages: next to the worker on one machine, next to the scheduler in a team."""
 
 import logging
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from django.db import DatabaseError, connections
 from standardwebhooks import Webhook
 
 from runs.store import database_now
 from runs.webhooks import Delivery, outbox
 from runs.webhooks.read import MAILTO
+from worker.beside import BesideThread
 from worker.post import NotTaken, mail, post
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
-FORGET_SECONDS = 3600.0
 
-
-class Sender(threading.Thread):
-    """A separate thread, because a receiver may be slow and must not delay shards or sweeps.
-
-    Several senders on one database do no harm: a message is claimed before it is sent.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(name="outbox", daemon=True)
-        self._stopped = threading.Event()
-
-    def stop(self) -> None:
-        """End after the attempt under way, which `join` waits for."""
-        self._stopped.set()
-
-    def run(self) -> None:
-        forgotten_at = float("-inf")
-        while not self._stopped.wait(LOOK_SECONDS):
-            try:
-                while not self._stopped.is_set() and send_next():
-                    pass
-                if time.monotonic() - forgotten_at > FORGET_SECONDS:
-                    forgotten_at = time.monotonic()
-                    outbox.forget_old_messages()
-            except DatabaseError as away:
-                logger.warning("The database is away: %s", away)
-                connections.close_all()
-            except Exception:  # one bad row must not end the sender for all the others
-                logger.exception("A message could not be sent")
-        connections.close_all()
-
-
-@contextmanager
-def sending() -> Iterator[None]:
-    """Send what waits for as long as the block lasts."""
-    sender = Sender()
-    sender.start()
-    try:
-        yield
-    finally:
-        sender.stop()
-        sender.join()
+def sending() -> BesideThread:
+    """Return the thread that sends what waits: a receiver may be slow."""
+    return BesideThread("outbox", send_next, outbox.forget_old_messages, "A message could not be sent")
 
 
 def send_next() -> bool:

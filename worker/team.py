@@ -13,9 +13,9 @@ from django.db import connections
 from evalboard.celery import CONTROL, app
 from evalboard.local.children import die_with_parent
 from runs.work import dispatch
-from worker.reading import SuiteReader
+from worker.beside import reading_suites
 from worker.runner import Runner
-from worker.sending import Sender
+from worker.sending import sending
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def join(member: Runner) -> None:
 
 def schedule() -> None:
     """Sweep at fixed times and send the outbox. Several schedulers do no harm."""
-    sender, reader = Sender(), SuiteReader()
+    sender, reader = sending(), reading_suites()
     end_with_the_scheduler = die_with_parent(signal.SIGTERM)
 
     def start_sender(**signal_facts: Any) -> None:

@@ -98,7 +98,7 @@ def _parse_request(
             raise typer.BadParameter("It goes with --cases, and without RUN.", param_hint="--compare")
         ours, theirs = (parse_id(part, "--compare") for part in compare)
         params = {"baseline": ours, "candidate": theirs, **filters}
-        about, name = f"run {ours} against run {theirs}", f"run-{ours}-against-{theirs}-cases.{cases}"
+        about, name = f"run {theirs} against run {ours}", f"run-{ours}-against-{theirs}-cases.{cases}"
         return FileRequest(cases, f"/compare/cases.{cases}", params, about, name)
     run = parse_id(run, "RUN")
     if cases:

@@ -15,16 +15,18 @@ NOWHERE = "You have no address yet, so nothing reaches you. Add one with --addre
 def follow(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="run, suite, endpoint, release, probe, experiment, replay or forced."),
+        typer.Argument(
+            metavar="KIND", help="run, suite, case, endpoint, release, probe, experiment, replay or forced."
+        ),
     ] = "",
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its slug or id.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its slug or id; of a case SUITE/ID.")] = "",
     stop: Annotated[bool, typer.Option("--stop", help="Stop the notifications.")] = False,
     address: Annotated[
         str, typer.Option(metavar="URL", help="Add an address of your own: https://… of a chat, or mailto:….")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print what you follow as JSON.")] = False,
 ) -> None:
-    """Be notified when something ends, is served by another server, or waits for a decision.
+    """Be notified when something ends, is served by another server, turns, or waits for a decision.
 
     Without arguments, list what you follow and the addresses that are notified.
     """

@@ -16,6 +16,7 @@ from evalboard.client.waiting import GIVE_UP_SECONDS
 from evalboard.wording.numbers import counted
 
 if TYPE_CHECKING:
+    from evalboard.client.answers import Answer
     from evalboard.client.rest import RestClient
     from evalboard.contract.forced import ForcedScoring
 
@@ -61,18 +62,23 @@ def force(
         if not show:
             typer.echo(_say_cost(client, run, chosen), err=True)
         forced_id = show or client.create_forced(run, stack | chosen).value.id
-        answer = follow_to_end(
-            lambda: client.forced(forced_id),
-            forced_progress,
-            sentence=f"Forced scoring {forced_id} goes on.",
-            come_back=f"evalboard force --show {forced_id}",
-            give_up_after=give_up_after,
-        )
+        answer = follow_scoring(client, forced_id, give_up_after=give_up_after)
     decide(is_verdict=bool(limits))
     typer.echo(json.dumps(answer.json, ensure_ascii=False) if as_json else _render(answer.value))
     if answer.value.status != "finished":
         raise typer.Exit(FAILED)
     raise typer.Exit(diff_limits.conclude(*diff_limits.find_reached(limits, diff_limits.judge_forced(answer.value))))
+
+
+def follow_scoring(client: "RestClient", forced_id: str, *, give_up_after: float) -> "Answer[ForcedScoring]":
+    """Follow a forced scoring to its end."""
+    return follow_to_end(
+        lambda: client.forced(forced_id),
+        forced_progress,
+        sentence=f"Forced scoring {forced_id} goes on.",
+        come_back=f"evalboard force --show {forced_id}",
+        give_up_after=give_up_after,
+    )
 
 
 def _chosen(cases: str, tag: str, repeats: str) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup, TyperOption
 
+from evalboard import wings
 from evalboard.cli import (
     baseline,
     case,
     compare,
     diff,
     endpoint,
-    experiment,
     export,
     follow,
     forced,
@@ -85,7 +85,6 @@ app.command()(release.release)
 app.command()(release.settle)
 app.command()(case.case)
 app.command()(replay.replay)
-app.command()(experiment.bisect)
 app.command()(forced.force)
 app.command()(probe.probe)
 app.command("on-policy")(on_policy.on_policy)
@@ -99,10 +98,11 @@ for on_the_machine in (up, signin, tour, scheduler):
 app.add_typer(worker_app, name="worker", cls=Commands, rich_help_panel=NEED_THE_PRODUCT)
 app.add_typer(suite.app, name="suite", cls=Commands)
 app.add_typer(endpoint.app, name="endpoint", cls=Commands)
-app.add_typer(experiment.app, name="experiment", cls=Commands)
 app.add_typer(baseline.app, name="baseline", cls=Commands)
 app.add_typer(profile.app, name="profile", cls=Commands)
 app.add_typer(schedule.app, name="schedule", cls=Commands)
+for wing in wings.load("evalboard.cli.{}"):
+    wing.register(app, Commands)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

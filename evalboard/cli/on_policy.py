@@ -11,11 +11,11 @@ import typer
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED, INCONCLUSIVE, NO_SHIP
+from evalboard.cli.forced import follow_scoring
 from evalboard.cli.output import decide
-from evalboard.cli.wait import GiveUpAfter, follow_to_end
+from evalboard.cli.wait import GiveUpAfter
 from evalboard.client.access import connect
 from evalboard.client.errors import WrongUse
-from evalboard.client.progress import forced_progress
 from evalboard.client.waiting import GIVE_UP_SECONDS, follow_transfer
 from evalboard.core.errors import InvalidInput
 from evalboard.importers.files import LogFile
@@ -132,13 +132,7 @@ def _check_run(run: str, on: str, profile: str, max_kl: float, *, give_up_after:
     with connect() as client:
         body = {"endpoint": on, **({"profile": profile} if profile else {})}
         forced_id = client.create_forced(run, body).value.id
-        answer = follow_to_end(
-            lambda: client.forced(forced_id),
-            forced_progress,
-            sentence=f"Forced scoring {forced_id} goes on.",
-            come_back=f"evalboard force --show {forced_id}",
-            give_up_after=give_up_after,
-        )
+        answer = follow_scoring(client, forced_id, give_up_after=give_up_after)
     figures = answer.value.figures
     if answer.value.status != "finished" or figures is None:
         decide()

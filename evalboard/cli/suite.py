@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from evalboard.client.suite_parts import SuiteLines
     from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 
-SCORER_HELP = "The scorer of cases that name none, such as contains; needed with CSV."
-COLUMNS_HELP = "The columns of CSV, such as prompt=question,target=expected; default: the usual names."
+MappingNamed = Annotated[str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")]
+ScorerGiven = Annotated[
+    str,
+    typer.Option(metavar="KIND|JSON", help="The scorer of cases that name none, such as contains; needed with CSV."),
+]
+ColumnsNamed = Annotated[
+    str,
+    typer.Option(
+        metavar="FIELD=COLUMN,…",
+        help="The columns of CSV, such as prompt=question,target=expected; default: the usual names.",
+    ),
+]
 
 app = typer.Typer(help="Suites.", no_args_is_help=True)
 
@@ -38,11 +48,9 @@ def push(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON, JSONL with one case per line, or CSV.")],
     slug: Annotated[str, typer.Option(help="The suite's slug; default: from the document, else the file name.")] = "",
     title: Annotated[str, typer.Option(help="The suite's title; default: from the document, else the slug.")] = "",
-    mapping: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")
-    ] = "",
-    scorer: Annotated[str, typer.Option(metavar="KIND|JSON", help=SCORER_HELP)] = "",
-    columns: Annotated[str, typer.Option(metavar="FIELD=COLUMN,…", help=COLUMNS_HELP)] = "",
+    mapping: MappingNamed = "",
+    scorer: ScorerGiven = "",
+    columns: ColumnsNamed = "",
     give_up_after: Annotated[
         float, typer.Option(min=0, help="For a large file: give up after so many seconds without an answer.")
     ] = GIVE_UP_SECONDS,
@@ -90,11 +98,9 @@ def try_case(
     endpoint: Annotated[str, typer.Option(help="The endpoint's slug.")],
     case: Annotated[str, typer.Option(help="The case's id; default: the first.")] = "",
     profile: Annotated[str, typer.Option(help="The profile's slug.")] = "pinned",
-    mapping: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Convert another tool's JSONL with this mapping.")
-    ] = "",
-    scorer: Annotated[str, typer.Option(metavar="KIND|JSON", help=SCORER_HELP)] = "",
-    columns: Annotated[str, typer.Option(metavar="FIELD=COLUMN,…", help=COLUMNS_HELP)] = "",
+    mapping: MappingNamed = "",
+    scorer: ScorerGiven = "",
+    columns: ColumnsNamed = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as JSON.")] = False,
 ) -> None:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from evalboard.client.answers import Answer
     from evalboard.contract.compare import Comparison
     from evalboard.contract.forced import ForcedScoring
-    from evalboard.contract.lab import Experiment
     from evalboard.contract.parts import Pause
     from evalboard.contract.probe import Probe
     from evalboard.contract.replay import Replay
@@ -45,7 +44,7 @@ def run_progress(answer: "Answer[Run]") -> WaitProgress:
         run.is_terminal,
         eta_seconds=progress.eta_seconds,
         note=describe_ahead(run.ahead) if run.ahead and run.ahead.n_shards else "",
-        pause=" ".join(filter(None, (_pause(run.waiting_for), _giving_up(run)))),
+        pause=" ".join(filter(None, (render_pause(run.waiting_for), _giving_up(run)))),
     )
 
 
@@ -64,15 +63,8 @@ def comparison_progress(answer: "Answer[Comparison]") -> WaitProgress:
 def probe_progress(answer: "Answer[Probe]") -> WaitProgress:
     probe, calls = answer.value, answer.value.progress
     unit = "runs and scorings" if probe.sets else "calls"
-    name, pause = f"probe {probe.id}", _pause(probe.pause)
+    name, pause = f"probe {probe.id}", render_pause(probe.pause)
     return WaitProgress(name, unit, probe.status, calls.n_done, calls.n_total, probe.is_terminal, pause=pause)
-
-
-def experiment_progress(answer: "Answer[Experiment]") -> WaitProgress:
-    experiment = answer.value
-    n_done, n_total = experiment.n_done, experiment.cost.n_runs
-    name, pause = f"experiment {experiment.id}", _pause(experiment.pause)
-    return WaitProgress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
 
 
 def replay_progress(answer: "Answer[Replay]") -> WaitProgress:
@@ -87,7 +79,7 @@ def forced_progress(answer: "Answer[ForcedScoring]") -> WaitProgress:
     return WaitProgress(name, unit, scoring.status, scoring.n_done, scoring.n_answers, scoring.is_terminal)
 
 
-def _pause(pause: "Pause | None") -> str:
+def render_pause(pause: "Pause | None") -> str:
     """Say it with the time of this machine's zone."""
     if pause is None:
         return ""

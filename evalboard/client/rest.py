@@ -20,12 +20,11 @@ from evalboard.contract.compare import ComparedCase, Comparison
 from evalboard.contract.endpoint import EndpointReport
 from evalboard.contract.forced import ForcedCost, ForcedScoring
 from evalboard.contract.imports import Import
-from evalboard.contract.lab import Experiment, RunEstimate
 from evalboard.contract.probe import Probe
 from evalboard.contract.release import Release, ReleaseRow, Settle
 from evalboard.contract.replay import Replay
 from evalboard.contract.response import CaseOfRun, Response
-from evalboard.contract.run import Run, RunPair, RunRow
+from evalboard.contract.run import Run, RunEstimate, RunPair, RunRow
 from evalboard.contract.schedule import Schedule
 from evalboard.contract.suite import SuiteRow, SuiteVersion, Trial
 from evalboard.contract.upload import Upload, UploadPart
@@ -62,18 +61,18 @@ class RestClient:
 
     def create_run(self, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
         """Start a run; sent again with the same key and body, it answers with the run that was made first."""
-        return self._post(Run, "/runs/", body, _by_key(key))
+        return self.post(Run, "/runs/", body, _by_key(key))
 
     def create_pair(self, body: Mapping[str, Any], *, key: str = "") -> Answer[RunPair]:
         """Start two runs, `baseline` and `candidate`, whose repeats take turns; sent again as `create_run` is."""
-        return self._post(RunPair, "/runs/pairs/", body, _by_key(key))
+        return self.post(RunPair, "/runs/pairs/", body, _by_key(key))
 
     def run_estimate(self, **named: str) -> Answer[RunEstimate]:
         """Return what a run would take; named: suite, endpoint, profile, repeats."""
         return self._get(RunEstimate, "/runs/estimate/", named)
 
     def run(self, run_id: str) -> Answer[Run]:
-        return self._poll(Run, f"/runs/{run_id}/")
+        return self.poll(Run, f"/runs/{run_id}/")
 
     def runs(self, **filters: str) -> Iterator[Answer[RunRow]]:
         return self._list(RunRow, "/runs/", filters)
@@ -92,19 +91,19 @@ class RestClient:
         return self._list(ComparedCase, "/compare/cases/", {**sides, **filters})
 
     def create_replay(self, run_id: str, body: Mapping[str, Any]) -> Answer[Replay]:
-        return self._post(Replay, f"/runs/{run_id}/replays/", body)
+        return self.post(Replay, f"/runs/{run_id}/replays/", body)
 
     def create_body_replay(self, body: Mapping[str, Any]) -> Answer[Replay]:
-        return self._post(Replay, "/replays/", body)
+        return self.post(Replay, "/replays/", body)
 
     def replay(self, replay_id: str) -> Answer[Replay]:
-        return self._poll(Replay, f"/replays/{replay_id}/")
+        return self.poll(Replay, f"/replays/{replay_id}/")
 
     def create_forced(self, run_id: str, body: Mapping[str, Any]) -> Answer[ForcedScoring]:
-        return self._post(ForcedScoring, f"/runs/{run_id}/forced/", body)
+        return self.post(ForcedScoring, f"/runs/{run_id}/forced/", body)
 
     def forced(self, forced_id: str) -> Answer[ForcedScoring]:
-        return self._poll(ForcedScoring, f"/forced/{forced_id}/")
+        return self.poll(ForcedScoring, f"/forced/{forced_id}/")
 
     def forced_of_run(self, run_id: str) -> Iterator[Answer[ForcedScoring]]:
         """Yield the forced scorings of a run, newest first."""
@@ -113,52 +112,36 @@ class RestClient:
     def forced_cost(self, run_id: str, chosen: Mapping[str, Any] | None = None) -> Answer[ForcedCost]:
         """Return what scoring costs, for all answers or those of the chosen `cases`, `tag`, `repeats`."""
         path = f"/runs/{run_id}/forced/cost/"
-        return self._post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
+        return self.post(ForcedCost, path, chosen) if chosen else self._get(ForcedCost, path)
 
     def verification(self, forced_id: str, known: Mapping[str, str]) -> Answer[Verification]:
         """Judge a forced scoring by scorings of known origin: `control`, `numerics`, and so on."""
         return self._get(Verification, f"/forced/{forced_id}/verification/", known)
 
     def create_probe(self, body: Mapping[str, Any]) -> Answer[Probe]:
-        return self._post(Probe, "/probes/", body)
+        return self.post(Probe, "/probes/", body)
 
     def probe(self, probe_id: str) -> Answer[Probe]:
-        return self._poll(Probe, f"/probes/{probe_id}/")
-
-    def create_experiment(self, body: Mapping[str, Any]) -> Answer[Experiment]:
-        """Plan an experiment of the lab; nothing is decoded before it is started."""
-        return self._post(Experiment, "/experiments/", body)
-
-    def experiment(self, experiment_id: str) -> Answer[Experiment]:
-        return self._poll(Experiment, f"/experiments/{experiment_id}/")
-
-    def start_experiment(self, experiment_id: str, body: Mapping[str, Any]) -> Answer[Experiment]:
-        return self._post(Experiment, f"/experiments/{experiment_id}/start/", body)
+        return self.poll(Probe, f"/probes/{probe_id}/")
 
     def set_endings(self, endpoint: str, endings: Mapping[str, str]) -> Answer[Endpoint]:
-        return self._post(Endpoint, f"/endpoints/{endpoint}/endings/", {"endings": endings})
+        return self.post(Endpoint, f"/endpoints/{endpoint}/endings/", {"endings": endings})
 
     def ignore_fingerprint(self, endpoint: str, *, ignores: bool) -> Answer[Endpoint]:
-        return self._post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
+        return self.post(Endpoint, f"/endpoints/{endpoint}/fingerprint/", {"ignores_fingerprint": ignores})
 
     def complete_run(self, run_id: str) -> Answer[Run]:
-        return self._post(Run, f"/runs/{run_id}/complete/", {})
+        return self.post(Run, f"/runs/{run_id}/complete/", {})
 
     def run_again(self, run_id: str, body: Mapping[str, Any], *, key: str = "") -> Answer[Run]:
         """Start a run with the settings of another; sent again as `create_run` is."""
-        return self._post(Run, f"/runs/{run_id}/again/", body, _by_key(key))
+        return self.post(Run, f"/runs/{run_id}/again/", body, _by_key(key))
 
     def try_endpoint(self, slug: str) -> Answer[Endpoint]:
-        return self._post(Endpoint, f"/endpoints/{slug}/try/", {})
-
-    def cancel_experiment(self, experiment_id: str) -> Answer[Experiment]:
-        return self._post(Experiment, f"/experiments/{experiment_id}/cancel/", {})
-
-    def resume_experiment(self, experiment_id: str, body: Mapping[str, Any]) -> Answer[Experiment]:
-        return self._post(Experiment, f"/experiments/{experiment_id}/resume/", body)
+        return self.post(Endpoint, f"/endpoints/{slug}/try/", {})
 
     def create_release(self, body: Mapping[str, Any]) -> Answer[Release]:
-        return self._post(Release, "/releases/", body)
+        return self.post(Release, "/releases/", body)
 
     def release(self, release_id: str) -> Answer[Release]:
         return self._get(Release, f"/releases/{release_id}/")
@@ -177,16 +160,16 @@ class RestClient:
 
     def decode_case(self, suite: str, case_id: str) -> tuple[Answer[Replay], ...]:
         """Request a replay on each endpoint that ran the case."""
-        page = self._post(Page[Replay], _case_path(suite, case_id), {})
+        page = self.post(Page[Replay], _case_path(suite, case_id), {})
         rows = zip(page.value.results, page.json["results"], strict=True)
         return tuple(Answer(value, json) for value, json in rows)
 
     def push_suite(self, document: Mapping[str, Any]) -> Answer[SuiteVersion]:
-        return self._post(SuiteVersion, "/suites/", document)
+        return self.post(SuiteVersion, "/suites/", document)
 
     def follow(self, kind: str, name: str) -> Answer[Follow]:
         """Follow a run, suite, endpoint or other thing: Evalboard notifies you at your own addresses."""
-        return self._post(Follow, "/follows/", {"kind": kind, "name": name})
+        return self.post(Follow, "/follows/", {"kind": kind, "name": name})
 
     def follows(self) -> Iterator[Answer[Follow]]:
         return self._list(Follow, "/follows/", {})
@@ -199,14 +182,14 @@ class RestClient:
         return self._list(Webhook, "/follows/addresses/", {})
 
     def create_address(self, url: str) -> Answer[NewWebhook]:
-        return self._post(NewWebhook, "/follows/addresses/", {"url": url})
+        return self.post(NewWebhook, "/follows/addresses/", {"url": url})
 
     def create_trial(self, body: Mapping[str, Any]) -> Answer[Trial]:
         """Send one case of a suite document to an endpoint; the suite is not stored."""
-        return self._post(Trial, "/trials/", body)
+        return self.post(Trial, "/trials/", body)
 
     def trial(self, trial_id: str) -> Answer[Trial]:
-        return self._poll(Trial, f"/trials/{trial_id}/")
+        return self.poll(Trial, f"/trials/{trial_id}/")
 
     def uploads(self, **filters: str) -> Iterator[Answer[Upload]]:
         return self._list(Upload, "/uploads/", filters)
@@ -216,7 +199,7 @@ class RestClient:
 
     def open_upload(self, body: Mapping[str, Any]) -> Answer[Upload]:
         """Begin a suite that is sent in parts (`client.suite_parts`)."""
-        return self._post(Upload, "/uploads/", body)
+        return self.post(Upload, "/uploads/", body)
 
     def send_part(self, upload_id: str, *, offset: int, packed: bytes, sha256: str) -> Answer[UploadPart]:
         """Send whole lines that begin at a byte of the file, in a zstd frame; sha256: of the lines."""
@@ -226,7 +209,7 @@ class RestClient:
 
     def close_upload(self, upload_id: str, *, n_bytes: int, sha256: str) -> Answer[Upload]:
         """Say that an upload is whole; sha256: of all its lines in order, before they were compressed."""
-        return self._post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes, "sha256": sha256})
+        return self.post(Upload, f"/uploads/{upload_id}/close/", {"n_bytes": n_bytes, "sha256": sha256})
 
     def endpoints(self) -> Iterator[Answer[Endpoint]]:
         return self._list(Endpoint, "/endpoints/", {})
@@ -235,25 +218,25 @@ class RestClient:
         return self._get(EndpointReport, f"/endpoints/{quote(slug, safe='')}/")
 
     def create_endpoint(self, body: Mapping[str, Any]) -> Answer[Endpoint]:
-        return self._post(Endpoint, "/endpoints/", body)
+        return self.post(Endpoint, "/endpoints/", body)
 
     def profiles(self) -> Iterator[Answer[Profile]]:
         return self._list(Profile, "/profiles/", {})
 
     def create_profile(self, body: Mapping[str, Any]) -> Answer[Profile]:
-        return self._post(Profile, "/profiles/", body)
+        return self.post(Profile, "/profiles/", body)
 
     def schedules(self) -> Iterator[Answer[Schedule]]:
         return self._list(Schedule, "/schedules/", {})
 
     def create_schedule(self, body: Mapping[str, Any]) -> Answer[Schedule]:
-        return self._post(Schedule, "/schedules/", body)
+        return self.post(Schedule, "/schedules/", body)
 
     def pause_schedule(self, schedule_id: str) -> Answer[Schedule]:
-        return self._post(Schedule, f"/schedules/{schedule_id}/pause/", {})
+        return self.post(Schedule, f"/schedules/{schedule_id}/pause/", {})
 
     def resume_schedule(self, schedule_id: str) -> Answer[Schedule]:
-        return self._post(Schedule, f"/schedules/{schedule_id}/resume/", {})
+        return self.post(Schedule, f"/schedules/{schedule_id}/resume/", {})
 
     def delete_schedule(self, schedule_id: str) -> None:
         self._transport.request("DELETE", f"/schedules/{schedule_id}/")
@@ -263,7 +246,7 @@ class RestClient:
 
     def settle(self, release_id: str, body: Mapping[str, Any]) -> Answer[Release]:
         """Add the repeats of a plan: its `cases`, `look` and `n_responses` are sent back."""
-        return self._post(Release, f"/releases/{release_id}/settle/", body)
+        return self.post(Release, f"/releases/{release_id}/settle/", body)
 
     def policies(self) -> Iterator[Answer[Policy]]:
         return self._list(Policy, "/policies/", {})
@@ -272,7 +255,7 @@ class RestClient:
         return self._list(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", {})
 
     def set_baseline(self, suite: str, body: Mapping[str, Any]) -> Answer[Baseline]:
-        return self._post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
+        return self.post(Baseline, f"/suites/{quote(suite, safe='')}/baselines/", body)
 
     def import_logs(
         self, files: Sequence[LogFile], *, log_format: str, tell: Callable[[int], None], **given: str
@@ -291,12 +274,12 @@ class RestClient:
     def _get(self, kind: type[Kind], path: str, params: Mapping[str, str] | None = None) -> Answer[Kind]:
         return self._read(kind, self._transport.request("GET", path, params=params))
 
-    def _post(
+    def post(
         self, kind: type[Kind], path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
     ) -> Answer[Kind]:
         return self._read(kind, self._transport.request("POST", path, body, headers=headers))
 
-    def _poll(self, kind: type[Kind], path: str) -> Answer[Kind]:
+    def poll(self, kind: type[Kind], path: str) -> Answer[Kind]:
         """Return the resource, reusing the last answer while its ETag is unchanged."""
         tag, last = self._polled.get(path, ("", None))
         answer = self._transport.request("GET", path, headers={"If-None-Match": tag} if tag else {})

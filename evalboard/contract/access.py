@@ -7,7 +7,7 @@ from evalboard.contract.base import Address, Contract, Count, Id, Instant, PageA
 EVENTS = ("release.decided", "run.finished", "run.incomplete", "run.failed", "rotation.noticed", "audit.incident")
 TEST = "webhook.test"
 FOLLOWED = "followed"  # at an address of a person's own
-KINDS_FOLLOWED = ("run", "suite", "endpoint", "release", "probe", "experiment", "replay", "forced")
+KINDS_FOLLOWED = ("run", "suite", "case", "endpoint", "release", "probe", "experiment", "replay", "forced")
 
 Scope = Annotated[str, says(enum=("read", "run", "sign", "admin"))]
 Event = Annotated[str, says(enum=EVENTS)]
@@ -36,11 +36,14 @@ class NewApiToken(ApiToken):
 
 
 class Follow(Contract):
-    """What you follow. Evalboard notifies you when it ends, another server answers, or a verdict waits."""
+    """What you follow.
+
+    Evalboard notifies you when it ends, another server answers, a case turns, or a verdict waits.
+    """
 
     id: Id
     kind: Annotated[str, says(enum=KINDS_FOLLOWED)]
-    name: Annotated[str, says(description="a slug, or an id")]
+    name: Annotated[str, says(description="a slug or an id; of a case SUITE/ID")]
     created_at: Instant
     url: PageAddress
 

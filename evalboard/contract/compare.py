@@ -25,7 +25,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.manifest import MovedField
-from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, RepeatScored, name_version
+from evalboard.contract.parts import BucketShare, ByChance, InEveryRepeat, ProfileNamed, RepeatScored
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.trace import Position
 from evalboard.contract.treatments import BY_INPUT, PairBy, Terms, Treatment
@@ -287,7 +287,7 @@ class SpeedAndTokens(Contract):
     prompt_tokens: Annotated[float | None, says(description="mean of a prompt")]
 
 
-class ComparedSide(Contract):
+class ComparedSide(ProfileNamed, Contract):
     run: Id
     suite: SuiteNamed
     endpoint: str
@@ -301,10 +301,6 @@ class ComparedSide(Contract):
     targeted: TargetedBeside | None
     speed: Annotated[SpeedAndTokens | None, says(description="null for two logs, and without an answer")] = optional
     n_repeats: int = page_only  # the run's, so that "3 of 5" can be said
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
 
 class ComparedSides(Contract):

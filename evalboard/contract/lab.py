@@ -15,8 +15,8 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.lab_kinds import SOURCES, STEP, FieldReach, FieldState, State, StepAnswer
-from evalboard.contract.parts import BucketNamed, Pause, name_version
-from evalboard.contract.run import SuiteNamed
+from evalboard.contract.parts import BucketNamed, Pause, ProfileNamed
+from evalboard.contract.run import RunCost, SuiteNamed
 
 KINDS = ("variance", "bisect")
 STATUSES = ("planned", "running", "finished", "stopped", "cancelled", "failed")
@@ -26,30 +26,11 @@ SourceName = Annotated[str, says(enum=tuple(map(str, SOURCES)))]
 Interval = Annotated[tuple[float, float], says(minItems=2, maxItems=2, description="95 % interval, in points")]
 
 
-class ArmCost(Contract):
-    """The estimated cost of conditions. Null: no earlier run to estimate from."""
-
-    n_runs: Annotated[int, says(minimum=0, description="passes over the suite")]
-    n_starts: Annotated[int, says(minimum=0, description="of engines")]
-    tokens: float | None
-    minutes: float | None
-
-
-class LabCost(ArmCost):
+class LabCost(RunCost):
     """The cost of conditions. Null: no earlier run to estimate from."""
 
     tokens: Count | None
     minutes: Annotated[float | None, says(minimum=0, description="engine minutes, including starts")]
-
-
-class RunEstimate(Contract):
-    """What a run would take, estimated from earlier runs. Null: nothing to estimate from."""
-
-    n_calls: Count
-    tokens: Count | None
-    minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
-    paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
-    sentence: str
 
 
 class LabArm(Contract):
@@ -228,7 +209,7 @@ class Bisect(Contract):
     there: tuple[str, ...] = page_only  # of the two runs, those that were not deleted since
 
 
-class ExperimentRow(Contract):
+class ExperimentRow(ProfileNamed, Contract):
     """An experiment in a list."""
 
     id: Id
@@ -246,10 +227,6 @@ class ExperimentRow(Contract):
     started_at: Annotated[Instant | None, says(description="when the plan was confirmed")]
     finished_at: Instant | None
     url: PageAddress
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def is_terminal(self) -> bool:

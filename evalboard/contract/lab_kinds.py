@@ -3,13 +3,8 @@
 The order of sources is that of a plan: the control first, what costs no run last.
 """
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-LABEL = "experiment"  # of a run that is an arm of one
-ID = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class Source(StrEnum):
@@ -95,12 +90,3 @@ class FieldState(StrEnum):
     NOT_TRIED = "not_tried"
     SCORER_ONLY = "scorer_only"
     NOT_REACHABLE = "not_reachable"
-
-
-def experiment_of(labels: Mapping[str, str]) -> str | None:
-    """Return the id of the experiment that a run's labels name, None without one.
-
-    Labels are user input and may name any experiment.
-    """
-    label = labels.get(LABEL, "")
-    return label if ID.fullmatch(label) else None

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Number, PageAddress, Points, page_only, says
 from evalboard.contract.compare import SIDES, ChangedMessage, Moved, PartedPair
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.response import ResponseContent
 from evalboard.contract.trace import Position, TokenAtPosition
 from evalboard.contract.treatments import Terms
@@ -25,10 +26,10 @@ class PairSide(ResponseContent):
     batch_class: str | None
     n_repeats: int = page_only
     model: str = page_only
-    fingerprint_id: int | None = page_only
+    stack: FingerprintNamed | None = page_only
     scorer_digest: str = page_only
     is_vouched: bool = page_only
-    is_logged: bool = page_only
+    can_replay: bool = page_only
 
 
 class MarginPoint(Contract):

@@ -1,8 +1,10 @@
 """Parts that several answers have in common: progress, what served, names with their versions."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Digest, Id, Instant, Number, Points, Share, page_only, says
+
+CHANGED = 0.6  # of a case's score; less is what a case at 3 of 5 against 2 of 5 does by chance
 
 
 class Done(Contract):
@@ -90,3 +92,11 @@ class Seats(Contract):
 def name_version(slug: str, version: int) -> str:
     """Return "pinned", or "pinned v2" for a later version than the first."""
     return slug if version == 1 else f"{slug} v{version}"
+
+
+class ProfileNamed:
+    """What has a `profile` and its `profile_version`."""
+
+    @property
+    def profile_name(self: Any) -> str:
+        return name_version(self.profile, self.profile_version)

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from evalboard.contract.base import Contract, Count, Id, Instant, Number, PageAddress, page_only, says
-from evalboard.contract.parts import Done, Pause, name_version
+from evalboard.contract.parts import Done, Pause, ProfileNamed
 from evalboard.contract.probe_kinds import ProbeKind
 
 KINDS = tuple(map(str, ProbeKind))
@@ -23,7 +23,7 @@ class ProbeFinding(ProbeFound):
     numbers: dict[str, Any]
 
 
-class ProbeAsked(Contract):
+class ProbeAsked(ProfileNamed, Contract):
     """A probe as it is listed."""
 
     id: Id
@@ -36,10 +36,6 @@ class ProbeAsked(Contract):
     created_at: Instant
     finished_at: Instant | None
     url: PageAddress
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def is_terminal(self) -> bool:

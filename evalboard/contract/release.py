@@ -23,7 +23,7 @@ from evalboard.contract.base import (
     says,
 )
 from evalboard.contract.compare import Computation
-from evalboard.contract.parts import ByChance, InEveryRepeat, name_version
+from evalboard.contract.parts import ByChance, InEveryRepeat, ProfileNamed, name_version
 from evalboard.contract.run import Draws
 from evalboard.contract.treatments import PairBy, Terms, Treatment
 
@@ -162,8 +162,8 @@ class OtherCause(Contract):
         str,
         says(
             enum=CAUSES,
-            description="`server`: one server answered both sides; `prompts`: and the same questions; `noise`: the"
-            " change is beyond it; `missing`: no answer is missing; `identity`: who answered is attested",
+            description="`server`: one server answered both sides; `prompts`: and the same questions; `noise`: it is"
+            " ruled out; `missing`: no answer is missing; `identity`: who answered is attested",
         ),
     ]
     state: Annotated[
@@ -267,7 +267,7 @@ class MeasuredNoise(NoiseOfSide):
     is_overdispersed: bool
 
 
-class GateSide(Contract):
+class GateSide(ProfileNamed, Contract):
     run: Id
     model: str
     endpoint: str
@@ -287,10 +287,6 @@ class GateSide(Contract):
     @property
     def run_id(self) -> int:
         return int(self.run)
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
 
 class CasesChanged(Contract):
@@ -380,6 +376,11 @@ class Gate(Outlook):
     def interval(self) -> Span | None:
         """Return the interval of the change in points."""
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def new_cases(self) -> Reach | None:
+        """Return the interval for new cases; None as well where too few groups changed to estimate them."""
+        return None if self.reach is None or self.reach.is_concentrated else self.reach
 
     @property
     def points_to_spare(self) -> float | None:

@@ -1,5 +1,7 @@
 """Runs: the row of a list, and a whole run with its buckets and the content of its page."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -24,9 +26,10 @@ from evalboard.contract.base import (
 from evalboard.contract.bucket import Bucket, Noise
 from evalboard.contract.facts import SettingFact
 from evalboard.contract.manifest import EngineSeats
-from evalboard.contract.parts import Done, RepeatScored, Seats, WaitingFor, name_version
+from evalboard.contract.parts import Done, ProfileNamed, RepeatScored, Seats, WaitingFor
 
 PRIORITIES = ("release", "normal", "bulk")  # the first goes first
+EXPERIMENT_LABEL = "experiment"  # of a run that is an arm of one
 TERMINAL = ("finished", "incomplete", "failed", "cancelled")
 
 Actor = Annotated[str, says(enum=("author", "operator"))]
@@ -108,7 +111,7 @@ class Sampled(Contract):
         return Draws(self.temperature, self.seed, is_one=self.is_one_draw).words
 
 
-class RunHead(Contract):
+class RunHead(ProfileNamed, Contract):
     """A run as it is listed."""
 
     id: Id
@@ -152,10 +155,6 @@ class RunHead(Contract):
     batch_class: str = page_only  # of its bucket, "" where it has none
     fingerprint_digest: str = page_only
     is_reported: bool = page_only  # its stack is known from a log or an external server only
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def n_repeats(self) -> int:
@@ -461,3 +460,31 @@ class RunPair(Contract):
 class Rescored(Contract):
     scorer: ScorerNamed
     run: Run
+
+
+class RunCost(Contract):
+    """The estimated cost of passes over a suite. Null: no earlier run to estimate from."""
+
+    n_runs: Annotated[int, says(minimum=0, description="passes over the suite")]
+    n_starts: Annotated[int, says(minimum=0, description="of engines")]
+    tokens: float | None
+    minutes: float | None
+
+
+class RunEstimate(Contract):
+    """What a run would take, estimated from earlier runs. Null: nothing to estimate from."""
+
+    n_calls: Count
+    tokens: Count | None
+    minutes: Annotated[float | None, says(minimum=0, description="engine minutes, or minutes of calls")]
+    paced_by: Annotated[str | None, says(description="another suite whose run gave the pace, scaled by cases")]
+    sentence: str
+
+
+def experiment_of(labels: Mapping[str, str]) -> str | None:
+    """Return the id of the experiment that a run's labels name, None without one.
+
+    Labels are user input and may name any experiment.
+    """
+    label = labels.get(EXPERIMENT_LABEL, "")
+    return label if re.fullmatch(r"[0-9]{1,18}", label, re.ASCII) else None

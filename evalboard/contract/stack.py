@@ -118,6 +118,9 @@ class Certificate(Contract):
     at: Instant
 
 
+NEEDY_FIRST = ("silent", "resting", "working", "idle", "stopped")
+
+
 class Worker(Contract):
     """A worker: its last heartbeat, and its work. `note`: what prevents it from working."""
 
@@ -142,6 +145,11 @@ class Worker(Contract):
     process: ProcessOfWorker | None = page_only
     left_alone: RunLeftAlone | None = page_only  # as `note` has it
     seen_seconds: float = page_only  # how long ago, by the clock of the database
+
+    @property
+    def urgency(self) -> int:
+        """Return the place of its state among those that need attention first."""
+        return NEEDY_FIRST.index(self.state)
 
     @property
     def hardware_label(self) -> str:

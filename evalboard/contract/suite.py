@@ -17,7 +17,7 @@ from evalboard.contract.base import (
     page_only,
     says,
 )
-from evalboard.contract.parts import FingerprintNamed, WaitingFor, name_version
+from evalboard.contract.parts import FingerprintNamed, ProfileNamed, WaitingFor
 from evalboard.contract.run import TERMINAL, Draws, RunRow, RunWarning
 
 
@@ -109,7 +109,7 @@ class BucketOfHistory(Contract):
         return int(self.id)
 
 
-class HistoryRow(Contract):
+class HistoryRow(ProfileNamed, Contract):
     """One run in one bucket."""
 
     run: Id
@@ -135,10 +135,6 @@ class HistoryRow(Contract):
     @property
     def run_id(self) -> int:
         return int(self.run)
-
-    @property
-    def profile_name(self) -> str:
-        return name_version(self.profile, self.profile_version)
 
     @property
     def points(self) -> tuple[float, ...]:

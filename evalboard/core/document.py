@@ -61,7 +61,7 @@ def read_strict_json(text: str) -> Any:
     """
     try:
         return json.loads(
-            text, parse_constant=refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys
+            text, parse_constant=refuse_constant, parse_float=finite_float, object_pairs_hook=_unique_keys
         )
     except json.JSONDecodeError as problem:
         what = JSON_PROBLEMS.get(problem.msg, "it cannot be read")
@@ -163,7 +163,8 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite_float(text: str) -> float:
+def finite_float(text: str) -> float:
+    """Return the number of a JSON text. Raises ValueError for one beyond a double's range."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"the number {text[:40]} is too large")

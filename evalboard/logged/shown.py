@@ -260,7 +260,6 @@ def _write_side(
         n_repeats=len(run.repeats),
         model=bucket.model.name if bucket else run.model_name,
         is_vouched=True,
-        is_logged=run.is_log,
     )
 
 

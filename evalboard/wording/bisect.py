@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalboard.contract.lab_kinds import FieldReach, FieldState, StepAnswer
-from evalboard.wording.lab import describe_end, small_points
-from evalboard.wording.numbers import MINUS, counted, listed
+from evalboard.wording.lab import describe_end
+from evalboard.wording.messages import Messages
+from evalboard.wording.numbers import MINUS, listed, small_points
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import Bisect, BisectBlamed, BisectField
@@ -38,14 +39,64 @@ FINDINGS: Mapping[FieldState, str] = {
     FieldState.SCORER_ONLY: "scorer only",
     FieldState.NOT_REACHABLE: "not reachable",
 }
-REASONS: Mapping[str, str] = {
-    "same_path": "the same name led to other files; give each its own endpoint",
-    "same_pool": "workers of one pool have both; give them pools of their own",
-    "no_worker": "no live worker of the pool {pool} matches it",
-    "no_worker_has": "no live worker has {value}",
-    "recorded": "scores come from logs, so no text can be scored again",
-    "too_large": "the suite has too many cases to score again at once",
-}
+REASONS = Messages(
+    "not_reachable",
+    {
+        ("field", "unknown"): {
+            "same_path": "the same name led to other files; give each its own endpoint",
+            "same_pool": "workers of one pool have both; give them pools of their own",
+            "no_worker": "no live worker of the pool {pool} matches it",
+            "no_worker_has": "no live worker has {value}",
+            "recorded": "scores come from logs, so no text can be scored again",
+            "too_large": "the suite has too many cases to score again at once",
+        },
+    },
+)
+SAID = Messages(
+    "bisect",
+    {
+        ("plan", "asserts"): {"planned": "Nothing has been decoded yet: this is the plan."},
+        ("sides", "unknown"): {
+            "sides_first": "Both sides are decoded first, unchanged; every step is compared with them.",
+            "baseline_lost": "The unchanged baseline repeated its answer in 0 of {n} cases, so no flip can be "
+            "attributed.",
+            "both_lost": "In none of {n} cases did both unchanged sides repeat their answers, so no flip can be "
+            "attributed.",
+        },
+        ("cause", "denies"): {
+            "candidate_lost": "With all settable fields as in the candidate, 0 of {n} flips came again: none of them "
+            "is the cause.",
+            "cleared": "{names} {n:causes|cause} none.",
+        },
+        ("cause", "asserts"): {
+            "one": "{names} alone causes {n_made} of {n} flips, and undoing it removes {n_undone} of {n}.",
+            "either": "{names} each cause {n_cases} of {n} flips alone, and only undoing {all_of_them} removes "
+            "{n_cases} of {n}.",
+            "together": "{names} cause {n_cases} of {n} flips only together, and undoing {all_of_them} removes "
+            "{n_cases} of {n}.",
+        },
+        ("cause", "unknown"): {
+            "open": "{n_open} of {n} flips {n_open:is|are} not explained yet.",
+            "unexplained": "{n_open} of {n} flips {n_open:is|are} explained by no field and by none of the "
+            "combinations that were tried.",
+            "too_few": "One case is not enough to blame a field, as answers change by chance.",
+            "not_tried": "Not tried: {names:list}.",
+        },
+        ("cases", "asserts"): {
+            "lost": "{n:chosen case} did not reproduce, and {n:is|are} left out.",
+            "chance": "{n:chosen case} {n:is|are} left out as chance ({names:list}): one side gave several answers in "
+            "{n_decodings} equal decodings.",
+        },
+        ("score", "unknown"): {
+            "not_reproduced": "The cases that moved the score did not reproduce; their cause is unknown.",
+        },
+        ("score", "asserts"): {
+            "scorer_alone": "The scorer alone moves the score, by {points} points.",
+            "explains": "It explains {own} of {points} points.",
+            "explains_beside": "It explains {own} of {points} points; the scorer alone moves it by {scorer}.",
+        },
+    },
+)
 MARKS: Mapping[str, str] = {
     StepAnswer.CANDIDATE: "◆",
     StepAnswer.BASELINE: "–",
@@ -95,7 +146,7 @@ def _short(text: str) -> str:
 
 def describe_reach(code: str, facts: Mapping[str, Any]) -> str:
     """Return why a field cannot be set here, "" without a code."""
-    return REASONS[code].format(**{name: describe_value(value) for name, value in facts.items()}) if code else ""
+    return REASONS.write(code, {name: describe_value(value) for name, value in facts.items()}) if code else ""
 
 
 def describe_step(
@@ -143,21 +194,21 @@ def describe_state(state: str, *, others: Sequence[str] = (), n_of: tuple[int, i
 def describe_bisect(bisect: "Bisect", *, status: str, n_missing: int, problem: str = "") -> str:
     """Return a bisect's conclusion in a few sentences, the cause first. n_missing: steps left out."""
     if status == "planned":
-        return "Nothing has been decoded yet: this is the plan."
+        return SAID.write("planned")
     begin = describe_end(status, n_missing, problem)
     parts = [begin] if begin else []
     if bisect.n_reproduced is None and bisect.steps:
-        return begin or "Both sides are decoded first, unchanged; every step is compared with them."
+        return begin or SAID.write("sides_first")
     if bisect.n_reproduced == 0:
         parts += [_describe_lost(bisect), *_describe_chance(bisect)]
     elif bisect.n_reproduced:
         parts += _describe_blamed(bisect, is_running=status == "running")
     scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY), None)
     if scorer is not None and scorer.points is not None and not bisect.steps:
-        parts.append(f"The scorer alone moves the score, by {_signed(scorer.points)} points.")
+        parts.append(SAID.write("scorer_alone", points=_signed(scorer.points)))
     out_of_reach = [each.label for each in bisect.fields if each.reach == FieldReach.NOT_REACHABLE]
     if out_of_reach:
-        parts.append(f"Not tried: {listed(out_of_reach)}.")
+        parts.append(SAID.write("not_tried", names=out_of_reach))
     return " ".join(parts)
 
 
@@ -167,12 +218,9 @@ def _describe_lost(bisect: "Bisect") -> str:
     ours, theirs = (
         {shown for step in bisect.steps if len(step.turned) == n for shown in step.shown} for n in (0, n_turned)
     )
-    n = len(bisect.cases)
-    if StepAnswer.CANDIDATE not in theirs:
-        return f"With all settable fields as in the candidate, 0 of {n} flips came again: none of them is the cause."
-    if StepAnswer.BASELINE not in ours:
-        return f"The unchanged baseline repeated its answer in 0 of {n} cases, so no flip can be attributed."
-    return f"In none of {n} cases did both unchanged sides repeat their answers, so no flip can be attributed."
+    is_repeated = StepAnswer.CANDIDATE in theirs, StepAnswer.BASELINE in ours
+    code = "candidate_lost" if not is_repeated[0] else "baseline_lost" if not is_repeated[1] else "both_lost"
+    return SAID.write(code, n=len(bisect.cases))
 
 
 def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
@@ -181,17 +229,14 @@ def _describe_blamed(bisect: "Bisect", *, is_running: bool) -> list[str]:
     parts = [_describe_one(each, fields, n) for each in bisect.blamed]
     parts += _describe_points(bisect, fields)
     parts += _describe_chance(bisect)
-    if bisect.n_unexplained and is_running:
-        parts.append(f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} not explained yet.")
-    elif bisect.n_unexplained:
-        none = f"{bisect.n_unexplained} of {n} flips {_are(bisect.n_unexplained)} explained by no field"
-        few = " One case is not enough to blame a field, as answers change by chance." if bisect.n_decodings > 1 else ""
-        parts.append(f"{none} and by none of the combinations that were tried.{few}")
-    cleared = [each for each in bisect.fields if each.state == FieldState.CLEARED and not each.n_made]
+    if n_open := bisect.n_unexplained:
+        parts.append(SAID.write("open" if is_running else "unexplained", n_open=n_open, n=n))
+        parts += [SAID.write("too_few")] if bisect.n_decodings > 1 and not is_running else []
+    cleared = [each.label for each in bisect.fields if each.state == FieldState.CLEARED and not each.n_made]
     if cleared and bisect.blamed:
-        parts.append(f"{listed([each.label for each in cleared])} {'causes' if len(cleared) == 1 else 'cause'} none.")
+        parts.append(SAID.write("cleared", n=len(cleared), names=listed(cleared)))
     if lost := len(bisect.cases) - n - sum(case.is_chance for case in bisect.cases):
-        parts.append(f"{counted(lost, 'chosen case')} did not reproduce, and {_are(lost)} left out.")
+        parts.append(SAID.write("lost", n=lost))
     return parts
 
 
@@ -199,17 +244,10 @@ def _describe_one(blamed: "BisectBlamed", fields: Mapping[str, "BisectField"], n
     names = listed([fields[name].label for name in blamed.fields])
     if len(blamed.fields) == 1:
         field = fields[blamed.fields[0]]
-        return f"{names} alone causes {field.n_made} of {n} flips, and undoing it removes {field.n_undone} of {n}."
+        return SAID.write("one", names=names, n=n, n_made=field.n_made, n_undone=field.n_undone)
     all_of_them = "both" if len(blamed.fields) == 2 else "all of them"
-    if blamed.is_either:
-        return (
-            f"{names} each cause {blamed.n_cases} of {n} flips alone, and only undoing {all_of_them} removes "
-            f"{blamed.n_cases} of {n}."
-        )
-    return (
-        f"{names} cause {blamed.n_cases} of {n} flips only together, and undoing {all_of_them} removes "
-        f"{blamed.n_cases} of {n}."
-    )
+    code = "either" if blamed.is_either else "together"
+    return SAID.write(code, names=names, n=n, n_cases=blamed.n_cases, all_of_them=all_of_them)
 
 
 def _describe_chance(bisect: "Bisect") -> list[str]:
@@ -218,29 +256,26 @@ def _describe_chance(bisect: "Bisect") -> list[str]:
     if not names:
         return []
     named = [*names[:CASES_NAMED], *([f"{len(names) - CASES_NAMED} more"] if len(names) > CASES_NAMED else [])]
-    how = f"one side gave several answers in {bisect.n_decodings} equal decodings"
-    return [f"{counted(len(names), 'chosen case')} {_are(len(names))} left out as chance ({listed(named)}): {how}."]
+    return [SAID.write("chance", n=len(names), names=named, n_decodings=bisect.n_decodings)]
 
 
 def _describe_points(bisect: "Bisect", fields: Mapping[str, "BisectField"]) -> list[str]:
     """Say how much of the score's change the single cause explains, and what the scorer explains."""
     moved = [case for case in bisect.cases if case.score_baseline != case.score_candidate]
     if bisect.points and moved and not any(case.is_reproduced for case in moved):
-        return ["The cases that moved the score did not reproduce; their cause is unknown."]
+        return [SAID.write("not_reproduced")]
     if bisect.points is None or len(bisect.blamed) != 1 or len(bisect.blamed[0].fields) != 1:
         return []
     own = fields[bisect.blamed[0].fields[0]].points
     if own is None or not (own or bisect.points):
         return []
     scorer = next((each for each in bisect.fields if each.state == FieldState.SCORER_ONLY and each.points), None)
-    beside = "" if scorer is None else f"; the scorer alone moves it by {_signed(scorer.points or 0.0)}"
-    return [f"It explains {_signed(own)} of {_signed(bisect.points)} points{beside}."]
+    facts = {"own": _signed(own), "points": _signed(bisect.points)}
+    if scorer is None:
+        return [SAID.write("explains", facts)]
+    return [SAID.write("explains_beside", facts, scorer=_signed(scorer.points or 0.0))]
 
 
 def _signed(value: float) -> str:
     text = small_points(value)
     return text if text.startswith(MINUS) or not value else f"+{text}"
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"

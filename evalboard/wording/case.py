@@ -50,6 +50,15 @@ def describe_changes(changes: "Sequence[CaseChange]", before: str, run: str) -> 
     return f"Changed then: {listed(parts)}.{same}"
 
 
+def describe_turn(
+    *, case: str, suite: str, is_pass: bool, run: int, endpoint: str, n: int, before: int, n_before: int
+) -> str:
+    """Say that a followed case turned. before: the last earlier run whose repeats had one result."""
+    now, past = ("passes", "failed") if is_pass else ("fails", "passed")
+    text = f"Case {case} of {suite} {now} every time in run {run} on {endpoint} ({n} of {n})"
+    return f"{text}; it {past} every time in run {before} ({n_before} of {n_before})."
+
+
 def describe_part(n_read: int, n_runs: int) -> str:
     """Say that only the newest runs were read; "" if all were."""
     return f"Counted over the newest {n_read:,} of {n_runs:,} runs." if n_read < n_runs else ""

@@ -188,28 +188,28 @@ def _identical(cause: Cause) -> str:
 def _scorer(cause: Cause) -> str:
     scores = _sides(cause.evidence, "score", "from {} to {}")
     ours, theirs = (cause.evidence.get(f"scorer_digest_{side}") for side in ("baseline", "candidate"))
-    which = "one scorer, {0}" if ours and ours == theirs else "scorer {} against {}"
+    which = "one scorer, {0}" if ours and ours == theirs else "scorer {} → {}"
     digests = _sides(cause.evidence, "scorer_digest", which, shorten=True)
     return f"Same answer, different grade: the score went {scores} ({digests})."
 
 
 def _model_changed(cause: Cause) -> str:
     if "weights_digest_baseline" not in cause.evidence:
-        revisions = _sides(cause.evidence, "model_revision", "{} against {}")
+        revisions = _sides(cause.evidence, "model_revision", "{} → {}")
         return f"The model's declared revisions differ: {revisions}.{_beside(cause)}"
-    weights = _sides(cause.evidence, "weights_digest", "{} against {}", shorten=True)
+    weights = _sides(cause.evidence, "weights_digest", "{} → {}", shorten=True)
     return f"The weights differ: {weights}.{_beside(cause)}"
 
 
 def _model_name_changed(cause: Cause) -> str:
-    names = _sides(cause.evidence, "model_name", "{} against {}")
+    names = _sides(cause.evidence, "model_name", "{} → {}")
     return f"The model has another name: {names}. Its weights may be the same.{_beside(cause)}"
 
 
 def _prompt_changed(cause: Cause) -> str:
     if "n_prompt_tokens_baseline" not in cause.evidence:
         return "The prompt changed."
-    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} tokens against {}')}."
+    return f"The prompt changed: {_sides(cause.evidence, 'n_prompt_tokens', '{} → {} tokens')}."
 
 
 def _prompt_mismatch(cause: Cause) -> str:
@@ -221,16 +221,16 @@ def _prompt_mismatch(cause: Cause) -> str:
     what = "The prompts' token ids differ" if "prompt_digest_baseline" in facts else "The prompts differ"
     parts = []
     if "n_prompt_tokens_baseline" in facts:
-        parts.append(_sides(facts, "n_prompt_tokens", "{} tokens against {}"))
+        parts.append(_sides(facts, "n_prompt_tokens", "{} → {} tokens"))
     if "template_digest_baseline" in facts:
-        parts.append(_sides(facts, "template_digest", "chat template {} against {}", shorten=True))
+        parts.append(_sides(facts, "template_digest", "chat template {} → {}", shorten=True))
     return f"{what}: {', '.join(parts)}." if parts else f"{what}."
 
 
 def _sampling_changed(cause: Cause) -> str:
     values = {name: (f"{name}_baseline", f"{name}_candidate") for name in ("temperature", *CHOOSING)}
     parts = [
-        f"{name} {' against '.join(_setting(cause.evidence[side]) for side in sides)}"
+        f"{name} {' → '.join(_setting(cause.evidence[side]) for side in sides)}"
         for name, sides in values.items()
         if sides[0] in cause.evidence
     ]
@@ -239,7 +239,7 @@ def _sampling_changed(cause: Cause) -> str:
 
 def _backend_changed(cause: Cause) -> str:
     parts = [
-        _sides(cause.evidence, name, f"{name} {{}} against {{}}", shorten=name == "fingerprint")
+        _sides(cause.evidence, name, f"{name} {{}} → {{}}", shorten=name == "fingerprint")
         for name in ("fingerprint", "backend")
         if f"{name}_baseline" in cause.evidence
     ]
@@ -286,8 +286,8 @@ def _length(cause: Cause) -> str:
     longer = "candidate" if facts["shorter"] == "baseline" else "baseline"
     moved = [text for name, text in LIMITS.items() if facts.get(f"{name}_baseline") != facts.get(f"{name}_candidate")]
     why = f"; the {' and '.join(moved)} differ" if moved else ""
-    counts = _sides(facts, "n_tokens", "{} tokens against {}")
-    return f"The {facts['shorter']}'s answer is the start of the {longer}'s: {counts}{why}."
+    counts = _sides(facts, "n_tokens", "{} tokens (baseline), {} (candidate)")
+    return f"The {facts['shorter']}'s answer is a prefix of the {longer}'s: {counts}{why}."
 
 
 def _ended(cause: Cause) -> str:
@@ -318,12 +318,9 @@ def _sampler_fault(cause: Cause) -> str:
 def _drift_only(cause: Cause) -> str:
     facts = cause.evidence
     gap = "" if facts["gap_at_onset"] is None else f" by {nats(facts['gap_at_onset'])}"
-    judged = ""
-    if facts["ratio"] is not None:
-        judged = (
-            " Noise explains that." if facts["ratio"] <= facts["threshold"] else " That is more than noise explains."
-        )
-    return f"Same tokens. Logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts)}{judged}"
+    is_noise = facts["ratio"] is None or facts["ratio"] <= facts["threshold"]
+    judged = " Noise explains the average movement." if is_noise else " That is more than noise explains."
+    return f"Same tokens. Logprobs first differ at position {facts['drift_onset']}{gap}.{_shift(facts, judged)}"
 
 
 def _unknown(cause: Cause) -> str:
@@ -366,12 +363,13 @@ def _larger(facts: Facts) -> str:
     )
 
 
-def _shift(facts: Facts) -> str:
+def _shift(facts: Facts, judged: str = "") -> str:
+    """Say how far the logits moved on average, and what that means; "" if unknown."""
     if facts["ratio"] is None:
         return ""
     return (
         f" Over {facts['n_usable']} positions they moved by {nats(facts['shift_rms'])}, {facts['ratio']:.3g} times the "
-        f"noise (limit {facts['threshold']:.3g} times; {_noise(facts)}).{_spike(facts)}"
+        f"noise (limit {facts['threshold']:.3g} times; {_noise(facts)}).{judged}{_spike(facts)}"
     )
 
 
@@ -380,7 +378,7 @@ def _spike(facts: Facts) -> str:
     largest = facts.get("shift_max")  # None in what an earlier Evalboard stored
     if largest is None or largest <= max(facts["near"], SPIKE_OVER_MEAN * facts["shift_rms"]):
         return ""
-    return f" At position {facts['shift_max_at']} they moved by {nats(largest)}, which the mean hides."
+    return f" At position {facts['shift_max_at']} they moved by {nats(largest)}; the average does not show that."
 
 
 def _noise(facts: Facts) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from evalboard.contract.manifest import MovedField
 from evalboard.contract.treatments import BY_ID
 from evalboard.core.profile import OBSERVED
-from evalboard.wording.manifest import render_moved, render_sides
+from evalboard.wording.manifest import ARROW, name_batching, render_batching, render_moved, render_sides
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import counted, listed, percent
 from evalboard.wording.probe_states import STATES
@@ -17,10 +17,8 @@ from evalboard.wording.probe_states import STATES
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
-SAY_WHO_SERVES = (
-    "Record what serves the responses, or use an endpoint that reports it. Or run both sides in turn under a paired "
-    "policy."
-)
+SAY_WHO_SERVES = "Use an endpoint or a log that names its server. Or run both sides in turn under a paired policy."
+SAME_STACK = "Run the baseline again on the candidate's stack"
 MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
 
 
@@ -72,7 +70,7 @@ PROMPTS = Messages(
 def _suite_changed(facts: Facts) -> str:
     """Say how many cases are the same. n_shared, n_cases: not there in verdicts of before."""
     are_logged = facts.get("are_logged")
-    changed = "The cases differ." if are_logged else f"The suite changed: {_against(facts)}."
+    changed = "The cases differ." if are_logged else f"The suite changed: {_from_to(facts)}."
     if "n_shared" in facts and [facts["n_shared"]] * 2 == facts["n_cases"]:
         same = f"{_all_cases(facts['n_shared']).capitalize()} are the same, but their order, tags or limits differ."
         return same if are_logged else f"{changed} {same}"
@@ -100,7 +98,7 @@ def _mixed_fingerprint(facts: Facts) -> str:
     if [each["field"] for each in facts["moved"]] == ["batch_class"]:
         how = "under a profile with one batch class"
     return write(
-        "{n} buckets answered for the {side}: {shares}. They differ in {moved}. Look at one bucket, or run the {side} "
+        "{n} buckets answered for the {side}: {shares}. They differ in: {moved}. Look at one bucket, or run the {side} "
         "again {how}.",
         n=len(facts["served"]),
         side=facts["side"],
@@ -113,14 +111,14 @@ def _mixed_fingerprint(facts: Facts) -> str:
 def _share(served: Facts) -> str:
     share = percent(served["share"], 0 if served["share"] >= 0.02 else 1)
     fingerprint = served.get("shown", served["fingerprint"])  # comparisons of before have the one that was compared
-    return f"{fingerprint[:8] or 'an unknown stack'} ({served['batch_class']}) {share}"
+    return f"{fingerprint[:8] or 'an unknown stack'} ({name_batching(served['batch_class'])}) {share}"
 
 
 def _model_changed(facts: Facts) -> str:
     if facts.get("is_prompt_judged"):
-        return f"The models differ, but the prompt is judged: {_against(facts)}. Run one model with both prompts."
+        return f"The models differ, but the prompt is judged: {_from_to(facts)}. Run one model with both prompts."
     more = " Or declare in the settings that both names are one model." if facts["is_named"] else ""
-    return f"The models differ, but the serving stack is judged: {_against(facts)}. Run one model on both stacks.{more}"
+    return f"The models differ, but the serving stack is judged: {_from_to(facts)}. Run one model on both stacks.{more}"
 
 
 def _rebaseline(facts: Facts) -> str:
@@ -135,10 +133,34 @@ def _rebaseline(facts: Facts) -> str:
 
 
 def _batch_class(facts: Facts) -> str:
+    text = f"{_batching(facts)} {batch_alike(facts)}"
     if facts.get("is_stack_judged"):
-        text = "A stack is judged at batch size 1 or with batch-invariant kernels, but here it was"
-        return f"{text} {_against(facts)}. Run both sides under such a profile."
-    return f"The responses were batched differently: {_against(facts)}. Run both sides under one profile."
+        return f"To judge a stack, batches must not change answers. {text}"
+    return text
+
+
+def _batching(facts: Facts) -> str:
+    """Say how each side was batched."""
+    [moved] = facts["moved"]
+    ran = {side: moved[side] for side in ("baseline", "candidate")}
+    unknown = [side for side, batch_class in ran.items() if batch_class in (None, OBSERVED)]
+    if len(unknown) == 2:
+        return "How both sides were batched is unknown."
+    if unknown:
+        [(side, batch_class)] = [each for each in ran.items() if each[0] not in unknown]
+        return f"The {side} ran {render_batching(batch_class)}. How the {unknown[0]} was batched is unknown."
+    ours, theirs = map(render_batching, ran.values())
+    return f"Both sides ran {ours}." if ours == theirs else f"The baseline ran {ours}, the candidate {theirs}."
+
+
+def batch_alike(facts: Facts) -> str:
+    """Say how both sides get to be batched alike. facts: of the block `batch_class`."""
+    [moved] = facts["moved"]
+    if facts.get("is_stack_judged"):
+        return "Run both sides at batch size 1 or with batch-invariant kernels."
+    if {moved["baseline"], moved["candidate"]} & {None, OBSERVED}:
+        return "Run both sides on one endpoint."
+    return "Run the candidate under the baseline's profile."
 
 
 def _computation_apart(facts: Facts) -> str:
@@ -218,10 +240,7 @@ def _all_cases(n: int) -> str:
 
 def _unsteady_batches(facts: Facts) -> str:
     """a comparison of two stacks whose batches move answers too; a release is not comparable then"""
-    [moved] = facts["moved"]
-    if moved["baseline"] == moved["candidate"] == OBSERVED:
-        return "The batching of both sides is unknown, and batching can change answers too."
-    return f"The batch classes are {_against(facts)}. Batching can change answers too."
+    return f"{_batching(facts)} Batching can change answers too."
 
 
 def _stack_assumed(facts: Facts) -> str:
@@ -240,13 +259,13 @@ def _identity_assumed(facts: Facts) -> str:
     """
     # canaries: {"endpoint", "state"} each.
     who, hours = " and the ".join(facts["sides"]), _hours(facts["hours"])
-    text = f"The stack of the {who} is unknown. Both sides ran in turn within {hours}, so it is assumed to be the same."
+    text = f"The stack of the {who} is unknown. Both sides ran in turn within {hours}, so we assume the same server."
     if not facts["canaries"]:
         return f"{text} No canary ran in that time."
     canaries = [f"{each['endpoint']} {STATES['canary'][each['state']].word.lower()}" for each in facts["canaries"]]
     doubt = ""
     if any(each["state"] in MOVED_CANARIES for each in facts["canaries"]):
-        doubt = " A changed canary speaks against it. Find out what changed before you sign."
+        doubt = " A canary probe noticed a change. Find out what changed before you sign."
     return f"{text} Canaries in that time: {'; '.join(canaries)}.{doubt}"
 
 
@@ -288,7 +307,7 @@ BLOCKS = Messages(
         ("cause", "unknown"): {
             "stack_changed": lambda facts: (
                 f"Model and serving stack both changed ({_moved(facts)}). Either may have made the difference. "
-                "Run both models on one stack."
+                f"{SAME_STACK}."
             ),
             "service_judged": _service_judged,
         },
@@ -317,11 +336,11 @@ def _moved(facts: Facts) -> str:
     return render_moved([MovedField(**each) for each in facts["moved"]])
 
 
-def _against(facts: Facts) -> str:
+def _from_to(facts: Facts) -> str:
     [moved] = facts["moved"]
-    return f"{moved['baseline']} against {moved['candidate']}"
+    return f" {ARROW} ".join(render_sides(MovedField(**moved)))
 
 
 def _template_differs(facts: Facts) -> str:
     [moved] = facts["moved"]
-    return f"The chat template differs ({' against '.join(render_sides(MovedField(**moved)))})"
+    return f"The chat template differs ({f' {ARROW} '.join(render_sides(MovedField(**moved)))})"

@@ -1,13 +1,13 @@
 """What is put in words of an experiment of the lab: its sources, its findings, its one sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evalboard.contract.lab_kinds import STEP, Source, SourceFinding, State
-from evalboard.core.rounding import shown
-from evalboard.wording.numbers import capital, counted, fixed, limit, listed, points
+from evalboard.wording.messages import Facts, Messages
+from evalboard.wording.numbers import capital, counted, fixed, listed, points, small_points
 
 if TYPE_CHECKING:
     from evalboard.contract.lab import LabCost
@@ -55,37 +55,90 @@ SOURCE_WORDS: Mapping[Source, SourceWords] = {
 # For an external server, which nothing here restarts.
 REMOTE_CONTROL = "one call at a time"
 
-REASONS: Mapping[str, str] = {
-    "not_asked": "it was not chosen.",
-    "not_ours": "the server is external, and its operator sets it.",
-    "not_pinned": "the profile does not pin {setting}, so there is nothing to vary.",
-    "one_dtype": "no endpoint serves these weights in a dtype other than {dtype}; add one in the settings.",
-    "no_gateway": "no endpoint names {endpoint} as its bypass or its reference.",
-    "greedy": "not tested at temperature 0; set a temperature.",
-    "recorded": "scores come from logs, so no text can be scored again.",
-    "too_large": "the suite has over {limit:,} cases, too many to score again at once.",
-    "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
-    "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
-    "no_gpu": "CPU workers have no other backend.",
-    "one_gpu": "a worker of this pool has no second GPU.",
-    "not_varied": "the pool's workers differ in kind, or none has been seen.",
-    "others_decide": "the provider decides when it changes; the endpoint's page lists rotations.",
-    "own_build": "the engine is your own, and its build is in the fingerprint.",
-    "no_model_judges": "no scorer of this suite is a model.",
-}
+REASONS = Messages(
+    "left_out",
+    {
+        ("source", "unknown"): {
+            "not_asked": "it was not chosen.",
+            "not_ours": "the server is external, and its operator sets it.",
+            "not_pinned": "the profile does not pin {setting}, so there is nothing to vary.",
+            "one_dtype": "no endpoint serves these weights in a dtype other than {dtype}; add one in the settings.",
+            "no_gateway": "no endpoint names {endpoint} as its bypass or its reference.",
+            "greedy": "not tested at temperature 0; set a temperature.",
+            "recorded": "scores come from logs, so no text can be scored again.",
+            "too_large": "the suite has over {limit:,} cases, too many to score again at once.",
+            "eager_only": "vLLM's CPU build (0.32) does not start with eager mode off.",
+            "no_avx512": "vLLM's CPU build keeps it in 8 bits only on processors with AVX-512.",
+            "no_gpu": "CPU workers have no other backend.",
+            "one_gpu": "a worker of this pool has no second GPU.",
+            "not_varied": "the pool's workers differ in kind, or none has been seen.",
+            "others_decide": "the provider decides when it changes; the endpoint's page lists rotations.",
+            "own_build": "the engine is your own, and its build is in the fingerprint.",
+            "no_model_judges": "no scorer of this suite is a model.",
+        },
+    },
+)
 
-FINDINGS: Mapping[State, str] = {
-    State.HOLDS: "stable",
-    State.HOLDS_IN_ANSWERS: "stable, though bits move",
-    State.MOVED: "has moved",
-    State.SOURCE: "a source",
-    State.ANSWERS_ONLY: "moves answers, not the score",
-    State.BITS_ONLY: "moves bits, no answer",
-    State.NONE_SEEN: "none seen",
-    State.NOT_BLAMED: "not attributable",
-    State.NOT_SCORED: "no score to compare with",
-    State.NOT_MEASURED: "not measured yet",
-}
+
+def _within(words: str) -> Callable[[Facts], str]:
+    """Return a finding that nothing was seen, with how much there may be if that is known."""
+    return lambda facts: words if facts["at_most"] is None else f"{words} (at most ±{bound_points(facts['at_most'])})"
+
+
+FINDINGS = Messages(
+    "source",
+    {
+        ("source", "asserts"): {
+            State.HOLDS: "stable",
+            State.HOLDS_IN_ANSWERS: "stable, though bits move",
+            State.MOVED: "has moved",
+            State.SOURCE: "a source",
+            State.ANSWERS_ONLY: "moves answers, not the score",
+        },
+        ("source", "denies"): {
+            State.BITS_ONLY: _within("moves bits, no answer"),
+            State.NONE_SEEN: _within("none seen"),
+        },
+        ("source", "unknown"): {
+            State.NOT_BLAMED: "not attributable",
+            State.NOT_SCORED: "no score to compare with",
+            State.NOT_MEASURED: "not measured yet",
+        },
+    },
+)
+SAID = Messages(
+    "experiment",
+    {
+        ("plan", "asserts"): {"planned": "Nothing has been decoded yet: this is the plan."},
+        ("plan", "advises"): {
+            "over_budget": "The estimate of {minutes:points} min is above the budget of {budget:limit} min: it would "
+            "stop before its end. Plan fewer runs, or a larger budget.",
+        },
+        ("end", "asserts"): {
+            "stopped": "Stopped by its budget.",
+            "cancelled": "Cancelled.",
+            "failed": "{problem}",
+            "missing": "{n:condition} {n:is|are} missing.",
+        },
+        ("control", "unknown"): {
+            "control_runs": "The control is running; everything is compared with it.",
+            "control_unscored": "The control has no two runs with a score, so nothing below can be compared with it.",
+        },
+        ("control", "denies"): {
+            "control_moved": "The control moved by ±{by}, so nothing below can be attributed to its source.",
+            "control_answers": "The control gave another answer {n:,} of {n_responses:,} times, so nothing below can "
+            "be attributed to its source.",
+        },
+        ("control", "asserts"): {
+            "control_same": "With nothing varied, {n} of {n_runs} runs {n:was|were} equal to the bit.",
+        },
+        ("sources", "asserts"): {
+            "moves": "{name} moves this score (±{by} points){quiet}.",
+            "moves_most": "{name} moves this score most (±{by} points), {others}{quiet}.",
+        },
+        ("sources", "denies"): {"quiet": "{names} {n:does|do} not visibly move this score{bound}."},
+    },
+)
 NOTHING_TO_FIX = (State.NONE_SEEN, State.BITS_ONLY)
 SPACING_WORDS: Mapping[str, str] = {  # by the names of core.lab.SPACINGS
     "leading_newline": "a line before the text",
@@ -117,34 +170,23 @@ def describe_source(source: str, name: str = "", *, is_remote: bool = False, tem
 
 def describe_reason(code: str, facts: Mapping[str, Any]) -> str:
     """Return why a source is not measured, as a sentence goes on after its name."""
-    return REASONS[code].format(**facts)
+    return REASONS.write(code, facts)
 
 
 def describe_finding(finding: SourceFinding) -> str:
     """Return a state in words, with its bound where nothing was seen: "none seen (at most ±0.2)"."""
-    words = FINDINGS[finding.state]
-    if finding.state in NOTHING_TO_FIX and finding.at_most is not None:
-        return f"{words} (at most ±{bound_points(finding.at_most)})"
-    return words
+    return FINDINGS.write(finding.state, at_most=finding.at_most)
 
 
 def describe_unmeasured(status: str) -> str:
     """Return the text for a source without figures, by the status of its condition."""
     words = {"failed": "could not be measured", "missing": "left out when it ended early", "running": "at work"}
-    return words.get(status, FINDINGS[State.NOT_MEASURED])
+    return words.get(status) or FINDINGS.write(State.NOT_MEASURED)
 
 
 def describe_fix(words: SourceWords, state: State) -> str:
     """Return what keeps a source from moving the score; where it moves nothing there is nothing to fix."""
     return "nothing to fix" if state in NOTHING_TO_FIX else words.fixed_by
-
-
-def small_points(value: float) -> str:
-    """Write points that may be small: one decimal, or as many as its first digit needs."""
-    for digits in range(1, 4):
-        if shown(value, digits) or not value:
-            return points(value, digits)
-    return f"{value:.1g}"
 
 
 def bound_points(value: float) -> str:
@@ -170,8 +212,7 @@ def describe_budget(minutes: float | None, budget: float) -> str:
     """Warn that a plan is estimated to take more than its budget, both in minutes; "" if it fits."""
     if minutes is None or minutes <= budget:
         return ""
-    estimate = f"The estimate of {points(minutes)} min is above the budget of {limit(budget)} min"
-    return f" {estimate}: it would stop before its end. Plan fewer runs, or a larger budget."
+    return f" {SAID.write('over_budget', minutes=minutes, budget=budget)}"
 
 
 def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: int, problem: str = "") -> str:
@@ -180,11 +221,11 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
     n_missing: conditions that were not measured because it ended early.
     """
     if status == "planned":
-        return "Nothing has been decoded yet: this is the plan."
+        return SAID.write("planned")
     begin = describe_end(status, n_missing, problem)
     control = next((row for row in rows if row.source == Source.CONTROL), None)
     if control is None or control.finding.state is State.NOT_MEASURED:
-        return begin or "The control is running; everything is compared with it."
+        return begin or SAID.write("control_runs")
     is_void = control.finding.state in (State.MOVED, State.NOT_SCORED)
     sentence = _describe_control(control) if is_void else _describe(rows)
     return f"{begin} {sentence}".strip()
@@ -192,26 +233,18 @@ def describe_experiment(rows: Sequence[SentenceRow], *, status: str, n_missing: 
 
 def describe_end(status: str, n_missing: int, problem: str) -> str:
     """Return how an experiment ended early, and how much of it is missing; "" where it did not."""
-    missing = f" {counted(n_missing, 'condition')} {'is' if n_missing == 1 else 'are'} missing." if n_missing else ""
-    match status:
-        case "stopped":
-            return f"Stopped by its budget.{missing}"
-        case "cancelled":
-            return f"Cancelled.{missing}"
-        case "failed":
-            return f"{problem}{missing}"
-        case _:
-            return ""
+    if status not in ("stopped", "cancelled", "failed"):
+        return ""
+    missing = f" {SAID.write('missing', n=n_missing)}" if n_missing else ""
+    return f"{SAID.write(status, problem=problem)}{missing}"
 
 
 def _describe_control(control: SentenceRow) -> str:
     if control.finding.state is State.NOT_SCORED:
-        return "The control has no two runs with a score, so nothing below can be compared with it."
+        return SAID.write("control_unscored")
     if control.finding.reach:
-        moved = f"moved by ±{small_points(control.finding.reach)}"
-    else:
-        moved = f"gave another answer {control.n_flipped:,} of {control.n_responses:,} times"
-    return f"The control {moved}, so nothing below can be attributed to its source."
+        return SAID.write("control_moved", by=small_points(control.finding.reach))
+    return SAID.write("control_answers", n=control.n_flipped, n_responses=control.n_responses)
 
 
 def _describe(rows: Sequence[SentenceRow]) -> str:
@@ -219,21 +252,22 @@ def _describe(rows: Sequence[SentenceRow]) -> str:
     sources = [row for row in rows if row.finding.state is State.SOURCE]
     sources.sort(key=lambda row: -(row.finding.reach or 0.0))
     quiet = [row for row in rows if row.finding.state in (State.NONE_SEEN, State.BITS_ONLY, State.ANSWERS_ONLY)]
-    parts = [f"{_subject(row)} ±{small_points(row.finding.reach or 0.0)}" for row in sources[1:]]
-    sentence = ""
+    bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
+    bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
+    names = listed([_subject(row) for row in quiet] or [""])
+    parts = []
     if sources:
-        most = small_points(sources[0].finding.reach or 0.0)
-        degree = " most" if parts else ""
-        sentence = ", ".join([f"{capital(_subject(sources[0]))} moves this score{degree} (±{most} points)", *parts])
-    if quiet:
-        bounds = [row.finding.at_most for row in quiet if row.finding.at_most is not None]
-        bound = f" (at most ±{bound_points(max(bounds))})" if bounds else ""
-        names = listed([_subject(row) for row in quiet])
-        alone = f"{capital(names)} {'does' if len(quiet) == 1 else 'do'} not visibly move this score{bound}"
-        sentence = f"{sentence}; no visible effect of {names}{bound}" if sentence else alone
-    were = "was" if control.n_same == 1 else "were"
-    end = f"With nothing varied, {control.n_same} of {control.n_runs} runs {were} equal to the bit."
-    return f"{sentence}. {end}" if sentence else end
+        first, *others = sources
+        facts = {
+            "name": capital(_subject(first)),
+            "by": small_points(first.finding.reach or 0.0),
+            "others": ", ".join(f"{_subject(row)} ±{small_points(row.finding.reach or 0.0)}" for row in others),
+            "quiet": f"; no visible effect of {names}{bound}" if quiet else "",
+        }
+        parts.append(SAID.write("moves_most" if others else "moves", facts))
+    elif quiet:
+        parts.append(SAID.write("quiet", n=len(quiet), names=capital(names), bound=bound))
+    return " ".join([*parts, SAID.write("control_same", n=control.n_same, n_runs=control.n_runs)])
 
 
 def _subject(row: SentenceRow) -> str:
@@ -251,23 +285,6 @@ def describe_arm(source: str, name: str) -> str:
         return name
     label = SOURCE_WORDS[Source(source)].label
     return f"{label}, {name}" if name else label
-
-
-def describe_estimate(
-    *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
-) -> str:
-    """Say what a run would take, and what of it is unknown."""
-    parts = [counted(n_calls, "call")]
-    if tokens is not None:
-        parts.append(f"about {counted(tokens, 'token')}")
-    if minutes is not None:
-        pace = f", at the pace of suite {paced_by}" if paced_by else ""
-        parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
-    unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
-    why = " (no earlier run on this endpoint to go by)" if minutes is None else ""
-    lacking = f" Unknown: {listed(unknown)}{why}." if unknown else ""
-    price = " The price is unknown." if is_remote else ""
-    return f"{', '.join(parts)}.{lacking}{price}"
 
 
 def describe_cost(cost: "LabCost") -> str:

@@ -43,6 +43,8 @@ NAMES = {
 NONE = {"engine.quantization", "engine.speculative_config", "engine.watermark_config"}
 # Where null says that a request did not have it.
 NOT_SENT = {"sampling.chat_template_kwargs", "sampling.reasoning_effort", "sampling.reasoning_tags"}
+BATCHINGS = {"alone": "size 1", "observed": UNKNOWN}
+RAN = {"alone": "at batch size 1", "invariant": "with batch-invariant kernels", "mixed": "in batches as cases came"}
 LONG_LIST = 6
 LONG_TEXT = 60
 HEXADECIMAL = set("0123456789abcdef")
@@ -73,10 +75,21 @@ def render_value(field: str, known: Any) -> str:
         return ", ".join(f"{_each(key, value)}" for key, value in sorted(known.items())) or "none"
     if isinstance(known, list):
         return ", ".join(render_value(field, member) for member in known) or "none"
-    text = str(known)
+    text = BATCHINGS.get(known, known) if field == "batch_class" else str(known)
     if len(text) in DIGEST_LENGTHS and set(text) <= HEXADECIMAL:
         return text[:8]
     return repr(text)[1:-1] if text else "empty"  # a line break, as in a stop text, would end the sentence
+
+
+def name_batching(batch_class: str) -> str:
+    """Name the batch class of a bucket: "batch size 1", "batching unknown", "mixed"."""
+    return {"alone": "batch size 1", "observed": "batching unknown"}.get(batch_class, batch_class)
+
+
+def render_batching(batch_class: str) -> str:
+    """Say how a side ran under a batch class that is known: "at batch size 1"."""
+    kind, _, size = batch_class.partition("-")
+    return RAN.get(batch_class, f"in {kind} batches of {size}")
 
 
 def render_sides(moved: MovedField) -> tuple[str, str]:

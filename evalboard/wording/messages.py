@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +28,9 @@ WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "nats_rounded": numbers.nats_rounded,
     "about": numbers.about,
     "list": numbers.listed,
+    "words": numbers.in_words,
+    "a": partial(numbers.in_words, one="a"),
+    "an": partial(numbers.in_words, one="an"),
 }
 BOLD = "\ue000\ue001"  # around what a format marks as bold, "{claim!b}"; in no text that leaves this package
 # The first speaks, and the second does not, where both would be on one page.

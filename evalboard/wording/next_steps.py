@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalboard.wording.comparability import SAY_WHO_SERVES, SCORE_AGAIN
+from evalboard.wording.comparability import SAME_STACK, SAY_WHO_SERVES, SCORE_AGAIN, batch_alike
 from evalboard.wording.messages import Messages, write
 from evalboard.wording.numbers import interval, listed
 from evalboard.wording.release_verdict import cases_needed, in_ten
@@ -16,8 +16,8 @@ FOR_BLOCKS = Messages(
         ("next", "advises"): {
             "mixed_fingerprint": "Run that side again so that one bucket serves all of it.",
             "model_changed": "Run the same model on both sides.",
-            "batch_class": "Run both sides under one profile.",
-            "stack_changed": "Run both models on one stack at the same time, or judge the service as a whole.",
+            "batch_class": batch_alike,
+            "stack_changed": f"{SAME_STACK}, or judge model and stack together.",
             "scorer_changed": SCORE_AGAIN,
             "unknown_stack": SAY_WHO_SERVES,
             "prompts_unknown": "Import the log with its requests, or pass its suite with --suite.",
@@ -34,13 +34,15 @@ def next_step(code: str, facts: Facts) -> str:
     """Say what one step is. A step that undoes a block has the block's code as `block`."""
     if "block" in facts:
         again = "run_prompt_again" if facts.get("is_prompt_judged") else "run_baseline_again"
-        return FOR_BLOCKS.write(facts["block"] if facts["block"] in FOR_BLOCKS else again)
+        return FOR_BLOCKS.write(facts["block"] if facts["block"] in FOR_BLOCKS else again, facts)
     return STEPS.write(code, facts)
 
 
 def _sign(facts: Facts) -> str:
     if facts["is_ship"]:
-        return "Read the cases that changed, and what to expect on new cases. Then sign."
+        if not facts["n_changed"]:
+            return "No case changed its score. Sign."
+        return "Look at the cases that changed (on the release's page under Evidence). Then sign."
     n = facts["n_broken"]
     which = f"{n:,} broken cases" if n > 1 else "broken case" if n else "cases that changed"
     return f"Look at the {which}. Then reject the candidate, or waive with a reason and an end date."
@@ -80,11 +82,12 @@ def _import_again(facts: Facts) -> str:
 def _settle(facts: Facts) -> str:
     if "low" not in facts:
         return write(
-            "Run {repeats} repeats on both sides. The drop may then be clear across all suites, or gone.", **facts
+            "Add repeats until each side has {repeats}. The drop may then be clear across all suites, or gone.",
+            **facts,
         )
     return write(
-        "Run {repeats} repeats on both sides ({n_responses:response}). That decides it {chance}. If the change stays "
-        "the same, its interval becomes {where} points.",
+        "Add repeats until each side has {repeats} ({n_responses:more response}). That decides it {chance}. If the "
+        "change stays the same, its interval becomes {where} points.",
         **{**facts, "chance": in_ten(facts["chance"])},
         where=interval(facts["low"], facts["high"], -facts["tolerance"]),
     )
@@ -114,7 +117,7 @@ def _certify(facts: Facts) -> str:
     """Say which probes would show that batching moves no bit. probes: [endpoint, profile] of each."""
     command = "evalboard probe {} --kind determinism --profile {}"
     commands = listed([command.format(*probe) for probe in facts["probes"]])
-    return f"Measure it: {commands}. The verdict is taken again when a certificate is issued."
+    return f"Test it under load: {commands}. The verdict is taken again when a certificate is issued."
 
 
 STEPS = Messages(
@@ -128,7 +131,7 @@ STEPS = Messages(
             "rerun_missing": _rerun_missing,
             "draw": "Run both sides again under a profile with a temperature above 0.",
             "use_mean": "Judge by a policy whose metric is the mean.",
-            "draw_again": "Run both sides again. A new run gives each repeat its own seeds.",
+            "draw_again": "Run the {sides:list} again. A new run gives each repeat its own seeds.",
             "run_uncached": "Run the eval again with every cache off, in the tool and in the gateway. Import that log.",
             "pin_backend": "Run the eval again pinned to one backend, with no fallback. Import that log.",
             "pin_endpoint": "Pin the endpoint to one backend in its extra body or headers. Then run both sides again.",
@@ -143,13 +146,14 @@ STEPS = Messages(
             "one build.",
             "judge_stack": "Or judge the serving stack: make the release again with --treatment stack.",
             "judge_service": "Or judge model and stack together: make the release again with --treatment service.",
-            "add_repeats": "Run {repeats} repeats on both sides.",
+            "add_repeats": "Add repeats until each side has {repeats}.",
             "import_again": _import_again,
             "decide_by_hand": "Decide by hand: waive with a reason and an end date.",
             "settle": _settle,
             "settle_targeted": lambda facts: write(
                 "Run {repeats} more repeats of the {n_cases:case} most likely to flip, on both sides "
-                "({n_responses:response}). That decides it {chance}. The score does not change.",
+                "({n_responses:response}). That decides it {chance}. Each run's score stays as it is. The verdict's "
+                "change and interval use these repeats too.",
                 **{**facts, "chance": in_ten(facts["chance"])},
             ),
             "larger_suite": _larger_suite,

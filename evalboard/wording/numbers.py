@@ -11,6 +11,7 @@ from evalboard.core.rounding import shown
 MINUS = "−"
 MAX_DIGITS = 3
 MAX_APART = 3  # scores of buckets in a row
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def fixed(value: float, digits: int) -> str:
@@ -30,6 +31,19 @@ def signed(value: float, digits: int = 1) -> str:
     """Write a change in points: "+1.2", "−0.6", "0.0"."""
     text = points(value, digits)
     return text if text.startswith(MINUS) or float(text) == 0 else f"+{text}"
+
+
+def small_points(value: float) -> str:
+    """Write points that may be small: one decimal, or as many as its first digit needs."""
+    for digits in range(1, MAX_DIGITS + 1):
+        if shown(value, digits) or not value:
+            return points(value, digits)
+    return f"{value:.1g}"
+
+
+def spread(value: float | None) -> str:
+    """Write how far repeats spread around a score, "± 0.4"; "" where it is not known or none was seen."""
+    return f"± {small_points(value)}" if value else ""
 
 
 ROUNDED = "(rounded)"
@@ -158,6 +172,11 @@ def rounded(value: float, digits: int = 2) -> str:
 def counted(n: int, noun: str) -> str:
     """Write a count with its noun: "1 case", "3,200 cases"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def in_words(n: int, one: str = "one") -> str:
+    """Write a small count as a word: "no", "two", "12". one: how a single one is written, such as "an"."""
+    return one if n == 1 else WORDS[n] if n < len(WORDS) else f"{n:,}"
 
 
 def about(n: float) -> str:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from evalboard.contract.parts import CHANGED
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted
 
@@ -18,7 +19,12 @@ UNDER_LOAD = "Different load on both sides may cause half of them or more."
 OUTCOMES = Messages(
     "outcomes",
     {
-        ("change", "asserts"): {"counts": "Of {n:case}: {parts}."},
+        ("change", "asserts"): {
+            "counts": "Of {n:case}: {parts}.",
+            "broke": f"mean score fell by {CHANGED:g} or more",
+            "moved": f"Broken or fixed: a case’s mean score fell or rose by {CHANGED:g} or more.",
+            "by_metric": "The change is by {metric}, not by these counts.",
+        },
         ("chance", "denies"): {
             "in_every_repeat": "Repeats give the same bits. Each change is there in every repeat.",
             "beyond": "{n:,} {n:is|are} beyond chance (marked). At most 1 in 10 marks is wrong on average.",
@@ -82,6 +88,17 @@ def compare_with_chance(changed: "OutcomeCounts | CasesChanged") -> str:
     if broken is None or fixed is None:
         return ""
     return OUTCOMES.write("by_chance", broken=broken.n_expected, fixed=fixed.n_expected)
+
+
+def define_changes(changed: "CasesChanged", metric: str | None) -> str:
+    """Say when a case is broken or fixed, and that a metric over samples does not count them.
+
+    "" where no case is.
+    """
+    if not (changed.n_broken or changed.n_fixed):
+        return ""
+    is_mean = metric in (None, "mean")
+    return speak([OUTCOMES.claim("moved"), *([] if is_mean else [OUTCOMES.claim("by_metric", metric=metric)])])
 
 
 def explain_marks(by_chance: "ByChance | None", *, can_load_move: bool = False) -> str:

@@ -74,7 +74,6 @@ def _summary(document: Mapping[str, Any]) -> str:
             "change",
             moved=_moved(gate),
             measured=release_verdict.measured(facts),
-            verb=release_verdict.CLAIM_VERBS.get(code, "is"),
             claim=claim,
         )
     else:
@@ -92,7 +91,7 @@ SUMMARY = Messages(
             "not_comparable": "The two runs of {suite} cannot be compared. {why}",
             "other": "{scored}. {why}",
         },
-        ("change", "asserts"): {"change": "{moved} The change is {measured}. The candidate {verb} {claim!b}."},
+        ("change", "asserts"): {"change": "{moved} The change is {measured}. {claim!b}"},
         ("suites", "asserts"): {"others_ship": "The other {rest}.", "others": "The {n} suites that decide: {parts}."},
     },
 )

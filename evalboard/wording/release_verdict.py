@@ -21,20 +21,20 @@ from evalboard.wording.numbers import (
     percent,
     points,
 )
+from evalboard.wording.outcomes import OUTCOMES
 from evalboard.wording.release_names import verdict_name
 
 Facts = Mapping[str, Any]
 
 CLAIMS = {
-    "within_tolerance": "no worse than the {accepted}",
-    "better": "better than the baseline",
-    "small_real_drop": "worse than the baseline, but within the {accepted}",
-    "regression": "worse than the {accepted}",
-    "not_settled": "worse than the {accepted}, or not",
+    "within_tolerance": "A drop larger than the {accepted} is ruled out.",
+    "better": "The candidate is better than the baseline.",
+    "small_real_drop": "The candidate is worse than the baseline, but the drop is smaller than the {accepted}.",
+    "regression": "The drop is larger than the {accepted}.",
+    "not_settled": "It is open whether there is a drop larger than the {accepted}.",
 }
 CLEAR = ("better", "small_real_drop", "regression")
 FEW_CASES = 200  # below it the sentence says what is known of other cases, too
-CLAIM_VERBS = {"not_settled": "may be"}  # of the others: is
 # By the marks of core.stats.NO_DRAW_MARKS.
 MARK_WORDS = {"cached": "from a cache", "fallback": "from a fallback", "copies": "as copies of earlier ones"}
 
@@ -65,7 +65,7 @@ def cases_needed(needed: Sequence[Sequence[int]], n_cases: int) -> str:
 
 
 def claim(code: str, facts: Facts) -> str:
-    """Say how the candidate compares, by a reason's code; "" if the reason is not about a change."""
+    """Say what is known of the drop, by a reason's code; "" if the reason is not about a change."""
     return CLAIMS[code].format(accepted=accepted(facts)) if code in CLAIMS else ""
 
 
@@ -77,11 +77,13 @@ def measured(facts: Facts) -> str:
 
 
 def _claimed(code: str, facts: Facts) -> str:
+    return f"{_changed(facts)} {claim(code, facts)}{_elsewhere(facts) if code in CLEAR else ''}"
+
+
+def _changed(facts: Facts) -> str:
     n = facts["n_judged"]
     by = "" if facts["metric"] == "mean" else f" by {facts['metric']}"
-    text = f"On {'this case' if n == 1 else f'these {n:,} cases'} the change{by} is {measured(facts)}."
-    text = f"{text} The candidate {CLAIM_VERBS.get(code, 'is')} {claim(code, facts)}."
-    return f"{text}{_elsewhere(facts) if code in CLEAR else ''}"
+    return f"On {'this case' if n == 1 else f'these {n:,} cases'} the change{by} is {measured(facts)}."
 
 
 def _elsewhere(facts: Facts) -> str:
@@ -102,16 +104,22 @@ def _regression(facts: Facts) -> str:
     is_always = change.get("is_in_every_repeat")
     by_chance = "" if n_by_chance is None or is_always else f" Expect {about(n_by_chance)} broken by chance."
     fixed = f"{n_fixed:,} were" if n_fixed > 1 else "1 was" if n_fixed else "none was"
-    return f"{text} {counted(n, 'case')} broke and {fixed} fixed{', in every repeat' if is_always else ''}.{by_chance}"
+    parts = [
+        f"{text} {counted(n, 'case')} broke ({OUTCOMES.write('broke')}) and {fixed} fixed",
+        f"{', in every repeat' if is_always else ''}.{by_chance}",
+        "" if facts["metric"] == "mean" else f" {OUTCOMES.write('by_metric', metric=facts['metric'])}",
+    ]
+    return "".join(parts)
 
 
 def _not_settled(facts: Facts) -> str:
     if "n_gates" in facts:  # a drop among several suites: facts["alone"] is what its gate alone would say
         return write(
-            "On its own this suite would be {word}. With {n_gates} suites that is not enough (Holm's rule). {known}",
+            "Alone, this suite would be {word}. With {n_gates} suites, one can look bad by chance, so a drop is not "
+            "proven (Holm's correction). {changed}",
             word=verdict_name("no_ship"),
             n_gates=facts["n_gates"],
-            known=reason(facts["alone"]["code"], facts["alone"]["facts"]),
+            changed=_changed(facts["alone"]["facts"]),
         )
     return f"{_claimed('not_settled', facts)} {_what_decides(facts)}"
 
@@ -145,8 +153,8 @@ def _suite_too_small(facts: Facts) -> str:
     """Say that even without noise the interval is too wide. half_width: half of it."""
     half_width = facts["half_width"]
     return write(
-        "{n:case} {n:is|are} too few for {look} repeats. Even without noise the interval is ±{half} points, more than "
-        "the {accepted}. You need {needed}. The change so far is {change:signed} points. {decides}",
+        "With {look} repeats, {n:case} {n:is|are} too few to decide. Even without noise the interval is ±{half} "
+        "points, more than the {accepted}. You need {needed}. The change so far is {change:signed} points. {decides}",
         n=facts["n_judged"],
         look=facts["look"],
         half=points(min(half_width, 100.0), digits_beside((half_width,), facts["tolerance"])),
@@ -166,8 +174,8 @@ def _rebaseline(facts: Facts) -> str:
 def expired_baseline(facts: Facts) -> str:
     """Say since when a baseline is invalid. first_run or first_probe: the new stack's first answer."""
     return write(
-        "The baseline, run {baseline}, expired on {expired_at}. Another stack of endpoint {endpoint}{under} answered "
-        "{first}.",
+        "The baseline, run {baseline}, expired on {expired_at}: another serving stack began to answer at endpoint "
+        "{endpoint}{under} ({first}).",
         **facts,
         first=f"run {facts['first_run']}" if "first_run" in facts else f"probe {facts['first_probe']}",
         under=f" under profile {facts['profile']}" if facts["profile"] else "",
@@ -178,8 +186,8 @@ def _noisy(facts: Facts) -> str:
     """Say why no regression is read from a wide range. scatter: the range of 5 repeats by flips only."""
     widths = listed([f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]])
     return write(
-        "{widths}. The limit is {guard}, so no drop and no gain is read from it. Flips of single cases explain about "
-        "{scatter:points} points of range.",
+        "{widths}. The range limit is {guard}. Beyond it, runs vary too much to judge a change. By chance in single "
+        "cases alone, expect about {scatter:points} points.",
         widths=capital(widths),
         guard=limit_points(facts["guard"]),
         scatter=facts["scatter"],
@@ -192,7 +200,7 @@ def _too_few_repeats(facts: Facts) -> str:
         return text
     text = f"{text} So far the change is {measured(facts)}."
     if facts["change"]["method"] is None:
-        text = f"{text} One repeat per side measures no noise, so every changed case counts as noise."
+        text = f"{text} Noise cannot be measured from one repeat, so the interval takes every change for chance."
     return f"{text}{_early_lean(facts)}"
 
 
@@ -202,10 +210,10 @@ def _early_lean(facts: Facts) -> str:
     if lean is None:
         return ""
     return write(
-        " Experimental: with the noise of earlier runs it is in {span} ({level:share} interval). That leans {way}. It "
-        "is no verdict.",
+        " Experimental: with the noise of earlier runs it is in {span} ({level:share} interval). Tendency: {way}. Not "
+        "a verdict.",
         span=interval(lean["low"], lean["high"], -facts["tolerance"]),
-        way="neither way" if lean["leaning"] == "none" else f"to {verdict_name(lean['leaning'])}",
+        way="none" if lean["leaning"] == "none" else verdict_name(lean["leaning"]),
         level=lean["level"],
     )
 
@@ -263,26 +271,26 @@ def _incomplete(facts: Facts) -> str:
         text = f"{share} have no score on at least one side. A verdict takes 99 % of the cases."
         return f"{text} {capital(count_missing(facts))}."
     return write(
-        "{missing}. With {it} the change is in {span} points, so the candidate may be worse than the {accepted}.",
+        "{missing}. With {it} the change is in {span} points. {claim}",
         missing=capital(count_missing(facts)),
         it="it" if count_all_missing(facts) == 1 else "them",
         span=interval(missing["low"], missing["high"], -facts["tolerance"]),
-        accepted=accepted(facts),
+        claim=claim("not_settled", facts),
     )
 
 
 def _uncertified(facts: Facts) -> str:
     """Say which certificate is missing to rule out a drop at loads other than the measured ones."""
     return write(
-        "A drop of {limit} is ruled out at the load of these runs: {measured}. At other loads it is not: no "
-        "determinism certificate covers {who}.",
+        "A drop of {limit} is ruled out at the load of these runs: {measured}. Other loads were not tested: there is "
+        "no determinism certificate for {who}.",
         limit=limit_points(facts["tolerance"]),
         measured=measured(facts),
         who=" and ".join(f"the {each['side']} on {listed(each['hosts'])}" for each in facts["uncertified"]),
     )
 
 
-RAN_APART = "Scores of whole runs vary more than flips of cases explain, and the sides did not run in turn."
+RAN_APART = "Whole repeats differ by more than chance in single cases explains. The sides ran at different times"
 
 REASONS = Messages(
     "reason",
@@ -312,7 +320,7 @@ REASONS = Messages(
             "fallback": _too_few_draws,
         },
         ("load", "allows"): {
-            "not_in_turn": lambda facts: f"{RAN_APART} So load may explain the change so far: {measured(facts)}."
+            "not_in_turn": lambda facts: f"{RAN_APART}, so load may explain the change so far: {measured(facts)}."
         },
         ("stack", "asserts"): {"rebaseline": _rebaseline},
     },

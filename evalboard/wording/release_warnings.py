@@ -12,12 +12,12 @@ from typing import Any, Literal
 from evalboard.contract.release import Gate, ReleaseActor
 from evalboard.core.compare import BLOCK_WARNINGS
 from evalboard.wording.comparability import BLOCKS
+from evalboard.wording.manifest import name_batching, render_batching
 from evalboard.wording.messages import Message, Messages, Strength, write
 from evalboard.wording.numbers import capital, fixed, interval, listed, percent, points, signed
 from evalboard.wording.release_names import verdict_name
 from evalboard.wording.release_verdict import (
     RAN_APART,
-    accepted,
     count_all_missing,
     count_left_out,
     count_missing,
@@ -184,17 +184,18 @@ def nothing_caches(facts: Facts) -> str:
 def noisy_bucket(facts: Facts) -> str:
     """under `paired`: a range is over the limit"""
     parts = [f"the {name}'s range is {range5(facts, name)}" for name in facts["noisy"]]
-    return f"{capital(listed(parts))}. The limit is {limit_points(facts['guard'])}."
+    return f"{capital(listed(parts))}. The range limit is {limit_points(facts['guard'])}."
 
 
 @warns("noise", must_act="operator", subject="noise")
 def overdispersed(facts: Facts) -> str:
-    """repeats differ by more than flips of single cases explain (χ², below 0.005).
+    """whole repeats differ by more than chance in single cases explains (χ², below 0.005).
 
     Look for routing, load, or a changed backend
     """
     sides = " and of the ".join(facts["moved"])
-    return f"Repeats of the {sides} vary more than flips of cases explain. Check routing, load and backends."
+    text = f"Repeats of the {sides} differ by more than chance in single cases explains."
+    return f"{text} Check routing, load and backends."
 
 
 @warns("answers", must_act="author", subject="load")
@@ -203,7 +204,7 @@ def load_differs(facts: Facts) -> str:
 
     Batch sizes, or calls in flight to external servers, differ. Interleave both sides, if they were not
     """
-    # baseline, candidate: as core.stats.SideLoad.
+    # baseline, candidate: as core.stats.SideLoad. is_ship: no drop is left to explain.
     smaller, larger = sorted(("baseline", "candidate"), key=lambda name: facts[name]["mean"])
     is_calls = facts["counted"] == "calls"
     advice = "Run both sides in turn."
@@ -211,14 +212,14 @@ def load_differs(facts: Facts) -> str:
         remedy = "Allow both the same number of calls." if is_calls else "Decode both at batch size 1."
         advice = f"They ran in turn, so their endpoints' load differs. {remedy}"
     return write(
-        "The {larger} had {factor} times the {smaller}'s {what} on average ({sizes}).{others} That may explain part of "
-        "the change. {advice}",
+        "The {larger} had {factor} times the {smaller}'s {what} on average ({sizes}).{others} {effect} {advice}",
         larger=larger,
         smaller=smaller,
         what="calls in flight" if is_calls else "batch size",
         factor=fixed(facts[larger]["mean"] / facts[smaller]["mean"], 1),
         sizes="; ".join(_load_of(name, facts[name]) for name in ("baseline", "candidate")),
         others=" Load from other clients is unknown." if is_calls else "",
+        effect="Load may hide part of a change." if facts["is_ship"] else "Load may explain part of the change.",
         advice=advice,
     )
 
@@ -228,7 +229,7 @@ def not_in_turn(facts: Facts) -> str:
     """batching depended on load, the sides ran at different hours, and whole runs vary: [interleave
     them](docs/verdict.md#load)
     """
-    return f"{RAN_APART} Load may explain the change."
+    return f"{RAN_APART}, so load may explain the change."
 
 
 @warns("how", must_act=None, subject="repeats")
@@ -250,14 +251,17 @@ def targeted(facts: Facts) -> str:
 
 @warns("luck", must_act="author", subject="new_cases")
 def reach_wide(facts: Facts) -> str:
-    """on other cases a drop of more than twice the tolerance cannot be ruled out"""
+    """on other cases a drop of more than twice the tolerance cannot be ruled out.
+
+    Not said where `concentrated` is
+    """
     return f"On new cases, a drop of {points(-facts['reach_low'])} points cannot be ruled out."
 
 
 @warns("luck", must_act="author", subject="new_cases", strength="unknown")
 def concentrated(facts: Facts) -> str:
     """fewer than ten groups changed: the result does not extend to new cases"""
-    return write("Only {n:group} of cases changed, so nothing follows for new cases.", n=facts["n_groups_changed"])
+    return write("Only {n:group} of cases changed. That is too few to estimate new cases.", n=facts["n_groups_changed"])
 
 
 @warns("luck", must_act="author", subject="new_cases", strength="unknown")
@@ -279,19 +283,18 @@ def few_groups(facts: Facts) -> str:
 def few_cases(facts: Facts) -> str:
     """below 200 cases: the points of one case; below 50: that error rates are higher than promised"""
     text = f"One case is {points(100 / facts['n_judged'])} points here."
-    few = f" With fewer than {PROMISED_FROM} cases, verdicts are wrong more often than promised."
+    few = f" With fewer than {PROMISED_FROM} cases, a wrong verdict is likelier than usual."
     return text if facts["n_judged"] >= PROMISED_FROM else f"{text}{few}"
 
 
 @warns("noise", must_act="author", subject="resolution")
 def coarse(facts: Facts) -> str:
-    """the resolution is above the tolerance, so that a candidate that is no worse often ends inconclusive"""
+    """the verdict is open, and the resolution is above the tolerance: then even a good candidate often is"""
     return write(
-        "{look} repeats detect changes of {change:points} points or more, above the {accepted}. A candidate "
-        "that is no worse often ends inconclusive.",
+        "{look} repeats are often too few to rule out a drop of {tolerance}. Even a good candidate then ends "
+        "inconclusive.",
         look=facts["look"],
-        change=facts["change"]["resolution"],
-        accepted=accepted(facts),
+        tolerance=limit_points(facts["tolerance"]),
     )
 
 
@@ -319,10 +322,10 @@ def pins_broken(facts: Facts) -> str:
 def several_buckets(facts: Facts) -> str:
     """several buckets answered a run: the share and the score of each"""
     # buckets: [share, fingerprint, batch class, points or None] of each, the largest share first.
-    parts = [
-        f"{100 * share:.0f} % by {fingerprint} ({batch_class}{'' if score is None else f', {points(score)} points'})"
-        for share, fingerprint, batch_class, score in facts["buckets"]
-    ]
+    parts = []
+    for share, fingerprint, batch_class, score in facts["buckets"]:
+        scored = "" if score is None else f", {points(score)} points"
+        parts.append(f"{100 * share:.0f} % by {fingerprint} ({name_batching(batch_class)}{scored})")
     return f"{_who(facts)} was answered by {len(parts)} buckets, each scored separately: {', '.join(parts)}."
 
 
@@ -412,10 +415,11 @@ def unsteady(facts: Facts) -> str:
     (docs/divergence.md#strays)
     """
     return write(
-        "{who} has repeats with different bits in {n_apart:,} of {n_cases:case}. Batch class `{batch_class}` should "
-        "give the same bits. No fingerprint shows the cause.",
+        "{who} has repeats with different bits in {n_apart:,} of {n_cases:case}. {batched}, repeats should give the "
+        "same bits. No fingerprint shows why these differ.",
         **facts,
         who=_who(facts),
+        batched=capital(render_batching(facts["batch_class"])),
     )
 
 

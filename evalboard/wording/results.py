@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalboard.contract.release import Gate
     from evalboard.contract.run import Run, RunHead
 
-NO_VERDICT = "A lean, not a verdict: cases were batched as they came, so runs differ and this decides nothing."
+NO_VERDICT = "A tendency, not a verdict: cases were batched as they came, so runs differ and this decides nothing."
 
 
 def describe_end(run: "RunHead") -> str:
@@ -52,7 +52,7 @@ def describe_verdict(verdict: str | None) -> str:
 
 
 def describe_lean(lean: str) -> str:
-    return f"leaning {verdict_name(lean)}" if lean in ("ship", "no_ship") else "no lean either way"
+    return f"tendency: {verdict_name(lean)}" if lean in ("ship", "no_ship") else "no tendency"
 
 
 def find_lean(gate: "Gate") -> str | None:

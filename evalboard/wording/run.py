@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from evalboard.wording.messages import Messages, write
-from evalboard.wording.numbers import capital, counted, listed, percent, points
+from evalboard.wording.numbers import capital, counted, fixed, listed, percent, points
 
 if TYPE_CHECKING:
     from evalboard.contract.bucket import Metric, VarianceParts
@@ -408,3 +408,33 @@ WAITING = Messages(
         },
     },
 )
+
+
+ESTIMATE = Messages(
+    "estimate",
+    {
+        ("cost", "asserts"): {"estimate": "{parts}."},
+        ("cost", "unknown"): {
+            "lacking": "Unknown: {names:list}.",
+            "lacking_time": "Unknown: {names:list} (no earlier run on this endpoint to go by).",
+            "price": "The price is unknown.",
+        },
+    },
+)
+
+
+def describe_estimate(
+    *, n_calls: int, tokens: int | None, minutes: float | None, paced_by: str | None, is_remote: bool
+) -> str:
+    """Say what a run would take, and what of it is unknown."""
+    parts = [counted(n_calls, "call")]
+    if tokens is not None:
+        parts.append(f"about {counted(tokens, 'token')}")
+    if minutes is not None:
+        pace = f", at the pace of suite {paced_by}" if paced_by else ""
+        parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
+    unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
+    texts = [ESTIMATE.write("estimate", parts=", ".join(parts))]
+    if unknown:
+        texts.append(ESTIMATE.write("lacking_time" if minutes is None else "lacking", names=unknown))
+    return " ".join([*texts, ESTIMATE.write("price")] if is_remote else texts)

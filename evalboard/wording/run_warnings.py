@@ -11,8 +11,9 @@ from typing import Any
 
 from evalboard.contract.base import Severity
 from evalboard.contract.run import Actor, RunWarning
+from evalboard.wording.manifest import render_batching
 from evalboard.wording.messages import Claim, Strength, speak, write
-from evalboard.wording.numbers import counted, listed, nats_rounded, percent_at_least, percent_rounded, points
+from evalboard.wording.numbers import capital, counted, listed, nats_rounded, percent_at_least, percent_rounded, points
 from evalboard.wording.run import describe_pause, waiting
 
 PINS_NAMED = 3
@@ -299,9 +300,10 @@ def unsteady(run: WarnedRun) -> Iterator[str]:
     for bucket in run.unsteady:
         n, cases = bucket["n_apart"], bucket["cases"]
         yield write(
-            "Repeats have different bits in {n_apart:,} of {n_cases:case} ({named}{more}). Batch class {batch_class} "
-            "should give the same bits, and no fingerprint shows the cause. Replay one.",
+            "Repeats have different bits in {n_apart:,} of {n_cases:case} ({named}{more}). {batched}, repeats should "
+            "give the same bits. No fingerprint shows why these differ. Replay one.",
             **bucket,
+            batched=capital(render_batching(bucket["batch_class"])),
             named=", ".join(cases),
             more=f" and {n - len(cases):,} more" if n > len(cases) else "",
         )

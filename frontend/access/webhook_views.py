@@ -10,10 +10,13 @@ from django.views.decorators.http import require_http_methods
 
 from frontend.access.forms import WebhookForm
 from frontend.shell.forms import blaming, posted_from, reporting
+from frontend.shell.lists import read_view
 from runs import webhooks as webhooks_slice
 from runs.access import ADMIN, requires
 from runs.models import WebhookRecord
-from runs.webhooks import OFF_AFTER, create_webhook, delete_webhook, webhook_rows
+from runs.webhooks import OFF_AFTER, WEBHOOK_ORDERS, create_webhook, delete_webhook, webhook_rows
+
+WEBHOOKS_PER_PAGE = 25
 
 
 @requires(ADMIN)
@@ -60,6 +63,8 @@ def _page(
     request: HttpRequest, form: WebhookForm, *, made: WebhookRecord | None = None, secret: str = ""
 ) -> HttpResponse:
     """Return the list with the form; `secret` is on this one answer and nowhere else."""
-    page = {"form": form, "made": made, "secret": secret, "webhooks": webhook_rows(), "off_after": OFF_AFTER}
+    query = request.GET if request.method == "GET" else {}
+    view = read_view(query, orders=WEBHOOK_ORDERS, default="-created_at", size=WEBHOOKS_PER_PAGE)
+    page = {"form": form, "made": made, "secret": secret, "list": view.slice(webhook_rows()), "off_after": OFF_AFTER}
     status = 422 if form.errors else 201 if made else 200
     return render(request, "access/webhooks.html", page, status=status)

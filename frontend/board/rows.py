@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from evalboard.contract.baseline import Baseline
-from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.release import ReleaseRow
-from evalboard.contract.run import RunRow
+from evalboard.contract.run import RunRow, experiment_of
+from evalboard.core.release import NOT_BY_RERUN
 from evalboard.wording.numbers import counted, points
 from evalboard.wording.run import describe_pause
-from frontend.board.words import describe_release
+from frontend.board.words import NEEDS, WAITS, describe_release
 from frontend.compare.pair_address import comparison_url
 from frontend.endpoints.words import describe_desertion
 from frontend.shell.charts import changes
@@ -25,11 +25,7 @@ from runs.tour import LABELS as SAMPLE
 from runs.work import PoolRow
 
 SILENT_NAMED = 3  # workers of a pool; more are one line
-REASONS_OF_RUN = {
-    "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
-    "two_computations": "has outlier responses",
-    "unsteady": "has repeats that are not the same to the bit",
-}
+REASONS_OF_RUN = ("incomplete", "two_computations", "unsteady", "broken_pin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,8 @@ def _act(each: WaitingRelease, scopes: frozenset[str]) -> Act:
         cost = counted(2 * each.n_more * each.n_cases, "response")
         return Act(f"Run {each.n_more} more", reverse("release_settle", args=[row.id]), cost)
     side = {"rebaseline": "baseline", "draw_again": "baseline", "pin_batch": "candidate"}.get(each.step)
-    if row.verdict == "not_comparable" and side is not None and RUN in scopes:
+    helps = each.step != "rebaseline" or each.reason not in NOT_BY_RERUN
+    if row.verdict == "not_comparable" and side is not None and helps and RUN in scopes:
         query = urlencode({"gate": each.headline_gate, "side": side})
         return Act(f"Run the {side} again", f"{reverse('release_rerun', args=[row.id])}?{query}")
     if row.verdict == "ship" and SIGN in scopes:
@@ -133,41 +130,43 @@ def _needs(board: Board) -> Iterator[Need]:
     for run in board.attention:
         yield _run(run, board.failures.get(int(run.id), ""))
     for probe in board.probes:
-        sentence = probe.finding.sentence if probe.finding else "it failed."
-        what = f"{probe.kind} of {probe.endpoint}, {probe.profile_name}: {sentence}"
+        finding = probe.finding.sentence if probe.finding else NEEDS.write("probe_failed")
+        facts = {"kind": probe.kind, "endpoint": probe.endpoint, "profile": probe.profile_name}
+        what = NEEDS.write("probe", facts, finding=finding)
         yield Need("warning", "Probe", what, "Open", reverse("probe", args=[probe.id]), probe.finished_at)
     for schedule in board.failing_schedules:
         problem = schedule.starts[0].problem if schedule.starts else ""
-        what = f"{schedule.slug}: {schedule.n_failures} starts in a row were refused. {problem or ''}".strip()
+        what = f"{NEEDS.write('schedule', schedule=schedule.slug, n=schedule.n_failures)} {problem or ''}".strip()
         yield Need("warning", "Schedule stalled", what, "Open", schedule.url)
     workers = reverse("workers")
     for name in dict.fromkeys(worker.pool for worker in board.silent_workers):
         silent = [worker for worker in board.silent_workers if worker.pool == name]
         if len(silent) > SILENT_NAMED:
-            what = f"{len(silent)} of pool {name}. What they held goes to others when their leases end."
+            what = NEEDS.write("several_silent", n=len(silent), pool=name)
             last = max(worker.seen_at for worker in silent)
             yield Need("silent", "Workers silent", what, "Workers", workers, last)
             continue
         for worker in silent:
-            what = f"{worker.name} of pool {name}. What it held goes to others when its lease ends."
+            what = NEEDS.write("silent", worker=worker.name, pool=name)
             yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
     for worker in board.resting_workers:
-        what = f"{worker.name} of pool {worker.pool}, until {worker.rests_until:%H:%M} UTC. {worker.note}"
+        what = NEEDS.write("rests", worker=worker.name, pool=worker.pool, until=worker.rests_until, note=worker.note)
         yield Need("resting", "Worker paused", what, "Worker", f"{workers}#worker-{worker.id}")
 
 
 def _paused(paused: PausedEndpoint) -> Need:
     pause = paused.pause
-    waits = f"{counted(paused.n_runs, 'run')} {'waits' if paused.n_runs == 1 else 'wait'}. " if paused.n_runs else ""
     why = describe_pause(n_failures=pause.n_failures, reason=pause.reason, until=pause.until)
-    what = f"{paused.endpoint}: {waits}{why}"
+    code = "paused_waits" if paused.n_runs else "paused"
+    what = NEEDS.write(code, endpoint=paused.endpoint, n=paused.n_runs, why=why)
     return Need("resting", "Endpoint paused", what, "See why", reverse("endpoint", args=[paused.endpoint]))
 
 
 def _expired(row: Baseline) -> Need:
     expired = row.expired
-    turned = f", as {expired.before.digest[:4]} became {expired.after.digest[:4]}" if expired else ""
-    what = f"{row.suite} on {row.line}, {row.profile}: run {row.run.id}, {_score(row.run)}{turned}."
+    turned = f", as {expired.before.title} became {expired.after.title}" if expired else ""
+    facts = {"suite": row.suite, "line": row.line, "profile": row.profile, "run": row.run.id}
+    what = NEEDS.write("expired", facts, score=_score(row.run), turned=turned)
     query = urlencode({"suite": row.suite, "endpoint": row.run.endpoint, "profile": row.profile})
     at = expired.at if expired else None
     return Need("rotation", "Baseline expired", what, "Run again", f"{reverse('run_new')}?{query}", at)
@@ -187,18 +186,18 @@ def _deserted(pool: PoolRow) -> Need:
 
 
 def _run(run: RunRow, failure: str) -> Need:
-    codes = [run.status, *(warning.code for warning in run.warnings)]
-    reasons = [REASONS_OF_RUN[code] for code in codes if code in REASONS_OF_RUN]
-    if run.pins.held is False:
-        reasons.append("broke a pin")
-    n_total = run.progress.n_total
-    text = " and ".join(dict.fromkeys(reasons)).format(n_missing=n_total - run.progress.n_done, n_total=n_total)
-    where = f"{run.suite.slug} on {run.endpoint}, {run.profile_name}"
+    query = urlencode({"suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile})
+    where = {"run": run.id, "suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile_name}
     if run.status == "failed":
-        query = urlencode({"suite": run.suite.slug, "endpoint": run.endpoint, "profile": run.profile})
-        what = f"run {run.id}, {where}: {failure or 'it failed.'}"
+        what = NEEDS.write("run", where, what=failure or NEEDS.write("run_failed"))
         return Need("error", "Run failed", what, "Run again", f"{reverse('run_new')}?{query}", run.ran_at)
-    return Need("warning", "Run", f"run {run.id}, {where}: {text}.", "Open", run.url, run.ran_at)
+    codes = [run.status, *(warning.code for warning in run.warnings)]
+    codes += ["broken_pin"] if run.pins.held is False else []
+    n_total = run.progress.n_total
+    facts = {"n_missing": n_total - run.progress.n_done, "n_total": n_total}
+    reasons = [NEEDS.write(code, facts) for code in dict.fromkeys(codes) if code in REASONS_OF_RUN]
+    what = NEEDS.write("run", where, what=NEEDS.write("run_needs", reasons=" and ".join(reasons)))
+    return Need("warning", "Run", what, "Open", run.url, run.ran_at)
 
 
 def work_lines(board: Board) -> tuple[WorkLine, ...]:
@@ -209,11 +208,11 @@ def work_lines(board: Board) -> tuple[WorkLine, ...]:
 
 def _waits_for(run: RunRow, deserted_pool: str | None) -> str:
     if deserted_pool is not None:
-        return f"no worker in pool {deserted_pool}"
+        return WAITS.write("no_worker", pool=deserted_pool)
     if run.waiting_for is not None:
-        return "waiting for endpoint"
+        return WAITS.write("waiting_for_endpoint")
     if run.progress.n_done:
         return ""
     if run.status != "running":
-        return "waits in the queue"
-    return "" if run.is_reported else "an engine starts"
+        return WAITS.write("queued")
+    return "" if run.is_reported else WAITS.write("engine_starts")

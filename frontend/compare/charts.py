@@ -16,7 +16,7 @@ from evalboard.core.stats import CASE_OUTCOMES
 from evalboard.wording.noise_share import write_noise_limit
 from evalboard.wording.numbers import percent
 from frontend.compare.causes import MARKS, PART_MARKS, CauseMark
-from frontend.shell.charts.axes import Bar, Scale, Tick, counts_upright, step_for
+from frontend.shell.charts.axes import Bar, CountBar, Scale, Tick, counts_upright, step_for
 from frontend.shell.charts.marks import split
 
 Line = TypeVar("Line", bound=LedgerPart)
@@ -166,7 +166,7 @@ def _noise_bar(share: NoiseShare | None, bar: Bar) -> NoiseBar | None:
 
 
 def _either_way(up_to: float | None) -> str:
-    return "" if up_to is None else f"± {write_noise_limit(up_to)}"
+    return f"± {write_noise_limit(up_to)}" if up_to else ""
 
 
 def _largest_first(lines: Sequence[Line]) -> list[Line]:
@@ -179,13 +179,8 @@ def _sums(start: float, lines: Sequence[LedgerPart]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramBar:
+class HistogramBar(CountBar):
     mark: CauseMark
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +217,12 @@ def histogram(positions: PositionHistogram | None, what: str) -> HistogramChart 
             words = f"{where}: {n:,} {MARKS[line.cause].label}"
             bars.append(
                 HistogramBar(
-                    MARKS[line.cause],
                     round(place * pitch + 0.08 * pitch, 3),
                     axis.y(below + n),
                     round(0.84 * pitch, 3),
                     axis.height(n),
                     words,
+                    MARKS[line.cause],
                 )
             )
             below += n

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.run import Run, RunRow
 from frontend.compare.pair_address import comparison_url
-from runs.lab import runs_of_experiments
-from runs.run import place_of
+from runs.run import place_of, runs_of_experiments
 
 OTHERS_SHOWN = 12
 PAIRS_SHOWN = 10

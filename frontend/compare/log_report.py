@@ -32,6 +32,7 @@ from evalboard.logged.shown import (
     show_log_pair,
 )
 from evalboard.logged.sources import BackendShare, SplitRun
+from evalboard.wording.messages import Messages, speak
 from evalboard.wording.numbers import counted, fixed, signed
 from evalboard.wording.outcomes import compare_with_chance
 from frontend.compare import charts, words
@@ -40,7 +41,6 @@ from frontend.shell.findings import Headline
 from frontend.shell.version import VERSION
 from frontend.templatetags.drawing import drawn, shortened, sprite_address
 from frontend.templatetags.drawing import token as draw_token
-from frontend.templatetags.numbers import share
 from frontend.templatetags.pairs import boxed, cause_name, passes, score_move
 
 FRONTEND = Path(__file__).parents[1]
@@ -134,14 +134,14 @@ def render_split(runs: Sequence[SplitRun], about: About) -> str:
         apart = ""
         if len(scored) > 1:
             widest = fixed(max(scored) - min(scored), 1)
-            apart = f"The scores lie up to {widest} points apart, each over what that backend answered."
+            apart = SAID.write("apart", widest=widest)
         largest = parts[0].fingerprint or parts[0].provider or parts[0].model if parts else ""
         split.append(
             {
                 "run": run,
                 "n": sum(part.n_answers for part in parts),
                 "claim": f"{counted(len(parts), 'backend')} answered {Path(run.name).name}",
-                "finding": Headline(f"{largest} gave {share(parts[0].share)} of the answers.", apart)
+                "finding": Headline(SAID.write("largest", name=largest, share=parts[0].share), apart)
                 if parts
                 else None,
                 "parts": [{**_fields(part), "width": round(100 * part.share, 3)} for part in parts],
@@ -185,6 +185,25 @@ def _describe(made: LogComparison, comparison: Comparison, cases: Sequence[Liste
     }
 
 
+SAID = Messages(
+    "log_report",
+    {
+        ("backends", "asserts"): {
+            "apart": "The scores lie up to {widest} points apart, each over what that backend answered.",
+            "largest": "{name} gave {share:share} of the answers.",
+            "mixed": "Several backends answered for the {sides}, so no difference is given.",
+            "alone": "Given alone, a log is split by who answered.",
+        },
+        ("file", "asserts"): {
+            "rows": "The list has the first {n:,} of {n_all:,} samples, the worst first.",
+            "answers": "The answers of {n:,} of the {n_all:,} that differ are laid side by side, the worst first.",
+            "limit": "The file is kept under {limit:,} kB.",
+            "more": "evalboard diff --json has every pair, and --case ID shows any one.",
+        },
+    },
+)
+
+
 def _no_address(_filters: Mapping[str, str]) -> str:
     return ""
 
@@ -192,8 +211,8 @@ def _no_address(_filters: Mapping[str, str]) -> str:
 def _describe_finding(comparison: Comparison) -> Headline:
     if not comparison.mixed_sides:
         return words.describe_comparison(comparison)
-    claim = f"Several backends answered for the {' and the '.join(comparison.mixed_sides)}, so no difference is given."
-    return Headline(claim, "Given alone, a log is split by who answered.")
+    sides = " and the ".join(comparison.mixed_sides)
+    return Headline(SAID.write("mixed", sides=sides), SAID.write("alone"))
 
 
 def _count(comparison: Comparison) -> str:
@@ -337,14 +356,12 @@ def _is_worth_showing(case: ListedLogCase) -> bool:
 def _describe_left_out(n_cases: int, n_rows: int, pairs: _Pairs, limit: int) -> str:
     parts = []
     if n_rows < n_cases:
-        parts.append(f"The list has the first {n_rows:,} of {n_cases:,} samples, the worst first")
+        parts.append(SAID.claim("rows", n=n_rows, n_all=n_cases))
     if len(pairs.shown) < pairs.n_wanted:
-        n = f"{len(pairs.shown):,} of the {pairs.n_wanted:,} that differ"
-        parts.append(f"The answers of {n} are laid side by side, the worst first")
+        parts.append(SAID.claim("answers", n=len(pairs.shown), n_all=pairs.n_wanted))
     if not parts:
         return ""
-    rest = "evalboard diff --json has every pair, and --case ID shows any one"
-    return f"{'. '.join(parts)}: the file is kept under {limit // 1000:,} kB. {rest}."
+    return speak([*parts, SAID.claim("limit", limit=limit // 1000), SAID.claim("more")])
 
 
 def _render_page(page: Mapping[str, Any]) -> str:
@@ -384,6 +401,7 @@ def _engine() -> Engine:
     return Engine(
         dirs=[str(FRONTEND / feature / "templates") for feature in FEATURES],
         libraries={name: f"frontend.templatetags.{name}" for name in LIBRARIES},
+        builtins=["frontend.templatetags.terms"],
         loaders=[("django.template.loaders.cached.Loader", [f"{__name__}.Unindented"])],
     )
 

@@ -53,7 +53,7 @@ def trace_diff(request: HttpRequest, baseline: int, candidate: int, case: str) -
     active = pair_address.parse_filters(request)
     part = request.GET.get("part")
     if part == ANSWERS_PART:
-        return render(request, PARTS[part], {"sides": _name_sides(pair)})
+        return render(request, PARTS[part], {"sides": _name_sides(pair), "is_same_answer": _is_same_answer(pair)})
     address = _Address(pair, repeats, active)
     strips = sides.strips(pair, address.at)
     if part is not None:
@@ -108,6 +108,11 @@ def _name_sides(pair: TracePair) -> tuple[dict[str, Any], ...]:
     return tuple({"name": name, "of": getattr(pair, name)} for name in ("baseline", "candidate"))
 
 
+def _is_same_answer(pair: TracePair) -> bool:
+    one, other = pair.baseline, pair.candidate
+    return not one.error and not other.error and one.text == other.text
+
+
 def _compare_answers(pair: TracePair) -> list[list[str]]:
     """Return both answers as (kind, text) word by word; nothing if they are equal or one is missing."""
     one, other = pair.baseline, pair.candidate
@@ -130,7 +135,7 @@ def _list_copies(pair: TracePair) -> tuple[Copy, ...]:
 
 def _find_decoded(pair: TracePair) -> PairSide | None:
     """Return the side that can be decoded again here, preferably the candidate; None if external."""
-    return next((side for side in (pair.candidate, pair.baseline) if not side.is_logged), None)
+    return next((side for side in (pair.candidate, pair.baseline) if side.can_replay), None)
 
 
 def _replayed(pair: TracePair, address: "_Address") -> dict[str, Any]:
@@ -200,8 +205,10 @@ def _flip_tokens(pair: TracePair) -> tuple[str, str]:
 
 
 def _fingerprints_url(pair: TracePair) -> str:
-    one, other = pair.baseline.fingerprint_id, pair.candidate.fingerprint_id
-    return "" if None in (one, other) or one == other else reverse("fingerprint_diff", args=[one, other])
+    one, other = pair.baseline.stack, pair.candidate.stack
+    if one is None or other is None or one.id == other.id:
+        return ""
+    return reverse("fingerprint_diff", args=[one.id, other.id])
 
 
 def _goes_on(pair: TracePair) -> bool:

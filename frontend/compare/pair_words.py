@@ -4,51 +4,71 @@ from evalboard.contract.pair import MarginPoint, TracePair
 from evalboard.core.compare import CauseFacts
 from evalboard.wording import numbers
 from evalboard.wording.cause import NO_NOISE
+from evalboard.wording.messages import Claim, Messages, speak
 from frontend.compare.pair_chart import near_of
 from frontend.shell.findings import Headline
 from frontend.templatetags.numbers import nats
 
 DIGEST_LENGTHS = (32, 64)
+SAID = Messages(
+    "pair_chart",
+    {
+        ("margin", "unknown"): {
+            "no_margin": "No margin is known.",
+            "no_flip_margin": "At the flip, {at}, no margin is known.",
+        },
+        ("margin", "asserts"): {
+            "closest": "The closest choice was at {at}, by {margin} nats.",
+            "flip_margin": "At the flip, {at}, the margin was {margin} nats.",
+            "beyond_noise": "At the flip, {at}, the margin was {margin} nats, more than noise explains ({near}).",
+            "met_noise": "The margin met the noise at {at} and nowhere before.",
+            "met_noise_before": "The margin met the noise at {at}, and at {n:position} before.",
+        },
+        ("gap", "denies"): {"no_gap": "Up to there no logprob differs."},
+        ("gap", "asserts"): {
+            "gap_unmeasured": "From {onset} on the logprobs differ.",
+            "gap": "From {onset} on the logprobs of the two traces differ by {low} nats.",
+            "gaps": "From {onset} on the logprobs of the two traces differ by {low} to {high} nats.",
+        },
+        ("chart", "asserts"): {
+            "thinned": "The chart shows the narrowest margin and the widest gap of every stretch.",
+        },
+    },
+)
 
 
 def describe_chart(pair: TracePair) -> Headline:
     """Return the caption of margins and gaps: where the margin was as small as what moves it."""
-    thinned = ""
-    if len(pair.points) < pair.n_points:
-        thinned = " The chart shows the narrowest margin and the widest gap of every stretch."
-    return Headline(_margin_claim(pair), _gap_words(pair) + thinned)
+    margin, gap = _claim_margin(pair), _claim_gap(pair)
+    is_thinned = len(pair.points) < pair.n_points
+    return Headline(speak([margin]), speak([gap, SAID.claim("thinned")] if is_thinned else [gap]))
 
 
-def _margin_claim(pair: TracePair) -> str:
-    near, narrowest = near_of(pair), _narrowest(pair.points)
+def _claim_margin(pair: TracePair) -> Claim:
+    near, narrowest, at = near_of(pair), _narrowest(pair.points), pair.parts_at
     if not pair.has_flip:
         if narrowest is None:
-            return "No margin is known."
-        return f"The closest choice was at {narrowest.at}, by {nats(narrowest.margin)} nats."
-    at = pair.parts_at
-    flip = next((point for point in pair.points if point.at == at), None)
-    margin = None if flip is None else flip.margin
+            return SAID.claim("no_margin")
+        return SAID.claim("closest", at=narrowest.at, margin=nats(narrowest.margin))
+    margin = next((point.margin for point in pair.points if point.at == at), None)
+    facts = {"at": at, "margin": nats(margin), "near": nats(near), "n": pair.n_within_noise}
     if margin is None:
-        return f"At the flip, {at}, no margin is known."
+        return SAID.claim("no_flip_margin", facts)
     if near is None:
-        return f"At the flip, {at}, the margin was {nats(margin)} nats."
+        return SAID.claim("flip_margin", facts)
     if margin > near:
-        return f"At the flip, {at}, the margin was {nats(margin)} nats, more than noise explains ({nats(near)})."
-    n_before = pair.n_within_noise
-    if not n_before:
-        return f"The margin met the noise at {at} and nowhere before."
-    return f"The margin met the noise at {at}, and at {n_before:,} position{'s' if n_before > 1 else ''} before."
+        return SAID.claim("beyond_noise", facts)
+    return SAID.claim("met_noise_before" if pair.n_within_noise else "met_noise", facts)
 
 
-def _gap_words(pair: TracePair) -> str:
+def _claim_gap(pair: TracePair) -> Claim:
     onset = pair.drift_onset
     if onset is None:
-        return "Up to there no logprob differs."
+        return SAID.claim("no_gap")
     if pair.gap_range is None:
-        return f"From {onset} on the logprobs differ."
+        return SAID.claim("gap_unmeasured", onset=onset)
     low, high = (f"{gap:.2g}" for gap in pair.gap_range)
-    size = f"by {low} nats" if low == high else f"by {low} to {high} nats"
-    return f"From {onset} on the logprobs of the two traces differ {size}."
+    return SAID.claim("gap" if low == high else "gaps", onset=onset, low=low, high=high)
 
 
 def _narrowest(points: tuple[MarginPoint, ...]) -> MarginPoint | None:

@@ -16,6 +16,7 @@ from frontend.compare.causes import MARKS
 from frontend.compare.mixed import describe_odd_ones, mixed_lines
 from frontend.forced import sides
 from frontend.shell.lists import parse_number
+from frontend.shell.live import answer_progress
 from runs import acts
 from runs import compare as compare_slice
 from runs.access import READ, requires
@@ -54,12 +55,8 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
     if part is not None and part not in PARTS:
         raise Http404
     if part == PROGRESS_PART:
-        shown = {"comparison": report, "part_read": _part_read(report), "is_part": True}
-        response = render(request, PARTS[part], shown)
-        if report.progress.status != "queued":
-            response["HX-Refresh"] = "true"  # all of the page is new
-        response["Cache-Control"] = "no-store"
-        return response
+        shown = {"comparison": report, "part_read": _part_read(report)}
+        return answer_progress(request, PARTS[part], shown, is_over=report.progress.status != "queued")
     if part == FLIPS_PART:
         return render(request, PARTS[part], _flips(report))
     cases = _cases(request, report)
@@ -67,7 +64,7 @@ def compare(request: HttpRequest, baseline: int, candidate: int) -> HttpResponse
         return render(request, PARTS[part], cases)
     offers: dict[str, Any] = {"forced": sides.offer(comparison)}
     if len(report.moved) > 1:
-        offers["bisect"] = acts.can_on_both("bisect", (baseline, candidate), request.user)
+        offers["bisect"] = acts.can_on_runs("bisect", (baseline, candidate), request.user)
     answer = render(request, "compare/page.html", _page(report) | offers | cases)
     last_viewed.remember(answer, baseline, candidate)
     return answer

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.contrib import messages
@@ -30,7 +30,7 @@ from frontend.endpoints.words import (
     render_check_rows,
 )
 from frontend.probes.words import mark, mark_of
-from frontend.shell.lists import read_view
+from frontend.shell.lists import MAX_OFFSET, ListView, read_view
 from runs import acts
 from runs.access import READ, RUN, requires
 from runs.baselines import baselines_on
@@ -42,7 +42,7 @@ from runs.probes import create_probe, hops_of, newest_probes
 from runs.probes import read as probe_selector
 from runs.schedules import describe_times, schedule_rows
 from runs.suites import run_reference_sets_on
-from runs.work import pool_rows, worker_rows
+from runs.work import WORKER_ORDERS, pool_rows, worker_rows
 
 ENDPOINTS_PER_PAGE = 100
 FINGERPRINTS_SHOWN, TURNS_SHOWN, BASELINES_SHOWN, PROBES_SHOWN = 6, 5, 10, 8
@@ -195,19 +195,22 @@ PARTS = {"pools": "endpoints/_pools.html"}
 @require_safe
 def workers(request: HttpRequest) -> HttpResponse:
     part = request.GET.get("part")
+    # A pool has all its workers on one page, in the order of the address.
+    view = replace(read_view(request.GET, orders=WORKER_ORDERS, default="state", size=MAX_OFFSET), offset=0)
     if part is None:
-        return render(request, "endpoints/workers.html", _live())
+        return render(request, "endpoints/workers.html", _live(view) | {"part_url": view.url(part="pools")})
     if part not in PARTS:
         raise Http404
-    response = render(request, PARTS[part], _live())
+    response = render(request, PARTS[part], _live(view))
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _live() -> dict[str, object]:
+def _live(view: ListView) -> dict[str, object]:
     rows = worker_rows()
-    pools = pool_rows(rows)
+    pools = tuple(replace(pool, workers=view.slice(pool.workers).rows) for pool in pool_rows(rows))
     return {
+        "list": view.slice(()),
         "finding": words.describe_team(pools),
         "pools": pools,
         "deserted": tuple((pool, words.describe_desertion(pool)) for pool in pools if pool.is_deserted),

@@ -43,7 +43,7 @@ def _on(path: str, viewer: Any) -> Iterator[FoundAct]:
         return
     kind, subject_id = KINDS[place[1]], int(place[2])
     try:
-        offers = acts.offers_on(kind, subject_id, viewer)
+        record = acts.load_subject(kind, subject_id)
     except NotFound:
         return
     if kind is RunRecord:
@@ -57,5 +57,5 @@ def _on(path: str, viewer: Any) -> Iterator[FoundAct]:
         page, subject = reverse("release", args=[subject_id]), f"release {subject_id}"
         known = {"sign": ("Sign off", f"{page}#sign")}
     for act, (label, url) in known.items():
-        if offers[act]:
+        if acts.can(act, record, viewer):
             yield FoundAct(label, subject, url, is_post=act == "again")

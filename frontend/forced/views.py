@@ -10,6 +10,7 @@ from frontend.forced import words
 from frontend.shell import addresses
 from frontend.shell.findings import Headline
 from frontend.shell.forms import posted_from, reporting
+from frontend.shell.live import answer_progress
 from runs.access import READ, RUN, requires
 from runs.catalogue import read as catalogue
 from runs.forced import create_forced, create_forced_pair
@@ -63,11 +64,7 @@ def forced(request: HttpRequest, forced_id: int) -> HttpResponse:
     if part is not None:
         if part not in PARTS:
             raise Http404
-        response = render(request, PARTS[part], {**_live(scoring), "is_part": True})
-        if scoring.is_terminal:
-            response["HX-Refresh"] = "true"  # the numbers and the answers are there now
-        response["Cache-Control"] = "no-store"
-        return response
+        return answer_progress(request, PARTS[part], _live(scoring), is_over=scoring.is_terminal)
     numbers = words.list_parts(scoring)
     page = {
         **_live(scoring),

@@ -8,16 +8,10 @@ from evalboard.contract.forced import Estimate, ForcedFigures, ForcedScoring, Ga
 from evalboard.contract.parts import FingerprintNamed
 from evalboard.wording.numbers import nats, percent, percent_rounded
 from frontend.forced import chart
+from frontend.shell.findings import NumberRow
 
 SMALL = 0.01  # a share below is not rounded to none of the tokens, which would say too much
 Table = tuple[tuple[str, str, str], ...]  # a number's label, its field and what it says
-
-
-@dataclass(frozen=True, slots=True)
-class ForcedNumber:
-    label: str
-    value: str
-    means: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +22,7 @@ class NumberPart:
     fingerprint: FingerprintNamed | None
     n_responses: int
     n_positions: int
-    rows: tuple[ForcedNumber, ...]
+    rows: tuple[NumberRow, ...]
     stretches: tuple[GapsOfStretch, ...]
     figure: dict[str, Any] | None
 
@@ -74,9 +68,9 @@ def _part(
     return NumberPart(bucket, fingerprint, figures.n_responses, figures.n_positions, rows, stretches, figure)
 
 
-def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[ForcedNumber, ...]:
+def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[NumberRow, ...]:
     """List the known figures, each with its interval. are_draws: as in `ForcedScoring`."""
-    rows: list[ForcedNumber] = []
+    rows: list[NumberRow] = []
     tables: list[tuple[Table, Callable[[float], str]]] = [(NATS, nats), (SHARES, percent)]
     if are_draws:
         tables += [(DRAWN_NATS, nats), (DRAWN_SHARES, percent)]
@@ -84,7 +78,7 @@ def list_numbers(figures: ForcedFigures, *, are_draws: bool) -> tuple[ForcedNumb
         for label, name, means in table:
             estimate: Estimate | None = getattr(figures, name)
             if estimate is not None:
-                rows.append(ForcedNumber(label, _with_interval(estimate, write), means))
+                rows.append(NumberRow(label, _with_interval(estimate, write), means))
     return tuple(rows)
 
 

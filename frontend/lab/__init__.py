@@ -1,0 +1,1 @@
+SECTION = ("experiments", "Lab")  # in the navigation

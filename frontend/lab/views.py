@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from evalboard.contract.lab import Experiment
@@ -24,7 +24,7 @@ from frontend.lab.bisect_page import bisect_page
 from frontend.lab.charts import draw_strips
 from frontend.shell.forms import PlainForm, blaming, posted_from, reporting
 from frontend.shell.lists import parse_number, read_view
-from frontend.shell.live import answer_list
+from frontend.shell.live import answer_list, answer_progress
 from frontend.shell.run_choices import by_suite, offered_runs
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs import acts, lab
@@ -159,11 +159,7 @@ def experiment(request: HttpRequest, experiment_id: int) -> HttpResponse:
         return render(request, "lab/page.html", _page(request, answer))
     if part not in PARTS:
         raise Http404
-    response = render(request, PARTS[part], _page(request, answer) | {"is_part": True})
-    if answer.is_terminal:
-        response["HX-Refresh"] = "true"
-    response["Cache-Control"] = "no-store"
-    return response
+    return answer_progress(request, PARTS[part], _page(request, answer), is_over=answer.is_terminal)
 
 
 @requires(RUN)
@@ -257,3 +253,14 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+urlpatterns = [
+    path("lab/", experiments, name="experiments"),
+    path("lab/bisect/", bisect, name="bisect"),
+    path("lab/<int:experiment_id>/", experiment, name="experiment"),
+    path("lab/<int:experiment_id>/start/", start, name="experiment_start"),
+    path("lab/<int:experiment_id>/cancel/", cancel, name="experiment_cancel"),
+    path("lab/<int:experiment_id>/resume/", resume, name="experiment_resume"),
+    path("lab/<int:experiment_id>/delete/", delete, name="experiment_delete"),
+]

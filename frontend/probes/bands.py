@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evalboard.contract.probe import ProbeSet
 from evalboard.contract.verification import Verification, VerificationBand
 from evalboard.wording.numbers import rounded
+from frontend.probes.words import SAID
 from frontend.shell.charts.axes import Bar, Scale, Tick
 from frontend.shell.findings import Headline
 
@@ -49,8 +50,7 @@ def bands(judged: Verification, sets: tuple[ProbeSet, ...]) -> BandsChart | None
     endpoints = {each.role: each.endpoint for each in sets}
     rows = tuple(_row(role, band, endpoints.get(role, ""), scale) for role, band in shown)
     ticks = tuple(Tick(scale.x(power), rounded(10.0**power, 1)) for power in range(last - DECADES, last + 1))
-    claim = f"Distance of each set of answers from the reference, in nats: root mean square of the {judged.statistic}."
-    rest = "Lines are 95 % intervals. Right of the dashed line, answers are nearer to changed weights."
+    claim, rest = SAID.write("bands", statistic=judged.statistic), SAID.write("band_lines")
     return BandsChart(rows, ticks, scale.within(_decades(math.sqrt(judged.boundary))), Headline(claim, rest))
 
 

@@ -8,7 +8,16 @@ from typing import Any
 from evalboard.wording import probe_states
 from evalboard.wording.numbers import counted, fixed
 from frontend.probes.numbers import prompt_name, significant
-from frontend.shell.charts.axes import Scale, Tick, Upright, counts_upright, position_ticks, scale_of_positions
+from frontend.probes.words import SAID
+from frontend.shell.charts.axes import (
+    CountBar,
+    Scale,
+    Tick,
+    Upright,
+    counts_upright,
+    position_ticks,
+    scale_of_positions,
+)
 from frontend.shell.findings import Headline
 from runs.probes import CanaryLine
 
@@ -19,15 +28,6 @@ PLACES_HEIGHT, PLACES_TOP, PLACES_FOOT = 190.0, 14.0, 36.0
 LARGEST_BAR = 3.0  # percent
 SAME_Y, DIFFERENT_Y = 9.0, 23.0
 MIN_RADIUS, MAX_RADIUS = 3.0, 6.5
-
-
-@dataclass(frozen=True, slots=True)
-class PlacesBar:
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CopyPlace:
 class PlacesChart:
     """Copies by the position of their first divergence; `places` are the same numbers."""
 
-    bars: tuple[PlacesBar, ...]
+    bars: tuple[CountBar, ...]
     ticks: tuple[Tick, ...]
     levels: list[tuple[float, str]]
     places: tuple[CopyPlace, ...]
@@ -70,7 +70,7 @@ def places(numbers: Numbers, prompts: Sequence[str], tokens: Mapping[int, str]) 
     axis, levels = counts_upright(max(by_position.values()), PLACES_TOP, axis_y)
     width = min(LARGEST_BAR, 0.8 * scale.width / (last + 1))
     bars = tuple(
-        PlacesBar(
+        CountBar(
             round(scale.x(position) - width / 2, 3),
             axis.y(n),
             round(width, 3),
@@ -140,11 +140,8 @@ def pairs(numbers: Numbers, prompts: Sequence[str]) -> PairsChart:
         )
         for prompt in numbers["prompts"]
     )
-    claim = (
-        f"Pairs of calls with one seed have {fixed(numbers['shared_same'], 1)} {unit} in common, "
-        f"pairs with other seeds {fixed(numbers['shared_different'], 1)}."
-    )
-    rest = "Each mark is the pairs of a prompt that first differ there; larger marks are more pairs."
+    same, other = (fixed(numbers[f"shared_{which}"], 1) for which in ("same", "different"))
+    claim, rest = SAID.write("pairs", unit=unit, same=same, other=other), SAID.write("pair_marks")
     return PairsChart(rows, position_ticks(scale), SAME_Y, DIFFERENT_Y, Headline(claim, rest), unit)
 
 
@@ -196,19 +193,14 @@ def canaries(lines: Sequence[CanaryLine]) -> CanaryChart | None:
         for place, (line, moved) in enumerate(known)
     )
     ill = sum(mark.standing == "bad" for mark in marks)
-    claim = (
-        f"{ill} of the last {len(marks)} canaries found a change."
-        if ill
-        else f"None of the last {len(marks)} canaries found a change."
-    )
-    rest = "Each mark is a canary: how far the newest runs' logprobs are from those of the runs before, in nats."
+    claim = SAID.write("canaries_moved" if ill else "canaries_held", n=ill, n_all=len(marks))
     return CanaryChart(
         marks=marks,
         levels=axis.levels(),
         noise_y=axis.y(noise) if noise else None,
         axis_y=axis_y,
         height=PLACES_HEIGHT,
-        caption=Headline(claim, rest),
+        caption=Headline(claim, SAID.write("canary_marks")),
         label=f"movement of logprobs at {len(marks)} canaries, up to {significant(highest)} nats",
     )
 
@@ -233,5 +225,5 @@ def _place(divergence: Mapping[str, Any], prompts: Sequence[str], tokens: Mappin
 def _describe_places(numbers: Numbers, by_position: Counter[int]) -> Headline:
     n_other = numbers["n_copies"] - numbers["n_modal"]
     position, n = by_position.most_common(1)[0]
-    claim = f"{n:,} of the {n_other:,} copies that differ leave the commonest text at position {position}."
-    return Headline(claim, "Each bar counts copies by the first position where they go another way.")
+    claim = SAID.write("copies", n=n, n_other=n_other, position=position)
+    return Headline(claim, SAID.write("copy_bars"))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.probe import ProbeCall
 from evalboard.contract.verification import Verification
 from evalboard.wording.audit import describe_place, name_worker
@@ -12,16 +13,11 @@ from evalboard.wording.capability import STATE_WORDS
 from evalboard.wording.determinism import describe_condition
 from evalboard.wording.numbers import capital, counted, points
 from evalboard.wording.verification import describe_numbers
+from frontend.shell.findings import NumberRow
 from frontend.templatetags.numbers import MISSING, NARROW, count, share
 
 Numbers = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class NumberRow:
-    label: str
-    value: str
-    means: str = ""
+Stacks = Mapping[str, FingerprintNamed]  # by digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +35,7 @@ class Table:
         return tuple(tuple(zip(self.heads, cells, strict=True)) for cells in self.rows)
 
 
-def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
+def rows(kind: str, numbers: Numbers, stacks: Stacks) -> tuple[NumberRow, ...]:
     """List the figures of a probe; empty if it found nothing, or too little."""
     if not numbers:
         return ()
@@ -50,6 +46,8 @@ def rows(kind: str, numbers: Numbers) -> tuple[NumberRow, ...]:
         known.append(NumberRow("answers left out", count(n_marked), "from a cache or a fallback, or after another try"))
     if n_refused:
         known.append(NumberRow("calls refused", count(n_refused), "with words, which is an answer to what is asked"))
+    if kind == "routing" and numbers.keys() - COUNTS:
+        return (*known, *_routing(numbers, stacks))
     return tuple(known + (ROWS[kind](numbers) if numbers.keys() - COUNTS else []))
 
 
@@ -58,11 +56,13 @@ def verification_rows(judged: Verification) -> tuple[NumberRow, ...]:
     return tuple(NumberRow(name, value, MEANS.get(name, "")) for name, value in describe_numbers(judged))
 
 
-def tables(kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
+def tables(
+    kind: str, numbers: Numbers, prompts: Sequence[str], calls: Sequence[ProbeCall], stacks: Stacks
+) -> tuple[Table, ...]:
     """Return the numbers that there are many of, by prompt or by worker."""
     if kind == "routing":
-        return _routing_tables(numbers, calls)
-    return tuple(TABLES[kind](numbers, prompts)) if kind in TABLES and numbers.keys() - COUNTS else ()
+        return _routing_tables(numbers, calls, stacks)
+    return tuple(TABLES[kind](numbers, prompts, stacks)) if kind in TABLES and numbers.keys() - COUNTS else ()
 
 
 # Of a verification, by the names of `wording.verification`.
@@ -118,7 +118,7 @@ def _seed(numbers: Numbers) -> list[NumberRow]:
     ]
 
 
-def _seed_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+def _seed_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     heads = ("Prompt", "Texts, one seed", "Alike", "Texts, other seeds", "Alike")
     each = tuple(
         (
@@ -163,7 +163,7 @@ def _batch(numbers: Numbers) -> list[NumberRow]:
     return figures
 
 
-def _batch_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+def _batch_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     heads = ("Prompt", "Copies", "Texts", "Commonest", "Agreement")
     each = tuple(
         (
@@ -185,7 +185,7 @@ def _batch_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
     ]
 
 
-def _routing(numbers: Numbers) -> list[NumberRow]:
+def _routing(numbers: Numbers, stacks: Stacks) -> list[NumberRow]:
     last = numbers["last_fingerprint"]
     known = [row for row in numbers["fingerprints"] if row["fingerprint"] is not None]
     if numbers.get("is_remote"):
@@ -205,23 +205,23 @@ def _routing(numbers: Numbers) -> list[NumberRow]:
         NumberRow("serving stacks", count(len(known)), "by fingerprint"),
         NumberRow("answers without a fingerprint", count(numbers["n_unknown"]), "unknown is never equal"),
         NumberRow("texts", count(numbers["n_distinct_answers"]), "of one prompt, decoded greedily"),
-        NumberRow("the last run's stack", last[:8] if last else MISSING, "under this profile"),
+        NumberRow("the last run's stack", name_stack(last, stacks), "under this profile"),
     ]
 
 
-def _routing_tables(numbers: Numbers, calls: Sequence[ProbeCall]) -> tuple[Table, ...]:
+def _routing_tables(numbers: Numbers, calls: Sequence[ProbeCall], stacks: Stacks) -> tuple[Table, ...]:
     """Return who answered from which stack, and who was left out and why."""
     if numbers.get("is_remote"):
         backends = tuple((row["fingerprint"] or "not known", count(row["n"])) for row in numbers["fingerprints"])
         return (Table("By backend", ("Backend", "Answers"), backends),)
     n_calls = Counter((call.worker, call.fingerprint) for call in calls if not call.error)
     rows = tuple(
-        (worker or "not known", fingerprint[:8] if fingerprint else "not known", count(n))
+        (worker or "not known", name_stack(fingerprint, stacks), count(n))
         for (worker, fingerprint), n in n_calls.items()
     )
     left_out = tuple((each["worker"], each["why"]) for each in numbers.get("left_out", ()))
     tables = (
-        Table("By worker", ("Worker", "Fingerprint", "Answers"), rows),
+        Table("By worker", ("Worker", "Stack", "Answers"), rows),
         Table("Left out", ("Worker", "Why"), left_out, is_text=True),
     )
     return tuple(table for table in tables if table.rows)
@@ -259,7 +259,7 @@ def _canary(numbers: Numbers) -> list[NumberRow]:
     ]
 
 
-def _canary_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+def _canary_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     moved = [row for row in numbers.get("prompts", ()) if row["moved"]]
     if not moved:
         return []
@@ -282,7 +282,7 @@ def _determinism(numbers: Numbers) -> list[NumberRow]:
     return figures
 
 
-def _determinism_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+def _determinism_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     heads = ("Condition", "Answers", "Largest step", "Other texts", "Other bits", "Digest of all")
     return [
         Table(
@@ -317,7 +317,7 @@ def _audit(numbers: Numbers) -> list[NumberRow]:
     return figures
 
 
-def _audit_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
+def _audit_tables(numbers: Numbers, prompts: Sequence[str], stacks: Stacks) -> list[Table]:
     incidents = tuple(
         (
             row["case"] or prompt_name(row["prompt"], prompts),
@@ -330,12 +330,12 @@ def _audit_tables(numbers: Numbers, prompts: Sequence[str]) -> list[Table]:
         for row in numbers["incidents"]
     )
     by_worker = tuple(
-        (name_worker(row), (row["fingerprint"] or MISSING)[:8], count(row["n_answered"]), count(row["n_incidents"]))
+        (name_worker(row), name_stack(row["fingerprint"], stacks), count(row["n_answered"]), count(row["n_incidents"]))
         for row in numbers["workers"]
     )
     heads = ("Case", "Who", "When", "Held against", "What differs", "First token")
     evidence = Table("What differs", heads, incidents, is_text=True)
-    workers = Table("By worker", ("Worker", "Fingerprint", "Answers", "Unlike"), by_worker)
+    workers = Table("By worker", ("Worker", "Stack", "Answers", "Unlike"), by_worker)
     return [evidence, workers] if incidents else [workers]
 
 
@@ -354,19 +354,33 @@ def _capability(numbers: Numbers) -> list[NumberRow]:
 ROWS: dict[str, Callable[[Numbers], list[NumberRow]]] = {
     "seed": _seed,
     "batch": _batch,
-    "routing": _routing,
     "audit": _audit,
     "canary": _canary,
     "determinism": _determinism,
     "capability": _capability,
 }
-TABLES: dict[str, Callable[[Numbers, Sequence[str]], list[Table]]] = {
+TABLES: dict[str, Callable[[Numbers, Sequence[str], Stacks], list[Table]]] = {
     "seed": _seed_tables,
     "batch": _batch_tables,
     "audit": _audit_tables,
     "canary": _canary_tables,
     "determinism": _determinism_tables,
 }
+
+
+def list_digests(numbers: Numbers, calls: Sequence[ProbeCall]) -> set[str]:
+    """Return the fingerprints of which a probe's page says the names."""
+    workers = [row.get("fingerprint") for row in numbers.get("workers", ())]
+    known = [numbers.get("last_fingerprint"), *workers, *(call.fingerprint for call in calls)]
+    return {digest for digest in known if digest}
+
+
+def name_stack(digest: str | None, stacks: Stacks) -> str:
+    """Return a stack's name with the start of its digest, as stacks that differ may have one name."""
+    named = stacks.get(digest or "")
+    if named is None:
+        return digest[:8] if digest else "not known"
+    return f"{named.title} ({named.digest[:4]})"
 
 
 def prompt_name(index: int, prompts: Sequence[str]) -> str:

@@ -18,16 +18,16 @@ from frontend.endpoints.words import ParameterState, mark_parameter
 from frontend.probes import charts, words
 from frontend.probes import numbers as probe_numbers
 from frontend.probes.bands import bands
-from frontend.probes.words import KINDS
+from frontend.probes.words import QUESTIONS
 from frontend.shell.findings import split_claim
 from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import filter_by, parse_number, read_filters, read_view
-from frontend.shell.live import answer_list
+from frontend.shell.live import answer_list, answer_progress
 from frontend.templatetags.drawing import drawn_plain, shortened
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read
 from runs.models import EndpointRecord, ProbeRecord
-from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens
+from runs.probes import canaries, comparable_batches, compare_batches, create_probe, probe_tokens, read_stacks
 from runs.probes import read as selector
 from runs.work import unclaimed_reason
 
@@ -64,7 +64,7 @@ class OptionalJSON(JSONText):
 
 class ProbeForm(PlainForm):
     endpoint = forms.ChoiceField()
-    kind = forms.ChoiceField(choices=[(kind, f"{kind}: {words.question}") for kind, words in KINDS.items()])
+    kind = forms.ChoiceField(choices=[(kind, f"{kind}: {QUESTIONS.write(kind)}") for kind in QUESTIONS])
     profile = forms.ChoiceField(
         required=False, help_text="The profile of the engine. The probe chooses its own prompts and sampling."
     )
@@ -126,11 +126,7 @@ def probe(request: HttpRequest, probe_id: int) -> HttpResponse:
         return render(request, "probes/page.html", _live(answer) | _rest(request, answer))
     if part not in PARTS:
         raise Http404
-    response = render(request, PARTS[part], _live(answer) | {"is_part": True})
-    if answer.is_terminal:
-        response["HX-Refresh"] = "true"  # the numbers and the calls below are there now
-    response["Cache-Control"] = "no-store"
-    return response
+    return answer_progress(request, PARTS[part], _live(answer), is_over=answer.is_terminal)
 
 
 def _list(request: HttpRequest, form: ProbeForm, *, status: int = 200) -> HttpResponse:
@@ -200,7 +196,7 @@ def _against(request: HttpRequest, probe_id: int) -> dict[str, object]:
 def _rest_of_verification(answer: Probe) -> dict[str, object]:
     judged = read_finding(answer.finding) if answer.finding else None
     return {
-        "question": words.KINDS[answer.kind].question,
+        "question": words.QUESTIONS.write(answer.kind),
         "chart": bands(judged, answer.sets) if judged else None,
         "chart_template": "probes/_verify_chart.html",
         "numbers": probe_numbers.verification_rows(judged) if judged else (),
@@ -216,17 +212,20 @@ def _rest(request: HttpRequest, answer: Probe) -> dict[str, object]:
     calls = selector.probe_calls(int(answer.id))
     numbers = answer.finding.numbers if answer.finding else {}
     ahead = numbers.get("clock_ahead")
+    stacks = read_stacks(answer.endpoint, probe_numbers.list_digests(numbers, calls))
     return {
         **_chart(answer, numbers),
         **(_against(request, int(answer.id)) if answer.kind == ProbeRecord.Kind.BATCH and numbers else {}),
-        "question": words.KINDS[answer.kind].question,
-        "numbers": probe_numbers.rows(answer.kind, numbers),
+        "question": words.QUESTIONS.write(answer.kind),
+        "numbers": probe_numbers.rows(answer.kind, numbers, stacks),
         "parameters": parameter_rows(numbers),
         "seed_probe": numbers.get("seed_probe"),
         "clock": describe_clock((ahead[0], ahead[1])) if ahead else "",
         "has_backends": any(call.backend for call in calls),
-        "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls) if numbers else (),
-        "calls": read_view(request.GET, size=CALLS_PER_PAGE, anchor="calls").slice(calls),
+        "tables": probe_numbers.tables(answer.kind, numbers, answer.prompts, calls, stacks) if numbers else (),
+        "calls": read_view(request.GET, size=CALLS_PER_PAGE, anchor="calls").slice(
+            tuple((call, stacks.get(call.fingerprint or "")) for call in calls)
+        ),
         "n_errors": sum(bool(call.error) for call in calls),
         "has_seeds": any(call.seed is not None for call in calls),
         "command": words.command(answer.endpoint, answer.kind, answer.profile, answer.parameters),

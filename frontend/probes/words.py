@@ -11,55 +11,94 @@ from evalboard.contract.probe import Probe, ProbeRow
 from evalboard.contract.probe_kinds import OF_EACH_WORKER
 from evalboard.core.probes import choose_sampling, complete_parameters, list_prompt_texts, plan_calls
 from evalboard.wording import probe_states
-from evalboard.wording.numbers import listed
+from evalboard.wording.messages import Messages
 from evalboard.wording.run import describe_pause
+from frontend.endpoints.words import ParameterState
 from frontend.shell.findings import Headline, split_claim
 from runs.models import ProbeRecord
 
+NAMED = 3  # of the probes that need attention
 RESOLVED = "suite_version"  # a canary or an audit always takes the suite's newest
 
 GLYPHS = {"good": "pass", "bad": "warning", "unsettled": "inconclusive", "early": "idle", "unknown": "incomplete"}
 INKS = {"good": "pass", "bad": "partly", "unsettled": "partly", "early": "quiet-ink", "unknown": "quiet-ink"}
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeQuestion:
-    """The question that a kind of probe answers, and how."""
-
-    question: str
-    how: str
-
-
-KINDS = {
-    "seed": ProbeQuestion(
-        "does it honour seeds?", "Calls that share a seed are compared with calls that have different seeds."
-    ),
-    "batch": ProbeQuestion(
-        "does batching change answers?",
-        "Copies of a prompt are decoded greedily among other requests, and must be equal.",
-    ),
-    "routing": ProbeQuestion("does a single stack answer?", "Every worker of the pool is asked the same."),
-    "canary": ProbeQuestion(
-        "has it changed since the last time?",
-        "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
-    ),
-    "determinism": ProbeQuestion(
-        "does a node give the same bits under any load?",
-        "Each worker decodes prompts at batch size 1 and larger, up to every seat, among short and long prompts.",
-    ),
-    "audit": ProbeQuestion(
-        "does every worker give the same bits to the same input?",
-        "Each worker decodes chosen cases; answers are compared between workers and with the audit before.",
-    ),
-    "capability": ProbeQuestion(
-        "which parameters does an external server honour?",
-        "A few calls test one parameter each: honoured, refused or ignored.",
-    ),
-    "verify": ProbeQuestion(
-        "does it serve the weights of its reference?",
-        "Its answers and answers of known origin are scored on the reference, token by token.",
-    ),
-}
+# What a kind of probe asks, and how it finds out.
+QUESTIONS = Messages(
+    "probe_question",
+    {
+        ("probe", "asserts"): {
+            "seed": "does it honour seeds?",
+            "batch": "does batching change answers?",
+            "routing": "does a single stack answer?",
+            "canary": "has it changed since the last time?",
+            "determinism": "does a node give the same bits under any load?",
+            "audit": "does every worker give the same bits to the same input?",
+            "capability": "which parameters does an external server honour?",
+            "verify": "does it serve the weights of its reference?",
+        },
+    },
+)
+METHODS = Messages(
+    "probe_method",
+    {
+        ("probe", "asserts"): {
+            "seed": "Calls that share a seed are compared with calls that have different seeds.",
+            "batch": "Copies of a prompt are decoded greedily among other requests, and must be equal.",
+            "routing": "Every worker of the pool is asked the same.",
+            "canary": "Logprobs of first tokens are compared with those of earlier canaries of the same prompts.",
+            "determinism": "Each worker decodes prompts at batch size 1 and larger, up to every seat, among short and "
+            "long prompts.",
+            "audit": "Each worker decodes chosen cases; answers are compared between workers and with the audit "
+            "before.",
+            "capability": "A few calls test one parameter each: honoured, refused or ignored.",
+            "verify": "Its answers and answers of known origin are scored on the reference, token by token.",
+        },
+    },
+)
+SAID = Messages(
+    "probe_page",
+    {
+        ("status", "asserts"): {
+            "failed": "The probe failed.",
+            "paused": "Waiting for its endpoint.",
+            "queued": "Waiting for a worker.",
+            "running": "Asking.",
+            "next_worker": "A worker takes it before any shard.",
+            "engine_starts": "An engine may have to start first.",
+            "asks_more": "Still to be asked: {names}.",
+            "again": "Begun again: {problem}",
+            "collecting": "Collecting answers.",
+            "waits_for": "It waits for {names:list}.",
+            "continues": "A worker continues from here.",
+        },
+        ("list", "unknown"): {
+            "none_ended": "No probe has ended yet.",
+            "findings_later": "Findings will appear in the rows.",
+        },
+        ("list", "asserts"): {
+            "fine": "The newest probe of each kind is fine.",
+            "older": "Older ones may differ.",
+            "ill": "{n} of the newest probes {n:needs|need} attention.",
+            "which": "{names}.",
+            "which_and_more": "{names}; and {n_more} more.",
+        },
+        ("chart", "asserts"): {
+            "bands": "Distance of each set of answers from the reference, in nats: root mean square of the "
+            "{statistic}.",
+            "band_lines": "Lines are 95 % intervals. Right of the dashed line, answers are nearer to changed weights.",
+            "pairs": "Pairs of calls with one seed have {same} {unit} in common, pairs with other seeds {other}.",
+            "pair_marks": "Each mark is the pairs of a prompt that first differ there; larger marks are more pairs.",
+            "canaries_moved": "{n} of the last {n_all} canaries found a change.",
+            "canaries_held": "None of the last {n_all} canaries found a change.",
+            "canary_marks": "Each mark is a canary: how far the newest runs' logprobs are from those of the runs "
+            "before, in nats.",
+            "copies": "{n:,} of the {n_other:,} copies that differ leave the commonest text at position {position}.",
+            "copy_bars": "Each bar counts copies by the first position where they go another way.",
+        },
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +106,8 @@ class ProbeCost:
     """The cost of a kind with its defaults; that of a verification depends on its suite."""
 
     kind: str
-    words: ProbeQuestion
+    question: str
+    how: str
     n_calls: int | None
     tokens: int | None
     is_for_each_worker: bool
@@ -75,29 +115,27 @@ class ProbeCost:
 
 
 @dataclass(frozen=True, slots=True)
-class StateMark:
-    """A state on a page. ink: a class; the glyph shows the state without colour."""
+class StateMark(ParameterState):
+    """A state on a page. ink: a class."""
 
-    word: str
-    glyph: str
-    ink: str
     advice: str
 
 
 @cache
 def costs() -> tuple[ProbeCost, ...]:
-    return tuple(_cost(kind, words) for kind, words in KINDS.items())
+    return tuple(map(_cost, QUESTIONS))
 
 
-def _cost(kind: str, words: ProbeQuestion) -> ProbeCost:
+def _cost(kind: str) -> ProbeCost:
+    words = QUESTIONS.write(kind), METHODS.write(kind)
     if kind == ProbeRecord.Kind.VERIFY:
-        return ProbeCost(kind, words, None, None, is_for_each_worker=False, is_at_most=False)
+        return ProbeCost(kind, *words, None, None, is_for_each_worker=False, is_at_most=False)
     parameters = complete_parameters(kind, {})
     calls = plan_calls(kind, parameters, list_prompt_texts(kind, parameters) or ())
     tokens = choose_sampling(kind, parameters, "")["max_tokens"]
     return ProbeCost(
         kind,
-        words,
+        *words,
         len(calls),
         tokens,
         is_for_each_worker=kind in OF_EACH_WORKER,
@@ -119,26 +157,26 @@ def mark_of(kind: str, state: str) -> StateMark:
 def describe_probe(answer: Probe) -> Headline:
     """Return the page's sentence: the finding, or the progress."""
     if answer.status == ProbeRecord.Status.FAILED:
-        return Headline("The probe failed.", answer.error or "")
+        return Headline(SAID.write("failed"), answer.error or "")
     if answer.finding:
         return split_claim(answer.finding.sentence)
     if answer.sets:
         return _describe_sets(answer)
     if answer.pause is not None:
-        return Headline("Waiting for its endpoint.", describe_pause(**dict(answer.pause)))
-    if answer.waits_for:
-        rest = f"Still to be asked: {', '.join(answer.waits_for)}."
-    else:
-        rest = (
-            "A worker takes it before any shard."
-            if answer.status == ProbeRecord.Status.QUEUED
-            else KINDS[answer.kind].how
-        )
-        if answer.status == ProbeRecord.Status.RUNNING and not answer.progress.n_done:
-            rest += " An engine may have to start first."
-    again = f" Begun again: {answer.error}" if answer.error else ""
-    waits = "Waiting for a worker." if answer.status == ProbeRecord.Status.QUEUED else "Asking."
-    return Headline(waits, rest + again)
+        return Headline(SAID.write("paused"), describe_pause(**dict(answer.pause)))
+    is_queued = answer.status == ProbeRecord.Status.QUEUED
+    rest = [
+        SAID.write("asks_more", names=", ".join(answer.waits_for))
+        if answer.waits_for
+        else SAID.write("next_worker")
+        if is_queued
+        else METHODS.write(answer.kind)
+    ]
+    if answer.status == ProbeRecord.Status.RUNNING and not answer.progress.n_done and not answer.waits_for:
+        rest.append(SAID.write("engine_starts"))
+    if answer.error:
+        rest.append(SAID.write("again", problem=answer.error))
+    return Headline(SAID.write("queued" if is_queued else "running"), " ".join(rest))
 
 
 def _describe_sets(answer: Probe) -> Headline:
@@ -149,9 +187,8 @@ def _describe_sets(answer: Probe) -> Headline:
         for each in answer.sets
         if each.forced_status in ("queued", "running")
     ]
-    if waiting := runs + scorings:
-        return Headline("Collecting answers.", f"It waits for {listed(waiting)}.")
-    return Headline("Collecting answers.", "A worker continues from here.")
+    waiting = runs + scorings
+    return Headline(SAID.write("collecting"), SAID.write("waits_for" if waiting else "continues", names=waiting))
 
 
 def describe_list(rows: Iterable[ProbeRow]) -> Headline:
@@ -162,13 +199,12 @@ def describe_list(rows: Iterable[ProbeRow]) -> Headline:
             newest.setdefault((row.endpoint, row.kind), row)
     ill = [row for row in newest.values() if _standing(row) not in ("good", "early")]
     if not newest:
-        return Headline("No probe has ended yet.", "Findings will appear in the rows.")
+        return Headline(SAID.write("none_ended"), SAID.write("findings_later"))
     if not ill:
-        return Headline("The newest probe of each kind is fine.", "Older ones may differ.")
-    named = "; ".join(f"{row.endpoint}: {_outcome(row)}" for row in ill[:3])
-    more = f"; and {len(ill) - 3} more" if len(ill) > 3 else ""
-    n = f"{len(ill)} of the newest probes need{'s' if len(ill) == 1 else ''} attention."
-    return Headline(n, f"{named}{more}.")
+        return Headline(SAID.write("fine"), SAID.write("older"))
+    named = "; ".join(f"{row.endpoint}: {_outcome(row)}" for row in ill[:NAMED])
+    code = "which_and_more" if len(ill) > NAMED else "which"
+    return Headline(SAID.write("ill", n=len(ill)), SAID.write(code, names=named, n_more=len(ill) - NAMED))
 
 
 def _standing(row: ProbeRow) -> str:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from evalboard.contract.release import ALL_CASES, NOISIEST_CASES, Gate, GateSide, Release, SettlePlan
+from evalboard.contract.release import ALL_CASES, Gate, GateSide, Release, SettlePlan
 from evalboard.core.compare import LOADED_BATCHES
 from evalboard.core.errors import Conflict, EvalboardError, NotFound
 from evalboard.wording.release_verdict import in_ten
@@ -17,10 +17,18 @@ from frontend.release.verdicts import DECISIONS
 from frontend.release.views import named_runs, shown, with_plan
 from frontend.shell.forms import blame, blaming, posted_from, reporting
 from frontend.templatetags.numbers import roughly
+from runs import acts
 from runs.access import RUN, SIGN, credential, requires
 from runs.catalogue import read
-from runs.models import Priority
-from runs.release import decide_release, release_report, settle_release, sign_release
+from runs.models import EndpointRecord, Priority
+from runs.release import (
+    SETTLE_ACTS,
+    decide_release,
+    refuse_settling,
+    release_report,
+    settle_release,
+    sign_release,
+)
 from runs.run import create_pair, create_run, event_lines, run_report
 from runs.suites import reference_suite, suite_report, suite_standing
 
@@ -86,15 +94,15 @@ def _stale(request: HttpRequest, report: Release, fields: dict[str, Any], proble
 @require_http_methods(["GET", "HEAD", "POST"])
 def settle(request: HttpRequest, release_id: int) -> HttpResponse:
     decide_release(release_id=release_id)
-    report, _, refusal = with_plan(release_report(release_id))
+    report, plans = with_plan(release_report(release_id))
     if request.method == "POST":
         form = SettleForm(request.POST)
         if form.is_valid():
             return _settled(request, release_id, form)
     cases = request.GET.get("cases", ALL_CASES)
-    plan = report.settle_targeted if cases == NOISIEST_CASES else report.settle
-    if plan is None:
-        messages.warning(request, refusal or report.settling or "More repeats are not what would settle this release.")
+    plan, no = plans.of(cases), refuse_settling(plans)[SETTLE_ACTS.get(cases, "settle")]
+    if plan is None or no is not None:
+        messages.warning(request, report.settling or (no.reason if no else ""))
         return redirect("release", release_id=release_id)
     form = SettleForm(initial={"look": plan.look, "n_responses": plan.n_responses, "cases": plan.chosen})
     page = {"release": report, "plan": plan, "form": form, "lines": _plan_lines(report, plan)}
@@ -131,12 +139,13 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
     """Run one side of a gate again, or both interleaved: the whole suite, or its reference set."""
     report = release_report(release_id)
     gate, side = _named_side(request, report)
-    if side.is_log:
-        text = f"Run {side.run_id} was read from a log; only the tool that made it can run it again."
-        messages.warning(request, text)
+    if not (offer := acts.can_on_runs("again", [side.run_id], request.user)):
+        messages.warning(request, offer.reason)
         return redirect("release", release_id=release_id)
     run = run_report(side.run_id)
-    endpoints = tuple(dict.fromkeys((side.endpoint, gate.candidate.endpoint, gate.baseline.endpoint)))
+    named = dict.fromkeys((side.endpoint, gate.candidate.endpoint, gate.baseline.endpoint))
+    records = {each.slug: each for each in EndpointRecord.objects.filter(slug__in=named)}
+    endpoints = tuple(slug for slug in named if acts.can("run", records[slug], request.user))
     whats = [(WHOLE, f"The whole suite: {run.suite.n_cases:,} cases, {run.n_repeats} repeats.")]
     standing = suite_standing(suite_report(gate.suite))
     if standing.n_reference:
@@ -145,7 +154,7 @@ def rerun(request: HttpRequest, release_id: int) -> HttpResponse:
         )
     name = "baseline" if side is gate.baseline else "candidate"
     # Where no load can move a bit, the other side need not be run again.
-    is_loaded = run.batch_class in LOADED_BATCHES and not (gate.baseline.is_log or gate.candidate.is_log)
+    is_loaded = run.batch_class in LOADED_BATCHES and bool(acts.can_on_runs("again", gate.run_ids, request.user))
     sides = [(BOTH, "Both sides in turn, repeat by repeat, so that the load meets them alike.")] if is_loaded else []
     sides.append((ALONE, f"The {name} alone."))
     initial = {"sides": sides[0][0], "what": WHOLE, "endpoint": side.endpoint}

@@ -11,7 +11,7 @@ from django.urls import reverse
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.compare import Comparison
 from evalboard.contract.release import Gate, GateSide, OtherCause, Release, ReleaseWarning
-from evalboard.core.release import CAUSE_OF
+from evalboard.core.release import AS_JUDGED, CAUSE_OF, OK
 from evalboard.wording.messages import Messages, speak
 from evalboard.wording.noise_share import list_noise_codes
 from evalboard.wording.numbers import capital, listed, percent
@@ -35,7 +35,7 @@ MARKS = {"ok": ("pass", "Yes"), "doubt": ("warning", "Doubt"), "no": ("fail", "N
 QUESTIONS = {
     "server": "Same server",
     "prompts": "Same prompts",
-    "noise": "Beyond noise",
+    "noise": "Noise ruled out",
     "missing": "Nothing missing",
     "identity": "Identity attested",
 }
@@ -71,6 +71,15 @@ NOTES = Messages(
     "note",
     {
         ("candidates", "asserts"): {"first_candidate": "The first candidate against this baseline."},
+        ("warning", "asserts"): {
+            "same_run": "The same holds for run {names:list}.",
+            "same_runs": "The same holds for runs {names:list}.",
+            "same_suites": "The same holds for {names:list}.",
+        },
+        ("warning", "allows"): {
+            "takes": "It would have to explain {spare:points} points to change the verdict.",
+            "moves": "Noise moves {suite} by up to {noise:points}.",
+        },
         ("candidates", "allows"): {
             "candidates": "{n:,} candidates were judged against this baseline. The more you try, the likelier a "
             "lucky one."
@@ -103,10 +112,13 @@ NOTES = Messages(
 def cause_ticks(report: Release, buckets: Buckets, comparison: Comparison | None) -> tuple[CauseTick, ...]:
     """Return the strip "Could anything else explain it?", each tick with all that is known of it."""
     remarks = _remarks_by_cause(report, buckets, comparison)
-    return tuple(
-        CauseTick(each, QUESTIONS[each.code], *MARKS[each.state], remarks=tuple(remarks[each.code]))
-        for each in report.other_causes
-    )
+    ticks = []
+    for each in report.other_causes:
+        glyph, word = MARKS[each.state]
+        if each.state == OK and AS_JUDGED.get(report.treatment) == each.code:
+            word = "As judged"  # it is not the same
+        ticks.append(CauseTick(each, QUESTIONS[each.code], glyph, word, remarks=tuple(remarks[each.code])))
+    return tuple(ticks)
 
 
 def decision_notes(report: Release) -> tuple[Remark, ...]:
@@ -164,7 +176,7 @@ def _who_served(gate: Gate, buckets: Buckets) -> Iterator[Remark]:
     for name, side, _ in gate.sides:
         rows = buckets.get(side.run_id, ())
         if rows:
-            served = listed([f"{row.fingerprint.label}, fp {row.fingerprint.digest[:4]}" for row in rows])
+            served = listed([" · ".join(dict.fromkeys((row.backend, row.fingerprint.label))) for row in rows])
             yield Remark(NOTES.write("served", side=name, served=served))
 
 
@@ -182,8 +194,8 @@ def same_holds(rest: Sequence[ReleaseWarning], report: Release) -> str:
         return ""
     runs = [warning.run for warning in rest if warning.run is not None]
     if len(runs) == len(rest):
-        return f" The same holds for run{'' if len(runs) == 1 else 's'} {listed(runs)}."
-    return f" The same holds for {listed([report.gates[warning.gate or 0].suite for warning in rest])}."
+        return f" {NOTES.write('same_run' if len(runs) == 1 else 'same_runs', names=runs)}"
+    return f" {NOTES.write('same_suites', names=[report.gates[warning.gate or 0].suite for warning in rest])}"
 
 
 def _remark(lines: Sequence[ReleaseWarning], report: Release) -> Remark:
@@ -202,10 +214,9 @@ def _size(line: ReleaseWarning, gate: Gate) -> str:
     spare, noise = gate.points_to_spare, gate.points_of_noise
     if spare is None or gate.verdict == "inconclusive":
         return ""
-    takes = f"It would have to explain {points(spare)} points to change the verdict"
     row = WARNINGS.get(line.code)
-    moves = row is not None and row.about == "noise" and bool(noise)
-    return f"{takes}. Noise moves {gate.suite} by up to {points(noise)}." if moves else f"{takes}."
+    codes = ["takes", *(["moves"] if row is not None and row.about == "noise" and noise else [])]
+    return speak(NOTES.claim(code, spare=spare, suite=gate.suite, noise=noise) for code in codes)
 
 
 def _link(line: ReleaseWarning, gate: Gate) -> tuple[str, str]:
@@ -233,10 +244,11 @@ def _note_unstable(gate: Gate) -> Remark | None:
 
 
 def _note_reach(gate: Gate, *, is_wide: bool) -> Remark | None:
-    if gate.reach is None:
+    reach = gate.new_cases
+    if reach is None:
         return None
-    low, high = gate.reach.interval
-    level = "" if gate.reach.level is None else f" ({percent(gate.reach.level)} interval)"
+    low, high = reach.interval
+    level = "" if reach.level is None else f" ({percent(reach.level)} interval)"
     span = f"[{signed_points(low)}, {signed_points(high)}]"
     return Remark(NOTES.write("reach_wide" if is_wide else "reach", span=span, level=level, drop=-low), "New cases")
 
@@ -261,7 +273,7 @@ def _repeats(baseline: GateSide, candidate: GateSide) -> str:
 
 
 def _note_resolution(gate: Gate) -> Remark | None:
-    elsewhere = gate.resolution_elsewhere_points
+    elsewhere = None if gate.new_cases is None else gate.resolution_elsewhere_points
     if gate.resolution_points is None or gate.look is None or not elsewhere:
         return None
     return Remark(NOTES.write("resolution", look=gate.look, elsewhere=elsewhere))

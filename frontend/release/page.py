@@ -13,7 +13,7 @@ from evalboard.core.compare import LOADED_BATCHES
 from evalboard.wording import probe_states
 from evalboard.wording.manifest import render_field_name, render_sides
 from evalboard.wording.numbers import counted
-from evalboard.wording.outcomes import compare_with_chance
+from evalboard.wording.outcomes import compare_with_chance, define_changes
 from evalboard.wording.run import without_odd_ones
 from frontend.compare.pair_address import comparison_url
 from frontend.release import words
@@ -30,7 +30,6 @@ GAP = 0.6  # percent between the parts of the bar of who served what
 MOVED_SHOWN = 4
 MOVED_SHOWN_MIXED = 5
 SIDES = ("baseline", "candidate")
-SAMPLE_ENDS = "The sample comes with Evalboard, and none of it can be decoded again here; runs of your own can be."
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +157,7 @@ def context(
         "gates_note": words.describe_gates(report),
         "outcome_links": words.outcome_links(gate),
         "by_chance": compare_with_chance(gate.changed),
+        "definitions": define_changes(gate.changed, gate.metric),
         "ticks": cause_ticks(report, buckets, comparison),
         "notes": decision_notes(report),
         "reservations": reservations(report),
@@ -188,7 +188,7 @@ def _support(report: Release) -> list[str]:
     """Return the next steps in words, except opening the broken cases, which is the first button."""
     lines = [line for line in possible_next(report) if line.gate in (None, report.headline_gate)]
     is_shown = report.verdict == "no_ship" and report.headline.changed.n_broken
-    sample = [SAMPLE_ENDS] if len(lines) < len(report.next) and is_sample(report) else []
+    sample = [words.SAID.write("sample_ends")] if len(lines) < len(report.next) and is_sample(report) else []
     return [*sample, *(line.text for line in lines if not (is_shown and line.code == "sign"))]
 
 
@@ -230,7 +230,7 @@ def served(
     most = MOVED_SHOWN_MIXED if len(shown) == 1 else MOVED_SHOWN
     return ServingTable(
         title=title,
-        caption=f"{whose} by fingerprint, one score for each",
+        caption=f"{whose} by serving stack, one score for each",
         without=_without_odd_ones(shown[0]) if mixed else "",
         sides=shown,
         columns=(columns[0], columns[1]),

@@ -1,15 +1,19 @@
 """A release's next steps as buttons: the first useful one is primary, and the only primary one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from evalboard.contract.release import ALL_CASES, Finding, Gate, Release, SettlePlan
+from evalboard.contract.treatments import STACK_TREATMENT
+from evalboard.core.release import NOT_BY_RERUN, find_rebaselined
 from evalboard.wording.numbers import counted
 from frontend.release.words import describe_outcome
 from frontend.templatetags.numbers import roughly
 from runs.access import RUN, SIGN
+from runs.acts import ActOffer
 from runs.tour import LABELS as SAMPLE
 
 TO_SIGN = "#sign"
@@ -18,13 +22,18 @@ N_SHOWN = 2  # buttons, so that the first screen has one thing to do
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A button. `cost` is shown next to its label. is_for_all: readers may follow it."""
+    """A button. `cost` is shown next to its label. is_for_all: readers may follow it.
+
+    again: the run that it decodes again. refused: why it cannot be done now, "" where it can.
+    """
 
     label: str
     url: str
     cost: str = ""
     is_primary: bool = False
     is_for_all: bool = False
+    again: int | None = None
+    refused: str = ""
 
 
 def possible_next(report: Release) -> tuple[Finding, ...]:
@@ -39,12 +48,19 @@ def is_sample(report: Release) -> bool:
     return report.labels.items() >= SAMPLE.items()
 
 
-def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None = None) -> tuple[Step, ...]:
+def steps(
+    report: Release,
+    scopes: frozenset[str],
+    *,
+    newer_baseline: int | None = None,
+    can_again: Callable[[int], ActOffer] = lambda _: ActOffer("again"),
+) -> tuple[Step, ...]:
     """Return what this person may do about it, in the order in which it helps; nothing twice.
 
-    A no-ship is looked at first: the cases that broke lead.
+    A no-ship is looked at first: the cases that broke lead. What cannot be done now comes last.
 
     newer_baseline: a run that was made the baseline since; the candidate may be judged against it.
+    can_again: whether a run can be decoded again, by its id.
     """
     may_run, may_sign = RUN in scopes, SIGN in scopes
     lines: list[Step] = []
@@ -54,25 +70,36 @@ def steps(report: Release, scopes: frozenset[str], *, newer_baseline: int | None
         lines.append(Step(f"Judge against run {newer_baseline}", _again(report, is_current=True), "the new baseline"))
     for line in () if report.settling else possible_next(report):
         gate = report.gates[report.headline_gate if line.gate is None else line.gate]
-        step = _step(line.code, report, gate, may_run=may_run, may_sign=may_sign)
-        if step is not None and all(step.url != other.url for other in lines):
-            lines.append(step)
+        for step in _buttons(line.code, report, gate, may_run=may_run, may_sign=may_sign):
+            offer = ActOffer("again") if step.again is None else can_again(step.again)
+            if all(step.url != other.url for other in lines) and (offer or offer.is_shown):
+                lines.append(replace(step, refused=step.refused or offer.reason))
     if may_run and _may_be_the_stack(report):
         lines.append(Step("Judge the stack instead", _again(report, treatment="stack")))
     if may_run and _may_be_the_service(report):
         lines.append(Step("Judge the service instead", _again(report, treatment="service")))
     if may_sign and all(step.url != TO_SIGN for step in lines):
         lines.append(Step("Sign off…", TO_SIGN))
+    lines.sort(key=lambda step: bool(step.refused))
     is_signed = report.outcome in ("approved", "rejected", "waived")
     may_act = bool({RUN, SIGN} & scopes)
     may_act = may_act or (bool(lines) and lines[0].is_for_all)
-    leads = bool(lines) and may_act and not report.settling and not (is_signed and lines[0].url == TO_SIGN)
+    leads = (
+        bool(lines)
+        and not lines[0].refused
+        and may_act
+        and not report.settling
+        and not (is_signed and lines[0].url == TO_SIGN)
+    )
     return (replace(lines[0], is_primary=True), *lines[1:]) if leads else tuple(lines)
 
 
 def split_steps(lines: tuple[Step, ...]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Return the buttons shown on the page, and those in the menu; signing has a bar of its own."""
-    others = tuple(step for step in lines if step.url != TO_SIGN)
+    """Return the buttons shown on the page, and those in the menu, without those that cannot be done now.
+
+    Signing has a bar of its own.
+    """
+    others = tuple(step for step in lines if step.url != TO_SIGN and not step.refused)
     return others[:N_SHOWN], others[N_SHOWN:]
 
 
@@ -80,6 +107,15 @@ def _broken_step(gate: Gate) -> Step:
     n = gate.changed.n_broken
     label = "See the case that broke" if n == 1 else f"See the {n:,} cases that broke"
     return Step(label, describe_outcome(gate, "broken"), is_for_all=True)
+
+
+def _buttons(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> list[Step]:
+    """Return the buttons of a step, which name the sides that its sentence names."""
+    if code == "draw_again" and may_run:
+        sides = [name for name, side, _ in gate.sides if side.draws.is_one]
+        return [_rerun(report, gate, side) for side in sides]
+    step = _step(code, report, gate, may_run=may_run, may_sign=may_sign)
+    return [] if step is None else [step]
 
 
 def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bool) -> Step | None:
@@ -96,21 +132,18 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     if code == "import_again":
         return Step("Import new logs", reverse("imports"))
     if code == "run_in_turn":
-        return Step("Run both sides in turn", _rerun(report, gate, "candidate"))
+        return _rerun(report, gate, "candidate", "Run both sides in turn")
     if code == "rebaseline":
-        return Step("Run the baseline again", _rerun(report, gate, "baseline"))
-    if code == "draw_again":
-        return Step("Run the baseline again", _rerun(report, gate, "baseline"))
+        return _rebaseline_step(report, gate)
     if code == "share_seeds":
-        return Step("Run the candidate again", _rerun(report, gate, "candidate"), "with the baseline’s seed")
+        return _rerun(report, gate, "candidate", cost="with the baseline’s seed")
     if code == "rerun_missing":
         short = gate.baseline if gate.baseline.status == "incomplete" else gate.candidate
         return Step(f"Complete run {short.run}", reverse("run", args=[short.run]))
     if code in ("run_uncached", "pin_backend"):
         return Step("Import the new log", reverse("imports"))
     if code == "pin_batch" and gate.verdict == "not_comparable":
-        side = "baseline" if gate.baseline.n_buckets > 1 else "candidate"
-        return Step(f"Run the {side} again", _rerun(report, gate, side))
+        return _rerun(report, gate, "baseline" if gate.baseline.n_buckets > 1 else "candidate")
     if code == "pin_batch" and not gate.candidate.profile_name.startswith("pinned"):
         query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": "pinned"}
         return Step("Run the candidate pinned", f"{reverse('run_new')}?{urlencode(query)}")
@@ -129,6 +162,20 @@ def _step(code: str, report: Release, gate: Gate, *, may_run: bool, may_sign: bo
     return None
 
 
+def _rebaseline_step(report: Release, gate: Gate) -> Step | None:
+    """Return the button for what the step's sentence says; None where running a side would not help."""
+    block = find_rebaselined([line.code for line in gate.reasons])
+    if block not in NOT_BY_RERUN:
+        return _rerun(report, gate, "baseline")
+    if block == "scorer_changed":
+        return Step("Score the baseline again", f"{reverse('run', args=[gate.baseline.run])}#scores")
+    is_one_profile = gate.baseline.profile == gate.candidate.profile
+    if block == "model_changed" or report.treatment == STACK_TREATMENT or is_one_profile:
+        return None
+    query = {"suite": gate.suite, "endpoint": gate.candidate.endpoint, "profile": gate.baseline.profile}
+    return Step(f"Run the candidate under {gate.baseline.profile}", f"{reverse('run_new')}?{urlencode(query)}")
+
+
 def _certify_step(gate: Gate) -> Step:
     """Return the button that leads to the probe, with the endpoint chosen where both sides have one."""
     query = {"kind": "determinism"}
@@ -142,7 +189,7 @@ def _settling_step(release_id: str, plan: SettlePlan) -> Step:
     repeats = counted(max(each.n_more for each in plan.runs), "more repeat")
     label = f"Run {repeats}" if plan.chosen == ALL_CASES else f"Run {repeats} of the noisiest cases"
     cost = "" if plan.minutes is None else f"≈ {roughly(60 * plan.minutes)}"
-    return Step(label, settle_address(release_id, plan.chosen), cost)
+    return Step(label, settle_address(release_id, plan.chosen), cost, refused=plan.refused or "")
 
 
 def settle_address(release_id: str | int, cases: str) -> str:
@@ -173,5 +220,8 @@ def _again(report: Release, *, is_current: bool = False, **changes: str) -> str:
     return f"{reverse('release_new')}?{urlencode([*query, *changes.items()])}"
 
 
-def _rerun(report: Release, gate: Gate, side: str) -> str:
-    return f"{reverse('release_rerun', args=[report.id])}?{urlencode({'gate': gate.position, 'side': side})}"
+def _rerun(report: Release, gate: Gate, side: str, label: str = "", *, cost: str = "") -> Step:
+    query = urlencode({"gate": gate.position, "side": side})
+    url = f"{reverse('release_rerun', args=[report.id])}?{query}"
+    run = gate.baseline.run_id if side == "baseline" else gate.candidate.run_id
+    return Step(label or f"Run the {side} again", url, cost, again=run)

@@ -112,22 +112,24 @@ def shown(
     status: int = 200,
 ) -> HttpResponse:
     """Return the page of a report, with the sign-off form as it was filled in where that was refused."""
-    report, plans, refusal = with_plan(report, decided)
+    report, plans = with_plan(report, decided)
     gate = report.headline
     comparison, problem = compared(gate, decided)
     runs = named_runs(report)
     buckets = bucket_reports(runs)
     stacks = release_page.stacks_of(gate, buckets)
-    known = {"settle": refuse_settling(plans)}
+    known = refuse_settling(plans)
     if decided is None:
         offers = acts.offers_of(ReleaseRecord.objects.get(pk=int(report.id)), request.user, known)
     else:
         sides = [run for each in decided.gates for run in (each.baseline_run, each.candidate_run)]
-        known |= acts.refusals_by_sides(decided.release, sides)
+        known["sign"] = acts.refuse_signing(decided.release, sides)
         offers = acts.offers_of(decided.release, request.user, known)
     scopes = scopes_of(request.user) - (set() if offers["sign"] else {SIGN})
     newer = newer_baseline(gate) if report.verdict == "not_comparable" else None
-    lines = release_steps.steps(report, scopes, newer_baseline=newer)
+    lines = release_steps.steps(
+        report, scopes, newer_baseline=newer, can_again=lambda run: acts.can_on_runs("again", [run], request.user)
+    )
     steps, more_steps = release_steps.split_steps(lines)
     if sign_form is None and SIGN in scopes:
         sign_form = forms.sign_form(report)
@@ -142,8 +144,8 @@ def shown(
         "acts": offers,
         "steps": steps,
         "more_steps": more_steps,
+        "refused_steps": tuple(step for step in lines if step.refused),
         "is_sign_first": any(step.is_primary and step.url == release_steps.TO_SIGN for step in lines),
-        "refusal": refusal,
         "sign_form": sign_form,
         "stale": stale,
         "comparison": comparison,
@@ -166,19 +168,12 @@ def _probe_lines(report: Release) -> tuple[release_page.ProbeLine, ...]:
     return release_page.probe_lines(probes, hops_of([int(probe.id) for probe in probes]))
 
 
-def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, SettlePlans, str]:
-    """Return the report with the cost of deciding it, if repeats help, and the plans.
-
-    The last part says why the plans are refused, else "".
-    """
+def with_plan(report: Release, decided: Decided | None = None) -> tuple[Release, SettlePlans]:
+    """Return the report with the cost of deciding it, if repeats help, and the plans."""
     if report.verdict != "inconclusive":
-        return report, NO_PLANS, ""
+        return report, NO_PLANS
     plans = settle_plans(release_id=int(report.id), gates=None if decided is None else decided.gates)
-    offered = {"settle": plans.whole, "settle_targeted": plans.targeted}
-    refused = [plan.refused for plan in offered.values() if plan is not None and plan.refused]
-    if refused:
-        return report, plans, refused[0]
-    return report.model_copy(update=offered), plans, ""
+    return report.model_copy(update={"settle": plans.whole, "settle_targeted": plans.targeted}), plans
 
 
 def newer_baseline(gate: Gate) -> int | None:

@@ -14,24 +14,23 @@ from evalboard.wording.numbers import counted
 from frontend.compare.pair_address import comparison_url
 from frontend.templatetags.numbers import points, signed_points
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PLATES = Messages(
     "plate",
     {
         ("verdict", "asserts"): {
-            "ship": "{suite}: no worse than what you accept",
-            "no_ship": "{suite}: worse than what you accept",
+            "ship": "{suite}: a drop larger than you accept is ruled out",
+            "no_ship": "{suite}: the drop is larger than you accept",
         },
         ("verdict", "unknown"): {
-            "noisy": "{suite}: repeats vary more than the limit",
+            "noisy": "{suite}: repeats vary more than the range limit",
             "suite_too_small": "{suite}: too few cases to decide",
-            "too_few_repeats": "{suite}: a lean, not a verdict",
+            "too_few_repeats": "{suite}: a tendency, not a verdict",
             "cached": "{suite}: answers from a cache are not counted",
             "fallback": "{suite}: answers from a fallback are not counted",
-            "not_in_turn": "{suite}: whole runs vary, and the sides did not run in turn",
+            "not_in_turn": "{suite}: whole repeats vary, and the sides ran at different times",
             "incomplete": "{suite}: missing responses could change it",
             "uncertified": "{suite}: no determinism certificate covers it",
-            "not_settled": "{suite}: it may be worse than what you accept, or not",
+            "not_settled": "{suite}: open whether there is a drop larger than you accept",
         },
     },
 )
@@ -49,7 +48,7 @@ SAID = Messages(
             "one_suite": "This suite decides.",
             "one_critical": "The critical one decides.",
             "both": "Ship needs both.",
-            "all": "Ship needs all {n}.",
+            "all": "Ship needs all {n:words}.",
             "advisory": "Advisory rows never change the verdict.",
             "hatched": "Hatched rows cannot be compared.",
         },
@@ -57,6 +56,10 @@ SAID = Messages(
             "policy": "Ships if a drop over {tolerance:points} points{of} is ruled out, checked at {looks} repeats.",
             "guarded": "No verdict if five repeats of a side vary by more than {guard:points}.",
             "noted": "Repeats that vary by more than {guard:points} get a note.",
+        },
+        ("step", "denies"): {
+            "sample_ends": "The sample comes with Evalboard, and none of it can be decoded again here; runs of your "
+            "own can be.",
         },
         ("story", "asserts"): {
             "above": "The sentence above.",
@@ -81,7 +84,7 @@ def describe_gates(report: Release) -> str:
     codes = ["one_suite" if n == len(report.gates) == 1 else {1: "one_critical", 2: "both"}.get(n, "all")]
     codes += ["advisory"] if n < len(report.gates) else []
     codes += ["hatched"] if any(gate.verdict == "not_comparable" for gate in report.gates) else []
-    return speak(SAID.claim(code, n=_number(n)) for code in codes)
+    return speak(SAID.claim(code, n=n) for code in codes)
 
 
 def name_ledger(gate: Gate) -> str:
@@ -97,10 +100,6 @@ def describe_ledger(gate: Gate, comparison: Comparison | None) -> str:
         return "an account, not a verdict"
     n = comparison.counts.n_cases_score_changed if comparison and comparison.counts else 0
     return f"{counted(n, 'case')} changed {'its' if n == 1 else 'their'} score" if n else "no score changed"
-
-
-def _number(n: int) -> str:
-    return NUMBERS[n] if n < len(NUMBERS) else str(n)
 
 
 @dataclass(frozen=True, slots=True)

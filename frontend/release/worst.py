@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from evalboard.contract.compare import CaseOutcome, Comparison
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt, ShownCase
 from evalboard.contract.release import Gate
-from evalboard.wording.numbers import counted
+from evalboard.wording.numbers import counted, in_words
 from frontend.compare.pair_address import pair_url
-from frontend.release.words import NUMBERS
 from runs.compare import worst_cases
 
 N_SHOWN = 3
@@ -76,7 +75,7 @@ def _title(gate: Gate, outcome: str, n_shown: int, n: int) -> str:
     if outcome == "fixed":
         return f"What changed in {gate.suite}"
     if n_shown < n:
-        return f"The {NUMBERS[n_shown]} worst cases"
+        return f"The {in_words(n_shown)} worst cases"
     return f"The {counted(n, 'case')} that broke" if n > 1 else "The case that broke"
 
 

@@ -12,7 +12,7 @@ from evalboard.core.profile import OBSERVED
 from frontend.shell import tokens
 from frontend.shell.forms import JSONText, PlainForm, blaming
 from frontend.shell.lists import parse_number, read_view
-from frontend.shell.live import answer_list
+from frontend.shell.live import answer_list, answer_progress
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import read as catalogue
 from runs.models import EndpointRecord
@@ -76,11 +76,8 @@ def replay(request: HttpRequest, replay_id: int) -> HttpResponse:
     if part is not None and part not in PARTS:
         raise Http404
     if part == "progress":
-        response = render(request, PARTS[part], {"replay": row, "nobody": _nobody(row), "is_part": True})
-        if row.is_terminal:
-            response["HX-Refresh"] = "true"  # the answer is there now
-        response["Cache-Control"] = "no-store"
-        return response
+        shown = {"replay": row, "nobody": _nobody(row)}
+        return answer_progress(request, PARTS[part], shown, is_over=row.is_terminal)
     page = replay_page(replay_id, at=parse_number(request.GET.get("at", "")))
     if part is not None:
         return render(request, PARTS[part], {"trace": page.window})

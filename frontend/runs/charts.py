@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from evalboard.contract.baseline import Baseline
 from evalboard.contract.bucket import Bucket
 from evalboard.contract.run import Repeat, Run, TargetedRepeat
-from evalboard.wording.numbers import counted
+from evalboard.wording.messages import speak
 from evalboard.wording.run import clock
+from frontend.runs.words import SAID
 from frontend.shell.charts import marks
 from frontend.shell.charts.axes import Bar, LogScale, Scale, Tick, position_ticks, scale_for, scale_of_positions
 from frontend.templatetags.numbers import mean, points, share, span
@@ -196,14 +197,13 @@ def _band(baseline: Baseline, against: tuple[float, float], scale: Scale) -> Bas
 def describe_repeats(run: Run) -> str:
     """Give the score's interval and what the repeats can detect."""
     noise = run.noise
-    parts = ["Each dot is a repeat."]
+    claims = [SAID.claim("dots")]
     if noise.interval is not None and noise.level is not None:
-        low, high = (points(end) for end in noise.interval)
-        parts.append(f"On these cases [{low}, {high}] at {share(noise.level)}.")
+        low, high = noise.interval
+        claims.append(SAID.claim("interval", low=low, high=high, level=share(noise.level)))
     if noise.resolution is not None:
-        repeats = counted(noise.resolution.repeats, "repeat")
-        parts.append(f"{repeats} detect changes of {points(noise.resolution.points)} points or more.")
-    return " ".join(parts)
+        claims.append(SAID.claim("resolves", n=noise.resolution.repeats, points=noise.resolution.points))
+    return speak(claims)
 
 
 def draw_backends(run: Run) -> tuple[BackendPart, ...]:

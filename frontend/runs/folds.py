@@ -8,7 +8,7 @@ from evalboard.contract.bucket import Bucket
 from evalboard.contract.run import Run
 from evalboard.core.profile import OBSERVED
 from evalboard.core.stats import ASSUMED_CHURN, CONFIDENCE_LEVEL
-from evalboard.wording.numbers import capital, counted, fixed, listed
+from evalboard.wording.numbers import capital, counted, fixed
 from frontend.runs.charts import BackendPart
 from frontend.runs.words import SAID, describe_few_draws
 from frontend.templatetags.numbers import MISSING, NARROW, count, noise_floor, points, seconds, share, span
@@ -42,19 +42,20 @@ def _noise(run: Run, backends: tuple[BackendPart, ...]) -> str:
             else f"not known on {part.letter}"
             for part in backends
         ]
-        return f"Per backend: noise floor {listed(floors)}."
+        return SAID.write("floor_by_backend", floors=floors)
     noise = run.noise
     if run.draws.is_one:
         return SAID.write("is_one_sample")
     if noise.sd_points is None:
         return describe_few_draws(run)
-    parts = [f"Noise floor {noise_floor(noise.sd_points)}{' points' if noise.sd_points else ''}"]
+    floor = f"{noise_floor(noise.sd_points)}{' points' if noise.sd_points else ''}"
+    more = ""
     if noise.resolution is not None:
         here, elsewhere = points(noise.resolution.points), points(noise.resolution.elsewhere_points)
-        parts.append(f"detects changes of {here} here, {elsewhere} on new cases")
+        more += f"; detects changes of {here} here, {elsewhere} on new cases"
     if noise.disagreement_rate is not None:
-        parts.append(f"{share(noise.disagreement_rate)} of pairs disagree")
-    return f"{'; '.join(parts)}."
+        more += f"; {share(noise.disagreement_rate)} of pairs disagree"
+    return SAID.write("floor", floor=floor, more=more)
 
 
 def _shards(run: Run) -> str:
@@ -66,7 +67,7 @@ def _shards(run: Run) -> str:
         return SAID.write("imported")
     took = _took(run.started_at, run.finished_at)
     retried = f"; {n_retried:,} on another attempt" if n_retried else ""
-    return f"{n_finished:,} of {n:,} finished{took}{retried}."
+    return SAID.write("shards", n=n, n_finished=n_finished, took=took, retried=retried)
 
 
 def _took(since: datetime | None, until: datetime | None) -> str:
@@ -75,13 +76,11 @@ def _took(since: datetime | None, until: datetime | None) -> str:
 
 def _environment(run: Run) -> str:
     known = [
-        f"{' · '.join(dict.fromkeys((bucket.backend, bucket.fingerprint.label)))}, fingerprint "
-        f"{bucket.fingerprint.digest[:4]}, {_batching(bucket.batch_class)}"
+        f"{' · '.join(dict.fromkeys((bucket.backend, bucket.fingerprint.label)))}, {_batching(bucket.batch_class)}"
         for bucket in run.buckets
     ]
-    if len(known) > 1:
-        return f"{len(known)} buckets: {'; '.join(known)}."
-    return f"{known[0]}." if known else SAID.write("no_engine")
+    code = "several_buckets" if len(known) > 1 else "one_bucket" if known else "no_engine"
+    return SAID.write(code, n=len(known), names="; ".join(known))
 
 
 def _batching(batch_class: str) -> str:
@@ -100,7 +99,8 @@ def _pins(run: Run) -> str:
         attested = f"all {counted(len(pins.every), 'pin')} read back as wanted"
     else:
         attested = "its profile wants no pin" if pins.held else "pins are not attested"
-    return f"{', '.join(sampling)}; {attested}." if sampling else f"{capital(attested)}."
+    settings = f"{', '.join(sampling)}; {attested}" if sampling else capital(attested)
+    return SAID.write("pins", settings=settings)
 
 
 def _scores(run: Run) -> str:
@@ -109,7 +109,7 @@ def _scores(run: Run) -> str:
         return SAID.write("not_scored")
     n_more = len(run.scores) - 1
     more = f"; {counted(n_more, 'other scorer')}" if n_more else "; score again with another scorer"
-    return f"{own.scorer.digest[:8]}, the suite’s own{more}."
+    return SAID.write("scorer", digest=own.scorer.digest[:8], more=more)
 
 
 def _history(run: Run) -> str:
@@ -119,7 +119,7 @@ def _history(run: Run) -> str:
         parts.append(f"started {_at(run.started_at)}")
     if run.finished_at:
         parts.append(f"ended {_at(run.finished_at)}")
-    return f"{'; '.join(parts)}."
+    return SAID.write("history", steps="; ".join(parts))
 
 
 def _at(value: datetime) -> str:

@@ -15,9 +15,8 @@ from frontend.shell.lists import Filter, filter_by, parse_number, read_filters, 
 from frontend.shell.live import answer_list
 from runs.access import READ, RUN, requires
 from runs.catalogue import ENGINES, read
-from runs.lab import estimate_run
 from runs.models import Priority
-from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run_once, sortable_runs
+from runs.run import RUN_ORDERS, WAITING_FOR_ENDPOINT, RunFilter, create_run_once, estimate_run, sortable_runs
 from runs.store import imported
 from runs.suites import suite_rows
 

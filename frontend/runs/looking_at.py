@@ -115,7 +115,7 @@ def _list_what_holds(run: Run) -> Iterator[Item]:
     parts = []
     if run.pins.held and run.pins.every:
         n = len(run.processes)
-        parts.append("pins held" if n < 2 else f"pins held in {'both' if n == 2 else f'all {n}'} engine processes")
+        parts.append(SAID.write("pins_held" if n < 2 else "pins_held_in", which="both" if n == 2 else f"all {n}"))
     if run.n_buckets == 1:
         parts.append("one bucket")
     if run.progress.n_done == run.progress.n_total:
@@ -123,7 +123,7 @@ def _list_what_holds(run: Run) -> Iterator[Item]:
     if run.noise.n_unstable == 0 and not run.draws.is_one and run.noise.n_repeats > 1:
         parts.append("no case changed its score between repeats")
     if parts:
-        yield Item("fine", "", f"{capital(listed(parts))}.")
+        yield Item("fine", "", SAID.write("in_order", what=capital(listed(parts))))
 
 
 def describe_banner(backends: tuple[BackendPart, ...]) -> str:

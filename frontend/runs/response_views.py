@@ -73,7 +73,7 @@ def response(request: HttpRequest, run_id: int, repeat: int, case: str) -> HttpR
         ),
         "repeats": tuple(_repeat_link(page, index) for index in range(1, page.n_repeats + 1)),
         "replays": list_case_replays(run_id, page.response.case_index),
-        "replay_command": "" if page.is_logged else replay_command(run_id, case, repeat=repeat),
+        "replay_command": replay_command(run_id, case, repeat=repeat) if page.can_replay else "",
         "previous_url": _url(page, page.previous_case_id),
         "next_url": _url(page, page.next_case_id),
     }
@@ -123,12 +123,12 @@ def strays(request: HttpRequest, run_id: int) -> HttpResponse:
     view = read_view(request.GET, size=STRAYS_PER_PAGE, anchor="strays")
     page = stray_page(run_id, offset=view.offset, limit=view.size)
     listed = view.page(RowWindow(page.rows, page.n_strays))
-    rows = [(answer, page.fingerprints[answer.bucket]) for answer in page.rows]
+    rows = [(answer, page.stacks[answer.bucket]) for answer in page.rows]
     context = {
         "run_id": run_id,
         "warnings": page.warnings,
         "page": listed,
         "rows": rows,
-        "has_buckets": len(page.fingerprints) > 1,
+        "has_buckets": len(page.stacks) > 1,
     }
     return render(request, "runs/strays.html", context)

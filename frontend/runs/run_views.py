@@ -16,6 +16,7 @@ from frontend.runs.charts import shard_row
 from frontend.runs.forms import RepeatsForm, RescoreForm
 from frontend.shell.charts.axes import scale_for
 from frontend.shell.charts.marks import ruler
+from frontend.shell.live import answer_progress
 from runs import acts
 from runs.access import READ, requires
 from runs.baselines import baseline_of, baselines_with
@@ -43,11 +44,8 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
         raise Http404
     report = live_report(run_id)
     has_news = request.GET.get("told", "") != last_event_at(report)
-    response = render(request, PARTS[part], _live(report) | {"is_part": True, "has_news": has_news})
-    if report.is_terminal or request.GET.get("stage", stage(report)) != stage(report):
-        response["HX-Refresh"] = "true"  # the rest of the page is no longer true
-    response["Cache-Control"] = "no-store"
-    return response
+    is_over = report.is_terminal or request.GET.get("stage", stage(report)) != stage(report)
+    return answer_progress(request, PARTS[part], _live(report) | {"has_news": has_news}, is_over=is_over)
 
 
 def stage(run: Run) -> str:
@@ -111,7 +109,8 @@ def _in_the_head(run: Run) -> tuple[str, ...]:
 
 def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]:
     backends = charts.draw_backends(run)
-    offers = acts.offers_on(RunRecord, int(run.id), request.user)
+    record = acts.load_subject(RunRecord, int(run.id))
+    offers = acts.offers_of(record, request.user)
     noise_rows = folds.noise_rows(run.buckets)
     return {
         "result": charts.draw_result(run, baseline_of(run.row)),
@@ -128,6 +127,7 @@ def _rest(request: HttpRequest, run: Run, lists: CaseLists) -> dict[str, object]
         "curl": curl(request, run),
         **_standing(run),
         "acts": offers,
+        "may_try": run.waiting_for is not None and acts.can("try_now", record.endpoint, request.user),
         "unavailable": progress.unavailable(offers),
         "endpoints": endpoint_rows() if offers["again"] else (),
         "others": comparing.others(run.row, run_rows(suite=run.suite.slug, limit=RUNS_LOOKED_AT)),

@@ -99,6 +99,25 @@ SAID = Messages(
         },
         ("course", "asserts"): {
             "imported": "Imported; nothing was decoded here.",
+            "shards": "{n_finished:,} of {n:,} finished{took}{retried}.",
+            "history": "{steps}.",
+        },
+        ("noise", "allows"): {
+            "floor": "Noise floor {floor}{more}.",
+            "floor_by_backend": "Per backend: noise floor {floors:list}.",
+        },
+        ("buckets", "asserts"): {"one_bucket": "{names}.", "several_buckets": "{n} buckets: {names}."},
+        ("pins", "asserts"): {"pins": "{settings}."},
+        ("scorers", "asserts"): {"scorer": "{digest}, the suite’s own{more}."},
+        ("repeats", "allows"): {
+            "dots": "Each dot is a repeat.",
+            "interval": "On these cases [{low:points}, {high:points}] at {level}.",
+            "resolves": "{n:repeat} detect changes of {points:points} points or more.",
+        },
+        ("order", "asserts"): {
+            "in_order": "{what}.",
+            "pins_held": "pins held",
+            "pins_held_in": "pins held in {which} engine processes",
         },
     },
 )

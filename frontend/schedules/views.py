@@ -1,6 +1,6 @@
 """Schedules: what is started at set times, by whom, and what came of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ from evalboard.contract.schedule import Schedule
 from frontend.shell.forms import PlainForm, blaming, posted_from
 from frontend.shell.lists import read_view
 from frontend.templatetags.drawing import drawn_plain, shortened
+from runs import acts
 from runs.access import READ, RUN, may, requires
 from runs.catalogue import ENGINES, read
-from runs.models import EndpointRecord
+from runs.models import EndpointRecord, ScheduleRecord
 from runs.schedules import (
     SCHEDULE_ORDERS,
     create_schedule,
@@ -90,6 +91,7 @@ SCHEDULES_PER_PAGE = 25
 class ScheduleLine:
     row: Schedule
     times: str
+    acts: Mapping[str, acts.ActOffer]
 
 
 @requires(READ, post=RUN)
@@ -115,9 +117,11 @@ def schedules(request: HttpRequest) -> HttpResponse:
         request.GET if sent is None else {}, orders=SCHEDULE_ORDERS, default="next_at", size=SCHEDULES_PER_PAGE
     )
     shown = view.slice(schedule_rows())
+    records = ScheduleRecord.objects.in_bulk([int(row.id) for row in shown.rows])
+    offers = {str(pk): acts.offers_of(record, request.user) for pk, record in records.items()}
     page = {
         "list": shown,
-        "lines": tuple(ScheduleLine(row, describe_times(row.cron)) for row in shown.rows),
+        "lines": tuple(ScheduleLine(row, describe_times(row.cron), offers.get(row.id, {})) for row in shown.rows),
         "run_form": run_form,
         "probe_form": probe_form,
         "may_run": may(request.user, RUN),

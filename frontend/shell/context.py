@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
+from evalboard import wings
 from frontend.shell.version import VERSION
 from runs.access import roles
 
@@ -17,7 +18,7 @@ SECTIONS = (
     ("runs", "Runs"),
     ("compare_chosen", "Compare"),
     ("endpoints", "Endpoints"),
-    ("experiments", "Lab"),
+    *(wing.SECTION for wing in wings.load("frontend.{}")),
     ("workers", "Workers"),
     ("settings", "Settings"),
 )

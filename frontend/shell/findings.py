@@ -1,4 +1,4 @@
-"""A page's main finding: a claim for the first line, and a sentence after it."""
+"""A page's main finding (a claim for the first line, a sentence after it), and a row of numbers."""
 
 from dataclasses import dataclass
 
@@ -15,3 +15,12 @@ def split_claim(sentence: str) -> Headline:
     if not ends:
         return Headline(sentence)
     return Headline(sentence[: min(ends) + 1], sentence[min(ends) + 2 :])
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRow:
+    """A number as text. means: what it says, in words."""
+
+    label: str
+    value: str
+    means: str = ""

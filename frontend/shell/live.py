@@ -36,6 +36,18 @@ def answer_part(request: HttpRequest, template: str, page: Mapping[str, Any], *,
     return answer
 
 
+def answer_progress(request: HttpRequest, template: str, page: Mapping[str, Any], *, is_over: bool) -> HttpResponse:
+    """Return the part of a page that follows work. `is_part` is set in it.
+
+    is_over: the rest of the open page is out of date, and the page loads again.
+    """
+    answer = render(request, template, {**page, "is_part": True})
+    answer.headers["Cache-Control"] = "no-store"
+    if is_over:
+        answer.headers["HX-Refresh"] = "true"
+    return answer
+
+
 def answer_list(
     request: HttpRequest, template: str, rows: str, page: Mapping[str, Any], *, is_moving: bool, status: int = 200
 ) -> HttpResponse:

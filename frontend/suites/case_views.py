@@ -41,6 +41,7 @@ def case(request: HttpRequest, slug: str, case: str) -> HttpResponse:
     view = ListView({}, "", RUNS_SHOWN, offset, {}, {}, anchor="life")
     context = {
         "history": history,
+        "followed_as": f"{slug}/{case}",
         "lines": tuple(_answer_line(history, answer) for answer in history.answers),
         "page": view.page(RowWindow(history.runs, history.n_runs)),
         "link": request.build_absolute_uri(addresses.case_url(slug, case)),

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from evalboard.contract.baseline import RotationSeen
 from evalboard.contract.suite import BucketHistory, HistoryRow
+from evalboard.wording.numbers import spread
 from frontend.shell.charts import figures
 from frontend.shell.charts.axes import Stretch, step_for
 from frontend.shell.charts.figures import escape_hover, utc
@@ -157,7 +158,7 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     )
     return [
         figures.stems([utc(point.date) for point in runs], low, high, role="bar", **meta),
-        marks | {"customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
+        marks | {"name": name, "customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
     ]
 
 
@@ -194,9 +195,8 @@ def _band_words(
     stretch: Stretch,
 ) -> dict[str, Any]:
     begin, end = _ends(band, places, stretch)
-    spread = "" if band.noise is None else f" ± {points(band.noise)}"
     whose = f" ({band.baseline.profile})" if len({(z.baseline.line, z.baseline.profile) for z in zones}) > 1 else ""
-    score, run = f"{points(band.mean)}{spread}", f"run {band.baseline.run_id}{whose}"
+    score, run = f"{points(band.mean)} {spread(band.noise)}".rstrip(), f"run {band.baseline.run_id}{whose}"
     under = min(end, begin + (stretch.high - stretch.low) * BAND_WORDS)
     # Above the marks that the words pass over, as well as above the band.
     top = max([band.high, *(value for point in drawn if begin <= point.date <= under for value in point.points)])

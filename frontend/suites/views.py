@@ -31,7 +31,7 @@ from runs.suites import (
     suite_rows,
     suite_standing,
 )
-from runs.uploads import uploads_of
+from runs.uploads import open_uploads
 
 CASES_PER_PAGE, SUITES_PER_PAGE = 100, 50
 LIST_PART = "list"
@@ -62,7 +62,7 @@ class BucketRows:
 @requires(READ)
 @require_safe
 def suites(request: HttpRequest) -> HttpResponse:
-    uploads = uploads_of()
+    uploads = open_uploads()
     view = read_view(request.GET, orders=SUITE_ORDERS, default="slug", size=SUITES_PER_PAGE)
     page = {
         "list": view.slice(suite_rows()),

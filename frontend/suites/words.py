@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from evalboard.contract.suite import BucketHistory, HistoryRow, SuiteVersion
 from evalboard.core.suite import SuiteDocument, SuiteText
-from evalboard.wording.messages import write
-from evalboard.wording.numbers import counted, listed
+from evalboard.wording.messages import Messages, speak
+from evalboard.wording.numbers import listed
 from frontend.shell.findings import Headline
 from frontend.suites.baselines import BaselinePeriod, bands, find_band, is_served_alike, rotations
 from frontend.templatetags.numbers import points, span
@@ -15,23 +15,66 @@ from runs.suites import REPEATS, SuiteReport, SuiteStanding
 RUNS_NAMED = 3
 
 Scored = tuple[HistoryRow, BucketHistory]
+SAID = Messages(
+    "suite_page",
+    {
+        ("text", "asserts"): {
+            "read": "{n:case}, read as {format}.",
+            "scorers": "{n:case} {n:has|have} a scorer of {n:its|their} own.",
+            "takes": "It takes {columns:list}.",
+            "unread": "It does not read {columns:list}.",
+            "no_ids": "No column has ids, so the cases are row-1, row-2 and so on. Add one if rows may move.",
+        },
+        ("score", "unknown"): {"no_score": "No run of this suite has a score yet."},
+        ("score", "asserts"): {
+            "newest": "The newest score is {score}, of run {run} on {endpoint}, {profile}.",
+            "first_run": "First run of this model on this server.",
+            "earlier": "Of the same bucket, the earlier run scored {score}.",
+            "several_earlier": "Of the same bucket, the {n} earlier runs scored {score}.",
+            "course": "{steady}; {stands}.",
+        },
+        ("baseline", "denies"): {
+            "expired": "The baseline of {profile} expired with the rotation of {at:%m-%d}.",
+            "ships_nothing": "Nothing can ship against it until it has been run again.",
+        },
+        ("case", "asserts"): {"worth": "One of {n:,} cases is {points:points} points."},
+        ("noise", "unknown"): {
+            "one_seed": "The repeats of its sampled runs share one seed, so its noise is unknown.",
+            "no_two_repeats": "Its noise is unknown: no run has two independent repeats.",
+            "later": "Its noise is known once a run has two repeats.",
+        },
+        ("resolution", "asserts"): {
+            "detects": "With {repeats} repeats a side, {what}.",
+            "elsewhere": "On new cases like these, {points:points}.",
+        },
+        ("chart", "asserts"): {
+            "apart": "Buckets are never pooled or joined.",
+            "not_joined": "Nothing is joined across a rotation: before and after are different measurements.",
+            "floor": "{runs} the noise floor of the {whose}.",
+            "rotated": "A fingerprint rotated {times}.",
+            "one_bucket": "All runs are of one bucket, so they may be compared.",
+            "bar": "A bar is a run's range.",
+            "ranges": "Score range of each run, in {n} buckets.",
+        },
+    },
+)
 NOUNS = {"prompt": "prompts", "target": "targets", "id": "ids", "tags": "tags", "group": "groups"}
 
 
 def describe_text(read: SuiteText, suite: SuiteDocument) -> tuple[str, ...]:
     """Say what was understood of a suite's text: its format, its columns, and which of them are not read."""
     n_scorers = sum(case.scorer is not None for case in suite.cases)
-    lines = [f"{counted(len(suite.cases), 'case')}, read as {read.format.upper()}."]
+    lines = [SAID.write("read", n=len(suite.cases), format=read.format.upper())]
     if n_scorers:
-        lines.append(write("{n:case} {n:has its|have their} own scorer.", n=n_scorers))
+        lines.append(SAID.write("scorers", n=n_scorers))
     if not read.header:
         return tuple(lines)
     chosen = [f"{NOUNS[name]} from {column}" for name, column in read.columns.items()]
-    lines.append(f"It takes {listed(chosen)}.")
+    lines.append(SAID.write("takes", columns=chosen))
     if unread := [column for column in read.header if column and column not in read.columns.values()]:
-        lines.append(f"It does not read {listed(unread)}.")
+        lines.append(SAID.write("unread", columns=unread))
     if "id" not in read.columns:
-        lines.append("No column has ids, so the cases are row-1, row-2 and so on. Add one if rows may move.")
+        lines.append(SAID.write("no_ids"))
     return tuple(lines)
 
 
@@ -41,29 +84,31 @@ def describe_suite(report: SuiteReport, standing: SuiteStanding | None = None) -
     scored = [(point, bucket) for bucket in report.buckets for point in bucket.runs if point.mean is not None]
     resolved = _resolved(report, standing)
     if not scored:
-        return Headline("No run of this suite has a score yet.", resolved)
+        return Headline(SAID.write("no_score"), resolved)
     newest = max(scored, key=lambda pair: (pair[0].date, pair[0].run_id))
     point, _ = newest
     key = (point.line, point.profile)
     current = next((row for row in standing.baselines if row.is_current and (row.line, row.profile) == key), None)
     if current is not None and current.expired is not None:
-        claim = f"The baseline of {current.profile} expired with the rotation of {current.expired.at:%m-%d}."
-        return Headline(claim, f"Nothing can ship against it until it has been run again. {resolved}")
+        claim = SAID.write("expired", profile=current.profile, at=current.expired.at)
+        return Headline(claim, f"{SAID.write('ships_nothing')} {resolved}")
     band = next((band for band in bands(report.buckets, standing) if band.baseline is current), None)
     if band is None:
         return _without_baseline(newest, scored, resolved)
-    return Headline(f"{_steady(band, scored, standing)}; {_stands(newest, band)}.", resolved)
+    steady, stands = _steady(band, scored, standing), _stands(newest, band)
+    return Headline(SAID.write("course", steady=steady, stands=stands), resolved)
 
 
 def _without_baseline(newest: Scored, scored: Sequence[Scored], resolved: str) -> Headline:
     point, bucket = newest
-    claim = f"The newest score is {span(point.range)}, of run {point.run_id} on {point.endpoint}, {point.profile_name}."
+    where = {"run": point.run_id, "endpoint": point.endpoint, "profile": point.profile_name}
+    claim = SAID.write("newest", where, score=span(point.range))
     before = [other.range for other, where in scored if where is bucket and other is not point and other.range]
     if not before:
-        return Headline(claim, f"First run of this model on this server. {resolved}")
+        return Headline(claim, f"{SAID.write('first_run')} {resolved}")
     earlier = (min(low for low, _ in before), max(high for _, high in before))
-    runs = "the earlier run" if len(before) == 1 else f"the {len(before)} earlier runs"
-    return Headline(claim, f"Of the same bucket, {runs} scored {span(earlier)}. {resolved}")
+    code = "earlier" if len(before) == 1 else "several_earlier"
+    return Headline(claim, f"{SAID.write(code, n=len(before), score=span(earlier))} {resolved}")
 
 
 def _steady(band: BaselinePeriod, scored: Sequence[Scored], standing: SuiteStanding) -> str:
@@ -102,25 +147,26 @@ def _resolved(report: SuiteReport, standing: SuiteStanding) -> str:
         measured = standing.noise.get(bucket.bucket_id)
         if measured is not None and bucket.batch_class not in resolutions:
             resolutions[bucket.batch_class] = measured
-    worth = f"One of {report.suite.n_cases:,} cases is {points(report.suite.points_per_case)} points."
+    worth = SAID.claim("worth", n=report.suite.n_cases, points=report.suite.points_per_case)
     if not resolutions and any(point.draws.is_one for bucket in report.buckets for point in bucket.runs):
-        return f"The repeats of its sampled runs share one seed, so its noise is unknown. {worth}"
+        return speak([SAID.claim("one_seed"), worth])
     if not resolutions:
         has_repeats = any(len(point.points) > 1 for bucket in report.buckets for point in bucket.runs)
-        when = "unknown: no run has two independent repeats" if has_repeats else "known once a run has two repeats"
-        return f"Its noise is {when}. {worth}"
+        return speak([SAID.claim("no_two_repeats" if has_repeats else "later"), worth])
     (batch_class, first), *others = resolutions.items()
-    also = "".join(f", {_one(name)} bucket {points(each.resolution_points)}" for name, each in others[:2])
+    also = "".join(f", {_bucket(name)} {points(each.resolution_points)}" for name, each in others[:2])
     resolved = (
-        f"{_one(batch_class)} bucket detects changes of {points(first.resolution_points)} points on these cases{also}"
+        f"{_bucket(batch_class)} detects changes of {points(first.resolution_points)} points on these cases{also}"
     )
     elsewhere = max(each.resolution_elsewhere_points for each in resolutions.values())
-    return f"With {REPEATS} repeats a side, {resolved}. On new cases like these, {points(elsewhere)}. {worth}"
+    detects = SAID.claim("detects", repeats=REPEATS, what=resolved)
+    return speak([detects, SAID.claim("elsewhere", points=elsewhere), worth])
 
 
-def _one(batch_class: str) -> str:
-    """Return a batch class with its article: "a mixed", "an invariant"."""
-    return f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class}"
+def _bucket(batch_class: str) -> str:
+    """Return a bucket of a batch class with its article: "a mixed bucket", "an invariant bucket"."""
+    known = {"alone": "a bucket at batch size 1", "observed": "a bucket of unknown batching"}
+    return known.get(batch_class, f"{'an' if batch_class[:1] in 'aeiou' else 'a'} {batch_class} bucket")
 
 
 def describe_scorer(suite: SuiteVersion) -> Headline:
@@ -137,19 +183,17 @@ def describe_history(report: SuiteReport, standing: SuiteStanding | None = None)
     turns = rotations(report.buckets, standing)
     zones = bands(report.buckets, standing) if standing else ()
     n_buckets = len(report.buckets)
-    rest = "Buckets are never pooled or joined."
-    if turns:
-        rest = "Nothing is joined across a rotation: before and after are different measurements."
+    rest = SAID.write("not_joined" if turns else "apart")
     outside, n_judged = _outside(report, zones)
     if n_judged:
         runs = sorted({band.baseline.run_id for band in zones if not band.is_expired})
         whose = f"baseline, run {runs[0]}" if len(runs) == 1 else "baseline that each is compared with"
-        return Headline(f"{_which(outside, n_judged)} the noise floor of the {whose}.", rest)
+        return Headline(SAID.write("floor", runs=_which(outside, n_judged), whose=whose), rest)
     if turns:
-        return Headline(f"A fingerprint rotated {_times(len(turns))}.", rest)
+        return Headline(SAID.write("rotated", times=_times(len(turns))), rest)
     if n_buckets == 1:
-        return Headline("All runs are of one bucket, so they may be compared.", "A bar is a run's range.")
-    return Headline(f"Score range of each run, in {n_buckets} buckets.", rest)
+        return Headline(SAID.write("one_bucket"), SAID.write("bar"))
+    return Headline(SAID.write("ranges", n=n_buckets), rest)
 
 
 def _which(outside: Sequence[int], n_judged: int) -> str:

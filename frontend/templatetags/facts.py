@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.trace import TokenAtPosition
 from evalboard.wording.manifest import render_moved
 from frontend.templatetags import drawing, numbers
@@ -46,6 +47,21 @@ def provenance_value(value: Any, name: str) -> str:
     if isinstance(value, str) and DIGEST.fullmatch(value):
         return numbers.digest(value, 8)
     return drawing.drawn(drawing.on_one_line(value))
+
+
+@register.filter
+def stack(fingerprint: FingerprintNamed) -> SafeString:
+    """Write a serving stack by its endpoint's name for it, else its label; the digest is on hover."""
+    return format_html('<span title="fingerprint {}">{}</span>', fingerprint.digest, drawing.drawn(fingerprint.title))
+
+
+@register.filter
+def stack_in_full(fingerprint: FingerprintNamed) -> SafeString:
+    """Write a serving stack by name, with its label if that is another text."""
+    name, label = stack(fingerprint), fingerprint.label
+    if label in (fingerprint.title, fingerprint.backend):
+        return name
+    return format_html('{} <span class="quiet">{}</span>', name, drawing.drawn(label))
 
 
 @register.filter

@@ -34,7 +34,15 @@ def points(value: float | None) -> str:
 @register.filter
 def noise_floor(value: float | None) -> str:
     """Format a noise floor in points; a dash with the reason where all repeats scored the same."""
-    return f"{MISSING} (all repeats scored the same)" if value == 0 else points(value)
+    if value == 0:
+        return f"{MISSING} (all repeats scored the same)"
+    return MISSING if value is None else wording.small_points(value)
+
+
+@register.filter
+def spread(value: float | None) -> str:
+    """Format a spread, "± 0.4"; a dash where it is not known or none was seen."""
+    return wording.spread(value) or MISSING
 
 
 @register.filter
@@ -272,12 +280,6 @@ def clock(value: datetime | None) -> SafeString | str:
 def day(value: datetime | None) -> SafeString | str:
     """Render a date, as ends of waivers are."""
     return _time(value, "%Y-%m-%d")
-
-
-@register.filter
-def on_axis(value: datetime, pattern: str) -> SafeString | str:
-    """Render a time at an end of an axis, as short as its pattern."""
-    return _time(value, pattern)
 
 
 @register.filter

@@ -25,6 +25,7 @@ from frontend.templatetags.drawing import drawn_plain, glyph, score_mark, token
 from frontend.templatetags.facts import provenance_value, spoken
 from frontend.templatetags.numbers import nats
 from frontend.templatetags.numbers import points as points_of
+from frontend.templatetags.terms import label
 
 register = template.Library()
 
@@ -104,6 +105,14 @@ def cause_name(code: str) -> SafeString:
     """Draw a cause as glyph and word, in the ink of its family."""
     mark = cause_mark(code)
     return format_html('<span class="cause family-{}">{} {}</span>', mark.family, glyph(mark.glyph), mark.label)
+
+
+@register.simple_tag(takes_context=True)
+def cause_label(context: dict[str, Any], code: str) -> SafeString:
+    """Draw a cause where it is a label; a term among them opens its definition."""
+    mark = cause_mark(code)
+    words = label(context, mark.label)
+    return format_html('<span class="cause family-{}">{} {}</span>', mark.family, glyph(mark.glyph), words)
 
 
 @register.filter

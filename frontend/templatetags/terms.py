@@ -34,3 +34,11 @@ def term(context: dict[str, Any], label: str, name: str = "") -> SafeString:
         label,
         definition,
     )
+
+
+@register.simple_tag(takes_context=True)
+def label(context: dict[str, Any], text: str) -> SafeString:
+    """Render a label out of the code; a term, or what begins with one, opens its definition."""
+    first = text.partition(" ")[0].rstrip(",")
+    name = next((each for each in (text.lower(), first.lower()) if each in TERMS), "")
+    return term(context, text, name) if name else escape(text)

@@ -1,13 +1,16 @@
 """Answers that are sent while they are read: files, with the name under which a browser keeps them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from rest_framework.decorators import renderer_classes
 from rest_framework.renderers import BaseRenderer
 
-from runs.api.describe import TEXT
+from runs.access import READ
+from runs.api.describe import TEXT, View, describe
 from runs.api.parsers import JsonLinesParser
+from runs.api.resource import resource
 
 ROW_COUNT = "X-Row-Count"
 NAMED = {"Content-Disposition": "the file's name"}
@@ -45,9 +48,12 @@ class Markdown(_File):
     format = "md"
 
 
-def described(kind: type[_File]) -> dict[str, Any]:
-    """Return the `describe` arguments for an answer of this kind."""
-    return {"answer": {kind.media_type: BINARY if kind is Zip else TEXT}}
+def serves(kind: type[_File], summary: str, *, name: str, **described: Any) -> Callable[[View], View]:
+    """Make an API view of a function that answers with a file of one kind. described: more for `describe`."""
+    answer = {kind.media_type: BINARY if kind is Zip else TEXT}
+    headers = COUNTED if kind in (Csv, Jsonl) else NAMED
+    describes = describe("GET", summary, name=name, answer=answer, gives_headers=headers, **described)
+    return lambda view: resource(GET=READ)(describes(renderer_classes([kind])(view)))
 
 
 def answer(kind: type[_File], parts: Iterator[bytes], *, name: str, n_rows: int | None = None) -> StreamingHttpResponse:

@@ -5,7 +5,7 @@ from runs.compare.case_lists import ALL_CASES, CASE_LISTS, SCORE_CHANGED
 from runs.compare.comparisons import compare, work_on_comparison
 from runs.compare.inputs import ComparisonInputs, SideKey, StoredSide, choose_terms
 from runs.compare.outcomes import case_outcomes
-from runs.compare.read import case_ids, comparison_report, drawn, read_computations, report_of
+from runs.compare.read import case_ids, drawn, read_computations, report_of
 from runs.compare.read_divergences import (
     CaseLink,
     DivergenceFilter,
@@ -47,7 +47,6 @@ __all__ = [
     "choose_pairs",
     "choose_terms",
     "compare",
-    "comparison_report",
     "comparisons",
     "divergence_page",
     "divergence_rows",

@@ -23,7 +23,7 @@ from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import PROMPT_TREATMENT, Terms
 from evalboard.core.errors import NotFound
 from evalboard.path_converters import reverse_case
-from runs.compare.inputs import MODEL_TERMS, RELATED
+from runs.compare.inputs import MODEL_TERMS
 from runs.models import BucketRecord, Case, ComparisonRecord, RepeatRecord, RepeatScore, ResponseRecord, RunRecord
 from runs.pairs import stored_words
 from runs.pairs.pair_facts import read_names
@@ -32,21 +32,8 @@ from runs.store.statements import Percentile
 CASES_TIMED = 1000  # of each repeat: a page takes no longer for a very large suite
 
 
-def comparison_report(comparison_id: int) -> contract.Comparison:
-    """Read what `compare(baseline=, candidate=, repeats=)` made, by the id of the record that it returned.
-
-    Raises NotFound where a further repeat has replaced it since.
-    """
-    row = ComparisonRecord.objects.defer("outcomes").filter(pk=comparison_id).first()
-    if row is None or ("sides" not in row.summary and row.status != ComparisonRecord.Status.FAILED):
-        raise NotFound(f"There is no comparison {comparison_id} any more; compare the two runs again.")
-    runs = RunRecord.objects.select_related(*RELATED).in_bulk({row.baseline_id, row.candidate_id})
-    row.baseline, row.candidate = runs[row.baseline_id], runs[row.candidate_id]
-    return report_of(row)
-
-
 def report_of(row: ComparisonRecord, *, is_timed: bool = True) -> contract.Comparison:
-    """Read of the record that `compare` has just returned what `comparison_report` reads by its id.
+    """Read what `compare` made, of the record that it has just returned.
 
     is_timed: with the time and tokens of both sides.
     """

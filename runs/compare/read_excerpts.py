@@ -1,18 +1,23 @@
 """Read excerpts of both answers of a pair, where they diverge or match the search."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
+
+from django.db.models import Subquery
+from django.db.models.functions import Coalesce, Right
 
 from evalboard.contract.compare import ComparedCase
 from evalboard.contract.excerpt import AnswerExcerpt, PairExcerpt
 from evalboard.contract.treatments import Terms
-from evalboard.core.compare import cut_hit, cut_pair, cut_texts, find_text_divergence
+from evalboard.core.compare import cut_hit, cut_pair, cut_text, cut_texts, find_text_divergence
 from runs.compare.inputs import MODEL_TERMS, find_others
+from runs.models import ComparisonRecord, ResponseRecord
 from runs.pairs import stored_words
 from runs.run import words_of_query
 from runs.store import TracePlace, bulk, stored_traces
 
+END_READ = 200  # characters; an excerpt shows fewer
 # A parameter a column for all answers; a text is read only where there are no tokens to lay beside each other.
 ANSWERS = """
 SELECT wanted.place, response.trace_block_id, response.trace_slot, process.vocabulary_id,
@@ -63,6 +68,22 @@ def pair_excerpts(
         PairExcerpt(baseline=cuts[at][0], candidate=cuts[at][1], reason=reason) if at in cuts else None
         for at, reason in enumerate(reasons)
     )
+
+
+def equal_excerpts(comparison_id: int, run_id: int, case_indexes: Collection[int]) -> dict[int, PairExcerpt]:
+    """Return the end of the answer that both sides gave to each case, where no pair differs.
+
+    run_id: of the baseline, whose first compared repeat is read.
+    """
+    if not case_indexes:
+        return {}
+    repeat = ComparisonRecord.objects.filter(pk=comparison_id).values("baseline_repeat")
+    answers = ResponseRecord.objects.filter(
+        repeat__run=run_id, repeat__index=Coalesce(Subquery(repeat), 1), case_index__in=case_indexes, error_code=""
+    )
+    ends = answers.annotate(end=Right("text", END_READ)).values_list("case_index", "end")
+    cuts = ((index, cut_text(end, None)) for index, end in ends)
+    return {index: PairExcerpt(baseline=cut, candidate=cut, reason="") for index, cut in cuts}
 
 
 def _read_pairs(

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.db.models.fields.json import KeyTransform
 from numpy.typing import NDArray
 
+from evalboard.contract.compare import CaseOutcome
 from evalboard.contract.excerpt import ShownCase
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import ChosenPair, count_looks
@@ -21,7 +22,7 @@ from runs.compare.inputs import MODEL_TERMS, find_others
 from runs.compare.outcomes import CaseOutcomes, CaseScores, JudgedCase, case_outcomes
 from runs.compare.read import drawn
 from runs.compare.read_divergences import CaseLink, Neighbours, outcome_rows
-from runs.compare.read_excerpts import pair_excerpts
+from runs.compare.read_excerpts import equal_excerpts, pair_excerpts
 from runs.compare.representatives import MAX_STORED, Representatives, choose_pairs, list_cases
 from runs.models import Case, ComparisonRecord, DivergenceRecord, RepeatScore, RunRecord
 from runs.run import search_case_indexes
@@ -157,15 +158,21 @@ def shown_cases(
     parted = [row.pair for row in rows if row.pair]
     reasons = [pairs[pair.case_index].reason for pair in parted]
     excerpts = iter(pair_excerpts(runs, parted, reasons, query=query, terms=terms))
+    alike = [each.case_index for each, row in zip(cases, rows, strict=True) if row.pair is None and _is_scored(row)]
+    same = equal_excerpts(comparison_id, runs[0], alike)
     return tuple(
         ShownCase(
             outcome=row,
             n_alike=pairs[each.case_index].n_alike if row.pair else 0,
             n_pairs=pairs[each.case_index].n_pairs if row.pair else 0,
-            excerpt=next(excerpts) if row.pair else None,
+            excerpt=next(excerpts) if row.pair else same.get(each.case_index),
         )
         for each, row in zip(cases, rows, strict=True)
     )
+
+
+def _is_scored(row: CaseOutcome) -> bool:
+    return None not in (*row.scores_baseline, *row.scores_candidate)
 
 
 def outcome_neighbours(wanted: OutcomeList, *, case_id: str) -> Neighbours:

@@ -10,6 +10,7 @@ from evalboard.compared.report import to_points, write_change
 from evalboard.compared.tokens import draw
 from evalboard.contract import pair as contract
 from evalboard.contract.compare import ChangedMessage, Moved
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.treatments import Terms
 from evalboard.core.compare import (
     UNKNOWN_SERVING,
@@ -27,12 +28,13 @@ from evalboard.core.profile import compare_manifests
 from evalboard.core.stats import list_mark_names
 from evalboard.wording.cause import explain_at_flip, explain_cause
 from evalboard.wording.replay import replay_command
+from runs import acts
 from runs.compare.inputs import MODEL_TERMS
 from runs.compare.read import pair_path
 from runs.compare.read_leak import find_leak
 from runs.compare.read_pair_records import Half, load_halves
 from runs.forced import forced_choice, has_forced
-from runs.models import DivergenceRecord
+from runs.models import BucketRecord, DivergenceRecord, RunRecord
 from runs.pairs import WORDS, measure_pair_noise, pair_facts
 from runs.run import response_content
 
@@ -106,8 +108,12 @@ def _find_at_flip(one: Half, other: Half, parted: Divergence) -> tuple[contract.
 
 def _replay(one: Half, other: Half) -> str:
     """Return the command to decode the candidate's case again, else the baseline's; "" for two logs."""
-    decoded = next((half for half in (other, one) if not half.run.is_of_elsewhere), None)
+    decoded = next(filter(_can_replay, (other, one)), None)
     return "" if decoded is None else replay_command(decoded.run.pk, decoded.case.case_id, repeat=decoded.repeat)
+
+
+def _can_replay(half: Half) -> bool:
+    return acts.refusal("replay", half.run) is None
 
 
 def _comparison(one: Half, other: Half, terms: Terms) -> int | None:
@@ -181,10 +187,17 @@ def _side(half: Half) -> contract.PairSide:
         batch_class=bucket.batch_class if bucket else None,
         n_repeats=half.n_repeats,
         model=bucket.model.name if bucket else half.run.endpoint.model_name,
-        fingerprint_id=bucket.fingerprint_id if bucket else None,
+        stack=_stack(half.run, bucket),
         scorer_digest=half.scorer_digest,
-        is_logged=half.run.is_of_elsewhere,
+        can_replay=_can_replay(half),
     )
+
+
+def _stack(run: RunRecord, bucket: BucketRecord | None) -> FingerprintNamed | None:
+    if bucket is None:
+        return None
+    names = pair_facts.names_on(run.endpoint_id, [bucket.pk])
+    return pair_facts.describe_fingerprint(bucket.fingerprint, names[bucket.pk])
 
 
 def _prompts(one: Half, other: Half) -> contract.PairPrompts:

@@ -11,7 +11,7 @@ from evalboard.core import table
 from runs import exports
 from runs.access import READ
 from runs.api import query, streams, wire
-from runs.api.describe import TEXT, describe
+from runs.api.describe import TEXT, View, describe
 from runs.api.parsers import JsonLinesParser
 from runs.api.resource import resource
 from runs.compare import api
@@ -36,16 +36,7 @@ PAIR_NAMES = (
 )
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "A run with its traces, as one file",
-    name="export_run",
-    gives_headers=streams.NAMED,
-    refuses=[409],
-    **streams.described(streams.Zip),
-)
-@renderer_classes([streams.Zip])
+@streams.serves(streams.Zip, "A run with its traces, as one file", name="export_run", refuses=[409])
 def run(request: Request, run_id: int) -> StreamingHttpResponse:
     """The repeats that have ended; the manifest names those that have not."""
     query.read(request, is_paged=False)
@@ -53,80 +44,13 @@ def run(request: Request, run_id: int) -> StreamingHttpResponse:
     return streams.answer(streams.Zip, exports.run_archive(run_id), name=f"run-{run_id}.zip")
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "A release with the inputs of its verdict, as one file",
-    name="export_release",
-    gives_headers=streams.NAMED,
-    refuses=[409],
-    **streams.described(streams.Zip),
+@streams.serves(
+    streams.Zip, "A release with the inputs of its verdict, as one file", name="export_release", refuses=[409]
 )
-@renderer_classes([streams.Zip])
 def release(request: Request, release_id: int) -> StreamingHttpResponse:
     """`evalboard verify-release` judges it again without a server."""
     query.read(request, is_paged=False)
     return streams.answer(streams.Zip, exports.release_bundle(release_id), name=f"release-{release_id}.zip")
-
-
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The cases of a run over its repeats, as CSV",
-    name="export_cases_csv",
-    query=api_run.CASE_FILTERS,
-    gives_headers=streams.COUNTED,
-    refuses=[409],
-    **streams.described(streams.Csv),
-)
-@renderer_classes([streams.Csv])
-def cases_csv(request: Request, run_id: int) -> StreamingHttpResponse:
-    return _cases(request, run_id, streams.Csv)
-
-
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The cases of a run over its repeats, as JSONL",
-    name="export_cases_jsonl",
-    query=api_run.CASE_FILTERS,
-    gives_headers=streams.COUNTED,
-    refuses=[409],
-    **streams.described(streams.Jsonl),
-)
-@renderer_classes([streams.Jsonl])
-def cases_jsonl(request: Request, run_id: int) -> StreamingHttpResponse:
-    return _cases(request, run_id, streams.Jsonl)
-
-
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The pairs that differ, as CSV",
-    name="export_pairs_csv",
-    query={**api.RUNS, **api.FILTERS},
-    gives_headers=streams.COUNTED,
-    refuses=api.COMPARING,
-    **streams.described(streams.Csv),
-)
-@renderer_classes([streams.Csv])
-def pairs_csv(request: Request) -> StreamingHttpResponse:
-    return _pairs(request, streams.Csv)
-
-
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The pairs that differ, as JSONL",
-    name="export_pairs_jsonl",
-    query={**api.RUNS, **api.FILTERS},
-    gives_headers=streams.COUNTED,
-    refuses=api.COMPARING,
-    **streams.described(streams.Jsonl),
-)
-@renderer_classes([streams.Jsonl])
-def pairs_jsonl(request: Request) -> StreamingHttpResponse:
-    return _pairs(request, streams.Jsonl)
 
 
 @resource(GET=READ)
@@ -138,19 +62,35 @@ def sign_offs(request: Request) -> Response:
     return Response("".join(exports.sign_off_lines()))
 
 
-def _cases(request: Request, run_id: int, kind: type[streams.Csv | streams.Jsonl]) -> StreamingHttpResponse:
-    sent = query.read(request, api_run.CASE_FILTERS, is_paged=False)
-    only = query.choice(sent, "only", api_run.ONLY)
-    rows = exports.case_table(run_id, query=sent.get("query", ""), only=only)
-    parts = table.write(kind.format, exports.CASE_NAMES, rows.rows())
-    return streams.answer(kind, parts, name=f"run-{run_id}-cases.{kind.format}", n_rows=rows.n_rows)
+def _serve_cases(kind: type[streams.Csv | streams.Jsonl]) -> View:
+    summary, name = f"The cases of a run over its repeats, as {kind.format.upper()}", f"export_cases_{kind.format}"
+
+    @streams.serves(kind, summary, name=name, query=api_run.CASE_FILTERS, refuses=[409])
+    def cases(request: Request, run_id: int) -> StreamingHttpResponse:
+        sent = query.read(request, api_run.CASE_FILTERS, is_paged=False)
+        only = query.choice(sent, "only", api_run.ONLY)
+        rows = exports.case_table(run_id, query=sent.get("query", ""), only=only)
+        parts = table.write(kind.format, exports.CASE_NAMES, rows.rows())
+        return streams.answer(kind, parts, name=f"run-{run_id}-cases.{kind.format}", n_rows=rows.n_rows)
+
+    return cases
 
 
-def _pairs(request: Request, kind: type[streams.Csv | streams.Jsonl]) -> StreamingHttpResponse:
-    sent = query.read(request, (*api.RUNS, *api.FILTERS), is_paged=False)
-    wanted = api.wanted_pairs(sent)
-    report = api.compared(sent)
-    rows = exports.pair_table(report, wanted)
-    shown = (wire.to_json(row, request) for row in rows.rows())
-    name = f"run-{report.baseline}-against-{report.candidate}-cases.{kind.format}"
-    return streams.answer(kind, table.write(kind.format, PAIR_NAMES, shown), name=name, n_rows=rows.n_rows)
+def _serve_pairs(kind: type[streams.Csv | streams.Jsonl]) -> View:
+    summary, name = f"The pairs that differ, as {kind.format.upper()}", f"export_pairs_{kind.format}"
+
+    @streams.serves(kind, summary, name=name, query={**api.RUNS, **api.FILTERS}, refuses=api.COMPARING)
+    def pairs(request: Request) -> StreamingHttpResponse:
+        sent = query.read(request, (*api.RUNS, *api.FILTERS), is_paged=False)
+        wanted = api.wanted_pairs(sent)
+        report = api.compared(sent)
+        rows = exports.pair_table(report, wanted)
+        shown = (wire.to_json(row, request) for row in rows.rows())
+        name = f"run-{report.baseline}-against-{report.candidate}-cases.{kind.format}"
+        return streams.answer(kind, table.write(kind.format, PAIR_NAMES, shown), name=name, n_rows=rows.n_rows)
+
+    return pairs
+
+
+cases_csv, cases_jsonl = _serve_cases(streams.Csv), _serve_cases(streams.Jsonl)
+pairs_csv, pairs_jsonl = _serve_pairs(streams.Csv), _serve_pairs(streams.Jsonl)

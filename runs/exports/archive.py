@@ -21,9 +21,10 @@ from evalboard.core.archive import (
 from evalboard.core.stats import list_mark_names
 from evalboard.core.suite import dump_case, dump_header
 from runs.exports import manifest, responses
-from runs.exports.responses import Scores, hex_of, instant
+from runs.exports.responses import Scores, hex_of
 from runs.exports.runs import EndedRun, ended_run, snapshot
 from runs.models import Case, EngineProcess, RepeatRecord, TraceBlock, VocabularyRecord
+from runs.store import instant
 
 BATCH_BYTES = 1 << 20  # of packed blocks in memory at once; one that is larger comes alone
 PART_LINES = 50

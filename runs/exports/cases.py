@@ -14,10 +14,11 @@ from evalboard.core.stats import UNKNOWN_CHANCE, list_mark_names
 from evalboard.core.trace import unpack_chances
 from runs.compare import DivergenceFilter, divergence_rows, n_divergences
 from runs.exports import responses
-from runs.exports.responses import Scores, hex_of, instant
+from runs.exports.responses import Scores, hex_of
 from runs.exports.runs import EndedRun, ended_run, snapshot
 from runs.models import Case, CaseColumns, ComparisonRecord, EngineProcess, RepeatRecord
 from runs.run import case_indexes
+from runs.store import instant
 
 CASE_NAMES = (
     "run",
@@ -105,7 +106,7 @@ class CaseExport:
 
 
 def case_table(run_id: int, *, query: str = "", only: str = "") -> CaseExport:
-    """Choose cases by the filters of `case_rows`. Raises NotFound, or Conflict if no repeat has ended."""
+    """Choose cases by the filters of a run's list. Raises NotFound, or Conflict if no repeat has ended."""
     ended = ended_run(run_id)
     every: Sequence[int] = range(ended.n_cases)
     return CaseExport(ended, sorted(case_indexes(ended.run, query=query, only=only)) if query or only else every)

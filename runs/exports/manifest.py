@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from evalboard.core.trace import BLOCK_VERSION
-from runs.exports.responses import instant
 from runs.exports.runs import EndedRun
 from runs.models import (
     BucketRecord,
@@ -18,6 +17,7 @@ from runs.models import (
     VocabularyRecord,
 )
 from runs.pairs import pair_facts
+from runs.store import instant
 
 Json = dict[str, Any]
 

@@ -9,10 +9,9 @@ from evalboard.core.archive import dump_evidence, write_bundle
 from evalboard.core.errors import Conflict, EvalboardError
 from runs import release, sign_off_chain
 from runs.compare import trace_pair, worst_cases
-from runs.exports.responses import instant
 from runs.models import ComparisonRecord, ReleaseRecord, SignOffRecord, Verdict
 from runs.release import Decided
-from runs.store import require_row
+from runs.store import instant, require_row
 
 SHOWN_OUTCOMES = ("broken", "fixed")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,3 @@ def chunks(indexes: Sequence[int]) -> Iterable[Sequence[int]]:
 
 def hex_of(digest: bytes | memoryview | None) -> str | None:
     return None if digest is None else bytes(digest).hex()
-
-
-def instant(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

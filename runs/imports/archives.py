@@ -131,7 +131,7 @@ def _score(repeat: RepeatRecord, version: SuiteVersionRecord, rows: Sequence[Arc
     reasons: list[str | None] = [None] * version.n_cases
     for row in rows:
         scores[row.case_index] = np.nan if row.score is None else row.score
-        reasons[row.case_index] = row.reason
+        reasons[row.case_index] = row.row["reason"]
     rollup.store_scores(repeat, version.scorer, scores, reasons)
 
 

@@ -1,6 +1,6 @@
 """The lab: experiments that say where variance comes from, in ordinary runs that anyone can open."""
 
-from runs.lab.arms import advance, advance_after, open_experiments
+from runs.lab.arms import advance, advance_after, open_work
 from runs.lab.bisect_plan import DEFAULT_CASES, plan_bisect
 from runs.lab.experiments import (
     DEFAULT_RUNS,
@@ -14,10 +14,8 @@ from runs.lab.read import (
     EXPERIMENT_ORDERS,
     experiment_detail,
     experiment_state,
-    runs_of_experiments,
     sortable_experiments,
 )
-from runs.lab.surroundings import estimate_run
 
 __all__ = [
     "DEFAULT_CASES",
@@ -27,14 +25,12 @@ __all__ = [
     "advance_after",
     "cancel_experiment",
     "delete_experiment",
-    "estimate_run",
     "experiment_detail",
     "experiment_state",
-    "open_experiments",
+    "open_work",
     "plan_bisect",
     "plan_experiment",
     "resume_experiment",
-    "runs_of_experiments",
     "sortable_experiments",
     "start_experiment",
 ]

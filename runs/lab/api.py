@@ -3,24 +3,19 @@
 from typing import Any
 
 from django.http import StreamingHttpResponse
+from django.urls import path
 from rest_framework import serializers
-from rest_framework.decorators import renderer_classes
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from evalboard.contract.lab import KINDS, Experiment, ExperimentRow, RunEstimate
+from evalboard.contract.lab import KINDS, Experiment, ExperimentRow
 from evalboard.contract.lab_kinds import SOURCES
 from evalboard.core import table
-from evalboard.core.errors import InvalidInput
 from evalboard.wording.lab_report import render_report
 from evalboard.wording.lab_table import table_names, table_rows
 from runs import lab
-from runs.access import READ
-from runs.api import query, streams, wire
-from runs.api.describe import describe, text, whole
-from runs.api.resource import Resource, resource, serve
+from runs.api import query, streams
+from runs.api.resource import Resource, serve
 from runs.api.serializers import Flag, Strict, Text, Whole
-from runs.lab.surroundings import estimate_run
 from runs.models import ExperimentRecord
 
 
@@ -31,25 +26,6 @@ class Minutes(serializers.FloatField):
         if not isinstance(data, int | float) or isinstance(data, bool):
             self.fail("invalid")
         return super().to_internal_value(data)
-
-
-ESTIMATE = {
-    "suite": text("its slug"),
-    "endpoint": text("its slug"),
-    "profile": text("its slug; default: pinned"),
-    "repeats": whole("default: 5"),
-}
-
-
-@resource(GET=READ)
-@describe("GET", "What a run would take", name="run_estimate", answer=RunEstimate, query=ESTIMATE, refuses=[404])
-def run_estimate(request: Request) -> Response:
-    sent = query.read(request, ESTIMATE, is_paged=False)
-    if lacking := [name for name in ("suite", "endpoint") if name not in sent]:
-        raise InvalidInput("The query is not valid.", fields=dict.fromkeys(lacking, "Must be given."))
-    repeats = query.number({"repeats": "5", **sent}, "repeats") or 0
-    named = {name: value for name, value in sent.items() if name != "repeats"}
-    return wire.answer(estimate_run(**named, repeats=repeats), request)
 
 
 class ExperimentIn(Strict):
@@ -128,15 +104,7 @@ resume = serve(
 )
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "The table of an experiment, as CSV",
-    name="export_experiment_csv",
-    gives_headers=streams.COUNTED,
-    **streams.described(streams.Csv),
-)
-@renderer_classes([streams.Csv])
+@streams.serves(streams.Csv, "The table of an experiment, as CSV", name="export_experiment_csv")
 def table_csv(request: Request, experiment_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
     experiment = lab.experiment_detail(experiment_id)
@@ -145,16 +113,19 @@ def table_csv(request: Request, experiment_id: int) -> StreamingHttpResponse:
     return streams.answer(streams.Csv, parts, name=f"experiment-{experiment_id}.csv", n_rows=len(rows))
 
 
-@resource(GET=READ)
-@describe(
-    "GET",
-    "An experiment as Markdown: sentence, table, plan",
-    name="export_experiment_markdown",
-    gives_headers=streams.NAMED,
-    **streams.described(streams.Markdown),
-)
-@renderer_classes([streams.Markdown])
+@streams.serves(streams.Markdown, "An experiment as Markdown: sentence, table, plan", name="export_experiment_markdown")
 def report_markdown(request: Request, experiment_id: int) -> StreamingHttpResponse:
     query.read(request, is_paged=False)
     report = render_report(lab.experiment_detail(experiment_id), address=request.build_absolute_uri("/").rstrip("/"))
     return streams.answer(streams.Markdown, iter([report.encode()]), name=f"experiment-{experiment_id}.md")
+
+
+urlpatterns = [
+    path("experiments/", experiment_list, name="experiments"),
+    path("experiments/<int:experiment_id>/", experiment_detail, name="experiment"),
+    path("experiments/<int:experiment_id>/start/", start, name="experiment_start"),
+    path("experiments/<int:experiment_id>/cancel/", cancel, name="experiment_cancel"),
+    path("experiments/<int:experiment_id>/resume/", resume, name="experiment_resume"),
+    path("experiments/<int:experiment_id>/table.csv", table_csv, name="experiment_csv"),
+    path("experiments/<int:experiment_id>/report.md", report_markdown, name="experiment_markdown"),
+]

@@ -10,14 +10,13 @@ from typing import Any, Protocol
 from django.db import transaction
 from django.db.models.functions import Now
 
-from evalboard.contract.lab_kinds import LABEL
+from evalboard.contract.run import EXPERIMENT_LABEL
 from evalboard.core.errors import Conflict, EvalboardError
 from runs.access import RUN, may
 from runs.lab.bisect import BisectKind
-from runs.lab.engine_time import measure_engine_time
 from runs.lab.variance import VarianceKind
 from runs.models import ExperimentArm, ExperimentRecord, Priority, RepeatRecord, RunRecord
-from runs.run import cancel_run, create_run
+from runs.run import cancel_run, create_run, measure_engine_time
 from runs.webhooks import news
 from runs.work import queue
 
@@ -56,7 +55,7 @@ KINDS: Mapping[str, ExperimentKind] = {
 }
 
 
-def open_experiments() -> list[int]:
+def open_work() -> list[int]:
     """Return the ids of experiments that are at work."""
     return list(
         ExperimentRecord.objects.filter(status=ExperimentRecord.Status.RUNNING)
@@ -228,5 +227,5 @@ def _end(experiment: ExperimentRecord, status: str, problem: str) -> None:
 def _create_run(experiment: ExperimentRecord, arm: ExperimentArm) -> RunRecord:
     """Start a condition's run. Raises as `create_run` does."""
     order = KINDS[experiment.kind].order(experiment, arm)
-    labels = {LABEL: str(experiment.pk), "source": arm.source}
+    labels = {EXPERIMENT_LABEL: str(experiment.pk), "source": arm.source}
     return create_run(**order, labels=labels, priority=Priority.BULK, user=experiment.created_by)

@@ -8,8 +8,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import SOURCES, Source
+from evalboard.contract.run import RunCost
+from evalboard.core.cost import estimate_cost
 from evalboard.core.errors import Conflict, InvalidInput
 from evalboard.core.lab import (
     MIN_RUNS,
@@ -17,15 +18,15 @@ from evalboard.core.lab import (
     PlannedArm,
     Surroundings,
     add_costs,
-    estimate_cost,
     plan_variance,
 )
 from runs import acts
+from runs.access import RUN
 from runs.lab.arms import cancel_open_run, cut_off
-from runs.lab.surroundings import read_pace, read_surroundings
+from runs.lab.surroundings import read_surroundings
 from runs.models import EndpointRecord, ExperimentArm, ExperimentRecord, ProfileRecord, RunRecord, SuiteVersionRecord
 from runs.pairs import planned_draws
-from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile
+from runs.run import MAX_REPEATS, named_endpoint, named_suite_version, newest_profile, read_pace
 from runs.store import require_row
 from runs.work import refuse_if_nobody_can
 
@@ -117,7 +118,7 @@ def refuse_if_too_many_plans() -> None:
         raise Conflict(f"{MAX_PLANNED} plans wait to be confirmed already; delete some.")
 
 
-def default_budget(cost: ArmCost) -> float:
+def default_budget(cost: RunCost) -> float:
     """Return the default minutes of an experiment, by its estimated cost."""
     if cost.minutes is None:
         return UNKNOWN_BUDGET
@@ -209,7 +210,7 @@ def budget_problem(minutes: float | None) -> str | None:
     return f"Must be a number of minutes above 0, at most {MAX_BUDGET:,.0f}."
 
 
-def _estimate(version: SuiteVersionRecord, around: Surroundings, arm: PlannedArm) -> ArmCost:
+def _estimate(version: SuiteVersionRecord, around: Surroundings, arm: PlannedArm) -> RunCost:
     if not arm.n_runs:
         return NO_COST
     endpoint = EndpointRecord.objects.get(slug=arm.endpoint)
@@ -226,3 +227,34 @@ def _locked(experiment_id: int) -> ExperimentRecord:
         ExperimentRecord.objects.select_for_update().filter(pk=experiment_id),
         f"There is no experiment {experiment_id}.",
     )
+
+
+@acts.rule("start", ExperimentRecord, RUN)
+def _start(experiment: ExperimentRecord) -> acts.No | None:
+    if experiment.status == ExperimentRecord.Status.PLANNED:
+        return None
+    return acts.No(f"Experiment {experiment.pk} is {experiment.status}; it was confirmed before.", is_shown=False)
+
+
+@acts.rule("resume", ExperimentRecord, RUN)
+def _resume(experiment: ExperimentRecord) -> acts.No | None:
+    status = ExperimentRecord.Status
+    if experiment.status in (status.STOPPED, status.CANCELLED, status.FAILED):
+        return None
+    text = f"Experiment {experiment.pk} is {experiment.status}; nothing of it is left to go on with."
+    return acts.No(text, is_shown=False)
+
+
+@acts.rule("cancel", ExperimentRecord, RUN)
+def _cancel_experiment(experiment: ExperimentRecord) -> acts.No | None:
+    if experiment.status == ExperimentRecord.Status.RUNNING:
+        return None
+    is_done = experiment.status == ExperimentRecord.Status.CANCELLED
+    text = f"Experiment {experiment.pk} is {experiment.status}; it is not at work."
+    return acts.No(text, is_shown=False, is_done=is_done)
+
+
+@acts.rule("delete", ExperimentRecord, RUN)
+def _delete_experiment(experiment: ExperimentRecord) -> acts.No | None:
+    is_at_work = experiment.status == ExperimentRecord.Status.RUNNING
+    return acts.No(f"Experiment {experiment.pk} is at work; cancel it first.") if is_at_work else None

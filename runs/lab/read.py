@@ -10,14 +10,14 @@ from django.urls import reverse
 from evalboard.contract import lab as contract
 from evalboard.contract.lab_kinds import CHOICES, Source, SourceFinding, State
 from evalboard.contract.parts import name_version
-from evalboard.contract.run import SuiteNamed
+from evalboard.contract.run import RunCost, SuiteNamed
 from evalboard.core.lab import ArmFigures, Figures, add_costs, combine_arms, judge_rows
 from evalboard.wording import lab as wording
 from evalboard.wording.bisect import describe_bisect
 from evalboard.wording.numbers import listed
-from runs.lab.engine_time import measure_engine_time
 from runs.lab.read_bisect import name_bucket, read_bisect, step_label
 from runs.models import ExperimentArm, ExperimentRecord, RepeatRecord
+from runs.run import measure_engine_time
 from runs.store import RecordList, require_row
 from runs.work import paused_until, read_pause
 
@@ -51,11 +51,6 @@ def sortable_experiments() -> RecordList[contract.ExperimentRow]:
     return RecordList(_experiments(), _rows, EXPERIMENT_ORDERS)
 
 
-def runs_of_experiments(run_ids: Iterable[int]) -> set[int]:
-    """Return those of these runs that are conditions of an experiment."""
-    return set(ExperimentArm.objects.filter(run__in=list(run_ids)).values_list("run", flat=True))
-
-
 def experiment_detail(experiment_id: int) -> contract.Experiment:
     """Return an experiment and its results so far. Raises NotFound."""
     experiment = require_row(_experiments().filter(pk=experiment_id), f"There is no experiment {experiment_id}.")
@@ -69,7 +64,7 @@ def experiment_detail(experiment_id: int) -> contract.Experiment:
         problem=experiment.problem or None,
         settings=experiment.profile.settings,
         temperature=next((_temperature(arm) for arm in arms if arm.source == Source.SAMPLER), None),
-        cost=_cost(add_costs(contract.ArmCost(**arm.cost) for arm in arms)),
+        cost=_cost(add_costs(RunCost(**arm.cost) for arm in arms)),
         spent_minutes=round(sum(arm.spent_minutes for arm in shown), 3),
         arms=shown,
         rows=tuple(_row(experiment, row, rows) for row in rows),
@@ -182,7 +177,7 @@ def _common_fields(
     else:
         sentence = describe_bisect(bisect, **state)
     if experiment.status == ExperimentRecord.Status.PLANNED:
-        estimate = add_costs(contract.ArmCost(**arm.cost) for arm in arms)
+        estimate = add_costs(RunCost(**arm.cost) for arm in arms)
         sentence += wording.describe_budget(estimate.minutes, experiment.budget_minutes)
     return {
         "id": str(experiment.pk),
@@ -226,7 +221,7 @@ def _arm(experiment: ExperimentRecord, arm: ExperimentArm, n_ended: int) -> cont
         status=arm.status,
         run=None if arm.run_id is None else str(arm.run_id),
         n_done=n_ended,
-        cost=_cost(contract.ArmCost(**arm.cost)),
+        cost=_cost(RunCost(**arm.cost)),
         spent_minutes=round(spent, 3),
         problem=arm.problem or None,
         profile=None if arm.run is None else name_version(arm.run.profile.slug, arm.run.profile.version),
@@ -234,7 +229,7 @@ def _arm(experiment: ExperimentRecord, arm: ExperimentArm, n_ended: int) -> cont
     )
 
 
-def _cost(cost: contract.ArmCost) -> contract.LabCost:
+def _cost(cost: RunCost) -> contract.LabCost:
     return contract.LabCost.from_record(
         cost,
         tokens=None if cost.tokens is None else round(cost.tokens),

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.core.lab import ArmFigures
-from runs.lab.engine_time import measure_engine_time
 from runs.models import RepeatRecord, RepeatScore, ResponseRecord, RunRecord
+from runs.run import measure_engine_time
 from runs.store import stored_columns, stored_traces
 
 FLIPS_READ = 100  # of an arm, spread evenly: enough for the middle of where they part

@@ -3,8 +3,8 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from evalboard.contract.lab import ArmCost
 from evalboard.contract.lab_kinds import STEP, FieldReach, StepAnswer
+from evalboard.contract.run import RunCost
 from evalboard.core import digest
 from evalboard.core.compare import TracedText
 from evalboard.core.errors import Conflict
@@ -18,10 +18,8 @@ from evalboard.core.lab import (
 )
 from runs.catalogue import create_endpoint, create_profile
 from runs.lab.chosen_cases import read_answers
-from runs.lab.engine_time import measure_engine_time
 from runs.lab.run_figures import whole_passes
 from runs.lab.score_texts import read_scored_cases, read_texts, score_texts
-from runs.lab.surroundings import read_pace
 from runs.models import (
     EndpointRecord,
     ExperimentArm,
@@ -31,7 +29,7 @@ from runs.models import (
     RunRecord,
     SuiteVersionRecord,
 )
-from runs.run import newest_profile
+from runs.run import measure_engine_time, newest_profile, read_pace
 
 Step = frozenset[str]
 
@@ -73,12 +71,12 @@ class StepPlanner:
         )
         return [first, last, *rest]
 
-    def estimate(self, step: Step, before: Step | None) -> ArmCost:
+    def estimate(self, step: Step, before: Step | None) -> RunCost:
         """Estimate a step from what the nearer run took; before: the step whose engine may still be warm."""
         is_candidate = len(_engine(step)) * 2 > len(_engine(self._every)) and bool(_engine(step))
         seconds, tokens, start = self._pace(int(is_candidate), is_whole=not self.is_case_alone(step))
         n_starts = int(before is None or _engine(step) != _engine(before))
-        return ArmCost(n_runs=1, n_starts=n_starts, tokens=tokens, minutes=(seconds + n_starts * start) / 60)
+        return RunCost(n_runs=1, n_starts=n_starts, tokens=tokens, minutes=(seconds + n_starts * start) / 60)
 
     def is_case_alone(self, step: Step) -> bool:
         """Tell whether the chosen cases may be decoded without the others."""
@@ -110,13 +108,13 @@ def count_decodings(plan: Mapping[str, Any]) -> int:
     return int(plan.get("decodings", 1))
 
 
-def price_steps(planner: StepPlanner, steps: Sequence[Step], before: Step | None = None) -> list[ArmCost]:
+def price_steps(planner: StepPlanner, steps: Sequence[Step], before: Step | None = None) -> list[RunCost]:
     """Estimate steps that follow each other. before: the step whose engine may still be warm."""
     return [planner.estimate(step, last) for last, step in zip([before, *steps], steps, strict=False)]
 
 
 def store_steps(
-    experiment: ExperimentRecord, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[ArmCost]
+    experiment: ExperimentRecord, planner: StepPlanner, steps: Sequence[Step], costs: Sequence[RunCost]
 ) -> None:
     """Store steps as waiting conditions after the existing ones."""
     n_arms = experiment.arms.count()

@@ -1381,7 +1381,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(max_length=20)),
                 ('subject', models.BigIntegerField()),
-                ('name', models.CharField(max_length=80)),
+                ('name', models.CharField(help_text='of a case: its suite, a slash and its id', max_length=300)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='follows', to=settings.AUTH_USER_MODEL)),
             ],

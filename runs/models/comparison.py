@@ -55,7 +55,7 @@ class ComparisonRecord(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"run {self.baseline_id} against run {self.candidate_id}"
+        return f"run {self.candidate_id} against run {self.baseline_id}"
 
     @property
     def terms(self) -> Terms:

@@ -36,7 +36,7 @@ class FollowRecord(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows")
     kind = models.CharField(max_length=20)
     subject = models.BigIntegerField()
-    name = models.CharField(max_length=80)
+    name = models.CharField(max_length=300, help_text="of a case: its suite, a slash and its id")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

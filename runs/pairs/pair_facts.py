@@ -130,6 +130,14 @@ def describe_fingerprint(row: FingerprintRecord, backend: str | None = None) -> 
     return FingerprintNamed(id=str(row.pk), digest=row.digest, label=row.label, backend=backend)
 
 
+def read_stacks(endpoint: str, digests: Collection[str]) -> dict[str, FingerprintNamed]:
+    """Return fingerprints by their digests, each with its name on the endpoint."""
+    named = BackendNameRecord.objects.filter(endpoint__slug=endpoint, bucket__fingerprint=OuterRef("pk"))
+    rows = FingerprintRecord.objects.filter(digest__in=digests).defer("manifest")
+    rows = rows.annotate(name=Subquery(named.order_by("pk").values("name")[:1]))
+    return {row.digest: describe_fingerprint(row, row.name) for row in rows}
+
+
 def forget_names() -> None:
     """Forget what is remembered, where stored names were deleted."""
     _remembered.clear()

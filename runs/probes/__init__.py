@@ -1,5 +1,6 @@
 """Checks of an endpoint itself: seeds, batches, routing, canaries."""
 
+from runs.pairs.pair_facts import read_stacks
 from runs.probes import probes, read
 from runs.probes.hops import hops_of
 from runs.probes.probes import (
@@ -46,5 +47,6 @@ __all__ = [
     "probes_before",
     "probes_to_mind",
     "read",
+    "read_stacks",
     "record_calls",
 ]

@@ -14,7 +14,7 @@ from runs.release.read_list import (
 )
 from runs.release.read_waiting import Broken, WaitingRelease, waiting_releases
 from runs.release.releases import create_release
-from runs.release.settling import NO_PLANS, SettlePlans, refuse_settling, settle_plans, settle_release
+from runs.release.settling import NO_PLANS, SETTLE_ACTS, SettlePlans, refuse_settling, settle_plans, settle_release
 from runs.release.sign_offs import sign_release
 from runs.release.verdict_check import verdict_change
 from runs.release.verdicts import Decided, compare_gate, decide, decide_release
@@ -22,6 +22,7 @@ from runs.release.verdicts import Decided, compare_gate, decide, decide_release
 __all__ = [
     "NO_PLANS",
     "RELEASE_ORDERS",
+    "SETTLE_ACTS",
     "Broken",
     "Decided",
     "ReleaseFilter",

@@ -191,7 +191,7 @@ def _settling_words(settlings: Sequence[Settling], status: Mapping[int, str]) ->
 def _settling_name(settling: Settling) -> str:
     n_cases = settling.plan[0].get("n_chosen")
     if n_cases is None:
-        return f"Repeats up to the look at {settling.look}"
+        return f"Repeats up to {settling.look} a side"
     return f"Repeats of the {counted(n_cases, 'case')} most likely to flip"
 
 

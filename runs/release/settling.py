@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from django.db import transaction
 from django.db.models import Prefetch, prefetch_related_objects
@@ -43,6 +43,7 @@ class SettlePlans:
 
 
 NO_PLANS = SettlePlans()
+SETTLE_ACTS = {ALL_CASES: "settle", NOISIEST_CASES: "settle_targeted"}  # the act of each choice of cases
 
 
 def settle_plans(*, release_id: int, gates: Sequence[GateRecord] | None = None) -> SettlePlans:
@@ -71,11 +72,9 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
         gates = verdict_inputs.read_release_gates(release)
         ids = {run for gate in gates for run in (gate.baseline_run_id, gate.candidate_run_id)}
         list(RunRecord.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("pk").values_list("pk"))
-        plan = _plans(release).of(cases)
-        if plan is None:
-            raise Conflict(USELESS)
-        if plan.refused:
-            raise Conflict(plan.refused)
+        plans = _plans(release)
+        acts.require(SETTLE_ACTS[cases], release, refuse_settling(plans))
+        plan = cast("SettlePlan", plans.of(cases))  # without one `require` has refused
         if (plan.look, plan.n_responses) != (look, n_responses):
             text = f"it is {plan.n_responses:,} responses up to {plan.look} repeats by now"
             raise Conflict(f"The plan has changed: {text}. Confirm those numbers.")
@@ -92,12 +91,20 @@ def settle_release(*, release_id: int, look: int, n_responses: int, cases: str =
 
 @acts.rule("settle", ReleaseRecord, RUN)
 def _settle(release: ReleaseRecord) -> acts.No | None:
-    return refuse_settling(_plans(release))
+    return _refuse(_plans(release).whole)
 
 
-def refuse_settling(plans: SettlePlans) -> acts.No | None:
-    """Return why these plans cannot be carried out now, None if they can."""
-    plan = plans.whole or plans.targeted
+@acts.rule("settle_targeted", ReleaseRecord, RUN)
+def _settle_targeted(release: ReleaseRecord) -> acts.No | None:
+    return _refuse(_plans(release).targeted)
+
+
+def refuse_settling(plans: SettlePlans) -> dict[str, acts.No | None]:
+    """Return by act why each of these plans cannot be carried out now, None if it can."""
+    return {act: _refuse(plans.of(cases)) for cases, act in SETTLE_ACTS.items()}
+
+
+def _refuse(plan: SettlePlan | None) -> acts.No | None:
     if plan is None:
         return acts.No(USELESS, is_shown=False)
     return acts.No(plan.refused) if plan.refused else None

@@ -81,18 +81,18 @@ def replay_state(replay_id: int) -> str:
     return "|".join(map(str, (replay_id, *row)))
 
 
-def list_case_replays(run_id: int, case_index: int, *, limit: int = 20) -> tuple[contract.Replay, ...]:
+def list_case_replays(run_id: int, case_index: int) -> tuple[contract.Replay, ...]:
     """Return the newest replays of one case of a run."""
-    return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:limit])
+    return _rows_if_any(ReplayRecord.objects.filter(run=run_id, case_index=case_index).order_by("-id")[:20])
 
 
-def list_replays_of_case(slug: str, case_id: str, *, limit: int = 6) -> tuple[contract.Replay, ...]:
+def list_replays_of_case(slug: str, case_id: str) -> tuple[contract.Replay, ...]:
     """Return the newest replays of a case of any run of its suite."""
     versions = Case.objects.filter(suite_version__suite__slug=slug, case_id=case_id)
     places = Q()
     for version, index in versions.values_list("suite_version", "index"):
         places |= Q(run__suite_version=version, case_index=index)
-    return _rows_if_any(ReplayRecord.objects.filter(places).order_by("-id")[:limit]) if places else ()
+    return _rows_if_any(ReplayRecord.objects.filter(places).order_by("-id")[:6]) if places else ()
 
 
 def newest_replay(run_id: int, case_id: str) -> contract.Replay | None:

@@ -3,6 +3,7 @@
 from evalboard.logged.runs import MAX_REPEATS
 from runs.run import idempotency
 from runs.run.completing import complete_run, run_again
+from runs.run.estimates import estimate_run, measure_engine_time, read_pace
 from runs.run.figures import keep_figures
 from runs.run.idempotency import create_run_once, forget_old_keys
 from runs.run.in_turn import create_pair, store_in_turn
@@ -12,7 +13,6 @@ from runs.run.read_cases import (
     Pick,
     case_indexes,
     case_page,
-    case_rows,
     prompt_of,
     search_case_indexes,
     search_cases,
@@ -32,6 +32,7 @@ from runs.run.read_list import (
     place_of,
     rows_of,
     run_rows,
+    runs_of_experiments,
     sortable_runs,
 )
 from runs.run.read_noise import same_seeds_run
@@ -89,7 +90,6 @@ __all__ = [
     "case_buckets",
     "case_indexes",
     "case_page",
-    "case_rows",
     "complete_run",
     "create_pair",
     "create_run",
@@ -97,6 +97,7 @@ __all__ = [
     "decoding_problems",
     "delete_run",
     "drawn_points",
+    "estimate_run",
     "event_lines",
     "find_order",
     "forget_old_keys",
@@ -106,6 +107,7 @@ __all__ = [
     "label_problems",
     "live_report",
     "locked",
+    "measure_engine_time",
     "model_name",
     "named_endpoint",
     "named_suite_version",
@@ -115,6 +117,7 @@ __all__ = [
     "points_in_bucket",
     "prompt_of",
     "put_to_work",
+    "read_pace",
     "response_content",
     "response_page",
     "response_rows",
@@ -123,6 +126,7 @@ __all__ = [
     "run_page",
     "run_report",
     "run_rows",
+    "runs_of_experiments",
     "same_seeds_run",
     "search_case_indexes",
     "search_cases",

@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from evalboard.contract import response as contract
 from evalboard.contract.base import Page
 from evalboard.contract.bucket import StrayResponse
-from evalboard.contract.run import Run, RunPair, RunRow
+from evalboard.contract.run import Run, RunEstimate, RunPair, RunRow
+from evalboard.core.errors import InvalidInput
 from evalboard.core.profile import MAX_SEED
 from evalboard.core.trace import NOTABLE
 from runs import models
@@ -23,6 +24,7 @@ from runs.api.describe import WHOLE, describe, one_of, text, whole
 from runs.api.resource import Resource, resource, serve
 from runs.api.serializers import Flag, ModelIn, Object, Strict, Text, Whole, read_body
 from runs.run.completing import complete_run, run_again
+from runs.run.estimates import estimate_run
 from runs.run.idempotency import HEADER, create_pair_once, create_run_once
 from runs.run.in_turn import create_pair
 from runs.run.read import run_report
@@ -177,6 +179,25 @@ def run_detail(request: Request, run_id: int) -> Response:
         return Response(status=204)
     state = run_state(run_id)
     return etags.answer(request, state.tag, lambda: wire.to_json(run_report(run_id, state=state), request))
+
+
+ESTIMATE = {
+    "suite": text("its slug"),
+    "endpoint": text("its slug"),
+    "profile": text("its slug; default: pinned"),
+    "repeats": whole("default: 5"),
+}
+
+
+@resource(GET=READ)
+@describe("GET", "What a run would take", name="run_estimate", answer=RunEstimate, query=ESTIMATE, refuses=[404])
+def run_estimate(request: Request) -> Response:
+    sent = query.read(request, ESTIMATE, is_paged=False)
+    if lacking := [name for name in ("suite", "endpoint") if name not in sent]:
+        raise InvalidInput("The query is not valid.", fields=dict.fromkeys(lacking, "Must be given."))
+    repeats = query.number({"repeats": "5", **sent}, "repeats") or 0
+    named = {name: value for name, value in sent.items() if name != "repeats"}
+    return wire.answer(estimate_run(**named, repeats=repeats), request)
 
 
 RESOURCE = Resource("run", Run, run_report)

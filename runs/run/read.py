@@ -8,7 +8,7 @@ from typing import Any
 from evalboard.contract import run as contract
 from evalboard.contract.bucket import Bucket, BucketRepeat, Noise, Strays
 from evalboard.contract.figures import BucketFigures
-from evalboard.contract.parts import FingerprintNamed, ModelServed
+from evalboard.contract.parts import ModelServed
 from evalboard.core.profile import is_serving_known, read_seats
 from evalboard.wording import run as wording
 from evalboard.wording.run import split_code
@@ -17,7 +17,7 @@ from runs import models
 from runs.catalogue import OneNames
 from runs.models import EngineProcess, Event, Priority, RunRecord
 from runs.pairs import pair_facts
-from runs.pairs.pair_facts import names_on, read_names
+from runs.pairs.pair_facts import describe_fingerprint, names_on, read_names
 from runs.run import read_facts
 from runs.run.read_cases import CaseLists, Pick, case_lists
 from runs.run.read_columns import drawn_points, run_range
@@ -381,7 +381,7 @@ def _bucket(facts: ServedFacts, bucket: models.BucketRecord, names: Mapping[int,
         id=str(bucket.pk),
         backend=names[bucket.pk],
         model=ModelServed(name=bucket.model.name, digest=bucket.model.digest),
-        fingerprint=FingerprintNamed(id=str(fingerprint.pk), digest=fingerprint.digest, label=fingerprint.label),
+        fingerprint=describe_fingerprint(fingerprint, names[bucket.pk]),
         batch_class=bucket.batch_class,
         model_reported=fingerprint.manifest.get("source", {}).get("model_reported"),
         n_responses=n_responses,

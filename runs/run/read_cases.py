@@ -147,15 +147,6 @@ class _StoredCases:
         return self.bits if self.mixed is None or pick.bucket is None else self.mixed.read_bits(pick.bucket)
 
 
-def case_rows(
-    run_id: int, *, query: str = "", only: str = "", offset: int = 0, limit: int = 100
-) -> tuple[CaseOfRun, ...]:
-    """Read cases of a run as `Pick` has them. Raises NotFound."""
-    run = _run(run_id)
-    [rows] = _picked(run, _read(run), [Pick(query, only, offset, limit)])
-    return rows
-
-
 def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> CaseLists:
     """Read several lists of the cases of a run out of its facts, with the answers that they show."""
     run, is_mixed = facts.run, len(facts.buckets) > 1
@@ -164,7 +155,7 @@ def case_lists(facts: RunFacts, picks: Sequence[Pick]) -> CaseLists:
     codes = _error_codes(run) if run.source_id is not None or any(repeat.errors for repeat in facts.repeats) else {}
     stored = _from_row(facts.stored_figures, codes, n_repeats=len(facts.repeats), mixed=mixed)
     return CaseLists(
-        rows=_picked(run, stored, picks, with_answers=True),
+        rows=_picked(run, stored, picks),
         counts=_count(run, stored, picks[0]),
         letters=dict(mixed.letters) if mixed else {},
         n_answered={bucket: int(mixed.answered_by(bucket).sum()) for bucket in mixed.letters} if mixed else {},
@@ -181,16 +172,13 @@ def _count(run: RunRecord, stored: _StoredCases, pick: Pick) -> dict[str, int]:
     return counts
 
 
-def _picked(
-    run: RunRecord, stored: _StoredCases, picks: Sequence[Pick], *, with_answers: bool = False
-) -> tuple[tuple[CaseOfRun, ...], ...]:
+def _picked(run: RunRecord, stored: _StoredCases, picks: Sequence[Pick]) -> tuple[tuple[CaseOfRun, ...], ...]:
     wanted = [_wanted(run, stored, each)[each.offset : each.offset + each.limit] for each in picks]
     lists = [indexes.tolist() for indexes in wanted]
     shown = sorted({index for indexes in lists for index in indexes})
     rows = dict(zip(shown, _rows(run, stored, shown), strict=True))
-    if with_answers:
-        answers = read_answers(run, {index: _lowest(row.scores) for index, row in rows.items()})
-        rows = {index: row.model_copy(update={"answer": answers.get(index)}) for index, row in rows.items()}
+    answers = read_answers(run, {index: _lowest(row.scores) for index, row in rows.items()})
+    rows = {index: row.model_copy(update={"answer": answers.get(index)}) for index, row in rows.items()}
     return tuple(tuple(rows[index] for index in indexes) for indexes in lists)
 
 
@@ -215,7 +203,7 @@ def case_page(
 
 
 def case_indexes(run: RunRecord, *, query: str = "", only: str = "") -> list[int]:
-    """Return the indexes of the cases that `case_rows` has for the same filters, in its order."""
+    """Return the indexes of the cases that a list has for the same filters, in its order."""
     run = _run(run.pk)
     indexes: list[int] = _wanted(run, _read(run), Pick(query, only)).tolist()
     return indexes

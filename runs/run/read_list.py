@@ -117,19 +117,9 @@ def sortable_runs(wanted: RunFilter) -> RecordList[RunRow]:
     return RecordList(wanted.runs(), rows_of, RUN_ORDERS)
 
 
-def run_rows(
-    *,
-    suite: str = "",
-    endpoint: str = "",
-    status: str = "",
-    bucket: int | None = None,
-    label: str = "",
-    before: int | None = None,
-    limit: int = 50,
-) -> tuple[RunRow, ...]:
-    """Read runs, newest first; `before` is the place to continue below, `label` is `key` or `key=value`."""
-    wanted = RunFilter(suite=suite, endpoint=endpoint, status=status, bucket=bucket, label=label)
-    return run_page(wanted, before=before, limit=limit)
+def run_rows(*, suite: str = "", limit: int = 50) -> tuple[RunRow, ...]:
+    """Read runs of all suites or one, newest first."""
+    return run_page(RunFilter(suite=suite), limit=limit)
 
 
 def run_page(
@@ -349,3 +339,9 @@ def judged(run_ids: Iterable[int]) -> dict[int, tuple[JudgedLine, ...]]:
             if run_id in wanted:
                 by_run[run_id].append(JudgedLine(release, word or "", is_candidate, suite))
     return {run_id: tuple(sorted(lines, key=lambda line: not line.is_candidate)) for run_id, lines in by_run.items()}
+
+
+def runs_of_experiments(run_ids: Iterable[int]) -> set[int]:
+    """Return those of these runs that are conditions of an experiment."""
+    arms = RunRecord.objects.filter(pk__in=list(run_ids), experiment_arms__isnull=False)
+    return set(arms.values_list("pk", flat=True))

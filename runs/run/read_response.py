@@ -22,6 +22,7 @@ from evalboard.core.trace import (
     unpack_chances,
 )
 from evalboard.wording.clock import describe_clock, describe_worker_clock
+from runs import acts
 from runs.models import Case, RepeatRecord, ResponseRecord, RunRecord, TraceBlock
 from runs.pairs import pair_facts, stored_words
 from runs.store import read_scored, require_row
@@ -82,6 +83,7 @@ class ResponsePage:
     target: Any
     tags: tuple[str, ...]
     is_logged: bool
+    can_replay: bool
     scores: tuple[ScoreCell, ...]
     trace: TraceWindow | None
     has_own_words: bool
@@ -136,6 +138,7 @@ def response_page(
         target=case.content["target"],
         tags=tuple(case.tags),
         is_logged=stored.run.is_of_elsewhere,
+        can_replay=acts.refusal("replay", stored.run) is None,
         scores=scores,
         trace=None if trace is None or not len(trace) else window_of(trace, own_words or words, at),
         has_own_words=own_words is not None,

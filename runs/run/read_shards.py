@@ -12,9 +12,11 @@ from django.db.models import Count, Max, Min, Q, Sum, When
 from django.db.models.functions import Coalesce
 
 from evalboard.contract.bucket import StrayResponse
+from evalboard.contract.parts import FingerprintNamed
 from evalboard.contract.run import RunWarning, ShardOfRun
 from evalboard.wording.run_warnings import WarnedRun, list_warnings
 from runs.models import BucketRecord, Case, RunRecord, Shard, Stray
+from runs.pairs.pair_facts import describe_fingerprint, names_on
 from runs.store import require_row
 
 SHARDS_DRAWN, LINES_DRAWN = 80, 40  # of a repeat: more shards than the one are drawn as the other, several together
@@ -157,12 +159,12 @@ FirstStrays = Mapping[tuple[int, int], tuple[StrayResponse, ...]]  # by run and 
 
 @dataclass(frozen=True, slots=True)
 class StrayPage:
-    """A page of responses from other builds. n_strays: of all. fingerprints: bucket id → digest."""
+    """A page of responses from other builds. n_strays: of all. stacks: by bucket id."""
 
     warnings: tuple[RunWarning, ...]
     n_strays: int
     rows: tuple[StrayResponse, ...]
-    fingerprints: Mapping[str, str]
+    stacks: Mapping[str, FingerprintNamed]
 
 
 def first_strays(runs: Iterable[RunRecord]) -> FirstStrays:
@@ -203,12 +205,13 @@ def stray_page(run_id: int, *, offset: int, limit: int) -> StrayPage:
     """Read `limit` of a run's responses from other builds from `offset` on. Raises NotFound."""
     run = _run(run_id)
     ids = [strays["bucket"] for strays in run.strays or ()]
-    served = BucketRecord.objects.filter(pk__in=ids).values_list("pk", "fingerprint__digest")
+    names = names_on(run.endpoint_id, ids)
+    buckets = BucketRecord.objects.filter(pk__in=ids).select_related("fingerprint").defer("fingerprint__manifest")
     return StrayPage(
         warnings=list_warnings(WarnedRun(strays=run.strays or ())),
         n_strays=sum(strays["n_strays"] for strays in run.strays or ()),
         rows=_named(run.suite_version_id, Stray.objects.filter(run=run).listed()[offset : offset + limit]),
-        fingerprints={str(bucket): digest for bucket, digest in served},
+        stacks={str(row.pk): describe_fingerprint(row.fingerprint, names[row.pk]) for row in buckets},
     )
 
 

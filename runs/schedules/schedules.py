@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, NotFound, Refused
+from evalboard.core.errors import Conflict, EvalboardError, InvalidInput, Refused
 from runs import acts
 from runs.access import RUN, may
 from runs.catalogue import SLUG
@@ -21,7 +21,7 @@ from runs.models import EndpointRecord, ProbeRecord, RunRecord, ScheduledStart, 
 from runs.probes import create_probe
 from runs.run import create_run
 from runs.schedules.times import latest_time, next_time, time_problems
-from runs.store import database_now
+from runs.store import database_now, require_row
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +58,13 @@ def create_schedule(
     return schedule
 
 
+@transaction.atomic
 def pause_schedule(*, schedule_id: int) -> None:
     """Start nothing more of it until it is resumed. Raises NotFound."""
-    if not ScheduleRecord.objects.filter(pk=schedule_id).update(next_at=None):
-        raise _absent(schedule_id)
+    schedule = _lock(schedule_id)
+    if acts.require("pause", schedule):
+        schedule.next_at = None
+        schedule.save(update_fields=["next_at"])
 
 
 @transaction.atomic
@@ -70,9 +73,7 @@ def resume_schedule(*, schedule_id: int) -> None:
 
     Raises NotFound.
     """
-    schedule = ScheduleRecord.objects.select_for_update().filter(pk=schedule_id).first()
-    if schedule is None:
-        raise _absent(schedule_id)
+    schedule = _lock(schedule_id)
     if acts.require("resume", schedule):
         schedule.next_at = next_time(schedule.cron, schedule.time_zone, after=database_now())
         schedule.n_failures = 0
@@ -84,9 +85,7 @@ def delete_schedule(*, schedule_id: int) -> None:
 
     A daily check that is deleted is no longer wanted.
     """
-    schedule = ScheduleRecord.objects.filter(pk=schedule_id).first()
-    if schedule is None:
-        raise _absent(schedule_id)
+    schedule = _require(ScheduleRecord.objects.all(), schedule_id)
     if schedule.order.get("kind") == ProbeRecord.Kind.CAPABILITY:
         EndpointRecord.objects.filter(slug=schedule.order["endpoint"]).update(daily_check=False)
     schedule.delete()
@@ -162,5 +161,9 @@ def _try_order(schedule: ScheduleRecord) -> None:
             transaction.set_rollback(True)
 
 
-def _absent(schedule_id: int) -> NotFound:
-    return NotFound(f"There is no schedule {schedule_id}.")
+def _lock(schedule_id: int) -> ScheduleRecord:
+    return _require(ScheduleRecord.objects.select_for_update(), schedule_id)
+
+
+def _require(schedules: QuerySet[ScheduleRecord], schedule_id: int) -> ScheduleRecord:
+    return require_row(schedules.filter(pk=schedule_id), f"There is no schedule {schedule_id}.")

@@ -1,11 +1,11 @@
 """The lowest slice: SQL helpers, packed columns, trace blocks, run history, addresses, outages."""
 
 from runs.store import bulk, changes, history, imported, own_process, stored_columns, stored_traces, traces
-from runs.store.database_clock import DatabaseClock, database_now
+from runs.store.database_clock import DatabaseClock, database_now, instant
 from runs.store.imported import NOT_IN_LOG, PROMPT_FILTERED
 from runs.store.outage import Outage, notice
 from runs.store.own_process import own_place
-from runs.store.scored_cases import ScoredCase, read_scored
+from runs.store.scored_cases import CaseResponse, ScoredCase, read_case_responses, read_scored
 from runs.store.statements import (
     MAX_COUNTED,
     Orders,
@@ -30,6 +30,7 @@ __all__ = [
     "NO_BUCKET",
     "PROMPT_FILTERED",
     "BlockSlot",
+    "CaseResponse",
     "DatabaseClock",
     "Digests",
     "Indexes",
@@ -46,6 +47,7 @@ __all__ = [
     "database_now",
     "history",
     "imported",
+    "instant",
     "limit_statements",
     "newest_page",
     "notice",
@@ -53,6 +55,7 @@ __all__ = [
     "own_place",
     "own_process",
     "packed_digest",
+    "read_case_responses",
     "read_scored",
     "require_row",
     "sort_rows",

@@ -49,3 +49,8 @@ class DatabaseClock:
     def machine_ahead(self) -> float | None:
         """Return by how many seconds this machine's wall clock is ahead; None until the database was heard."""
         return None if self._known is None else round((datetime.now(UTC) - self.now()).total_seconds(), 3)
+
+
+def instant(at: datetime | None) -> str | None:
+    """Return a time as messages and files carry it: RFC 3339 in UTC."""
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

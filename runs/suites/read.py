@@ -9,7 +9,6 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Subquery
 from django.urls import reverse
 
 from evalboard.contract import suite as contract
-from evalboard.contract.run import RunRow
 from evalboard.core import scoring
 from evalboard.core.errors import NotFound
 from evalboard.core.scoring import RECORDED, is_recorded
@@ -51,14 +50,9 @@ class CasesReport:
 SUITE_ORDERS = {name: name for name in ("slug", "title", "n_cases", "n_runs")}
 
 
-def suite_rows(newest: Mapping[int, RunRow] | None = None) -> tuple[contract.SuiteRow, ...]:
-    """List all suites by slug, with their newest version and run.
-
-    newest: rows of `newest_runs` by id, where they were read with others.
-    """
-    if newest is None:
-        newest = {int(row.id): row for row in rows_of(RunRecord.objects.filter(pk__in=newest_runs()))}
-    last_runs = {row.suite.slug: row for row in newest.values()}
+def suite_rows() -> tuple[contract.SuiteRow, ...]:
+    """List all suites by slug, with their newest version and run."""
+    last_runs = {row.suite.slug: row for row in rows_of(RunRecord.objects.filter(pk__in=_newest_runs()))}
     counted: Counter[int] = Counter()
     versions = {}
     n_runs = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by().values("suite_version")
@@ -86,7 +80,7 @@ def suite_rows(newest: Mapping[int, RunRow] | None = None) -> tuple[contract.Sui
     )
 
 
-def newest_runs() -> list[int]:
+def _newest_runs() -> list[int]:
     """Return the newest run of each suite: of each version the last of its index, and the newest of those."""
     last = RunRecord.objects.filter(suite_version=OuterRef("pk")).order_by(*NEWEST_FIRST)
     versions = SuiteVersionRecord.objects.annotate(

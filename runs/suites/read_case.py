@@ -10,36 +10,23 @@ from django.db.models.functions import Left
 from django.urls import reverse
 
 from evalboard.contract import case as contract
-from evalboard.contract.base import finite
 from evalboard.contract.excerpt import AnswerExcerpt
 from evalboard.contract.parts import name_version
 from evalboard.core.compare import cut_texts
 from evalboard.core.errors import NotFound
-from evalboard.core.stats import NO_DRAW_MARKS, find_lasting_change, make_mark
-from evalboard.core.trace import unpack_scores
+from evalboard.core.stats import find_lasting_change
 from evalboard.path_converters import reverse_case
 from evalboard.wording import case as words
 from evalboard.wording.numbers import letter
 from runs.models import Case, ResponseRecord, RunRecord
 from runs.run import NEWEST_FIRST, prompt_of
-from runs.store import bulk, read_scored
+from runs.store import CaseResponse, read_case_responses, read_scored
 from runs.suites.decoding import newest_own_runs
 
 RUNS_READ = 200  # newest ones, in which answers are counted and the change is searched
 RUNS_SHOWN = 20
 ANSWERS_SHOWN = 10  # distinct texts, most frequent first
 TEXT_READ, TEXT_SHOWN = 20_000, 2_000  # characters of an answer
-NO_SAMPLE = make_mark(NO_DRAW_MARKS)
-
-RESPONSES = """
-SELECT wanted.run, repeat.index, repeat.id, response.id, response.case_index, response.text_digest,
-       response.error_code, response.marks, substring(score.scores FROM 8 * wanted.index + 1 FOR 8)
-  FROM unnest(%s::bigint[], %s::integer[], %s::bigint[]) AS wanted (run, index, scorer)
-  JOIN runs_repeat AS repeat ON repeat.run_id = wanted.run
-  JOIN runs_response AS response ON response.repeat_id = repeat.id AND response.case_index = wanted.index
-  LEFT JOIN runs_repeatscore AS score ON score.repeat_id = repeat.id AND score.scorer_id = wanted.scorer
- ORDER BY wanted.run, repeat.index
-"""
 
 
 class _Run(NamedTuple):
@@ -71,30 +58,8 @@ RUN_FIELDS = (
 )
 
 
-class _CaseResponse(NamedTuple):
-    """One response. text: the digest of its text; counts: it is a sample and has a score."""
-
-    run: int
-    repeat: int
-    repeat_id: int
-    id: int
-    case_index: int
-    text: bytes
-    error: str
-    is_sample: bool
-    score: float | None
-
-    @property
-    def counts(self) -> bool:
-        return self.is_sample and self.score is not None
-
-    @property
-    def passed(self) -> bool:
-        return self.score == 1
-
-
 _Versions = Mapping[int, Case]  # by id of the suite version
-_Responses = Mapping[int, Sequence[_CaseResponse]]  # by run
+_Responses = Mapping[int, Sequence[CaseResponse]]  # by run
 
 
 def case_history(slug: str, case_id: str, *, offset: int = 0, limit: int = RUNS_SHOWN) -> contract.CaseHistory:
@@ -156,21 +121,18 @@ def _read_responses(versions: _Versions, runs: Mapping[int, _Run]) -> _Responses
     """Return the responses of each run that has any."""
     indexes = [versions[run.version].index for run in runs.values()]
     scorers = [versions[run.version].suite_version.scorer_id for run in runs.values()]
-    by_run: dict[int, list[_CaseResponse]] = defaultdict(list)
-    for row in bulk.stream_binary(RESPONSES, [list(runs), indexes, scorers], at_once=500):
-        run, repeat, repeat_id, key, index, text, error, marks, score = row
-        value = None if score is None else finite(float(unpack_scores(score)[0]))
-        fields = (bytes(text or b""), error, not marks & NO_SAMPLE, value)
-        by_run[run].append(_CaseResponse(run, repeat, repeat_id, key, index, *fields))
+    by_run: dict[int, list[CaseResponse]] = defaultdict(list)
+    for response in read_case_responses(list(runs), indexes, scorers):
+        by_run[response.run].append(response)
     return by_run
 
 
-def _group_by_text(responses: Sequence[_CaseResponse]) -> dict[bytes, list[_CaseResponse]]:
+def _group_by_text(responses: Sequence[CaseResponse]) -> dict[bytes, list[CaseResponse]]:
     """Group answers by text: the most frequent right one first, then by frequency.
 
     Within a group the newest run is first.
     """
-    groups: dict[bytes, list[_CaseResponse]] = defaultdict(list)
+    groups: dict[bytes, list[CaseResponse]] = defaultdict(list)
     for each in responses:
         if not each.error:
             groups[each.text].append(each)
@@ -251,7 +213,7 @@ def _show_runs(
         )
 
 
-def _list_answers(groups: Sequence[Sequence[_CaseResponse]], n_cases: int) -> Iterator[contract.CaseAnswer]:
+def _list_answers(groups: Sequence[Sequence[CaseResponse]], n_cases: int) -> Iterator[contract.CaseAnswer]:
     """Yield an answer of each group, with its newest response."""
     newest = [group[0] for group in groups]
     rows = ResponseRecord.objects.filter(pk__in=[each.id for each in newest])

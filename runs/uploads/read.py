@@ -31,10 +31,9 @@ def upload_rows(
     return newest_page(uploads, _rows, after=after, before=before, limit=limit)
 
 
-def uploads_of(slug: str = "") -> tuple[contract.Upload, ...]:
-    """Return unfinished and recently failed uploads of one suite or all, newest first."""
-    going = UploadRecord.objects.exclude(status=UploadRecord.Status.FINISHED).order_by("-id")
-    return _rows(going.filter(slug=slug) if slug else going)
+def open_uploads() -> tuple[contract.Upload, ...]:
+    """Return unfinished and recently failed uploads, newest first."""
+    return _rows(UploadRecord.objects.exclude(status=UploadRecord.Status.FINISHED).order_by("-id"))
 
 
 def _rows(uploads: Any) -> tuple[contract.Upload, ...]:

@@ -4,6 +4,7 @@ import base64
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -14,7 +15,9 @@ from django.db.models import Q
 
 from evalboard.contract import access as contract
 from evalboard.core.errors import Conflict, InvalidInput, NotFound
+from evalboard.path_converters import escape_dots
 from runs.models import (
+    Case,
     EndpointRecord,
     ExperimentRecord,
     FollowRecord,
@@ -33,10 +36,11 @@ from runs.webhooks.webhooks import SECRET_PREFIX, make_message, page_url, url_pr
 
 MAX_ADDRESSES = 5
 MAX_FOLLOWS = 500
-# Kind → the record, the field that names one, and its page.
+# Kind → the record, the field that names one, and its page. A case is named by its suite too: "colours/sky".
 SUBJECTS: Mapping[str, tuple[type[models.Model], str, str]] = {
     "run": (RunRecord, "pk", "/runs/{}/"),
     "suite": (Suite, "slug", "/suites/{}/"),
+    "case": (Case, "case_id", "/suites/{}/cases/{}/"),
     "endpoint": (EndpointRecord, "slug", "/endpoints/{}/"),
     "release": (ReleaseRecord, "pk", "/releases/{}/"),
     "probe": (ProbeRecord, "pk", "/probes/{}/"),
@@ -49,21 +53,33 @@ NO_EMAIL = "E-mail is not set up. An administrator must set EVALBOARD_EMAIL_HOST
 
 
 def follow(*, kind: str, name: str, person: Any) -> FollowRecord:
-    """Tell a person of a subject from now on; twice is once. name: its slug or id.
+    """Tell a person of a subject from now on; twice is once. name: its slug or id, of a case "suite/id".
 
     Raises InvalidInput with fields, NotFound, or Conflict where the person follows too much.
     """
     if kind not in SUBJECTS:
         raise InvalidInput("It cannot be followed.", fields={"kind": f"Must be one of: {', '.join(SUBJECTS)}."})
-    model, field, _ = SUBJECTS[kind]
-    value: Any = name if field == "slug" else int(name) if name.isdecimal() and len(name) <= 18 else -1
-    subject = require_row(model._default_manager.filter(**{field: value}), f"There is no {kind} {name}.")
+    subject = require_row(_named(kind, name), f"There is no {kind} {name}.")
     if FollowRecord.objects.filter(person=person).count() >= MAX_FOLLOWS:
         raise Conflict(f"You follow {MAX_FOLLOWS} things already; stop following one that has ended.")
     followed, _ = FollowRecord.objects.get_or_create(
         person=person, kind=kind, subject=subject.pk, defaults={"name": name}
     )
     return followed
+
+
+def _named(kind: str, name: str) -> models.QuerySet[Any]:
+    model, field, _ = SUBJECTS[kind]
+    if kind == "case":  # the same row whatever versions of the suite come later
+        suite, _, name = name.partition("/")
+        return model._default_manager.filter(suite_version__suite__slug=suite, case_id=name).order_by("pk")
+    value: Any = name if field == "slug" else int(name) if name.isdecimal() and len(name) <= 18 else -1
+    return model._default_manager.filter(**{field: value})
+
+
+def page_path(kind: str, name: str) -> str:
+    """Return the page of what a person follows."""
+    return escape_dots(SUBJECTS[kind][2].format(*map(quote, name.split("/", 1))))
 
 
 def unfollow(*, follow_id: int, person: Any) -> None:
@@ -90,7 +106,7 @@ def follow_rows(person: Any, **named: str) -> tuple[contract.Follow, ...]:
 
 def follow_row(row: FollowRecord) -> contract.Follow:
     """Return the contract of what a person follows."""
-    return contract.Follow.from_record(row, id=str(row.pk), url=SUBJECTS[row.kind][2].format(row.name))
+    return contract.Follow.from_record(row, id=str(row.pk), url=page_path(row.kind, row.name))
 
 
 @transaction.atomic

@@ -4,13 +4,28 @@ Each is called in the transaction that makes it so; docs/operations.md has the p
 worker that ends a run need not load every page for them.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evalboard.wording.case import describe_turn
 from evalboard.wording.release_names import verdict_name
-from runs.models import BaselineRecord, GateRecord, ProbeRecord, ReleaseRecord, Rotation, RunRecord, Verdict
+from runs.models import (
+    BaselineRecord,
+    Case,
+    FollowRecord,
+    GateRecord,
+    ProbeRecord,
+    ReleaseRecord,
+    Rotation,
+    RunRecord,
+    Verdict,
+)
+from runs.store import instant, read_case_responses
 from runs.webhooks import webhooks
-from runs.webhooks.follows import ENDS_ONCE, SUBJECTS, tell_followers
+from runs.webhooks.follows import ENDS_ONCE, page_path, tell_followers
+
+RUNS_LOOKED_AT = 20  # for the last one before in which all repeats of a case gave one result
 
 
 def tell_of_end(run_id: int) -> None:
@@ -20,6 +35,8 @@ def tell_of_end(run_id: int) -> None:
     words = f"Run {run.pk} of {version.suite.slug} on {run.endpoint.slug} ended: {run.status}."
     subjects = [("run", run.pk), ("suite", version.suite_id), ("endpoint", run.endpoint_id)]
     tell_followers(subjects, text=words, path=f"/runs/{run.pk}/")
+    if run.status == RunRecord.Status.FINISHED:
+        _tell_of_cases(run)
     if event not in webhooks.EVENTS:
         return
     payload = {
@@ -30,11 +47,58 @@ def tell_of_end(run_id: int) -> None:
         "profile": run.profile.slug,
         "labels": run.labels,
         "failure": run.failure or None,
-        "created_at": webhooks.instant(run.created_at),
-        "finished_at": webhooks.instant(run.finished_at),
+        "created_at": instant(run.created_at),
+        "finished_at": instant(run.finished_at),
         "url": webhooks.page_url(f"/runs/{run.pk}/"),
     }
     webhooks.notify(event=event, payload=payload, text=words)
+
+
+def _tell_of_cases(run: RunRecord) -> None:
+    """Tell of followed cases that turned: all repeats pass, and all of an earlier run failed, or reversed.
+
+    Runs whose repeats differ are passed over, and a run that is older than the newest finished one tells nothing.
+    """
+    suite = run.suite_version.suite
+    follows = FollowRecord.objects.filter(kind="case", name__startswith=f"{suite.slug}/")
+    subjects = {name.partition("/")[2]: subject for name, subject in follows.values_list("name", "subject")}
+    finished = RunRecord.objects.filter(suite_version__suite=suite, status=RunRecord.Status.FINISHED)
+    runs = (
+        list(finished.select_related("suite_version").order_by("-ran_at", "-id")[:RUNS_LOOKED_AT]) if subjects else []
+    )
+    if not runs or runs[0].pk != run.pk:
+        return
+    now = _equal_results(run, subjects)
+    for before in runs[1:]:
+        if not now:
+            break
+        for case, (is_pass, n_before) in _equal_results(before, now).items():
+            is_pass_now, n = now.pop(case)
+            if is_pass_now == is_pass:
+                continue
+            text = describe_turn(
+                case=case,
+                suite=suite.slug,
+                is_pass=is_pass_now,
+                run=run.pk,
+                endpoint=run.endpoint.slug,
+                n=n,
+                before=before.pk,
+                n_before=n_before,
+            )
+            tell_followers([("case", subjects[case])], text=text, path=page_path("case", f"{suite.slug}/{case}"))
+
+
+def _equal_results(run: RunRecord, case_ids: Iterable[str]) -> dict[str, tuple[bool, int]]:
+    """Return by case whether all repeats passed or all failed, and their number; without mixed cases."""
+    cases = Case.objects.filter(suite_version=run.suite_version_id, case_id__in=list(case_ids))
+    named = dict(cases.values_list("index", "case_id"))
+    passed: dict[str, list[bool]] = defaultdict(list)
+    n, scorer = len(named), run.suite_version.scorer_id
+    for response in read_case_responses([run.pk] * n, list(named), [scorer] * n):
+        if response.counts:
+            passed[named[response.case_index]].append(response.passed)
+    return {case: (each[0], len(each)) for case, each in passed.items() if len(set(each)) == 1}
 
 
 def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
@@ -47,7 +111,9 @@ def tell_of_verdict(release: ReleaseRecord, verdict: Verdict) -> None:
     subjects = [("release", release.pk), *(("suite", gate.suite_id) for gate in gates)]
     for gate in gates:
         subjects += [("run", gate.candidate_run_id), ("endpoint", gate.candidate_run.endpoint_id)]
-    tell_followers(subjects, text=f"{words} It waits for a sign-off.", path=f"/releases/{release.pk}/")
+    decided = verdict.word in (Verdict.Word.SHIP, Verdict.Word.NO_SHIP)
+    then = "It waits for a sign-off." if decided else "Open it to see what to do next."
+    tell_followers(subjects, text=f"{words} {then}", path=f"/releases/{release.pk}/")
     if release.verdict is not None and release.verdict.word == verdict.word:
         return
     payload = {
@@ -108,7 +174,7 @@ def tell_of_work(table: str, pk: int, *, status: str, error: str = "") -> None:
     if kind in ENDS_ONCE:
         name = "Forced scoring" if kind == "forced" else kind.capitalize()
         words = f"{name} {pk} ended: {status}. {error}".strip()
-        tell_followers([(kind, pk)], text=words, path=SUBJECTS[kind][2].format(pk))
+        tell_followers([(kind, pk)], text=words, path=page_path(kind, str(pk)))
 
 
 def tell_of_incident(probe: ProbeRecord, finding: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from evalboard.core.errors import NotFound
 from runs.models import OutboxMessage, WebhookRecord
 
 LAST_SHOWN = 10
+WEBHOOK_ORDERS = {name: name for name in ("created_at", "url", "delivered_at")}
 MAILTO = "mailto:"
 
 

@@ -50,11 +50,6 @@ def notify(*, event: str, payload: Mapping[str, Any], text: str = "") -> None:
     OutboxMessage.objects.bulk_create([make_message(webhook, event, payload, text) for webhook in webhooks])
 
 
-def instant(at: datetime | None) -> str | None:
-    """Return a time as messages carry it: RFC 3339 in UTC."""
-    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def page_url(path: str) -> str:
     """Return a page's full address below EVALBOARD_PUBLIC_ADDRESS, or its path if that is not set."""
     return settings.PUBLIC_ADDRESS + path

@@ -18,7 +18,14 @@ from runs.work.claims import Beat, Lease, lease_end, lost
 from runs.work.read import CaseToDecode, Serving, ShardWork, case_to_decode, serving_of, shard_work
 from runs.work.read_certificates import NEEDS_CERTIFICATE, Served, find_certified, find_uncertified
 from runs.work.read_queue import shards_ahead, unclaimed_reason
-from runs.work.read_workers import PoolRow, pool_rows, run_left_alone, self_test_result, worker_rows
+from runs.work.read_workers import (
+    WORKER_ORDERS,
+    PoolRow,
+    pool_rows,
+    run_left_alone,
+    self_test_result,
+    worker_rows,
+)
 from runs.work.replies import ReplyToScore, read_replies
 from runs.work.requests import Requests
 from runs.work.responses import has_answer, record_outcomes
@@ -59,6 +66,7 @@ __all__ = [
     "NEEDS_CERTIFICATE",
     "RESTS_BEFORE_GIVING_UP",
     "SHARDS",
+    "WORKER_ORDERS",
     "Beat",
     "CallLimits",
     "CaseToDecode",

@@ -11,8 +11,8 @@ from django.db.models import BooleanField, Case, Count, ExpressionWrapper, F, Q,
 from django.db.models.functions import Now
 
 from evalboard.contract import stack as contract
-from evalboard.contract.lab_kinds import experiment_of
 from evalboard.contract.parts import FingerprintNamed, Seats
+from evalboard.contract.run import experiment_of
 from evalboard.core.profile import list_operation_findings, read_seats
 from evalboard.wording.run import leaves_alone
 from runs.models import EngineProcess, SelfTestRecord, Shard, WorkerRecord
@@ -21,7 +21,7 @@ from runs.work.read_certificates import certificates_of
 
 STOPPED_SHOWN = 20
 SERVING = ("working", "idle")
-FIRST = ("silent", "resting", "working", "idle")
+WORKER_ORDERS = {"state": "urgency", "name": "name", "seen_at": "seen_at"}
 
 
 def worker_rows() -> tuple[contract.Worker, ...]:
@@ -177,7 +177,7 @@ def pool_rows(workers: Iterable[contract.Worker] | None = None) -> tuple[PoolRow
     return tuple(
         PoolRow(
             name=name,
-            workers=tuple(sorted(members[name], key=lambda worker: (FIRST.index(worker.state), worker.name))),
+            workers=tuple(sorted(members[name], key=lambda worker: (worker.urgency, worker.name))),
             n_waiting=sum(runs[name].values()),
             waiting_run_ids=tuple(runs[name]),
         )

@@ -13,7 +13,8 @@ from django.test import Client
 from runs import acts
 from runs.access import ROLES, scopes_of
 from runs.lab import cancel_experiment, plan_experiment, start_experiment
-from runs.models import EndpointRecord, ExperimentRecord, ReleaseRecord, RepeatRecord, RunRecord, ScheduleRecord
+from runs.models import EndpointRecord, ExperimentRecord, RepeatRecord, RunRecord, ScheduleRecord
+from runs.release import SETTLE_ACTS, settle_plans
 from runs.run import cancel_run, run_again
 from runs.work.shards import fail_run
 from tests import build, judged
@@ -147,6 +148,10 @@ def test_rest_refuses_a_run_s_act_where_the_rule_does_and_a_page_offers_it_where
     assert any(known.values())
 
 
+def words_of(answer: Any) -> str:
+    return re.sub(r"</?bdi>", "", unescape(answer.content.decode()))
+
+
 def test_a_run_that_is_cancelled_is_cancelled_again_without_a_word(api: Api) -> None:
     run = cancelled()
     assert not acts.require("cancel", run)
@@ -211,15 +216,57 @@ def test_a_release_is_signed_and_settled_where_the_rules_say_so(api: Api) -> Non
     assert not acts.can("settle", release, manager)
     candidate = release.gates.get().candidate_run_id
     RunRecord.objects.filter(pk=candidate).update(status=RunRecord.Status.RUNNING)
+    client = Client()
+    client.force_login(manager)
+    again = acts.can_on_runs("again", [candidate], manager)
+    assert "run it again when it has ended" in again.reason
+    shown = client.get(f"/releases/{release.pk}/rerun/?side=candidate", follow=True)
+    assert again.reason in words_of(shown)
     answer = acts.can("sign", release, manager)
     sent = {"decision": "approve", "input_digest": release.verdict.input_digest if release.verdict else ""}
     assert api.post(f"/releases/{release.pk}/signoffs/", sent).json()["detail"] == answer.reason
-    client = Client()
-    client.force_login(manager)
-    page = re.sub(r"</?bdi>", "", client.get(f"/releases/{release.pk}/").content.decode())
+    page = words_of(client.get(f"/releases/{release.pk}/"))
     assert answer.reason in page
     assert f'action="/releases/{release.pk}/signoffs/' not in page
-    assert acts.offers_on(ReleaseRecord, release.pk, manager)["rerun"]
+
+
+def test_each_choice_of_the_repeats_that_settle_a_release_has_its_rule(api: Api) -> None:
+    version, by = runs_judged.suite(n_cases=7, policy=runs_judged.SAMPLE_POLICY), build.process()
+    release = runs_judged.release(*(runs_judged.run(version, repeats=3, by=by) for _ in range(2)))
+    manager = build.user("mary", "release manager")
+    pages = Client()
+    pages.force_login(manager)
+    candidate = RunRecord.objects.filter(pk=release.gates.get().candidate_run_id)
+    for status in (RunRecord.Status.FINISHED, RunRecord.Status.INCOMPLETE):
+        candidate.update(status=status)
+        offers = {cases: acts.can(act, release, manager) for cases, act in SETTLE_ACTS.items()}
+        for cases, offer in offers.items():
+            plan = settle_plans(release_id=release.pk).of(cases)
+            sent = {"cases": cases, "look": plan.look if plan else 3, "n_responses": plan.n_responses if plan else 9}
+            with transaction.atomic():
+                given = api.post(f"/releases/{release.pk}/settle/", sent)
+                transaction.set_rollback(True)
+            assert (given.status_code == 200) == bool(offer), (cases, offer, given.content[:300])
+            assert offer or given.json()["detail"] == offer.reason
+            page = words_of(pages.get(f"/releases/{release.pk}/settle/?cases={cases}", follow=True))
+            assert ('class="actions confirm"' in page) == bool(offer)
+            assert offer or offer.reason in page
+        assert bool(offers["all"]) == (status == RunRecord.Status.FINISHED)
+        assert not offers["noisiest"]  # nothing foretells which cases flip
+    page = words_of(pages.get(f"/releases/{release.pk}/"))
+    assert f'disabled aria-describedby="why-not-1" title="{offers["all"].reason}"' in page
+
+
+def test_the_page_of_a_pair_decodes_the_side_again_that_the_rule_allows(api: Api) -> None:
+    own, log = build.finished_run(), logged()
+    pages = Client()
+    pages.force_login(build.user("eve", "engineer"))
+    for candidate in (log, own):
+        for baseline in (own, log):
+            page = pages.get(f"/compare/{baseline.pk}/{candidate.pk}/cases/sky/?repeat=1,1").content.decode()
+            decoded = next((run for run in (candidate, baseline) if acts.refusal("replay", run) is None), None)
+            sent = re.findall(r'name="run" value="(\d+)"', page)
+            assert sent == ([] if decoded is None else [str(decoded.pk)])
 
 
 def test_a_schedule_is_paused_once_and_resumed_once(api: Api) -> None:
@@ -227,10 +274,13 @@ def test_a_schedule_is_paused_once_and_resumed_once(api: Api) -> None:
     order = {"suite": "colours", "endpoint": "local", "profile": "pinned"}
     sent = {"slug": "nightly", "cron": "0 3 * * *", "time_zone": "UTC", "run": order}
     made = api.post("/schedules/", sent).json()["id"]
+    pages = Client()
+    pages.force_login(build.user("eve", "engineer"))
     for act in ("pause", "pause", "resume", "resume"):
         schedule = ScheduleRecord.objects.get(pk=made)
         is_open = acts.refusal(act, schedule) is None
         before = schedule.next_at
+        assert (f'action="/schedules/{made}/{act}/"' in words_of(pages.get("/schedules/"))) == is_open
         assert api.post(f"/schedules/{made}/{act}/", {}).status_code == 200
         assert (ScheduleRecord.objects.get(pk=made).next_at != before) == is_open
 

@@ -416,7 +416,7 @@ def test_agreeing_to_the_plan_adds_the_repeats_to_both_sides(api: Api, open_rele
     assert answer.status_code == 200
     body = answer.json()
     assert (body["verdict"], body["settle"]) == ("inconclusive", None)
-    assert body["settling"].startswith(f"Repeats up to the look at {plan['look']} are at work on runs ")
+    assert body["settling"].startswith(f"Repeats up to {plan['look']} a side are at work on runs ")
     assert all(RunRecord.objects.get(pk=each["run"]).repeats.count() == plan["look"] for each in plan["runs"])
     assert api.get(path).json() == {"plan": None, "targeted": None, "settling": body["settling"]}
 

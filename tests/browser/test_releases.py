@@ -94,7 +94,7 @@ def test_a_release_is_read_in_350_words_and_signed_in_three_clicks_from_the_boar
     page.get_by_role("radio", name="Reject").check()
     page.get_by_label("Note").fill("Not this one.")
     page.get_by_role("button", name="Sign", exact=True).click()
-    expect(page.locator(".hero-standing")).to_contain_text("Rejected by mira")
+    expect(page.locator(".hero-standing", has_text="Rejected by mira")).to_be_visible()
     watched.check()
 
 
@@ -183,7 +183,7 @@ def test_a_page_that_is_open_follows_the_repeats_that_were_asked_for(transaction
             build.decode(run, index, ["blue"] * release_runs.N_CASES, by=build.process())
     decide_release(release_id=made.pk)
     expect(page.get_by_role("heading", level=1)).to_have_text("Ship")
-    expect(page.locator(".story")).to_contain_text("Repeats up to the look at 10", use_inner_text=False)
+    expect(page.locator(".story")).to_contain_text("Repeats up to 10 a side", use_inner_text=False)
     watched.check()
 
 

@@ -98,18 +98,20 @@ def evalboard(variables: dict[str, str]) -> Callable[..., "subprocess.CompletedP
 
 @contextmanager
 def _deadline() -> Iterator[None]:
-    """End a command that would wait for ever."""
+    """End a command that would wait for ever. Ctrl-C reaches it, also where the tests run in a shell's background."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"The command has not ended within {SECONDS} s.")
 
-    before = signal.signal(signal.SIGALRM, end)
+    before, interrupts = signal.signal(signal.SIGALRM, end), signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.alarm(SECONDS)
     try:
         yield
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, interrupts)
 
 
 def ctrl_c() -> None:

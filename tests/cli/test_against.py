@@ -149,9 +149,9 @@ def test_what_the_candidate_broke_is_a_failure_with_its_reason(
 @pytest.mark.parametrize(
     ("texts", "more", "code", "word"),
     [
-        pytest.param(RIGHT, (), 0, "leaning ship", id="ship"),
-        pytest.param(WRONG, (), 0, "leaning no-ship", id="no-ship"),
-        pytest.param(WRONG, ("--fail-on-lean",), 5, "leaning no-ship", id="no-ship, and that fails"),
+        pytest.param(RIGHT, (), 0, "tendency: ship", id="ship"),
+        pytest.param(WRONG, (), 0, "tendency: no-ship", id="no-ship"),
+        pytest.param(WRONG, ("--fail-on-lean",), 5, "tendency: no-ship", id="no-ship, and that fails"),
     ],
 )
 def test_a_rough_profile_gives_a_lean_and_never_a_verdict(
@@ -163,7 +163,7 @@ def test_a_rough_profile_gives_a_lean_and_never_a_verdict(
         code,
         f"Release {ReleaseRecord.objects.get().pk}: {word}",
     )
-    assert "A lean, not a verdict" in done.stdout
+    assert "A tendency, not a verdict" in done.stdout
 
 
 @pytest.mark.nightly

@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_left_out_and_said(
     assert 80_000 < len(html.encode()) <= 90_000
     n_rows, n_pairs = (sum("class" in each for each in parsed.all(tag)) for tag in ("tr", "article"))
     said = f"The list has the first {n_rows} of 400 samples, the worst first. The answers of {n_pairs} of the 400 that "
-    assert f"{said}differ are laid side by side, the worst first: the file is kept under 90 kB" in parsed.text()
+    assert f"{said}differ are laid side by side, the worst first. The file is kept under 90 kB" in parsed.text()
     links = {each["href"] for each in parsed.all("a") if each["href"].startswith("#case-")}
     assert links == {f"#{each['id']}" for each in parsed.all("article")}
 

@@ -105,7 +105,7 @@ def test_the_pairs_of_a_comparison_are_written(evalboard: Call, tmp_path: Path, 
     sides = (str(baseline.pk), str(candidate.pk))
     done = evalboard("export", "--compare", *sides, "--cases", "jsonl", "--to", str(path), "--where", "cause=near_tie")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{path}: run {sides[0]} against run {sides[1]}, 1 row, ")
+    assert done.stdout.startswith(f"{path}: run {sides[1]} against run {sides[0]}, 1 row, ")
     assert [json.loads(line)["case"] for line in path.read_text().splitlines()] == ["case-002"]
 
 

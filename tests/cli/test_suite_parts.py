@@ -13,7 +13,7 @@ from evalboard.client import suite_parts
 from runs.models import SuiteVersionRecord, UploadRecord
 from tests import build
 from tests.cli.gateway import Gateway
-from worker import reading
+from worker import beside
 
 Call = Callable[..., "CompletedProcess[str]"]
 
@@ -36,7 +36,7 @@ def _line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every file sent in parts, each of one line."""
     monkeypatch.setattr(suite_file, "LARGE_BYTES", 1)
     monkeypatch.setattr(suite_parts, "PART_BYTES", 1)
-    monkeypatch.setattr(reading, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(beside, "LOOK_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def offsets(addresses: list[str]) -> list[int]:
 def test_a_large_file_goes_in_parts_and_is_the_same_version(
     evalboard: Call, file: str, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with reading.reading_suites():
+    with beside.reading_suites():
         done = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("large v1 stored: 9 cases. http://")
@@ -75,7 +75,7 @@ def test_a_push_that_broke_off_goes_on_from_what_is_there(evalboard: Call, file:
 
     gateway.breaks_after = None
     gateway.written.clear()
-    with reading.reading_suites():
+    with beside.reading_suites():
         again = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert again.returncode == 0, again.stderr
     assert again.stdout.startswith("large v1 stored: 9 cases. http://")
@@ -87,7 +87,7 @@ def test_an_upload_whose_opening_was_not_answered_is_gone_on_with(evalboard: Cal
     gateway.loses_an_answer = True  # to the request that opens the upload
     broken = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert (broken.returncode, gateway.lost) == (4, [201])
-    with reading.reading_suites():
+    with beside.reading_suites():
         again = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert (again.returncode, UploadRecord.objects.count()) == (0, 1)
 
@@ -95,7 +95,7 @@ def test_an_upload_whose_opening_was_not_answered_is_gone_on_with(evalboard: Cal
 def test_a_wrong_line_is_named_and_nothing_is_stored(evalboard: Call, tmp_path: Path) -> None:
     wrong = tmp_path / "large.jsonl"
     wrong.write_bytes(b"".join([*LINES[:4], b"{not json}\n", *LINES[5:]]))
-    with reading.reading_suites():
+    with beside.reading_suites():
         done = evalboard("suite", "push", str(wrong))
     assert (done.returncode, done.stdout) == (64, "")
     assert "nothing of it is stored: line 5" in done.stderr
@@ -104,7 +104,7 @@ def test_a_wrong_line_is_named_and_nothing_is_stored(evalboard: Call, tmp_path: 
 
 def test_a_push_leaves_the_open_upload_of_another_person_alone(evalboard: Call, file: str, gateway: Gateway) -> None:
     theirs = UploadRecord.objects.create(slug="large", created_by=build.user("another"))
-    with reading.reading_suites():
+    with beside.reading_suites():
         done = evalboard("suite", "push", file, EVALBOARD_URL=gateway.url)
     assert done.returncode == 0, done.stderr
     assert not theirs.parts.exists()

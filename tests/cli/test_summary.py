@@ -98,8 +98,8 @@ def test_a_lean_is_called_one_and_never_a_verdict() -> None:
     gate = answers.gate(verdict="inconclusive", leaning="no_ship")
     judged = answers.release(gate, verdict="inconclusive")
     page = summary.render_summary(summary.build_release_page(judged.value, [result()], lean="no_ship"))
-    assert page.startswith("## ✘ Leaning no&#45;ship: colours\n")
-    assert "A lean, not a verdict" in words(page)
+    assert page.startswith("## ✘ Tendency&#58; no&#45;ship: colours\n")
+    assert "A tendency, not a verdict" in words(page)
     assert "inconclusive" not in words(page)
 
 

@@ -208,10 +208,7 @@ def test_a_planted_chat_template_is_named_by_its_prompt() -> None:
     found = find_divergence(RECORDED[0], RECORDED[1])
     cause = named(found, text="The dog.", prompt_digest="11" * 16, template_digest="22" * 32, n_prompt_tokens=35)
     assert cause.code == "prompt_mismatch"
-    assert (
-        explain_cause(cause)
-        == "The prompts' token ids differ: 31 tokens against 35, chat template 7e7e7e7e against 22222222."
-    )
+    assert explain_cause(cause) == "The prompts' token ids differ: 31 → 35 tokens, chat template 7e7e7e7e → 22222222."
 
 
 def test_a_template_is_not_blamed_where_it_made_the_same_prompt() -> None:
@@ -272,7 +269,7 @@ def test_a_planted_truncation_is_named(reasons: tuple[str, str], limits: dict, c
     assert cause.code == code
     if code == "length":
         assert cause.evidence["shorter"] == "candidate"
-        assert f"{len(trace)} tokens against 40" in explain_cause(cause)
+        assert f"{len(trace)} tokens (baseline), 40 (candidate)" in explain_cause(cause)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +316,7 @@ def test_a_planted_scorer_is_named_before_everything_else() -> None:
     assert cause.code == "scorer"
     assert (
         explain_cause(cause)
-        == "Same answer, different grade: the score went from 1.0 to 0.0 (scorer 5c5c5c5c against 6d6d6d6d)."
+        == "Same answer, different grade: the score went from 1.0 to 0.0 (scorer 5c5c5c5c → 6d6d6d6d)."
     )
     assert "from 1.0 to 0.0 (one scorer, 5c5c5c5c)." in explain_cause(named(None, score=0.0))
 
@@ -491,7 +488,7 @@ def test_other_sampling_is_named_where_it_chooses_tokens(sampling: dict, tempera
     )
     assert (cause.code == "sampling_changed") == is_changed
     if is_changed:
-        assert " against " in explain_cause(cause)
+        assert " → " in explain_cause(cause)
 
 
 @pytest.mark.parametrize(

@@ -181,13 +181,13 @@ def test_what_served_is_named_as_pages_name_it() -> None:
     routed = replace(ASKED, served=[replace(SERVED, shown="1" * 64), replace(SERVED, fingerprint="f" * 64)])
     [mixed] = found(routed)
     assert [each["fingerprint"][:1] for each in mixed.facts["served"]] == ["c", "f"]
-    assert "11111111 (alone)" in words_of(mixed)
-    assert "ffffffff (alone)" in words_of(mixed)
+    assert "11111111 (batch size 1)" in words_of(mixed)
+    assert "ffffffff (batch size 1)" in words_of(mixed)
     of_before = {
         **mixed.facts,
         "served": [{k: v for k, v in each.items() if k != "shown"} for each in mixed.facts["served"]],
     }
-    assert "cccccccc (alone)" in explain_block(mixed.code, of_before)
+    assert "cccccccc (batch size 1)" in explain_block(mixed.code, of_before)
 
 
 @pytest.mark.parametrize("treatment", [MODEL_TREATMENT, SERVICE_TREATMENT])
@@ -198,12 +198,12 @@ def test_what_is_unknown_may_be_assumed_within_a_window_and_that_is_written_down
     assert codes(blocks) == ["identity_assumed"]
     assert comparability.allows_comparing(blocks)
     assert words_of(blocks[0]) == (
-        "The stack of the baseline and the candidate is unknown. Both sides ran in turn within 90 minutes, so it is "
-        "assumed to be the same. Canaries in that time: mini stable."
+        "The stack of the baseline and the candidate is unknown. Both sides ran in turn within 90 minutes, so we "
+        "assume the same server. Canaries in that time: mini stable."
     )
     alone = comparability.find_blocks(unknown, unknown, treatment, window={"hours": 7.0, "canaries": []})
     assert words_of(alone[0]).endswith(
-        "ran in turn within 7 hours, so it is assumed to be the same. No canary ran in that time."
+        "ran in turn within 7 hours, so we assume the same server. No canary ran in that time."
     )
 
 
@@ -229,7 +229,7 @@ def test_two_sides_batched_as_cases_came_say_nothing_of_the_stack() -> None:
         (served(**NEWER), ["vLLM 0.31.2 → 0.32.0"]),
         (served(fingerprint="f" * 64), ["cccccccc → ffffffff"]),
         (served(**OTHER_MODEL, **NEWER), ["vLLM 0.31.2 → 0.32.0"]),
-        (served(batch_class="mixed"), ["alone", "mixed"]),
+        (served(batch_class="mixed"), ["at batch size 1", "in batches as cases came"]),
     ],
 )
 def test_a_block_names_what_moved_with_both_values(candidate: SideSetup, values: list[str]) -> None:
@@ -240,13 +240,13 @@ def test_a_block_names_what_moved_with_both_values(candidate: SideSetup, values:
 
 def test_a_release_of_a_stack_names_what_it_judges_and_two_models() -> None:
     assert "vLLM 0.31.2 → 0.32.0" in words_of(found(served(**NEWER), STACK_TREATMENT)[0])
-    assert "paint-1b, aaaaaaaa against paint-2b, 00000000" in words_of(found(served(**OTHER_MODEL), STACK_TREATMENT)[0])
+    assert "paint-1b, aaaaaaaa → paint-2b, 00000000" in words_of(found(served(**OTHER_MODEL), STACK_TREATMENT)[0])
 
 
 def test_two_buckets_on_one_side_are_named_with_their_shares_and_what_differs() -> None:
     mixed = replace(ASKED, served=[replace(SERVED, share=0.94), replace(SERVED, share=0.06, **NEWER)])
     (block,) = found(mixed)
-    assert "cccccccc (alone) 94 % and ffffffff (alone) 6 %" in words_of(block)
+    assert "cccccccc (batch size 1) 94 % and ffffffff (batch size 1) 6 %" in words_of(block)
     assert "vLLM 0.31.2 → 0.32.0" in words_of(block)
     assert [moved["field"] for moved in block.facts["moved"]] == ["versions.vllm"]
 

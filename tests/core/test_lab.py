@@ -10,15 +10,14 @@ import pytest
 
 from evalboard.contract.lab import LabRow
 from evalboard.contract.lab_kinds import Source, State
+from evalboard.core.cost import Pace, estimate_cost
 from evalboard.core.lab import (
     SPACINGS,
     ArmFigures,
     Choice,
-    Pace,
     Surroundings,
     add_costs,
     combine_arms,
-    estimate_cost,
     judge_rows,
     measure_spread,
     plan_variance,

@@ -214,8 +214,8 @@ EXPIRED = {
 def test_an_expired_baseline_ships_nothing_and_says_since_when() -> None:
     expired = replace(pinned(), expired=EXPIRED)
     why = (
-        "The baseline, run 7, expired on 2026-11-20 08:00 UTC. Another stack of endpoint local under profile pinned "
-        "answered run 9. Run the baseline again."
+        "The baseline, run 7, expired on 2026-11-20 08:00 UTC: another serving stack began to answer at endpoint "
+        "local under profile pinned (run 9). Run the baseline again."
     )
     word, code, found = judged(expired)
     assert (word, code, reasons(found)[0]) == ("not_comparable", "rebaseline", why)
@@ -520,7 +520,38 @@ def test_a_clear_change_of_a_few_cases_says_in_the_same_sentence_what_is_known_o
 @pytest.mark.parametrize(("n_cases", "is_said"), [(49, True), (50, False)])
 def test_under_fifty_cases_it_is_said_that_the_promised_rates_do_not_hold(n_cases: int, is_said: bool) -> None:
     [text] = warnings(verdict.judge_gate(pinned(n_cases=n_cases), PAIRED), "few_cases")
-    assert ("wrong more often than promised" in text) == is_said
+    assert ("a wrong verdict is likelier" in text) == is_said
+
+
+def test_coarse_is_said_only_where_the_verdict_is_open() -> None:
+    """What resolves less than the tolerance may ship all the same, and has no doubt then."""
+    flips, places = np.ones((800, 5)), np.arange(100)
+    flips[places, places % 5] = flips[places, (places + 1) % 5] = 0
+    for n_broken, word in ((0, "ship"), (8, "inconclusive"), (80, "no_ship")):
+        candidate = np.roll(flips, 100, axis=0)
+        candidate[300 : 300 + n_broken] = 0
+        found = verdict.judge_gate(question(flips, candidate), PAIRED)
+        assert (found.verdict, (found.resolution_points or 0) > PAIRED.tolerance_points) == (word, True)
+        assert ("coarse" in codes(found.warnings)) == (word == "inconclusive")
+
+
+def test_where_too_few_groups_changed_nothing_else_is_said_of_new_cases() -> None:
+    grouped = replace(pinned(12), groups=[f"group-{case // 5}" for case in range(800)])
+    found = verdict.judge_gate(grouped, PAIRED)
+    assert "reach_wide" in codes(verdict.judge_gate(pinned(16), PAIRED).warnings)
+    assert (found.reach and found.reach.is_concentrated, found.reach and found.reach.low < -2) == (True, True)
+    assert codes(found.warnings) == ["concentrated"]
+    small = replace(pinned(0, 3, n_cases=150), groups=[f"group-{case // 3}" for case in range(150)])
+    assert "new cases" not in reasons(verdict.judge_gate(small, PAIRED))[0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [((0, 0), "No case changed its score. Sign."), ((4, 4), "Look at the cases that changed"), ((1, 0), "Look at")],
+)
+def test_a_ship_sends_to_the_cases_that_changed_where_there_are_some(counts: tuple[int, int], said: str) -> None:
+    [step] = steps(verdict.judge_gate(pinned(*counts), PAIRED))
+    assert step.startswith(said)
 
 
 @pytest.mark.parametrize(("n_broken", "leaning"), [(0, "ship"), (8, "none"), (40, "no_ship")])

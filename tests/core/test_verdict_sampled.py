@@ -14,7 +14,7 @@ from evalboard.core.release.gate_verdict import GateVerdict
 from evalboard.core.scoring import PASS_ALL, PASS_AT, MetricSpec
 from evalboard.core.stats import paired
 from evalboard.core.stats.quantiles import normal_quantile, student_quantile
-from tests.core.questions import PAIRED, STRICT, question, reasons, warnings
+from tests.core.questions import PAIRED, STRICT, question, reasons, steps, warnings
 
 FIVE = (1, 2, 3, 4, 5)
 SEED_42, SEED_43 = Draws(0.7, 42, repeats=FIVE), Draws(0.7, 43, repeats=FIVE)
@@ -107,6 +107,8 @@ def test_repeats_that_are_one_draw_take_no_verdict(ours: Draws, theirs: Draws) -
     assert (found.verdict, codes(found.reasons), codes(found.next)) == ("inconclusive", ["one_draw"], ["draw_again"])
     assert found.outlook.repeats_needed is None
     assert "used one seed at temperature 0.7" in reasons(found)[0]
+    whose = " and ".join(name for name, draws in (("baseline", ours), ("candidate", theirs)) if draws.is_one)
+    assert steps(found)[0].startswith(f"Run the {whose} again.")
     for draws, side, k in ((ours, found.baseline, found.k_baseline), (theirs, found.candidate, found.k_candidate)):
         if draws.is_one:
             assert (k, side.noise.sd_points, side.interval, side.noise.disagreement_rate) == (1, None, None, None)

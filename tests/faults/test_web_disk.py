@@ -21,6 +21,10 @@ from tests.waiting import wait_until
 
 DISK_BYTES = 360 * 1024**2  # more than what /ready asks for, beside the database
 SEGMENT_BYTES = 16 * 1024**2  # of PostgreSQL's write-ahead log
+LOG_BYTES_LEFT = """
+SELECT (max(segment.segment_number) + 1) * %s - (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)
+FROM pg_ls_waldir() AS file, pg_split_walfile_name(file.name) AS segment
+"""
 
 
 @dataclass
@@ -125,8 +129,7 @@ def test_a_log_that_cannot_be_written_stops_the_database_and_loses_nothing(machi
     run = web.api.post("/runs/", json=RUN).json()["id"]
     machine.fill(leave=10_000_000)  # enough for the rows, too little for the next segment
     with psycopg.connect(database.url(DATABASE), autocommit=True) as connection:
-        place = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint %% %s"
-        while connection.execute(place, [SEGMENT_BYTES]).fetchone()[0] < SEGMENT_BYTES - 1_500_000:  # type: ignore[index]
+        while connection.execute(LOG_BYTES_LEFT, [SEGMENT_BYTES]).fetchone()[0] > 1_500_000:  # type: ignore[index]
             connection.execute("SELECT pg_logical_emit_message(false, 'filling', repeat('x', 500000))")
     refused = set()
 

@@ -105,7 +105,7 @@ def gate(*, interval: tuple[float, float] | None = (-1.1, -0.1), **changes: Any)
         "n_cases_judged": 800,
         "tier": "critical",
         "verdict": "inconclusive",
-        "reasons": (note("not_settled", "It may be worse than the 1.0 point you accept, or not."),),
+        "reasons": (note("not_settled", "It is open whether there is a drop larger than the 1.0 point you accept."),),
         "baseline": side(61, POINTS_BASELINE),
         "candidate": side(62, POINTS_CANDIDATE),
         "difference": -0.6,
@@ -212,7 +212,7 @@ MORE = tuple(RepeatsToAdd(run=run, n_more=15, n_chosen=None, n_before=5) for run
 PLAN = SettlePlan(look=20, chosen="all", chance=0.6, n_responses=24000, runs=MORE, minutes=95.0, refused=None)
 SETTLE = Finding(
     code="settle",
-    text="No lean either way. About 20 repeats a side should settle it; there are 5. It takes 15 more.",
+    text="No tendency. About 20 repeats a side should settle it; there are 5. It takes 15 more.",
     gate=0,
 )
 SIGN = finding("sign", "A person with the right to sign may approve it.")
@@ -226,8 +226,8 @@ def report(*gates: Gate, **changes: Any) -> Release:
         "verdict": shown[0].verdict,
         "outcome": "unsigned",
         "reasons": tuple(finding(line.code, line.text, 0) for line in shown[0].reasons),
-        "summary": "toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). It may be worse "
-        "than the 1.0 point you accept, or not: −0.6 points, in [−1.1, −0.1] (94 % interval).",
+        "summary": "toolcalls scored 80.2 (79.8–80.6 over 5 repeats) against 80.8 (80.4–81.3). It is open "
+        "whether there is a drop larger than the 1.0 point you accept: −0.6 points, in [−1.1, −0.1] (94 % interval).",
         "next": (SETTLE,),
         "headline_gate": 0,
         "gates": shown,
@@ -262,12 +262,12 @@ def of_kind(kind: str) -> Release:
 
 def _ship() -> Release:
     words = (
-        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). It is no worse than the "
-        "1.0 point you accept: −0.1 points, in [−0.6, +0.4] (94 % interval)."
+        "toolcalls scored 80.9 (80.6–81.3 over 5 repeats) against 81.0 (80.7–81.4). A drop larger than the "
+        "1.0 point you accept is ruled out: −0.1 points, in [−0.6, +0.4] (94 % interval)."
     )
     ships = gate(
         verdict="ship",
-        reasons=(note("within_tolerance", "It is no worse than the 1.0 point you accept."),),
+        reasons=(note("within_tolerance", "A drop larger than the 1.0 point you accept is ruled out."),),
         difference=-0.1,
         interval=(-0.6, 0.4),
         reach=reach(-1.4, 1.2),
@@ -288,12 +288,12 @@ def _ship() -> Release:
 
 def _no_ship() -> Release:
     words = (
-        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). It is worse than the "
+        "toolcalls scored 78.4 (78.0–78.9 over 5 repeats) against 80.8 (80.4–81.3). The drop is larger than the "
         "1.0 point you accept: −2.4 points, in [−2.9, −1.9] (94 % interval)."
     )
     fails = gate(
         verdict="no_ship",
-        reasons=(note("regression", "It is worse than the 1.0 point you accept: 4 fixed, 27 broken."),),
+        reasons=(note("regression", "The drop is larger than the 1.0 point you accept: 4 fixed, 27 broken."),),
         candidate=side(62, (78.0, 78.1, 78.4, 78.6, 78.9)),
         difference=-2.4,
         interval=(-2.9, -1.9),

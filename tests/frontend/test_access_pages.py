@@ -84,6 +84,15 @@ def test_a_webhook_is_made_tested_and_deleted(admin: Client) -> None:
     assert not WebhookRecord.objects.exists()
 
 
+def test_webhooks_are_sorted_by_what_the_address_says(admin: Client) -> None:
+    for name in ("b", "a", "c"):
+        admin.post("/settings/webhooks/", {**HOOK, "url": f"https://chat.example.com/{name}"})
+    page = admin.get("/settings/webhooks/?ordering=url").content.decode()
+    places = [page.index(f"https://chat.example.com/{name}") for name in "abc"]
+    assert places == sorted(places)
+    assert '<a class="sort ascending" href="?ordering=-url" aria-current="true">address</a>' in page
+
+
 def test_a_webhook_that_was_switched_off_says_why_and_is_switched_on(admin: Client) -> None:
     admin.post("/settings/webhooks/", HOOK)
     hook = WebhookRecord.objects.get()

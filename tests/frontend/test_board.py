@@ -3,12 +3,15 @@
 import re
 from datetime import timedelta
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 
+from frontend.board import rows
 from frontend.board.words import describe_release
 from frontend.shell.charts import changes
+from runs.access import RUN
 from runs.baselines import set_baseline
 from runs.catalogue import store_default_policies
 from runs.models import EndpointRecord, ReleaseRecord, Rotation, RunRecord, WorkerRecord
@@ -60,6 +63,15 @@ def test_a_release_without_a_sign_off_waits_with_its_ruler_a_reason_and_one_act(
     assert row.count('class="chart ruler') == 1
     assert row.count('class="button') == 1
     assert '<a class="button primary" href="/releases/' in row
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"), [("rebaseline", "Run the baseline again"), ("model_changed", "Open"), ("batch_class", "Open")]
+)
+def test_a_rerun_of_the_baseline_is_offered_where_it_would_help(reason, label):
+    row = SimpleNamespace(verdict="not_comparable", id=1, url="/releases/1/")
+    each = SimpleNamespace(row=row, step="rebaseline", reason=reason, headline_gate=0, n_broken=0)
+    assert rows._act(each, frozenset({RUN})).label == label
 
 
 def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, viewer):

@@ -12,8 +12,9 @@ from django.db.models.functions import Now
 from evalboard.core.trace import pack_reasons, pack_scores, pack_selection
 from frontend.compare import pair_address
 from frontend.compare.charts import label_parts
-from runs.compare import case_outcomes, compare, comparison_report
+from runs.compare import case_outcomes, compare
 from runs.models import RepeatRecord, RepeatScore, ReplayRecord, RunRecord
+from tests.build import comparison_report
 from tests.casts import cast
 from tests.frontend import toolcalls_stage
 

@@ -15,9 +15,10 @@ from evalboard.core.trace import Failed
 from frontend.compare import charts, flip_chart, pair_address
 from frontend.compare import words as compare_words
 from frontend.compare.pair_address import lists_of
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import ComparisonRecord, ResponseRecord
 from runs.run import delete_run
+from tests.build import comparison_report
 from tests.casts import cast
 from tests.frontend import stage as staged
 from tests.frontend import two_runs
@@ -148,6 +149,19 @@ def test_each_part_of_the_bar_leads_to_a_list_of_as_many_cases(moved, viewer):
     assert "case-008" in lists["same_text"]  # which drifted
     assert all(case in lists["broken"] + lists["fixed"] for case in ("case-005", "case-006", "case-010"))
     assert "case-009" in lists["missing"]
+
+
+def test_a_case_of_one_text_shows_it_once_and_opens_to_it(moved, viewer):
+    page = page_of(viewer, moved, "?outcome=same_text")
+    rows = re.findall(r'<tr><th scope="row">.*?</tr>', page, re.S)
+    row = next(row for row in rows if "case-000" in row)
+    (line,) = re.findall(r'<p class="answer-line same">(.*?)</p>', row)
+    assert words_of(line).startswith("both sides ")
+    link = unescape(re.findall(r'href="([^"]*)"', row)[0])
+    part = viewer.get(f"{link}&part=answers").content.decode()
+    assert "Both sides gave this answer." in part
+    (whole,) = re.findall(r"<pre[^>]*>(.*?)</pre>", part, re.S)
+    assert words_of(whole).endswith(words_of(line).removeprefix("both sides ")[-10:])
 
 
 def test_cases_come_by_consequence_and_lead_to_their_flip(moved, viewer):

@@ -1,5 +1,7 @@
 """Nothing that a model wrote can hide, break out or turn the page around."""
 
+import re
+
 import pytest
 from django.template import Context, Template
 from django.test import RequestFactory
@@ -65,6 +67,10 @@ def test_a_page_explains_a_term_at_its_first_place_and_a_part_of_it_by_another_i
     assert 'id="term-bucket" popover>One model, fingerprint and batch class together:' in first
     assert second == "Bucket"
     assert 'id="part-bucket"' in template.render(Context({"request": part}))
+    tags = ('label "p"', 'label "KL per token, k1"', 'label "texts"', 'cause_label "near_tie"')
+    labels = Template(f"{{% load pairs %}}{''.join(f'{{% {tag} %}}' for tag in tags)}")
+    shown = labels.render(Context({"request": page}))
+    assert re.findall('popovertarget="term-([a-z-]+)"', shown) == ["p", "kl", "near-tie"]
 
 
 def test_ids_are_cut_by_what_they_share_and_in_the_middle_and_break_at_their_separators():

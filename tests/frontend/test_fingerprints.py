@@ -1,5 +1,6 @@
 """The fingerprint pages: by endpoint and date, one in full, and what moved between two."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -114,7 +115,7 @@ def test_many_fingerprints_are_cut_and_the_endpoints_own_page_has_the_rest(
     monkeypatch.setattr(views, "FINGERPRINTS_PER_PAGE", 3)
     for day in range(5):
         served(day, bucket(vllm=f"0.3{day}.0"))
-    lane = '<td class="lane">'
+    lane = '<td data-head="First seen">'
     page = viewer.get("/fingerprints/").content.decode()
     assert page.count(lane) == 2
     assert '<a href="?endpoint=local">3 more</a>' in page
@@ -221,13 +222,15 @@ def test_lanes_lie_on_the_endpoints_own_stretch_of_time() -> None:
     served(4, other)
     [line] = timelines(turns=5)
     drawn = timeline.lanes(line)
-    newest, oldest = drawn.rows
-    assert [drawn.stretch.words(at) for at in (drawn.stretch.low, drawn.stretch.high)] == ["11-16", "11-20"]
-    assert oldest.bar.x == pytest.approx(timeline.PAD)
-    assert newest.bar.end == pytest.approx(100 - timeline.PAD)
-    assert newest.turns == (pytest.approx(newest.bar.x, abs=1),)
-    assert oldest.turns == ()
-    assert newest.label == "From 2026-11-20 09:00 to 2026-11-20 10:00 UTC, took over 1 time"
+    (bars, marks), layout = drawn.figure["data"], drawn.figure["layout"]
+    low, high = layout["xaxis"]["range"]
+    assert (low[:10], high[:10]) == ("2026-11-16", "2026-11-20")
+    assert low < bars["x"][0] < bars["x"][-2] < high
+    names = {words["y"]: words["text"] for words in layout["annotations"]}
+    assert [names[place] for place in (1, 0)] == [row.fingerprint.title for row in drawn.rows], "the newest on top"
+    assert [bars["x"][1] < shape["x0"] <= bars["x"][-2] for shape in layout["shapes"]] == [True]
+    assert marks["text"][-1].endswith("From 2026-11-20 09:00 to 2026-11-20 10:00 UTC, took over 1 time")
+    assert marks["customdata"][0] == f"/fingerprints/{one.fingerprint_id}/"
 
 
 def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_logs_are_folded(viewer: Client) -> None:
@@ -238,14 +241,11 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
     lines = {line.endpoint: line for line in timelines(turns=5)}
     assert [line.is_imported for line in lines.values()] == [False, False, True]
     stretch = timeline.stretch_of([lines["local"], lines["later"]])
-    [early], [late] = (timeline.lanes(lines[slug], stretch).rows for slug in ("local", "later"))
-    assert early.bar.x == pytest.approx(timeline.PAD)
-    assert late.bar.end == pytest.approx(100 - timeline.PAD)
     page = viewer.get("/fingerprints/").content.decode()
     own, _, folded = page.partition("1 endpoint known from logs")
-    ends = re.findall(r'class="ends"><span>(.*?)</span> <span>(.*?) UTC</span>', own)
-    times = [[re.sub("<.*?>", "", end) for end in pair] for pair in ends]
-    assert times == [["11-16", "11-24"]] * 2
+    ranges = [timeline.lanes(lines[slug], stretch).figure["layout"]["xaxis"]["range"] for slug in ("local", "later")]
+    assert own.count(f'"range": {json.dumps(ranges[0])}') == 2
+    assert ranges[0] == ranges[1]
     assert "logged</bdi>" in folded
     assert "logged</bdi>" not in own
 
@@ -253,5 +253,6 @@ def test_endpoints_that_stand_together_lie_on_one_stretch_of_time_and_those_of_l
 def test_one_instant_is_drawn_as_a_mark_that_can_be_seen() -> None:
     served(0, bucket())
     RepeatRecord.objects.update(finished_at=None)
-    [lane] = timeline.lanes(timelines(turns=5)[0]).rows
-    assert (lane.bar.x, lane.bar.width) == (timeline.PAD, timeline.MIN_WIDTH)
+    figure = timeline.lanes(timelines(turns=5)[0]).figure
+    low, high = figure["layout"]["xaxis"]["range"]
+    assert low < figure["data"][1]["x"][0] < high

@@ -87,6 +87,7 @@ def test_every_repeat_is_a_mark_and_no_line_joins_two_runs():
 def test_buckets_differ_in_shape():
     made = history.figure(report(bucket(1, "5be2", point(1, 0, (80.0,))), bucket(2, "a81c", point(2, 1, (81.0,)))))
     assert len({trace["meta"]["symbol"] for trace in made["data"]}) == 2
+    assert len([trace["name"] for trace in made["data"] if "name" in trace]) == 2, "the legend of an image"
 
 
 def stray(run_id, day, points):

@@ -167,6 +167,22 @@ def test_a_backend_has_one_name_on_pages_in_rest_and_on_the_command_line(mixed, 
     assert named(mixed) == first
 
 
+def test_pages_call_a_stack_by_its_name(mixed, viewer):
+    baseline = build.finished_run(["blue", "blue", "red"])
+    release = create_release(gates=[{"suite": "colours", "candidate": mixed.pk, "baseline": baseline.pk}])
+    one, other = (bucket.fingerprint_id for bucket in BucketRecord.objects.order_by("pk")[:2])
+    paths = ["/", f"/runs/{mixed.pk}/", f"/compare/{baseline.pk}/{mixed.pk}/", f"/releases/{release.pk}/", "/workers/"]
+    paths += ["/fingerprints/", f"/fingerprints/{one}/", f"/fingerprints/{one}/diff/{other}/"]
+    pages = {path: words_of(viewer, path) for path in paths}
+    assert {path: known for path, page in pages.items() if (known := re.findall(r"\bfp [0-9a-f]{4}\b", page))} == {}
+    assert "Backend B answered 33 %." in pages["/"]
+    assert "backend B" in pages[f"/releases/{release.pk}/"]
+
+
+def words_of(client, path: str) -> str:
+    return unescape(" ".join(re.sub(r"<[^>]*>", " ", client.get(path).content.decode()).split()))
+
+
 @pytest.mark.parametrize(
     ("source", "others", "name"),
     [

@@ -36,7 +36,7 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
     here, elsewhere = found["Detects here"][0].split()[0], found["Detects elsewhere"][0].split()[0]
     assert f"5 repeats a side detect changes of {here} points or more on these 30 cases." in page
     assert f"On new cases it is {elsewhere} points, if 6\u00a0% of them change." in page
-    assert "Runs differ by more than flips of cases explain." not in page
+    assert "Whole repeats differ by more than chance in single cases explains." not in page
 
 
 @pytest.mark.parametrize(("last", "is_said"), [("blue blue red", False), ("blue red red", True)])
@@ -66,7 +66,7 @@ def test_runs_that_move_as_a_whole_are_pointed_out(stage, viewer):
         by, stage.engine(by), answer=lambda repeat, case: stage.reply(case, 1 if repeat < 4 or case % 4 else 10)
     )
     page = page_of(viewer, run)
-    assert "Runs differ by more than flips of cases explain." in page
+    assert "Whole repeats differ by more than chance in single cases explains." in page
     assert rows(page)["Runs as a whole"] == ["p\u00a0under 0.001"]
 
 

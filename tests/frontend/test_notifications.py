@@ -36,7 +36,7 @@ def test_a_button_follows_and_leads_to_the_addresses_first(viewer: Client) -> No
     assert elsewhere["Location"] == PAGE
 
 
-@pytest.mark.parametrize("place", ["/suites/colours/", "/endpoints/local/"])
+@pytest.mark.parametrize("place", ["/suites/colours/", "/suites/colours/cases/a/b%20c/", "/endpoints/local/"])
 def test_what_goes_on_for_ever_is_followed(viewer: Client, place: str) -> None:
     build.run(repeats=1)
     assert ">Follow</button>" in shown(viewer.get(place))

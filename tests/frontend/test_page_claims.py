@@ -12,7 +12,7 @@ from evalboard.contract.compare import CaseOutcome, ComparisonProgress
 from evalboard.contract.parts import ByChance
 from evalboard.contract.run import SuiteNamed
 from evalboard.contract.treatments import Terms
-from evalboard.wording import messages
+from evalboard.wording import messages, numbers
 from evalboard.wording.comparability import explain_block
 from evalboard.wording.messages import list_excluded, record_claims
 from evalboard.wording.outcomes import compare_with_chance, explain_marks, explain_passes
@@ -125,7 +125,9 @@ def test_repeats_that_scored_the_same_measure_no_floor() -> None:
     remarks = [each.text for each in cause_ticks(staged.report(staged.gate(**sides)), {}, None)[2].remarks]
     assert "The noise of both sides is not measured: all repeats scored the same." in remarks
     assert not any("Noise floor" in each for each in remarks)
-    assert [noise_floor(value) for value in (None, 0.0, 0.3)] == ["–", "– (all repeats scored the same)", "0.3"]
+    values = (None, 0.0, 0.3, 0.04)
+    assert [noise_floor(value) for value in values] == ["–", "– (all repeats scored the same)", "0.3", "0.04"]
+    assert [numbers.spread(value) for value in values] == ["", "", "± 0.3", "± 0.04"]
 
 
 def test_the_servers_that_answered_are_counted_and_not_the_sides() -> None:

@@ -114,7 +114,7 @@ def test_a_routing_probe_shows_who_answered_from_which_stack(viewer: Client) -> 
     probe = probes.served(probes.alike)
     shown = page(viewer, probe)
     assert "One stack" in shown
-    assert re.search(r"By worker Worker Fingerprint Answers prober [0-9a-f]{8} 8", shown)
+    assert re.search(r"By worker Worker Stack Answers prober .+? \([0-9a-f]{4}\) 8", shown)
 
 
 def test_a_probe_that_failed_says_why_and_marks_the_calls(viewer: Client) -> None:

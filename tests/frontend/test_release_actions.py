@@ -152,7 +152,7 @@ def test_an_approved_ship_says_who_and_offers_nothing_more_urgent(manager, made)
     page = page_of(manager, made)
     assert "Approved by release manager" in words_of(page)
     assert "Reviewed." in part(page, r'<table class="sign-offs">.*?</table>')
-    assert "No sign-off on the present inputs." not in page
+    assert "Not signed for the current verdict." not in page
     assert 'class="button primary"' not in page
 
 
@@ -222,7 +222,7 @@ def test_a_void_sign_off_stays_struck_through_with_the_reason(manager, made):
     assert "<s>reject</s>" in row
     assert "<s><bdi>Too early.</bdi></s>" in row
     assert f"Inputs changed since: run {made.gates.get().baseline_run_id}: 3 repeats added" in words_of(row)
-    assert "No sign-off on the present inputs." in page
+    assert "Not signed for the current verdict." in page
 
 
 def _more_repeats(made: ReleaseRecord) -> None:
@@ -239,7 +239,7 @@ def test_settling_asks_for_the_budget_and_runs_what_was_confirmed(client_of, mad
     engineer = client_of("engineer")
     page = engineer.get(f"/releases/{made.pk}/settle/").content.decode()
     words = words_of(page)
-    assert "Run repeats up to the look at 10?" in words
+    assert "Run repeats until each side has 10?" in words
     assert "300 further responses" in words
     assert RunRecord.objects.filter(repeats__status="queued").count() == 0
     fields = dict(re.findall(r'<input type="hidden" name="(look|n_responses)" value="(\d+)"', page))
@@ -263,7 +263,7 @@ def test_a_budget_that_nobody_saw_is_refused(client_of, made):
 def test_where_repeats_do_not_help_settling_leads_back(client_of, made):
     answer = client_of("engineer").get(f"/releases/{made.pk}/settle/", follow=True)
     assert answer.redirect_chain[-1][0] == f"/releases/{made.pk}/"
-    assert "not what would settle this release" in answer.content.decode()
+    assert "Repeats cannot decide this release" in answer.content.decode()
 
 
 @of_kind("not_comparable")

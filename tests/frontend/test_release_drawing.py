@@ -3,15 +3,18 @@
 import pytest
 
 from evalboard.contract.release import Finding
+from evalboard.contract.run import Draws
 from frontend.release import page, views
 from frontend.release import steps as release_steps
 from frontend.release.verdicts import VERDICTS, decisions_on
 from frontend.shell.charts import changes
 from frontend.shell.charts.axes import Bar
 from runs.access.roles import SCOPES
+from runs.acts import ActOffer
 from tests.frontend import release_stage as staged
 
 EVERYTHING = frozenset(SCOPES)
+SIDES = {"baseline": 61, "candidate": 62}
 
 
 def test_the_dark_part_of_the_bar_ends_at_the_tolerance():
@@ -119,6 +122,34 @@ def test_judging_the_service_is_offered_where_model_or_stack_stand_in_the_way(co
     assert not any("service" in each.label for each in release_steps.steps(judged, EVERYTHING))
 
 
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [
+        ("rebaseline", "Run the baseline again"),
+        ("stack_changed", "Run the baseline again"),
+        ("scorer_changed", "Score the baseline again"),
+        ("batch_class", "Run the candidate under fast"),
+        ("model_changed", None),  # no run of either side again has another model
+    ],
+)
+def test_the_button_names_the_side_that_the_step_names(reason, label):
+    """The sentence of the step is "Run the candidate under the baseline's profile." where batches differ."""
+    sides = {"baseline": staged.side(61, (80.0,), profile="fast"), "candidate": staged.side(62, (80.0,))}
+    gate = staged.gate(interval=None, verdict="not_comparable", reasons=(staged.note(reason, "Because."),), **sides)
+    blocked = staged.report(gate, next=(staged.finding("rebaseline", "Do it.", 0),))
+    labels = [each.label for each in release_steps.steps(blocked, EVERYTHING)]
+    assert [each for each in labels if "baseline" in each or "candidate" in each] == ([label] if label else [])
+
+
+@pytest.mark.parametrize("names", [("baseline",), ("candidate",), ("baseline", "candidate")])
+def test_each_side_whose_repeats_are_one_draw_has_a_button_to_run_it_again(names):
+    one = Draws(0.7, None, is_one=True)
+    sides = {name: staged.side(run, (80.0,), draws=one if name in names else Draws()) for name, run in SIDES.items()}
+    opened = staged.report(staged.gate(**sides), settle=None, next=(staged.finding("draw_again", "Again.", 0),))
+    labels = [each.label for each in release_steps.steps(opened, EVERYTHING)]
+    assert labels == [*(f"Run the {name} again" for name in names), "Sign off…"]
+
+
 def test_a_no_ship_leads_to_the_cases_that_broke_whoever_reads_it():
     for scopes in (EVERYTHING, frozenset({"read"})):
         first, *rest = release_steps.steps(staged.of_kind("no_ship"), scopes)
@@ -143,6 +174,19 @@ def test_what_was_signed_has_no_primary_step():
 def test_while_repeats_are_at_work_nothing_else_is_urged():
     waiting = staged.report(settling="Repeats are at work.")
     assert [step.label for step in release_steps.steps(waiting, EVERYTHING)] == ["Sign off…"]
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_step_that_cannot_be_done_now_comes_last_with_its_reason_and_one_that_never_can_is_left_out(is_shown):
+    again, sign = staged.finding("rebaseline", "Run it again.", 0), staged.finding("certify", "Measure it.", 0)
+    waiting = staged.report(next=(again, sign))
+    no = ActOffer("again", "Run 61 is running.", is_shown)
+    lines = release_steps.steps(waiting, EVERYTHING, can_again=lambda run: no if run == 61 else ActOffer("again"))
+    assert [(line.label, line.refused) for line in lines if line.refused] == (
+        [("Run the baseline again", "Run 61 is running.")] if is_shown else []
+    )
+    assert (lines[0].label, lines[0].is_primary) == ("Probe determinism", True)
+    assert all(line.label != "Run the baseline again" for line in sum(release_steps.split_steps(lines), ()))
 
 
 def test_the_cost_stands_beside_the_button():

@@ -6,6 +6,7 @@ from evalboard.core.release import find_other_causes
 from evalboard.wording.other_causes import write_other_cause
 from evalboard.wording.release_warnings import weigh
 from frontend.release.notes import Remark, cause_ticks, decision_notes
+from frontend.shell.charts.changes import plate
 from tests.frontend import release_stage as staged
 
 
@@ -23,7 +24,7 @@ def remarks(report) -> list[Remark]:
 
 
 def heavy(report) -> list[Remark]:
-    return [note for note in remarks(report) if note.is_heavy and not note.text.startswith("It may be")]
+    return [note for note in remarks(report) if note.is_heavy and not note.text.startswith("It is open")]
 
 
 def warn(code, gate=0, **changes):
@@ -114,6 +115,29 @@ def test_a_wide_reach_is_said_once_with_both_its_ends():
     small = staged.of_kind("suite_too_small")
     [wide] = [note for note in remarks(weighed(small, warn("reach_wide"))) if "For new cases" in note.text]
     assert "cannot rule out a drop of 9.3" in wide.text
+
+
+def test_where_too_few_groups_changed_nothing_estimates_new_cases():
+    """ "Too few to estimate new cases" stands there, so neither the strip nor the ruler has an estimate."""
+    gate = staged.of_kind("suite_too_small").gates[0]
+    few = gate.model_copy(update={"reach": gate.reach.model_copy(update={"is_concentrated": True})})
+    words, rows = (
+        [" ".join(note.text for note in remarks(staged.report(each))) for each in (gate, few)],
+        [[row.kind for row in plate(each).rows] for each in (gate, few)],
+    )
+    assert [("new cases" in text.lower()) for text in words] == [True, False]
+    assert [("reach" in kinds) for kinds in rows] == [True, False]
+
+
+def test_a_ship_without_any_change_claims_none():
+    [noise] = [tick for tick in cause_ticks(staged.of_kind("ship"), {}, None) if tick.cause.code == "noise"]
+    assert (noise.question, noise.word, noise.cause.text) == (
+        "Noise ruled out",
+        "Yes",
+        "A drop over your limit is unlikely",
+    )
+    server, *_ = cause_ticks(staged.report(staged.shipping(), treatment="stack"), {}, None)
+    assert (server.question, server.word) == ("Same server", "As judged")  # and not "Yes": it differs
 
 
 def test_how_many_were_tried_is_never_left_out():

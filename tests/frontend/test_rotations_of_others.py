@@ -109,7 +109,7 @@ def test_it_is_of_the_endpoint_whatever_the_profile_and_of_no_other_endpoint(ver
     late = answered(version, "b")
     verdict = create_release(gates=[{"suite": "colours", "candidate": late.pk, "baseline": "current"}]).verdict
     assert verdict is not None
-    assert "Another stack of endpoint hosted answered" in verdict.document["summary"]
+    assert "another serving stack began to answer at endpoint hosted" in verdict.document["summary"]
 
 
 def test_a_release_on_what_a_probe_expired_names_the_probe(version: Any) -> None:
@@ -118,7 +118,8 @@ def test_a_release_on_what_a_probe_expired_names_the_probe(version: Any) -> None
     late = answered(version, "b")
     verdict = create_release(gates=[{"suite": "colours", "candidate": late.pk, "baseline": "current"}]).verdict
     assert verdict is not None
-    assert f"Another stack of endpoint hosted answered probe {probe.pk}." in verdict.document["summary"]
+    since = f"another serving stack began to answer at endpoint hosted (probe {probe.pk})."
+    assert since in verdict.document["summary"]
 
 
 @pytest.mark.nightly

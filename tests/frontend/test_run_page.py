@@ -169,6 +169,7 @@ def test_a_run_waits_for_its_endpoint_and_is_tried_by_a_click(engineer: Any, vie
     page = re.sub(r"</?bdi>", "", page_of(engineer, run))
     assert '<h2 id="trouble">Waiting for router after 7 failed calls: it answered 503.</h2>' in page
     assert re.search(r"Since [\d:]+ UTC\. Next try [\d:]+ UTC\.", re.sub("<[^>]+>", "", page))
+    assert "Try now" in page
     assert stops(page)[3] == ("waiting", "first answer")
     for address in (f"/runs/{run.pk}/", "/runs/", "/", "/suites/"):
         assert "waiting for endpoint" in engineer.get(address).content.decode(), address

@@ -188,7 +188,7 @@ def test_a_release_is_judged_by_the_metric_that_its_policy_names(engineer):
     page = text_of(engineer.get(f"/releases/{release.pk}/"))
     assert "60 cases, by pass@2" in page
     assert "sample by pass@2 fell from 100.0 to 91.7." in page
-    assert "worse than the 1.0 point you accept" in page
+    assert "The drop is larger than the 1.0 point you accept" in page
     assert "paired, by pass@2" in text_of(engineer.get("/settings/"))
 
 

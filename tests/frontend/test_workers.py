@@ -66,6 +66,11 @@ def test_workers_stand_by_pool_and_those_that_need_somebody_first(stage, viewer)
     assert places == sorted(places)
     assert page.index("Pool <bdi>default") < places[0] < page.index("Pool <bdi>gpu") < places[2]
     assert "2 h ago" in page
+    assert '<th scope="col" aria-sort="ascending"><a class="sort" href="?ordering=-state">State</a></th>' in page
+    by_name = text_of(viewer.get("/workers/?ordering=name&part=pools"))
+    places = [by_name.index(f"<b><bdi>{name}") for name in ("calm", "mute", "far")]
+    assert places == sorted(places)
+    assert 'hx-get="?ordering=name&amp;part=pools"' in text_of(viewer.get("/workers/?ordering=name"))
 
 
 def test_a_resting_worker_says_until_when_and_why(stage, viewer):

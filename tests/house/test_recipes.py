@@ -1,10 +1,14 @@
-"""The recipes of CONTRIBUTING.md, followed in a copy: a few files by hand, then the generators, and the tests pass."""
+"""The recipes of CONTRIBUTING.md, followed in a copy: a few files by hand, then the generators, and the tests pass.
+
+And a wing is taken out of one.
+"""
 
 import ast
 import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,10 @@ import pytest
 from tests.conftest import ROOT
 
 MAX_FILES = 3  # by hand
-NEEDED = ("evalboard", "bench", "frontend", "runs", "worker", "tests", "tools", "docs", "manage.py", "pyproject.toml")
+NEEDED = (
+    *("evalboard", "frontend", "runs", "worker", "bench", "tests", "tools", "docs", "requirements"),
+    *("manage.py", "pyproject.toml"),
+)
 NOT_COPIED = shutil.ignore_patterns(
     "node_modules"
 )  # what is compiled is copied too: a copy keeps the times of its files
@@ -140,6 +147,14 @@ html = render_to_string("release/_gates.html", shown)
 assert f"{gate.width:.1f} wide" in html, html
 """
 
+WINGS = "evalboard/wings.py"
+# Of the tests that stay: a sample that renders pages which link to the lab, and starts every command.
+STAYING = (
+    "tests/frontend/test_board.py::test_a_run_under_way_says_what_it_waits_for",
+    "tests/frontend/test_workers.py::test_a_worker_says_how_many_seats_its_engine_got",
+    *("tests/frontend/test_compare_choice.py", "tests/runs/test_run_estimates.py", "tests/cli/test_start.py"),
+)
+
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
@@ -222,3 +237,20 @@ def test_a_number_is_added_to_a_gate(copied: Path) -> None:
     write_fields(copied)
     assert run(copied, "-c", SHOW_GATE) == ""
     assert "| `gates.width` | of the interval, in points |" in (copied / "docs/api-reference.md").read_text()
+
+
+@pytest.mark.nightly
+def test_a_wing_is_taken_out(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the import contract protects is deleted, with the one line that registers it. The rest works without."""
+    contracts = tomllib.loads((copied / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [lab] = [each for each in contracts if each["name"].startswith("The lab is a wing")]
+    for module in lab["protected_modules"]:
+        place = copied / module.replace(".", "/")
+        shutil.rmtree(place) if place.is_dir() else place.with_suffix(".py").unlink()
+    wings = (copied / WINGS).read_text()
+    assert wings.count('WINGS = ("lab",)\n') == 1
+    (copied / WINGS).write_text(wings.replace('WINGS = ("lab",)\n', "WINGS = ()\n"))
+    monkeypatch.delenv("DATABASE_URL", raising=False)  # a cluster of its own: this session's database is in use
+    assert run(copied, "manage.py", "check") == ""
+    options = ("-n0", "-q", "-p", "no:cacheprovider")
+    assert run(copied, "-m", "pytest", *options, *STAYING) == ""

@@ -55,7 +55,7 @@ ROUNDS = {
     "frontend/suites/history.py": (1, "a place"),
     "frontend/templatetags/numbers.py": (5, "seconds, and days to the nearest date"),
     "runs/compare/case_lists.py": (1, "how far cases moved, to order them"),
-    "runs/lab/surroundings.py": (1, "a count of tokens"),
+    "runs/run/estimates.py": (1, "a count of tokens"),
     "runs/suites/trials.py": (1, "seconds"),
     "runs/lab/read.py": (4, "minutes, a count of tokens"),
     "runs/store/database_clock.py": (1, "seconds"),

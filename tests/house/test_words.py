@@ -34,6 +34,11 @@ def test_every_record_is_a_word_of_the_glossary(model: str) -> None:
     assert re.search(rf"\*\*{word}\*\*", GLOSSARY)
 
 
+def test_no_word_is_defined_twice() -> None:
+    words = re.findall(r"\*\*(.+?)\*\*", " ".join(re.findall(r"^\|([^|]*)\|", GLOSSARY, re.MULTILINE)))
+    assert sorted(word for word in set(words) if words.count(word) > 1) == []
+
+
 @pytest.mark.parametrize("term", TERMS)
 def test_a_page_explains_a_term_as_the_glossary_begins(term: str) -> None:
     rows = re.findall(rf"^\|(?=[^|]*\*\*{term}\*\*)[^|]*\| (.*) \|$", GLOSSARY, re.MULTILINE | re.IGNORECASE)

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inkedLayout, inkedTrace, inReadersZone } from "../../frontend/shell/static/shell/figures.js";
+import { inkedLayout, inkedTrace, inReadersZone, withLegend } from "../../frontend/shell/static/shell/figures.js";
 
 const ink = (token) => `ink of ${token}`;
 
@@ -18,6 +18,15 @@ test("the layout keeps what the server said and never shows a legend", () => {
   assert.deepEqual(layout.yaxis.range, [3, 4]);
   assert.equal(layout.showlegend, false);
   assert.equal(layout.shapes[0].line.color, "ink of setup");
+});
+
+test("an image of a plot names what the key of the page names, below the plot and on the page's ground", () => {
+  const { data, layout, room } = withLegend({ data: [{ meta: {} }, { name: "near tie" }], layout: inkedLayout({}, ink) }, ink);
+  assert.deepEqual(data.map((trace) => trace.showlegend), [false, true]);
+  assert.equal(layout.showlegend, true);
+  assert.equal(layout.margin.b, 40 + room);
+  assert.equal(layout.paper_bgcolor, "ink of page");
+  assert.equal(withLegend({ data: [{}], layout: inkedLayout({}, ink) }, ink).layout.showlegend, false);
 });
 
 test("a part that names its ink is drawn in it, hatching faintly and stems behind their points", () => {

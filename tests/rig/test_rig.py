@@ -16,7 +16,7 @@ from evalboard.contract.probe import ProbeFinding
 from evalboard.wording.numbers import p_value
 from runs.baselines import set_baseline
 from runs.catalogue import create_endpoint, store_default_policies, store_default_profiles
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.lab import experiment_detail, plan_experiment, start_experiment
 from runs.management.commands.load_samples import SAMPLE_SUITE
 from runs.models import BaselineRecord, Event, ProbeRecord, Rotation, RunRecord
@@ -27,6 +27,7 @@ from runs.run import create_run, run_report
 from runs.suites import push_suite, reference_suite
 from runs.sweep import reconcile
 from tests import build
+from tests.build import comparison_report
 from tests.frontend.test_fingerprints import words
 from tests.rig.conftest import KEY, Rig
 from tests.rig.servers import MODEL, SEEDLESS

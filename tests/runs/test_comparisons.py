@@ -20,7 +20,6 @@ from evalboard.core.errors import Conflict, InvalidInput, NotFound
 from evalboard.core.trace import Reading, TokenTrace, encode_block, read_block
 from runs.compare import (
     compare,
-    comparison_report,
     comparisons,
     divergence_page,
     divergence_rows,
@@ -48,6 +47,7 @@ from runs.models import (
 from runs.suites import push_suite
 from runs.work import case_to_decode, rollup
 from tests import build
+from tests.build import comparison_report
 
 pytestmark = pytest.mark.django_db
 DATA = Path(__file__).resolve().parents[1] / "core" / "data"

@@ -7,10 +7,11 @@ import pytest
 
 from evalboard.contract.compare import Computation
 from evalboard.core.trace import TokenTrace
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import EngineProcess, ReleaseRecord, RunRecord, SuiteVersionRecord
 from runs.suites import push_suite
 from tests import build
+from tests.build import comparison_report
 from tests.runs.judged import release as judge_release
 from tests.runs.test_comparisons import Answer, cut, decode, moved, recorded, stored
 

@@ -51,7 +51,7 @@ def test_earlier_runs_of_the_bucket_and_margins_give_a_lean(
     assert gate.low is not None
     assert gate.low < gate.early_lean.low < -1 < gate.early_lean.high < 5
     text = gate.reasons[0].text
-    assert text.endswith(f"(90 % interval). That leans to {verdict_name('ship')}. It is no verdict.")
+    assert text.endswith(f"(90 % interval). Tendency: {verdict_name('ship')}. Not a verdict.")
 
 
 @pytest.mark.parametrize("what", ["no earlier run", "too few repeats", "later", "copies", "no margins", "full look"])

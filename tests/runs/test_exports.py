@@ -30,7 +30,7 @@ from evalboard.core.trace import (
     unpack_reasons,
 )
 from runs import exports
-from runs.compare import compare, comparison_report, divergence_rows
+from runs.compare import compare, divergence_rows
 from runs.compare.read_divergences import DivergenceFilter
 from runs.models import (
     CaseColumns,
@@ -42,12 +42,13 @@ from runs.models import (
     Shard,
     TraceBlock,
 )
-from runs.run import cancel_run, case_rows, delete_run
+from runs.run import cancel_run, delete_run
 from runs.run.api import ONLY
 from runs.run.read_cases import case_indexes
 from runs.store import bulk
 from runs.suites import rescore_run
 from tests import build, make
+from tests.build import case_rows, comparison_report
 from tests.frontend import stage, two_runs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,7 +121,7 @@ def test_scores_and_reasons_come_back_to_the_bit_under_every_scorer() -> None:
     found = list(archive.responses())
     own = RepeatScore.objects.get(repeat__run=run, scorer=run.suite_version.scorer)
     assert np.array([np.nan if each.score is None else each.score for each in found]).tobytes() == bytes(own.scores)
-    assert [each.reason for each in found] == unpack_reasons(bytes(own.reasons))
+    assert [each.row["reason"] for each in found] == unpack_reasons(bytes(own.reasons))
     again = [each.row["other_scores"][scorer.digest]["score"] for each in found]
     assert again == [1 / 3, 0.1 + 0.2, None]
     assert {each["digest"]: each["is_own"] for each in archive.manifest["scorers"]} == {

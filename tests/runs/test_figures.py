@@ -7,11 +7,12 @@ import pytest
 
 from runs.catalogue import create_policy
 from runs.models import CaseFrame, RunFiguresRecord, RunRecord, Suite, SuiteNoise
-from runs.run import Pick, add_repeats, case_page, case_rows, delete_run, figures, run_page, run_report
+from runs.run import Pick, add_repeats, case_page, delete_run, figures, run_page, run_report
 from runs.run.case_table import FRAME
 from runs.store import bulk
 from runs.suites import rescore_run, suite_report, suite_standing
 from tests import build, judged
+from tests.build import case_rows
 from tests.casts import cast
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from evalboard.importers.files import LogFile
 from evalboard.importers.records import LoggedRun
 from evalboard.logged.suites import NO_LIMIT, NO_PROMPTS
 from runs.baselines import set_baseline
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.imports import import_logs
 from runs.imports.identity import make_room
 from runs.models import ImportRecord, ResponseRecord, RunRecord, Suite
@@ -20,6 +20,7 @@ from runs.release import create_release
 from runs.run import run_report
 from runs.suites import push_suite
 from tests import build
+from tests.build import comparison_report
 from tests.importers import batch_log, inspect_log
 from tests.runs import logs
 

@@ -20,7 +20,7 @@ from evalboard.wording.run import describe_course
 from runs import exports
 from runs.baselines import set_baseline
 from runs.catalogue import create_profile
-from runs.compare import compare, comparison_report, trace_pair
+from runs.compare import compare, trace_pair
 from runs.health import metrics
 from runs.imports import import_logs
 from runs.models import (
@@ -36,11 +36,12 @@ from runs.models import (
 from runs.pairs.pair_facts import draws_of, request_settings
 from runs.release import create_release, release_report
 from runs.replays import create_replay
-from runs.run import add_repeats, case_rows, create_run, delete_run, response_page, run_report, show_trace, stored_trace
+from runs.run import add_repeats, create_run, delete_run, response_page, run_report, show_trace, stored_trace
 from runs.served import Words
 from runs.suites import push_suite, rescore_run
 from runs.work import worker_rows
 from tests import build
+from tests.build import case_rows, comparison_report
 from tests.recorded import LOGS
 from tests.runs import logs
 

@@ -21,9 +21,8 @@ from runs.lab import (
     sortable_experiments,
     start_experiment,
 )
-from runs.lab.engine_time import measure_engine_time
 from runs.models import EngineProcess, ExperimentRecord, ProfileRecord, ResponseRecord, RunRecord, WorkerRecord
-from runs.run import delete_run
+from runs.run import delete_run, measure_engine_time
 from runs.suites import push_suite, rescore_run
 from runs.sweep import reconcile
 from tests import build

@@ -10,9 +10,10 @@ from runs import exports
 from runs.compare import compare, trace_pair
 from runs.models import CaseColumns, ReleaseRecord, ResponseRecord, RunRecord
 from runs.release import create_release, suite_badge
-from runs.run import case_rows, run_report
+from runs.run import run_report
 from runs.suites.noise import bucket_noises
 from runs.suites.read_history import histories
+from tests.build import case_rows
 from tests.runs import logs
 
 pytestmark = pytest.mark.django_db

@@ -52,7 +52,7 @@ def test_another_name_on_one_reported_stack_is_judged_and_says_how_the_stack_is_
     assert causes(compared) == {"model_name_changed": 15}
     page = trace_pair(old.pk, new.pk, case_id="sky", repeats=(1, 1))
     assert page.cause == "model_name_changed"
-    assert page.text.startswith(f"The model has another name: {OLD} against {NEW}. Its weights may be the same.")
+    assert page.text.startswith(f"The model has another name: {OLD} → {NEW}. Its weights may be the same.")
     verdict = judged.release(old, new, policy="paired", nothing_caches=True, user=admin).verdict
     assert verdict is not None
     assert verdict.word == "no_ship"

@@ -6,9 +6,10 @@ import pytest
 
 from evalboard.contract.compare import NoiseShare
 from evalboard.core.stats import make_mark
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import CaseColumns, EngineProcess, RunRecord, SuiteVersionRecord
 from tests import build
+from tests.build import comparison_report
 from tests.casts import cast
 from tests.runs.test_comparisons import Answer, flipped, recorded, stored
 

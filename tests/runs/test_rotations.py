@@ -123,7 +123,7 @@ def test_an_expired_baseline_ships_nothing(version: Any) -> None:
     for named in ("current", baseline.pk):
         found = verdict(late, named)
         assert (found.word, codes(found.document["reasons"])) == ("not_comparable", ["rebaseline"])
-        since = f"Another stack of endpoint local under profile pinned answered run {rotated.pk}."
+        since = f"another serving stack began to answer at endpoint local under profile pinned (run {rotated.pk})."
         assert since in found.document["summary"]
     set_baseline(baseline, "The upgrade was taken back.")
     assert verdict(late, "current").word == "ship"

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from evalboard.core.errors import InvalidInput, NotFound
-from runs.lab import estimate_run
 from runs.models import EndpointRecord, EngineProcess, ResponseRecord, RunRecord
+from runs.run import estimate_run
 from tests import build
 
 pytestmark = pytest.mark.django_db

@@ -8,10 +8,11 @@ import pytest
 
 from evalboard.core.trace import make_trace, read_traces, unpack_chances
 from runs.models import CaseColumns, PolicyRecord, RunRecord, Suite, TraceBlock
-from runs.run import case_rows, response_rows, run_report
+from runs.run import response_rows, run_report
 from runs.suites import push_suite, rescore_run
 from runs.work import flip_chances, rollup
 from tests import build
+from tests.build import case_rows
 from tests.frontend import stage
 
 pytestmark = pytest.mark.django_db

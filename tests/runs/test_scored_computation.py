@@ -8,10 +8,11 @@ import pytest
 
 from evalboard.contract.compare import Computation
 from evalboard.core.trace import Forced, TokenTrace
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.forced import ForcedOutcome, create_forced_pair, finish_forced, next_answers, record_forced
 from runs.models import EngineProcess, ForcedScoringRecord, RunRecord, SuiteVersionRecord
 from tests import build, forced
+from tests.build import comparison_report
 from tests.nightly import nightly
 from tests.runs.test_comparisons import Answer, flipped, moved, recorded, stored
 

@@ -12,10 +12,11 @@ from runs.fingerprints import fingerprint_report
 from runs.health import what_is_missing
 from runs.models import Case, RunRecord
 from runs.pairs.pair_facts import forget_names
-from runs.run import case_rows, response_page, response_rows, show_trace, stored_trace
+from runs.run import response_page, response_rows, show_trace, stored_trace
 from runs.suites import cases_report, push_suite, suite_report
 from runs.suites.read_history import histories
 from tests import build
+from tests.build import case_rows
 from tests.casts import cast
 
 pytestmark = pytest.mark.django_db

@@ -317,7 +317,7 @@ def test_the_story_tells_everything_oldest_first(pair: tuple[RunRecord, RunRecor
     assert [line.code for line in story] == ["created", "decided", "settling", "decided", "signed"]
     assert [line.person for line in story] == ["ada", "", "ada", "", "ada"]
     assert (story[1].text, story[1].summary) == ("Inconclusive.", "It is inconclusive.")
-    assert story[2].text == f"Repeats up to the look at 10 asked for: 5 more of run {pair[0].pk}."
+    assert story[2].text == f"Repeats up to 10 a side asked for: 5 more of run {pair[0].pk}."
     assert story[4].text == "Approved: Good."
 
 
@@ -326,7 +326,7 @@ def test_repeats_under_way_are_told_until_the_runs_have_ended(pair: tuple[RunRec
     release.settlings.create(look=10, plan=[{"run": run.pk, "n_before": 5, "n_more": 5} for run in pair])
     assert release_report(release.pk).settling is None
     RunRecord.objects.filter(pk__in=[run.pk for run in pair]).update(status="running")
-    told = f"Repeats up to the look at 10 are at work on runs {pair[0].pk} and {pair[1].pk}."
+    told = f"Repeats up to 10 a side are at work on runs {pair[0].pk} and {pair[1].pk}."
     assert release_report(release.pk).settling == told
 
 

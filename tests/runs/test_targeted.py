@@ -12,9 +12,10 @@ from evalboard.core.trace import pack_chances, pack_selection, unpack_selection
 from runs import exports
 from runs.models import CaseColumns, EngineProcess, Event, ReleaseRecord, RepeatRecord, RepeatScore, RunRecord, Shard
 from runs.release import decide_release, release_report, settle_plans, settle_release
-from runs.run import case_rows, run_report, run_rows
+from runs.run import run_report, run_rows
 from runs.work import shard_work
 from tests import build
+from tests.build import case_rows
 from tests.casts import cast
 from tests.runs import judged
 

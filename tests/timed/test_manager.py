@@ -101,7 +101,7 @@ def test_a_mixed_run_is_told_from_a_verdict_and_run_again(transactional_db: Any,
     page = watched.open("/")
     row = page.locator("table.waiting tbody tr").filter(has_text=f"release {torn.pk}")
     expect(row).to_contain_text("no number")
-    expect(row).to_contain_text(re.compile(r"fp \w{4} answered 33 %. 100.0 without it."))
+    expect(row).to_contain_text(re.compile(r"Backend \S+ answered 33 %. 100.0 without it."))
     walk = Walk(page)
     walk.click(f"release {torn.pk}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not comparable")

@@ -30,10 +30,7 @@ def test_where_each_answer_has_its_own_nobody_knows_who_answered(server: Scripte
     assert [repeat.score for repeat in report.repeats] == [0.0, 0.0]  # of one bucket, so that each repeat has a score
     said = warnings(run)
     n = 2 * N_CASES
-    assert said["call_fingerprints"] == (
-        f"{n} answers have {n} different fingerprints. A fingerprint identifies a call here, so who answered is "
-        "unknown."
-    )
+    assert said["call_fingerprints"].startswith(f"{n} answers have {n} different fingerprints.")
     assert "unknown_stack" in said
     assert EngineProcess.objects.filter(repeats__run=run).distinct().count() == 1
     again = worked(runner, add_repeats(run_id=run.pk, n=1))

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
-from runs.compare import compare, comparison_report
+from runs.compare import compare
 from runs.models import EndpointRecord, ResponseRecord, RunRecord
 from runs.release import create_release
-from runs.run import case_rows, run_report
+from runs.run import run_report
 from runs.suites import set_endings
 from tests import build
+from tests.build import case_rows, comparison_report
 from tests.scripted import Reply, ScriptedServer, ok, status
 from tests.worker.test_remote_runs import endpoint, new_run, new_runner, number, runner, server, worked  # noqa: F401
 from worker.runner import Runner

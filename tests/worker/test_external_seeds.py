@@ -254,7 +254,7 @@ def test_the_name_of_the_answers_counts_in_comparisons_and_releases(server: Scri
     compared = compare(baseline=runs[0].pk, candidate=runs[1].pk).summary
     [block] = [block for block in compared["blocks"] if block["code"] == "other_model"]
     n = 2 * N_CASES
-    assert block["text"] == f"The candidate asked for lab/paint-1b; paint-mini answered {n} of {n}."
+    assert block["text"] == f"The candidate requested lab/paint-1b, but paint-mini answered {n} of {n}."
     assert [moved for moved in compared["moved"] if moved["field"] == "model"] == [
         {"field": "model", "baseline": "lab/paint-1b", "candidate": "paint-mini"}
     ]

@@ -16,7 +16,7 @@ from runs.models import EndpointRecord, FollowRecord, OutboxMessage, ReplayRecor
 from runs.release import create_release
 from runs.replays import REPLAYS, create_replay
 from runs.webhooks import delete_webhook, webhook_rows
-from runs.webhooks.follows import NO_EMAIL, create_address, follow, unfollow
+from runs.webhooks.follows import NO_EMAIL, create_address, follow, follow_rows, unfollow
 from runs.work import rollup
 from tests import build, judged
 from tests.receiver import Receiver, receiver
@@ -61,6 +61,29 @@ def test_a_runs_end_reaches_who_follows_it_its_suite_or_its_endpoint(there: Rece
     ended(run)
     link = f"https://evalboard.example.com/runs/{run.pk}/"
     assert told(there) == [f"Run {run.pk} of colours on local ended: incomplete. {link}"]
+
+
+def test_a_case_that_turns_in_a_newer_finished_run_reaches_who_follows_it(there: Receiver) -> None:
+    person = build.user()
+    create_address(url=there.url, person=person)
+    right, wrong, cut = (build.TARGET,) * 3, (build.TARGET, "red", "red"), (build.TARGET, None, "red")
+    early = build.run(repeats=1)
+    for name in ("colours/sea", "colours/a/b c", "colours/sky"):
+        follow(kind="case", name=name, person=person)
+    last = [build.finished_run(right, right) for _ in range(2)][-1]
+    build.finished_run(cut, cut)  # did not finish
+    build.finished_run(right, wrong)  # its repeats differ
+    assert told(there) == []
+    turned = build.finished_run(wrong, wrong)
+    build.decode(early, 1, right)  # older than what was told
+    texts = [
+        f"Case {case} of colours fails every time in run {turned.pk} on local (2 of 2); it passed every time in run "
+        f"{last.pk} (2 of 2). https://evalboard.example.com/suites/colours/cases/{place}/"
+        for case, place in (("sea", "sea"), ("a/b c", "a/b%20c"))
+    ]
+    assert sorted(told(there)) == sorted(texts)
+    (sea,) = follow_rows(person, name="colours/sea")
+    assert (sea.kind, sea.url) == ("case", "/suites/colours/cases/sea/")
 
 
 def test_one_message_for_each_address_and_none_for_others(there: Receiver) -> None:
@@ -123,6 +146,8 @@ def test_a_rotation_and_a_verdict_reach_who_follows(there: Receiver) -> None:
     (text,) = told(there)
     assert text.startswith(f"Release {release.pk}: ")
     assert "It waits for a sign-off." in text
+    create_release(gates=[gate], policy="paired")
+    assert "Open it to see what to do next." in told(there)[-1]
     follow(kind="endpoint", name="local", person=person)
     texts, later = judged.answers(judged.N_CASES), build.process(build.bucket("bfloat16"))
     moved = build.finished_run(texts, version=judged.suite(), by=later)
@@ -194,7 +219,7 @@ def test_addresses_are_checked_and_a_persons_own(settings: Any) -> None:
 
 def test_only_what_is_there_is_followed() -> None:
     person = build.user()
-    for kind, name in (("run", "7"), ("run", "x"), ("suite", "none")):
+    for kind, name in (("run", "7"), ("run", "x"), ("suite", "none"), ("case", "none/sky"), ("case", "sky")):
         with pytest.raises(NotFound):
             follow(kind=kind, name=name, person=person)
     with pytest.raises(InvalidInput):

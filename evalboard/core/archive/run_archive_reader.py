@@ -69,7 +69,7 @@ class TracePlace:
 class ArchivedResponse:
     """One response of an archive.
 
-    row: its whole line. score, reason: by the suite's own scorer; None if missing. place: None if the response is
+    row: its whole line. score: by the suite's own scorer; None if missing. place: None if the response is
     missing or has no trace. trace_digest: 32 hexadecimal digits.
     """
 
@@ -78,7 +78,6 @@ class ArchivedResponse:
     case_index: int
     text: str
     score: float | None
-    reason: str | None
     place: TracePlace | None
     trace_digest: str | None
     row: dict[str, Any]
@@ -285,7 +284,6 @@ def _response(row: dict[str, Any]) -> ArchivedResponse:
         case_index=row["case_index"],
         text=row["text"],
         score=row["score"],
-        reason=row["reason"],
         place=None if trace is None else TracePlace(trace["offset"], trace["size"], trace["slot"]),
         trace_digest=None if trace is None else trace["digest"],
         row=row,

@@ -20,12 +20,10 @@ from evalboard.core.lab.plan import (
     MIN_RUNS,
     NO_COST,
     Choice,
-    Pace,
     PlannedArm,
     Surroundings,
     UnmeasuredSource,
     add_costs,
-    estimate_cost,
     plan_variance,
 )
 from evalboard.core.lab.setups import (
@@ -58,7 +56,6 @@ __all__ = [
     "Decodings",
     "Field",
     "Figures",
-    "Pace",
     "PlannedArm",
     "Setup",
     "Spread",
@@ -69,7 +66,6 @@ __all__ = [
     "combine_arms",
     "combine_setups",
     "digest_head",
-    "estimate_cost",
     "find_chance",
     "find_fields",
     "find_parting",

@@ -54,6 +54,7 @@ from evalboard.core.suite import TARGETED_ALPHA, PolicySettings
 
 LEAN_ALPHA = 0.05  # of an interval before the first look, which decides nothing
 GREEDY, GRADED = "greedy", "graded"  # why a metric of draws cannot be taken
+SAME_SCORE = 1e-9  # sums in another order differ by less
 MAX_LISTED = 1000  # changed cases kept by name; the counts are of all
 
 
@@ -63,7 +64,7 @@ class Change:
 
     by_strata: the noise of the whole repeats, that of the noisiest cases apart; None where nothing foretells them.
     n_groups: of the cases; None where no two share a group. early: before the first look, the change with the noise
-    that earlier runs and margins foretell; None where they do not.
+    that earlier runs and margins foretell; None where they do not. n_changed: cases with another score, however little.
     """
 
     estimate: DifferenceEstimate
@@ -76,6 +77,7 @@ class Change:
     reach: ReachInterval | None
     n_groups: int | None
     resolution_points: float
+    n_changed: int
     cases: CasesChanged
 
     @property
@@ -380,6 +382,7 @@ def _change(
         reach=reach.find_reach(moves, groups, is_graded=not (is_pass_fail(every) and is_pass_fail(every_too))),
         n_groups=reach.count_groups(groups),
         resolution_points=paired_resolution_points(measured, alpha),
+        n_changed=int(np.count_nonzero(np.abs(estimate(every_too, MEAN) - estimate(every, MEAN)) > SAME_SCORE)),
         cases=_changed(ids, ours, theirs, is_steady=is_steady),
     )
 

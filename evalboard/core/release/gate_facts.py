@@ -50,7 +50,7 @@ def gate_facts(evidence: Evidence, **more: Any) -> Facts:
 
 
 def _change_facts(change: Change) -> Facts:
-    by_chance = change.cases.broken_by_chance
+    by_chance, reach = change.cases.broken_by_chance, change.reach
     return {
         "difference": change.estimate.difference,
         "low": change.low,
@@ -62,7 +62,7 @@ def _change_facts(change: Change) -> Facts:
         "n_broken_by_chance": by_chance and by_chance.n_expected,
         "is_in_every_repeat": change.cases.is_in_every_repeat,
         "resolution": change.resolution_points,
-        "reach": change.reach and {"low": change.reach.low, "high": change.reach.high},
+        "reach": None if reach is None or reach.is_concentrated else {"low": reach.low, "high": reach.high},
     }
 
 

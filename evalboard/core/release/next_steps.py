@@ -9,11 +9,11 @@ from evalboard.core.release.gate import VerdictLine
 from evalboard.core.release.settle import SettlingLook
 from evalboard.core.stats import COPIED, POWER
 
-TO_THE_BLOCKS = {
+REBASELINE = "rebaseline"
+NOT_BY_RERUN = frozenset({"model_changed", "batch_class", "scorer_changed"})  # a rerun of the baseline changes none
+FACTS_OF_BLOCKS = ("is_prompt_judged", "is_stack_judged", "moved")  # that a step to undo one needs
+TO_THE_BLOCKS = {  # of the others: REBASELINE
     "mixed_fingerprint": "pin_batch",
-    "model_changed": "rebaseline",
-    "batch_class": "rebaseline",
-    "stack_changed": "rebaseline",
     "unknown_stack": "log_more",
     "prompts_unknown": "log_more",
 }
@@ -48,12 +48,21 @@ def list_block_steps(block: VerdictLine) -> tuple[VerdictLine, ...]:
     """Return what undoes a block. An unknown build must be found, or judged with the model."""
     if block.code == "computation_apart":
         return (VerdictLine("find_build"), VerdictLine(f"judge_{block.facts['judge']}"))
-    prompt = {"is_prompt_judged": True} if block.facts.get("is_prompt_judged") else {}
-    return (VerdictLine(TO_THE_BLOCKS.get(block.code, "rebaseline"), {"block": block.code, **prompt}),)
+    facts = {name: block.facts[name] for name in FACTS_OF_BLOCKS if name in block.facts}
+    return (VerdictLine(TO_THE_BLOCKS.get(block.code, REBASELINE), {"block": block.code, **facts}),)
 
 
-def list_ship_steps() -> tuple[VerdictLine, ...]:
-    return (VerdictLine("sign", {"is_ship": True}),)
+def find_rebaselined(codes: Sequence[str]) -> str:
+    """Return which of a gate's reasons its step `rebaseline` is about; "" if none.
+
+    codes: of the reasons of a gate that is not comparable, in their order.
+    """
+    steps = {"computation_apart": "find_build", **TO_THE_BLOCKS}
+    return next((code for code in codes if steps.get(code, REBASELINE) == REBASELINE), "")
+
+
+def list_ship_steps(n_changed: int) -> tuple[VerdictLine, ...]:
+    return (VerdictLine("sign", {"is_ship": True, "n_changed": n_changed}),)
 
 
 def list_no_ship_steps(n_broken: int) -> tuple[VerdictLine, ...]:
@@ -79,9 +88,9 @@ def list_uncertified_steps(evidence: Evidence) -> tuple[VerdictLine, ...]:
     return (certify, VerdictLine("pin_batch"), VerdictLine("decide_by_hand"))
 
 
-def list_one_draw_steps() -> tuple[VerdictLine, ...]:
+def list_one_draw_steps(sides: Sequence[str]) -> tuple[VerdictLine, ...]:
     """Return what helps repeats of one seed; not more of them, which would have it too."""
-    return (VerdictLine("draw_again"),)
+    return (VerdictLine("draw_again", {"sides": list(sides)}),)
 
 
 def list_no_metric_steps(why: str) -> tuple[VerdictLine, ...]:

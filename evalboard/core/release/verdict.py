@@ -242,7 +242,7 @@ def _ship(evidence: Evidence, change: Change) -> Ruling:
         reason = VerdictLine("small_real_drop", gate_facts(evidence))
     else:
         reason = VerdictLine("within_tolerance", gate_facts(evidence))
-    return Ruling(verdict=SHIP, reasons=(reason,), next=next_steps.list_ship_steps())
+    return Ruling(verdict=SHIP, reasons=(reason,), next=next_steps.list_ship_steps(change.n_changed))
 
 
 def _lacks_draws(evidence: Evidence) -> bool:
@@ -279,7 +279,9 @@ def _one_draw(evidence: Evidence) -> Ruling:
     change, tolerance = evidence.change, evidence.policy.tolerance_points
     lean = None if change is None else settle.estimate_leaning(change.estimate, change.alpha, tolerance)
     reason, outlook = VerdictLine("one_draw", gate_facts(evidence)), Outlook.from_stored({"leaning": lean})
-    return Ruling(verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_one_draw_steps(), outlook=outlook)
+    return Ruling(
+        verdict=INCONCLUSIVE, reasons=(reason,), next=next_steps.list_one_draw_steps(evidence.one_draw), outlook=outlook
+    )
 
 
 def _no_metric(evidence: Evidence) -> Ruling:
@@ -367,31 +369,38 @@ def _warnings(evidence: Evidence, ruling: Ruling) -> list[VerdictLine]:
     if moved := [name for name, side in sides if side.noise.is_overdispersed]:
         warnings.append(VerdictLine("overdispersed", {"moved": moved}))
     if evidence.load is not None:
-        warnings.append(VerdictLine("load_differs", {**asdict(evidence.load), "is_in_turn": evidence.is_in_turn}))
+        facts = {"is_in_turn": evidence.is_in_turn, "is_ship": ruling.verdict == SHIP}
+        warnings.append(VerdictLine("load_differs", {**asdict(evidence.load), **facts}))
     if evidence.wanders and "not_in_turn" not in codes:
         warnings.append(VerdictLine("not_in_turn", gate_facts(evidence)))
     if evidence.targeted is not None:
         warnings.append(VerdictLine("targeted", gate_facts(evidence)))
     if evidence.look is not None and max(evidence.k_baseline, evidence.k_candidate) > evidence.look:
         warnings.append(VerdictLine("repeats_kept", gate_facts(evidence)))
-    return [*warnings, *_warnings_of_size(evidence, change, codes)]
+    return [*warnings, *_warnings_of_size(evidence, change, ruling)]
 
 
-def _warnings_of_size(evidence: Evidence, change: Change, codes: set[str]) -> list[VerdictLine]:
-    """List the warnings about what so few cases, or groups of them, cannot say."""
+def _warnings_of_size(evidence: Evidence, change: Change, ruling: Ruling) -> list[VerdictLine]:
+    """List the warnings about what so few cases, or groups of them, cannot say.
+
+    Where too few groups changed, nothing else is said of new cases.
+    """
     warnings = []
     tolerance, other = evidence.policy.tolerance_points, change.reach
-    if other is not None and other.low < -WIDE_REACH * tolerance:
-        warnings.append(VerdictLine("reach_wide", {"reach_low": other.low}))
     if other is not None and other.is_concentrated:
         warnings.append(VerdictLine("concentrated", {"n_groups_changed": other.n_groups_changed}))
-    if other is not None and other.is_uneven:
-        warnings.append(VerdictLine("uneven_groups"))
+    elif other is not None:
+        if other.low < -WIDE_REACH * tolerance:
+            warnings.append(VerdictLine("reach_wide", {"reach_low": other.low}))
+        if other.is_uneven:
+            warnings.append(VerdictLine("uneven_groups"))
     if other is None and change.n_groups is not None:
         warnings.append(VerdictLine("few_groups", {"n_groups": change.n_groups}))
     if evidence.n_cases_judged < FEW_CASES:
         warnings.append(VerdictLine("few_cases", gate_facts(evidence)))
-    if evidence.look is not None and change.resolution_points > tolerance and "suite_too_small" not in codes:
+    is_too_small = any(reason.code == "suite_too_small" for reason in ruling.reasons)
+    is_open = ruling.verdict == INCONCLUSIVE and evidence.look is not None
+    if is_open and change.resolution_points > tolerance and not is_too_small:
         warnings.append(VerdictLine("coarse", gate_facts(evidence)))
     return warnings
 

@@ -38,7 +38,11 @@ def shown(value: Any, limit: int = SHOWN_CHARS) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except ValueError:
         return "a number too long to show"
-    return text if len(text) <= limit else text[:limit] + "…"
+    if len(text) <= limit:
+        return text
+    cut = text[:limit]
+    has_half_escape = (len(cut) - len(cut.rstrip("\\"))) % 2
+    return cut[: limit - has_half_escape] + "…"
 
 
 def shown_any(targets: list[Any]) -> str:

@@ -1,11 +1,10 @@
 """JSON out of a response, as strict or as forgiving as a scorer asks."""
 
 import json
-import math
 import re
 from typing import Any
 
-from evalboard.core.document import MAX_DEPTH, is_too_deep, refuse_constant
+from evalboard.core.document import MAX_DEPTH, finite_float, is_too_deep, refuse_constant
 from evalboard.core.scoring.reasons import shown
 
 # The opening line of a code fence; the closing one is looked for with str.find.
@@ -43,7 +42,7 @@ def parse_response_json(text: str) -> Any:
     if not text.strip():
         raise UnreadableJson("The answer is empty, which is not JSON.")
     try:
-        value = json.loads(text.strip(), parse_constant=refuse_constant, parse_float=_finite_float)
+        value = json.loads(text.strip(), parse_constant=refuse_constant, parse_float=finite_float)
     except json.JSONDecodeError as error:
         place = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"  # "Unterminated string starting at"
         raise UnreadableJson(f"Not JSON: {place}, before {shown(text.strip()[error.pos :], 20)}.") from None
@@ -53,11 +52,4 @@ def parse_response_json(text: str) -> Any:
         raise UnreadableJson(f"Not JSON: {error}.") from None
     if is_too_deep(value):
         raise UnreadableJson(f"The JSON is nested more than {MAX_DEPTH} levels deep.")
-    return value
-
-
-def _finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {text[:20]} is too large")
     return value

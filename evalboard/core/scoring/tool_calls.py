@@ -107,7 +107,7 @@ def _target_difference(
     if unmatched is None:
         return None
     if options["order"] == "strict" and len(calls) == len(wanted):
-        return f"Call {unmatched + 1}: {problems[unmatched][unmatched]}"
+        return next(f"Call {at + 1}: {row[at]}" for at, row in enumerate(problems) if row[at])
     nearest = _nearest(calls, wanted[unmatched], problems[unmatched], unmatched)
     where = "Call" if len(wanted) == 1 else f"No call matches expected call {unmatched + 1}; nearest is call"
     return f"{where} {nearest + 1}: {problems[unmatched][nearest] or 'it already matches another expected call'}"

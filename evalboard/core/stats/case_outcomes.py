@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalboard.contract.compare import OutcomeCounts
-from evalboard.contract.parts import ByChance
+from evalboard.contract.parts import CHANGED, ByChance
 from evalboard.core.stats import noise
 from evalboard.core.stats.significance import benjamini_hochberg, deal_labels
 
 CASE_OUTCOMES = ("broken", "fixed", "unstable")
-CHANGED = 0.6  # of a score; less is what a case at 3 of 5 against 2 of 5 does by chance
 ROUNDING = 1e-9
 DIGITS = 9  # of a move: sums in another order differ in later ones
 GRADED_DEALS = 300  # of graded scores: all where there are no more, as with 5 repeats a side, else so many at random

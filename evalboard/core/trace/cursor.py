@@ -1,8 +1,5 @@
 """Reading bytes front to back, never past the end."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evalboard.core.errors import TraceDamaged
 
 AGAIN = "Run the case again, or restore the database from a backup."
@@ -20,10 +17,6 @@ class Cursor:
             raise TraceDamaged(f"The trace block ends too early. {AGAIN}")
         self._at += size
         return self._data[self._at - size : self._at]
-
-    def planes(self, count: int, n: int) -> list[NDArray[np.uint8]]:
-        """Return the next `count` byte planes of n values each, the highest byte first."""
-        return [np.frombuffer(self.take(n), dtype=np.uint8) for _ in range(count)]
 
     def rest(self) -> bytes:
         return self.take(len(self._data) - self._at)

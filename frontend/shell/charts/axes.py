@@ -123,6 +123,17 @@ class Upright:
         return [(self.y(step * i), label(step * i)) for i in range(1, math.floor(self.most / step + 1e-9) + 1)]
 
 
+@dataclass(frozen=True, slots=True)
+class CountBar:
+    """A bar from zero upwards. x, width: percent of the plot; y, height: pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
 def counts_upright(most: int, top: float, base: float) -> tuple[Upright, list[tuple[float, str]]]:
     """Return the axis of bars of counts and its gridlines."""
     axis = Upright(most, top, base)
@@ -182,7 +193,3 @@ class Stretch:
     def words(self, at: datetime) -> str:
         """Return a time in UTC as short as the stretch allows."""
         return at.astimezone(UTC).strftime(self.pattern)
-
-    def scale(self, pad: float) -> Scale:
-        """Return the scale of its shares that leaves `pad` percent free at both ends."""
-        return Scale(0.0, 1.0, pad, 100 - 2 * pad)

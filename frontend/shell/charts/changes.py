@@ -92,15 +92,15 @@ def plate(gate: Gate) -> Plate | None:
     if gate.expected is not None:
         name = f"With {gate.expected.repeats} repeats"
         rows.append(_row("expected", name, gate.expected.interval, None, scale, len(rows)))
-    if gate.reach is not None:
-        middle = min(max(gate.difference, gate.reach.low), gate.reach.high)
-        name = f"Others like these{_level(gate.reach.level)}"
-        rows.append(_row("reach", name, gate.reach.interval, middle, scale, len(rows)))
+    if gate.new_cases is not None:
+        middle = min(max(gate.difference, gate.new_cases.low), gate.new_cases.high)
+        name = f"Others like these{_level(gate.new_cases.level)}"
+        rows.append(_row("reach", name, gate.new_cases.interval, middle, scale, len(rows)))
     here, tolerance_x, zero_x = rows[0].bar, scale.x(-gate.tolerance_points), scale.x(0)
     worse = Bar(here.x, round(min(here.end, tolerance_x) - here.x, 3)) if here.x < tolerance_x else None
     axis_y = TOP + PITCH * len(rows) + 8
     label = f"{gate.suite}: change {signed_points(gate.difference)}, interval {_ends(gate.interval)}"
-    reach = f"; for other cases like these {_ends(gate.reach.interval)}" if gate.reach else ""
+    reach = f"; for other cases like these {_ends(gate.new_cases.interval)}" if gate.new_cases else ""
     return Plate(
         rows=tuple(rows),
         worse=worse,
@@ -129,9 +129,9 @@ def _plate_scale(gate: Gate) -> Scale:
     low = min(interval[0], expected[0], -gate.tolerance_points, 0.0)
     high = max(interval[1], expected[1], 0.0)
     room = (MAX_REACH - 1) * (high - low) / 2
-    if gate.reach is not None:
-        low = max(min(low, gate.reach.low), low - room)
-        high = min(max(high, gate.reach.high), high + room)
+    if gate.new_cases is not None:
+        low = max(min(low, gate.new_cases.low), low - room)
+        high = min(max(high, gate.new_cases.high), high + room)
     pad = 0.16 * max(high - low, 1e-6)
     low, high = low - pad, high + pad
     return Scale(low, max(high, low * (1 - 1 / MAX_ZERO)))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ from tests.core.golden.readers import Sentence
 # Whose sentences all come from the tables of messages.
 SETTLED = {
     *("A suite's verdict", "A release", "Cases that changed", "Why two answers parted", "One computation, or two"),
-    *("How much is noise", "Runs", "Probes"),
+    *("How much is noise", "Runs", "Probes", "Experiments of the lab", "Bisects of the lab"),
 }
-# Modules of pages with no sentence outside a table.
-WORDS = ("compare/words", "release/words", "runs/words")
-NAMES = re.compile(r"[a-z]+: ")  # of suites, before a sentence
+# Folders of pages with no sentence outside a table, but for what their forms and their answers to an act say.
+FEATURES = (
+    *("badges", "board", "compare", "find", "forced", "imports", "lab", "probes", "release", "replays", "runs"),
+    *("schedules", "suites"),
+)
+APART = re.compile(r"(.*views|forms)\.py")
+NAMES = re.compile(r"\w+: ")  # of suites and sources, before a sentence
 SENTENCE = re.compile(r" .*[a-z]\.( [A-Z]|$)")
 FRONTEND = Path(__file__).parents[3] / "frontend"
 
@@ -51,11 +56,24 @@ def test_every_sentence_is_a_claim(spoken: dict[str, tuple[list[Sentence], list[
     assert escaped == []
 
 
-@pytest.mark.parametrize("name", WORDS)
-def test_a_page_has_its_sentences_in_tables(name: str) -> None:
-    tree = ast.parse((FRONTEND / f"{name}.py").read_text())
-    tables = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Messages"]
-    docstrings = [node for node in ast.walk(tree) if isinstance(node, ast.Expr)]
-    apart = {id(inner) for node in (*tables, *docstrings) for inner in ast.walk(node)}
-    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    assert [node.value for node in texts if id(node) not in apart and SENTENCE.search(node.value)] == []
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_page_has_its_sentences_in_tables(feature: str) -> None:
+    modules = [path for path in (FRONTEND / feature).rglob("*.py") if not APART.fullmatch(path.name)]
+    assert {path.name: texts for path in modules if (texts := list(_sentences(ast.parse(path.read_text()))))} == {}
+
+
+def _sentences(node: ast.AST) -> Iterator[str]:
+    """Yield the texts of a module that read as a sentence, apart from those of tables and docstrings."""
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.Call(func=ast.Name(id="Messages")):
+            return
+        case ast.Constant(value=str(text)):
+            pass
+        case ast.JoinedStr(values=values):
+            text = "".join(part.value if isinstance(part, ast.Constant) else "it" for part in values)
+        case _:
+            text = ""
+    if SENTENCE.search(text):
+        yield text
+    for inner in ast.iter_child_nodes(node):
+        yield from _sentences(inner)

@@ -3,10 +3,10 @@
  * Draws the figures of a page with Plotly when they come into view or go on paper, and again when the theme changes.
  * A figure lies in the page as JSON, or in another one (`data-from`) that holds the table of its numbers as well.
  */
-import { inkedLayout, inkedTrace, inReadersZone } from "./figures.js";
+import { inkedLayout, inkedTrace, inReadersZone, withLegend } from "./figures.js";
 
-// Where people explore (`data-explore`, the file's name of an export): Plotly's own buttons.
-const BUTTONS = [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]];
+// Where people explore (`data-explore`, the file's name of an export): Plotly's own buttons, and one that saves.
+const BUTTONS = ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"];
 const AHEAD = "50% 0px"; // a chart is in view for us when it is less than half a window away
 
 // Where the system sets the colours, every ink would be that of text: grounds and hairlines have words of their own.
@@ -117,8 +117,8 @@ function draw(place, figure, plotly) {
     const ink = inks();
     const data = local.data.map((/** @type {any} */ trace) => inkedTrace(trace, ink));
     const layout = inkedLayout(local.layout, ink, place.clientWidth, explore !== undefined);
-    const toImageButtonOptions = { filename: explore, scale: 2, setBackground: () => ink("page") };
-    const bar = explore === undefined ? { displayModeBar: false } : { displayModeBar: true, displaylogo: false, modeBarButtons: BUTTONS, toImageButtonOptions };
+    const buttons = () => [[...BUTTONS, saveButton(place, explore, plotly, ink)]];
+    const bar = explore === undefined ? { displayModeBar: false } : { displayModeBar: true, displaylogo: false, modeBarButtons: buttons() };
     return plotly.react(place, data, layout, { ...bar, responsive: true, scrollZoom: false, showTips: false });
   };
   const drawn = paint().then(() => listen(place));
@@ -127,6 +127,19 @@ function draw(place, figure, plotly) {
     matchMedia(change).addEventListener("change", paint);
   }
   return drawn;
+}
+
+/**
+ * What saves a plot as an image, as it is zoomed, with the names that the page has as its key.
+ * @param {any} place @param {string | undefined} filename @param {any} plotly @param {(token: string) => string} ink
+ */
+function saveButton(place, filename, plotly, ink) {
+  const click = () => {
+    const { room, ...figure } = withLegend(place, ink);
+    const size = { width: place.clientWidth, height: place.clientHeight + room };
+    plotly.downloadImage(figure, { format: "png", scale: 2, filename, ...size }).catch(() => undefined); // the plot stays
+  };
+  return { name: "save", title: "Download plot as a PNG", icon: plotly.Icons.camera, click };
 }
 
 /** A click on a mark leads to its page, or says to this one which position it stands for. @param {any} place */

@@ -19,6 +19,7 @@ const HALOS = { title: "page", zone: "margin-2", noise: "page", past: "page", "a
 
 const CLEAR = "rgba(0,0,0,0)";
 const MODE_BAR = 26; // pixels above the plot
+const LEGEND_ROW = 20; // pixels
 const NARROW = 600; // pixels; a plot below it has room for short words only
 
 /** Whether the reader's system sets the colours (forced-colors). */
@@ -138,5 +139,20 @@ export function inkedLayout(layout, ink, width = Infinity, canExplore = false) {
       ...(words.name in HALOS ? { bgcolor: ink(HALOS[/** @type {"zone"} */ (words.name)]), borderpad: 1 } : {}),
       font: { size: 12, color: ink(WORDS[/** @type {"flip"} */ (words.name)] ?? "text-2") },
     })),
+  };
+}
+
+/**
+ * A drawn figure as an image has it: on the page's ground, with a row below for each name that the page has as its key.
+ * `room`: the pixels that the rows take.
+ * @param {{ data: any[], layout: any }} drawn @param {Ink} ink
+ */
+export function withLegend({ data, layout }, ink) {
+  const room = LEGEND_ROW * data.filter((trace) => trace.name).length;
+  const legend = { orientation: "v", yref: "container", y: 0, yanchor: "bottom", x: 0, xanchor: "left", bgcolor: CLEAR, font: { size: 12, color: ink("text") } };
+  return {
+    data: data.map((trace) => ({ ...trace, showlegend: Boolean(trace.name) })),
+    layout: { ...layout, paper_bgcolor: ink("page"), showlegend: room > 0, margin: { ...layout.margin, b: layout.margin.b + room }, legend },
+    room,
   };
 }

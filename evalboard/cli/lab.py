@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from evalboard.cli.arguments import parse_id
 from evalboard.cli.errors import FAILED
@@ -12,7 +13,7 @@ from evalboard.cli.output import decide
 from evalboard.cli.wait import GiveUpAfter, follow_to_end
 from evalboard.client.access import connect
 from evalboard.client.program import as_typed
-from evalboard.client.progress import experiment_progress
+from evalboard.client.progress import WaitProgress, render_pause
 from evalboard.client.waiting import GIVE_UP_SECONDS
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ app = typer.Typer(help="Experiments in the lab.", no_args_is_help=True)
 FORMS = ("text", "markdown", "csv")
 
 Form = Annotated[str, typer.Option("--format", metavar="text|markdown|csv", help="Output format.")]
+ExperimentId = Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the experiment as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Start without confirmation.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, and print the result.")]
@@ -85,13 +87,13 @@ def plan_and_start(
     if wait and not (yes or is_asked):
         raise typer.BadParameter("The plan needs a confirmation; add --yes.", param_hint="--wait")
     with connect() as client:
-        planned = client.create_experiment(body).value
+        planned = _post(client, "", body).value
         typer.echo(render_plan(planned), err=True)
         if not (yes or (is_asked and typer.confirm(f"Start experiment {planned.id}?", err=True))):
             hint = f"Nothing is started. Confirm the plan with: evalboard experiment start {planned.id}"
             typer.echo(as_typed(hint), err=True)
             raise typer.Exit(0)
-        answer = client.start_experiment(planned.id, {})
+        answer = _post(client, f"{planned.id}/start/", {})
         if wait:
             answer = _follow(client, planned.id, give_up_after=give_up_after)
             decide()
@@ -101,7 +103,7 @@ def plan_and_start(
 
 @app.command()
 def show(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    experiment: ExperimentId,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
     form: Form = "text",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
@@ -111,7 +113,7 @@ def show(
     check_form(form)
     parse_id(experiment, "ID")
     with connect() as client:
-        answer = _follow(client, experiment, give_up_after=give_up_after) if wait else client.experiment(experiment)
+        answer = _follow(client, experiment, give_up_after=give_up_after) if wait else _read(client, experiment)
         if wait:
             decide()
         _print(answer, form, as_json=as_json)
@@ -120,36 +122,34 @@ def show(
 
 @app.command()
 def start(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    experiment: ExperimentId,
     budget: Budget = None,
     as_json: AsJson = False,
 ) -> None:
     """Confirm a plan that was made before: its runs begin."""
     parse_id(experiment, "ID")
     with connect() as client:
-        _print(client.start_experiment(experiment, _budget(budget)), as_json=as_json)
+        _print(_post(client, f"{experiment}/start/", _budget(budget)), as_json=as_json)
 
 
 @app.command()
-def cancel(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")], as_json: AsJson = False
-) -> None:
+def cancel(experiment: ExperimentId, as_json: AsJson = False) -> None:
     """Stop an experiment, with the run that it is at; passes that have ended stay."""
     parse_id(experiment, "ID")
     with connect() as client:
-        _print(client.cancel_experiment(experiment), as_json=as_json)
+        _print(_post(client, f"{experiment}/cancel/", {}), as_json=as_json)
 
 
 @app.command()
 def resume(
-    experiment: Annotated[str, typer.Argument(metavar="ID", help="The experiment's id.")],
+    experiment: ExperimentId,
     budget: Budget = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with what an experiment left out when it was stopped, cancelled or failed."""
     parse_id(experiment, "ID")
     with connect() as client:
-        _print(client.resume_experiment(experiment, _budget(budget)), as_json=as_json)
+        _print(_post(client, f"{experiment}/resume/", _budget(budget)), as_json=as_json)
 
 
 def render_plan(experiment: "Experiment") -> str:
@@ -176,14 +176,33 @@ def _budget(minutes: float | None) -> dict[str, float]:
     return {} if minutes is None else {"budget_minutes": minutes}
 
 
+def _post(client: "RestClient", path: str, body: dict[str, Any]) -> "Answer[Experiment]":
+    from evalboard.contract.lab import Experiment
+
+    return client.post(Experiment, f"/experiments/{path}", body)
+
+
+def _read(client: "RestClient", experiment_id: str) -> "Answer[Experiment]":
+    from evalboard.contract.lab import Experiment
+
+    return client.poll(Experiment, f"/experiments/{experiment_id}/")
+
+
 def _follow(client: "RestClient", experiment_id: str, *, give_up_after: float) -> "Answer[Experiment]":
     return follow_to_end(
-        lambda: client.experiment(experiment_id),
-        experiment_progress,
+        lambda: _read(client, experiment_id),
+        _progress,
         sentence=f"Experiment {experiment_id} goes on.",
         come_back=f"evalboard experiment show {experiment_id} --wait",
         give_up_after=give_up_after,
     )
+
+
+def _progress(answer: "Answer[Experiment]") -> WaitProgress:
+    experiment = answer.value
+    n_done, n_total = experiment.n_done, experiment.cost.n_runs
+    name, pause = f"experiment {experiment.id}", render_pause(experiment.pause)
+    return WaitProgress(name, "runs", experiment.status, n_done, n_total, experiment.is_terminal, pause=pause)
 
 
 def _print(answer: "Answer[Experiment]", form: str = "text", *, as_json: bool) -> None:
@@ -231,7 +250,11 @@ def bisect(
     """Find which settings explain the difference of two runs, by decoding differing cases again."""
     check_form(form)
     runs = {"baseline": int(parse_id(baseline, "BASELINE")), "candidate": int(parse_id(candidate, "CANDIDATE"))}
-    body: dict[str, Any] = {"kind": "bisect", **runs, "cases": cases}
-    if budget is not None:
-        body["budget_minutes"] = budget
+    body: dict[str, Any] = {"kind": "bisect", **runs, "cases": cases, **_budget(budget)}
     plan_and_start(body, yes=yes, wait=wait, form=form, give_up_after=give_up_after, as_json=as_json)
+
+
+def register(program: typer.Typer, group: type[TyperGroup]) -> None:
+    """Add the commands of the lab. group: the class of commands that have commands."""
+    program.command()(bisect)
+    program.add_typer(app, name="experiment", cls=group)
