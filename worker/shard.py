@@ -99,7 +99,7 @@ class ShardJob:
         self._warm_for, self._n_starts = work.run_id, self._session.n_starts
         if bind_bucket(run_id=work.run_id, bucket=opened.process.bucket):
             return opened
-        self._leave_alone(lease, work, "it keeps to another serving stack than this worker's.")
+        self._leave_alone(lease, work, "the run must stay on the serving stack that it began on.")
         return None
 
     def _decode(self, lease: Lease, work: ShardWork, opened: Opened, heartbeat: Heartbeat) -> None:

@@ -21,15 +21,17 @@ Environment = Mapping[str, str]
 
 def parse_id(text: str, option: str) -> str:
     """Return the id of a run, a release, a probe, a replay, a forced scoring."""
+    if not text:
+        raise typer.BadParameter("The id is missing. Give a number, such as 12.", param_hint=option)
     if not ID.fullmatch(text):
-        raise typer.BadParameter(f"{text or 'Nothing'} is no id; an id is a number.", param_hint=option)
+        raise typer.BadParameter(f"{text} is no id; an id is a number.", param_hint=option)
     return text
 
 
 def parse_number(text: str, option: str) -> int:
     """Return one whole number of a list."""
     if not text.isascii() or not text.isdigit():
-        raise typer.BadParameter(f"{text or 'Nothing'} is not a whole number.", param_hint=option)
+        raise typer.BadParameter(f"{text} is not a whole number.", param_hint=option)
     return int(text[:18])
 
 

@@ -42,8 +42,10 @@ def add(
     key_file: Annotated[
         str, typer.Option(metavar="PATH", help="Alternatively, a file on the worker with the key.")
     ] = "",
-    api: Annotated[str, typer.Option(metavar="chat|completions|responses", help="The display name.")] = "chat",
-    line: Annotated[str, typer.Option(help="The model line; default: the model's name.")] = "",
+    api: Annotated[
+        str, typer.Option(metavar="chat|completions|responses", help="The OpenAI API that the server offers.")
+    ] = "chat",
+    line: Annotated[str, typer.Option(help="A name for all versions of this model. Default: the model's name.")] = "",
     pool: Annotated[str, typer.Option(help="The pool of workers that make the calls; default: the server's.")] = "",
     concurrency: Annotated[int | None, typer.Option(min=1, max=64, help="Maximum calls in flight; default: 8.")] = None,
     calls_per_minute: Annotated[

@@ -40,7 +40,7 @@ def probe(
     ] = None,
     show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier probe.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the probe as JSON when it has ended.")] = False,
 ) -> None:
     """Probe an endpoint: its seeds, batching, backends, changes, honoured parameters or weights."""
     if show:

@@ -32,7 +32,7 @@ LabelTexts = Annotated[
 ]
 PairedBy = Annotated[
     str,
-    typer.Option(metavar="input|id", help="With another prompt, cases are one by their input, or by their id."),
+    typer.Option(metavar="input|id", help="If the prompt is judged: pair cases by their input or by their id."),
 ]
 WaitAtMost = Annotated[float, typer.Option(min=0, help="With --wait: give up after so many seconds without an answer.")]
 NothingCaches = Annotated[

@@ -40,7 +40,7 @@ def replay(
     on: Annotated[str, typer.Option(metavar="ENDPOINT", help="The endpoint that decodes --body.")] = "",
     show: Annotated[str, typer.Option(metavar="ID", help="Show an earlier replay.")] = "",
     give_up_after: GiveUpAfter = GIVE_UP_SECONDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the replay as JSON when it has answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the replay as JSON when it has ended.")] = False,
 ) -> None:
     """Decode a case again under the run's profile: is it identical, drifted or flipped, and where?
 

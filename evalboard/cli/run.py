@@ -48,7 +48,10 @@ def run(
     ] = "",
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Shuffle the cases in each repeat.")] = False,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Restart the engine for each repeat, not for each half of them.")
+        bool,
+        typer.Option(
+            "--restart", help="Start a new engine for each repeat. Default: one for each half of the repeats."
+        ),
     ] = False,
     key: Annotated[str, typer.Option(metavar="TEXT", help="The same key makes no second run within a day.")] = "",
     complete: Annotated[

@@ -36,12 +36,12 @@ def find_access(environment: Mapping[str, str] = os.environ) -> Access:
         raise Unreachable(f"The server at {local_url} is not running; start it with `make up`.")
     url = (environment.get("EVALBOARD_URL") or local_url).rstrip("/")
     if not url:
-        raise WrongUse("Which server? Set EVALBOARD_URL and EVALBOARD_TOKEN, or start one here with `make up`.")
+        raise WrongUse("No server is set. Set EVALBOARD_URL and EVALBOARD_TOKEN, or start one here with `make up`.")
     if not url.startswith(("http://", "https://")):
         raise WrongUse(f"EVALBOARD_URL={url} is no address; it starts with http:// or https://.")
     token = environment.get("EVALBOARD_TOKEN") or (_read_local_token(folder) if url == local_url else "")
     if not token:
-        raise WrongUse(f"Who asks? Set EVALBOARD_TOKEN to a token of {url}.")
+        raise WrongUse(f"No token is set. Create one at {url} under Settings, Tokens, and set EVALBOARD_TOKEN to it.")
     return Access(url, token)
 
 

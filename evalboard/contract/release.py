@@ -311,7 +311,7 @@ class Outlook(Contract):
     expected: Expected | None
     leaning: str | None
     early_lean: Annotated[
-        EarlyLean | None, says(description="before the first checkpoint, if earlier runs measured the noise")
+        EarlyLean | None, says(description="before the first look, if earlier runs measured the noise")
     ]
 
 
@@ -342,7 +342,7 @@ class Gate(Outlook):
     resolution_elsewhere_points: float | None
     look: Number | None
     targeted: Annotated[
-        TargetedRepeats | None, says(description="repeats of chosen cases that count in addition to the checkpoint's")
+        TargetedRepeats | None, says(description="repeats of chosen cases that count in addition to the look's")
     ]
     cases_needed: dict[str, int]
     n_cases: Count
@@ -434,7 +434,7 @@ class SettlePlan(Contract):
     POST `look`, `n_responses` and, as `cases`, `chosen` back to agree.
     """
 
-    look: Annotated[Number, says(description="checkpoint: repeats of all cases per side")]
+    look: Annotated[Number, says(description="repeats of all cases per side")]
     chosen: Cases
     chance: Annotated[Share | None, says(description="chance that it decides every open suite; null if not known")]
     n_responses: Count

@@ -135,7 +135,7 @@ class Worker(Contract):
     seats: Annotated[Seats | None, says(description="sequences at a time: requested by the profile, and granted")]
     shard: ShardHeld | None
     note: str
-    rests_until: Annotated[Instant | None, says(description="set while degraded")]
+    rests_until: Annotated[Instant | None, says(description="set while paused")]
     n_engine_failures: Annotated[int, says(minimum=0, description="in a row")]
     n_fenced: Annotated[int, says(minimum=0, description="refused writes, since another attempt has the shard")]
     self_test: Annotated[SelfTest | None, says(description="the newest of its node: docs/node.md")]

@@ -14,8 +14,7 @@ def describe_identical(numbers: Numbers) -> str:
     n = numbers["n_held_earlier"]
     before = f", {n:,} of them also to the audit before" if n else ""
     comparisons = counted(numbers["n_held"], "comparison")
-    rule = "rules" if numbers["n_held"] == 1 else "rule"
-    limit = f"{comparisons} {rule} out that more than {share} differ (95 % confidence)"
+    limit = f"With 95 % confidence at most {share} would differ ({comparisons})"
     return f"Identical: {_answers(numbers)} are equal to the bit{before}. {limit}."
 
 

@@ -83,7 +83,7 @@ SAID = Messages(
             "not_tried": "Not tried: {names:list}.",
         },
         ("cases", "asserts"): {
-            "lost": "{n:chosen case} did not come again, and {n:is|are} left out.",
+            "lost": "{n:chosen case} did not reproduce, and {n:is|are} left out.",
             "chance": "{n:chosen case} {n:is|are} left out as chance ({names:list}): one side gave several answers in "
             "{n_decodings} equal decodings.",
         },

@@ -22,8 +22,8 @@ REASONS = Messages(
             "prompts": "The answers differ early, by more than noise. The prompts are unknown: they may differ, or the "
             "weights.",
             "ended": "One answer ends where the other continues. No known limit explains it.",
-            "one_seed": "Both sides had one seed, but the logits moved. An ignored seed or noise may be the cause. Run "
-            "the seed probe.",
+            "one_seed": "Both sides had the same seed, but the logits moved. An ignored seed or noise may be the "
+            "cause. Run the seed probe.",
             "sampled": "Two tokens were almost equally likely, and sampling chose differently.",
             "drawn": "A less likely token was sampled, so its logprob explains nothing.",
             "unknown_temperature": "A less likely token was chosen. The temperature is unknown, so it may have been "
@@ -123,7 +123,7 @@ def _searched(side: str, n_beside: int | None) -> str:
     if n_beside is None:
         return f"The {side}'s batch is unknown"
     if not n_beside:
-        return f"The {side}'s was decoded at batch size 1"
+        return f"The {side}'s answer was decoded at batch size 1"
     return write("{n:response} in the {side}'s batch {n:has|have} no such text", n=n_beside, side=side)
 
 
@@ -151,14 +151,12 @@ NOISE = Messages(
         ("noise", "denies"): {"zero": "This bucket gives the same bits each time, so any difference is real."},
         ("noise", "asserts"): {
             "measured": "Noise of the logits: {sd:nats}, measured from repeats. A near tie moves {near:nats} at most.",
-            "capped": "Noise of the logits: {sd:nats}, the limit. Repeats measure {capped_from:nats}. A near "
-            "tie moves at most "
-            "{near:nats}.",
+            "capped": "Noise of the logits: repeats measure {capped_from:nats}, more than is plausible, so {sd:nats} "
+            "is used. A near tie moves {near:nats} at most.",
         },
         ("noise", "allows"): {
             "assumed": "Noise of the logits: {sd:nats}, assumed for {dtype} because no repeats differ. A near "
-            "tie moves at most "
-            "{near:nats}."
+            "tie moves {near:nats} at most."
         },
     },
 )
@@ -302,8 +300,8 @@ def _constrained(cause: Cause) -> str:
     sides = [f"on the {side}'s side by {constraint}" for side, constraint in known.items() if constraint]
     if not sides:
         return (
-            "A token was chosen far below others, as a grammar, a schema or a forced tool call does. Logprobs do not "
-            "explain it."
+            "A token was probably forbidden. A grammar, a schema or a forced tool call can do that. Logprobs cannot "
+            "explain the choice."
         )
     return f"Decoding was constrained {listed(sides)}, so logprobs do not explain the flip."
 
@@ -343,11 +341,14 @@ def _beside(cause: Cause) -> str:
 def _tie(facts: Facts) -> str:
     """Return a near tie: how close the two tokens were, against the noise."""
     margins = {side: facts[f"margin_{side}"] for side in ("baseline", "candidate")}
-    leads = [f"{nats(margin)} ({side})" for side, margin in margins.items() if margin is not None]
+    leads = {side: nats(margin) for side, margin in margins.items() if margin is not None}
+    lead = f"the chosen token led by {' and '.join(f'{margin} ({side})' for side, margin in leads.items())}"
+    if len(leads) == 2 and leads["baseline"] == leads["candidate"]:
+        lead = f"each side's token led by {leads['baseline']}"
     doubt = " Low confidence: the prefix is short." if facts["is_low_confidence"] else ""
     return (
-        f"A near tie at position {facts['flip']}: the lead was {' and '.join(leads)}. It moved by "
-        f"{nats(facts['movement'])}, and noise moves it by up to {nats(facts['near'])} ({_noise(facts)})."
+        f"A near tie at position {facts['flip']}: {lead}. The difference of the two tokens "
+        f"moved by {nats(facts['movement'])}; noise can move it by up to {nats(facts['near'])} ({_noise(facts)})."
         f"{_spike(facts)}{doubt}"
     )
 
@@ -385,8 +386,8 @@ def _noise(facts: Facts) -> str:
         return NO_NOISE
     how = f"assumed for {facts['assumed_dtype']}" if facts["is_assumed"] else "measured"
     if facts.get("capped_from") is not None:
-        how = f"the limit; measured {nats(facts['capped_from'])}"
-    return f"noise {nats(facts['sd'])}, {how}"
+        how = f"used in place of the {nats(facts['capped_from'])} that repeats measure"
+    return f"standard deviation {nats(facts['sd'])}, {how}"
 
 
 def _setting(value: object) -> str:

@@ -18,7 +18,7 @@ def write_computation(facts: Facts) -> str:
     if not strays:
         return speak([claim])
     who = f"The {next(iter(strays))} has" if len(strays) == 1 else "Both sides have"
-    n = listed([counted(n, "response") for n in strays.values()])
+    n = listed([f"{n:,}" for n in strays.values()])
     first = ANSWERS.claim("strays", who=who, n=n)
     return speak([first, claim._replace(text=f"{claim.text[0].lower()}{claim.text[1:]}")])
 
@@ -79,7 +79,7 @@ def _one(facts: Facts) -> str:
 
 def _unexplained(facts: Facts) -> str:
     n = facts.get("n_unexplained")
-    return f" In {counted(n, 'case')} they do not explain a chosen token." if n else ""
+    return f" In {counted(n, 'case')} the logprobs do not explain why a token was chosen." if n else ""
 
 
 def _known_for(facts: Facts) -> str:
@@ -107,8 +107,8 @@ def _unknown(facts: Facts) -> str:
     n = facts["n_cases"]
     judged = f"Only {counted(n, 'case')}" if n else "No case"
     return (
-        f"{judged} can show whether logprobs are equal; {MIN_CASES_JUDGED} are needed. A case can if each side has 3 "
-        "repeats that are no copies, or repeats that agree to the bit."
+        f"{judged} can show whether logprobs are equal; {MIN_CASES_JUDGED} are needed. A case counts if each side has "
+        "3 repeats that are not copies, or repeats that agree to the bit."
     )
 
 
@@ -119,6 +119,6 @@ ANSWERS = Messages(
         ("computation", "allows"): {"apart": _apart},
         ("computation", "denies"): {"one": _one},
         ("computation", "unknown"): {"unknown": _unknown},
-        ("backends", "asserts"): {"strays": "{who} responses from a second build ({n}). Without them:"},
+        ("backends", "asserts"): {"strays": "{who} outlier responses ({n}). Without them:"},
     },
 )

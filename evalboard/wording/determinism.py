@@ -21,8 +21,7 @@ def describe_certified(numbers: Numbers) -> str:
     rows = [row for row in numbers["workers"] if row["is_certified"]]
     same = f"every prompt gave the same bits under all {counted(numbers['n_conditions'], 'condition')}"
     share, rounds = percent(numbers["certificate"], 1), counted(numbers["n_rounds"], "round")
-    verb = "rules" if numbers["n_rounds"] == 1 else "rule"
-    limit = f"{rounds} {verb} out that more than {share} of rounds differ (95 % confidence)"
+    limit = f"With 95 % confidence at most {share} of rounds would differ ({rounds} measured)"
     where = f"{_seats(numbers)} on {counted(len(rows), 'worker')}"
     return f"Certified at {where}: {same}. {limit}.{_covers(numbers)}{_left(numbers)}"
 

@@ -133,8 +133,8 @@ SAID = Messages(
             "control_same": "With nothing varied, {n} of {n_runs} runs {n:was|were} equal to the bit.",
         },
         ("sources", "asserts"): {
-            "moves": "{name} moves this score (±{by}){quiet}.",
-            "moves_most": "{name} moves this score most (±{by}), {others}{quiet}.",
+            "moves": "{name} moves this score (±{by} points){quiet}.",
+            "moves_most": "{name} moves this score most (±{by} points), {others}{quiet}.",
         },
         ("sources", "denies"): {"quiet": "{names} {n:does|do} not visibly move this score{bound}."},
     },
@@ -291,6 +291,6 @@ def describe_cost(cost: "LabCost") -> str:
     """Describe a cost in a line: "20 runs, 20 engine starts, 3.3 M tokens, 126 min"."""
     if not cost.n_runs:
         return "no run: stored texts are scored again"
-    tokens = "tokens not known" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
-    minutes = "minutes unknown: no earlier run has them" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
+    tokens = "tokens unknown" if cost.tokens is None else f"{counted(cost.tokens, 'token')}"
+    minutes = "time unknown (no earlier run to go by)" if cost.minutes is None else f"{fixed(cost.minutes, 1)} min"
     return f"{counted(cost.n_runs, 'run')}, {counted(cost.n_starts, 'engine start')}, {tokens}, {minutes}"

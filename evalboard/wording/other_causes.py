@@ -14,7 +14,7 @@ OTHER_CAUSES = Messages(
         ("server", "allows"): {
             "several_buckets": "One side was served in several ways",
             "baseline_expired": "The server changed since the baseline",
-            "two_computations": "Two builds answered one side",
+            "two_computations": "One side has outlier responses",
             "unsteady": "Repeats that must match differ",
             "load_differs": "The servers’ load differed",
             "not_in_turn": "The sides ran at different times",

@@ -49,9 +49,9 @@ def count_changes(parts: "CaseParts", outcomes: "OutcomeCounts | None") -> str:
         (parts.broken, "broke", outcomes),
         (parts.fixed, "fixed", outcomes),
         (parts.unstable, "unstable", outcomes),
-        (parts.changed, "of another score", None),
-        (parts.other_text, "of another text", None),
-        (parts.same_text, "of the same text", None),
+        (parts.changed, "with another score", None),
+        (parts.other_text, "with another answer (same score)", None),
+        (parts.same_text, "with the same answer", None),
         (parts.unscored, "not scored", None),
         (parts.missing, "not answered", None),
     )

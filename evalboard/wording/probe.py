@@ -71,7 +71,7 @@ def _seed_honoured(numbers: Numbers) -> str:
     unit, n_same = numbers["compared"], numbers["n_same"]
     others = f"Other seeds differ after {fixed(numbers['shared_different'], 1)} {unit}s on average"
     if numbers["is_exact"]:
-        agreement = f"all {n_same} calls with the same seed gave one text for each prompt"
+        agreement = f"all {n_same} calls with the same seed gave the same text for each prompt"
         return f"The seed is honoured exactly: {agreement}. {others}."
     n, when = numbers["n_parted"], numbers["median_parted_at"]
     parted = f"{n} of {n_same} calls with the same seed differ, after a median of {when:g} {unit}s"
@@ -135,8 +135,7 @@ def _batch_invariant(numbers: Numbers) -> str:
     same = "gave the same text" if numbers["n_prompts"] == 1 else "gave the same text for each prompt"
     share = percent_rounded(numbers["certificate"])
     rounds = counted(numbers["n_rounds"], "round")
-    verb = "rules" if numbers["n_rounds"] == 1 else "rule"
-    limit = f"{rounds} {verb} out that more than {share} of rounds differ (95 % confidence)"
+    limit = f"With 95 % confidence at most {share} of rounds would differ ({rounds} of copies sent together)"
     return f"All {n:,} copies of {prompts} {same}. {limit}.{_alone(numbers)}"
 
 
@@ -275,7 +274,10 @@ def _silent(numbers: Numbers) -> str:
 
 def _canary_too_few(numbers: Numbers) -> str:
     n_runs, n_differing = numbers["n_runs"], numbers["n_prompts_differing"]
-    needed = f"A change shows after {CANARY_MIN_BASELINE} runs and {CANARY_WINDOW} newer ones"
+    needed = (
+        f"{CANARY_MIN_BASELINE + CANARY_WINDOW} runs are needed to see a change ({CANARY_MIN_BASELINE} as baseline, "
+        f"{CANARY_WINDOW} new)"
+    )
     text = f"{needed}: {counted(n_runs, 'run')} so far, {numbers['n_more_runs']} to go."
     if n_runs == 1:
         return text
@@ -308,7 +310,7 @@ def _canary_partly_changed(numbers: Numbers) -> str:
     if numbers["outliers_by_run"][-1] == n:
         first = "It may be the first after a change: run the canary again."
         return (
-            f"The newest run differs: {counts}, all of them from it. Noise explains at most {limit}. "
+            f"The newest run differs: {counts}, all in the newest run. Noise explains at most {limit}. "
             f"{first}{_short(numbers)}"
         )
     share = f"at least about {percent_rounded(numbers['outlier_share'])} of the newest requests"
@@ -335,7 +337,7 @@ def _test(numbers: Numbers) -> str:
 
 def _short(numbers: Numbers) -> str:
     n = numbers["n_baseline"]
-    return f" The baseline has {n} of its {CANARY_BASELINE} runs so far." if n < CANARY_BASELINE else ""
+    return f" The baseline has {n} of {CANARY_BASELINE} runs so far." if n < CANARY_BASELINE else ""
 
 
 # --- capability
@@ -351,9 +353,9 @@ def _capability(numbers: Numbers) -> str:
     parts = [f"{word}: {', '.join(by_state[state])}." for state, word in NOT_HONOURED.items() if state in by_state]
     return " ".join(
         [
-            f"{n_honoured} of {n} {'is' if n_honoured == 1 else 'are'} honoured."
+            f"{n_honoured} of {n} parameters {'is' if n_honoured == 1 else 'are'} honoured."
             if parts
-            else f"All {n} are honoured.",
+            else f"All {n} parameters are honoured.",
             *parts,
         ]
     )

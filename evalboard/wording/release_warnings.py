@@ -386,12 +386,12 @@ def not_greedy(facts: Facts) -> str:
 
 @warns("answers", must_act="operator", subject="computation")
 def two_computations(facts: Facts) -> str:
-    """some responses of a run are outliers within their case: another build answered them
+    """some responses of a run are outliers within their case: another build probably answered
     (docs/divergence.md#strays)
     """
     return write(
-        "{who} has {n:response} from another build, {distance:nats_rounded} from the others of {n:its|their} "
-        "case. See its page.",
+        "{who} has {n:outlier response}, {distance:nats_rounded} from the others of {n:its|their} case. Another build "
+        "probably answered. See its page.",
         **facts,
         who=_who(facts),
     )

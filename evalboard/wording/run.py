@@ -152,12 +152,14 @@ def as_sentence(text: str) -> str:
 def describe_pause(*, n_failures: int, reason: str, until: datetime, zone: tzinfo | None = UTC) -> str:
     """Say why an endpoint is not called, and until when.
 
-    "Paused after 5 failed calls: connection refused. Next try 07:02:11 UTC." reason: one or more sentences, or "".
+    "The endpoint is paused after 5 failed calls: connection refused. Next try 07:02:11 UTC."
+
+    reason: one or more sentences, or "".
     """
     after = f" after {counted(n_failures, 'failed call')}" if n_failures else ""
     is_word = reason[1:2].islower()  # "Connection refused", not "HTTP 503"
     why = f": {reason[:1].lower() if is_word else reason[:1]}{reason[1:]}" if reason else ""
-    return f"{as_sentence(f'Paused{after}{why}')} Next try {clock(until, zone)}."
+    return f"{as_sentence(f'The endpoint is paused{after}{why}')} Next try {clock(until, zone)}."
 
 
 PAUSES = "Each failed try in a row doubles the pause, up to 10 minutes."
@@ -413,8 +415,9 @@ ESTIMATE = Messages(
     {
         ("cost", "asserts"): {"estimate": "{parts}."},
         ("cost", "unknown"): {
-            "lacking": "Unknown: {names}.",
-            "lacking_time": "Unknown: {names}: no run on this endpoint tells.",
+            "lacking": "Unknown: {names:list}.",
+            "lacking_time": "Unknown: {names:list} (no earlier run on this endpoint to go by).",
+            "price": "The price is unknown.",
         },
     },
 )
@@ -431,8 +434,7 @@ def describe_estimate(
         pace = f", at the pace of suite {paced_by}" if paced_by else ""
         parts.append(f"about {fixed(minutes, 1)} min{pace}" if minutes >= 1 else f"less than a minute{pace}")
     unknown = [name for name, value in (("time", minutes), ("tokens", tokens)) if value is None]
-    unknown += ["price"] if is_remote else []
-    estimate = ESTIMATE.write("estimate", parts=", ".join(parts))
-    if not unknown:
-        return estimate
-    return f"{estimate} {ESTIMATE.write('lacking_time' if minutes is None else 'lacking', names=', '.join(unknown))}"
+    texts = [ESTIMATE.write("estimate", parts=", ".join(parts))]
+    if unknown:
+        texts.append(ESTIMATE.write("lacking_time" if minutes is None else "lacking", names=unknown))
+    return " ".join([*texts, ESTIMATE.write("price")] if is_remote else texts)

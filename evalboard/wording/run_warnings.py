@@ -444,10 +444,10 @@ def _describe_strays(strays: Facts) -> str:
     noise = strays["noise"]
     agree = f"within {nats_rounded(noise)}" if noise else "to the bit"
     if noise and strays["n_identical"]:
-        agree = f"{agree}, {percent_at_least(strays['n_identical'] / strays['n_responses'])} of all to the bit"
+        agree = f"{agree} ({percent_at_least(strays['n_identical'] / strays['n_responses'])} of all to the bit)"
     return write(
-        "{n_strays:response} ({share}) in {n_stray_cases:case} came from another build, {distance:nats_rounded} away. "
-        "The others of a case agree {agree}. Check the routing.",
+        "{n_strays:outlier response} ({share}) in {n_stray_cases:case}: {distance:nats_rounded} from the other repeats "
+        "of the case, which agree {agree}. Another build probably answered. Check the routing.",
         **strays,
         share=percent_rounded(strays["n_strays"] / strays["n_responses"]),
         agree=agree,

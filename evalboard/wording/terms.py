@@ -49,6 +49,6 @@ TERMS: Mapping[str, str] = {
     "policy": "Versioned thresholds that turn comparisons into a verdict.",
     "tolerance": "The drop in points that people accept, chosen before they saw a difference.",
     "range limit": "The widest range of repeats under which the policy strict reads a change.",
-    "checkpoint": "A number of repeats on both sides at which a verdict may be taken.",
+    "look": "A number of repeats on both sides at which a verdict may be taken.",
     "sign-off": "A person's decision on a verdict: approve, reject, or waive with a reason and an end.",
 }

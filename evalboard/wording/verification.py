@@ -23,8 +23,8 @@ def describe_verification(verification: "JudgedAnswers") -> str:
         return f"Same stack: {what} are no farther from the reference than its own answers."
     if verification.state == "same_model_other_numerics":
         return (
-            f"Same model, other numerics: {what} are farther from the reference than its own answers. Other numerics "
-            f"explain the distance, which is less than that of {change}."
+            f"Same model, other numerics: {what} are farther from the reference than its own answers. A second "
+            f"dtype of the same weights explains the distance, and {change} lies farther away."
         )
     if verification.state == "other_model":
         return (
@@ -72,7 +72,7 @@ def warn_of_verification(code: str, n: int) -> str:
 
 
 def _name_change(verification: "JudgedAnswers") -> str:
-    return "a change twice as large" if verification.planted is None else "the planted change"
+    return "a change twice as large" if verification.planted is None else "a slight change of the weights"
 
 
 def _name_statistic(verification: "JudgedAnswers") -> str:

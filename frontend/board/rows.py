@@ -151,7 +151,7 @@ def _needs(board: Board) -> Iterator[Need]:
             yield Need("silent", "Worker silent", what, "Worker", f"{workers}#worker-{worker.id}", worker.seen_at)
     for worker in board.resting_workers:
         what = NEEDS.write("rests", worker=worker.name, pool=worker.pool, until=worker.rests_until, note=worker.note)
-        yield Need("resting", "Worker rests", what, "Worker", f"{workers}#worker-{worker.id}")
+        yield Need("resting", "Worker paused", what, "Worker", f"{workers}#worker-{worker.id}")
 
 
 def _paused(paused: PausedEndpoint) -> Need:

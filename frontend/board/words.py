@@ -34,7 +34,7 @@ WAITS = Messages(
             "failing_schedules": "{n:a} {n:schedule is|schedules are} refused",
             "deserted_pools": "{n:a} {n:pool has|pools have} work and no worker",
             "silent_workers": "{n:a} {n:worker is|workers are} silent",
-            "resting_workers": "{n:a} {n:worker rests|workers rest}",
+            "resting_workers": "{n:a} {n:worker is|workers are} paused",
         },
         ("work", "asserts"): {"under_way": "{n:words} {n:run is|runs are} under way."},
         ("work", "unknown"): {
@@ -65,7 +65,7 @@ NEEDS = Messages(
             "run_failed": "it failed.",
             "run_needs": "{reasons}.",
             "incomplete": "lacks {n_missing:,} of {n_total:,} responses",
-            "two_computations": "was answered by two computations",
+            "two_computations": "has outlier responses",
             "unsteady": "has repeats that are not the same to the bit",
             "broken_pin": "broke a pin",
         },

@@ -170,7 +170,7 @@ def describe_counts(report: Comparison) -> Headline:
         (counts.identical, "the same"),
         (counts.drift_only, "with the same tokens and other logprobs"),
         (counts.flipped, "with a flip"),
-        (counts.text_only, "of another text"),
+        (counts.text_only, "with another text"),
         (counts.unread, "not read yet"),
         (counts.missing, "without a response or a score"),
     )

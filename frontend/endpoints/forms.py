@@ -56,7 +56,7 @@ class RemoteEndpointForm(PlainForm):
         max_length=500,
         label="Address",
         widget=forms.TextInput(attrs={"placeholder": "https://api.example.com/v1", "inputmode": "url"}),
-        help_text="The base address of calls. Its host must be on this installation's list.",
+        help_text="The base address of calls. The setting EVALBOARD_ENDPOINT_HOSTS must allow its host.",
     )
     model_name = forms.CharField(max_length=200, label="Model", help_text="As the server names it.")
     auth = forms.CharField(
@@ -66,9 +66,14 @@ class RemoteEndpointForm(PlainForm):
         widget=forms.TextInput(attrs={"placeholder": "OPENAI_API_KEY", "spellcheck": "false", "autocomplete": "off"}),
         help_text="The name of an environment variable of the worker, or an absolute path. Never the key itself.",
     )
-    api = forms.ChoiceField(label="API", choices=EndpointRecord.Api.choices)
+    api = forms.ChoiceField(
+        label="API", choices=EndpointRecord.Api.choices, help_text="The OpenAI API that the server offers."
+    )
     line = forms.CharField(
-        required=False, max_length=80, label="Model line", help_text="The model line. Default: the model's name."
+        required=False,
+        max_length=80,
+        label="Model line",
+        help_text="A name for all versions of this model. Blank: the model's name.",
     )
     concurrency = forms.IntegerField(min_value=1, max_value=64, initial=8, label="Calls in flight")
     calls_per_minute = forms.IntegerField(
@@ -89,7 +94,9 @@ class RemoteEndpointForm(PlainForm):
         help_text='Such as {"provider": {"allow_fallbacks": false}}.',
     )
     reference = forms.ChoiceField(
-        required=False, label="Reference", help_text="Your own endpoint with the same weights."
+        required=False,
+        label="Own endpoint with the same weights",
+        help_text="Checks compare the server's answers with it.",
     )
     bypass = forms.ChoiceField(
         required=False,
@@ -98,13 +105,14 @@ class RemoteEndpointForm(PlainForm):
     )
     rescores = forms.BooleanField(
         required=False,
-        label="Run its baselines' reference sets after a rotation",
-        help_text="This makes calls automatically. The endpoint's page links their results.",
+        label="After a rotation, run its baselines' reference sets",
+        help_text="The cases that a suite marks as reference, or its first 200. This makes calls automatically.",
     )
     daily_check = forms.BooleanField(
         required=False,
         label="Check daily what it honours",
-        help_text=f"{DAILY_CHECK_COST} A schedule starts at its first run or probe, in the name of that person.",
+        help_text=f"{DAILY_CHECK_COST} It starts with the endpoint's first run or probe, under the name of the person "
+        "who starts that.",
     )
 
     def __init__(self, *args: Any, endpoints: Sequence[Endpoint], **kwargs: Any) -> None:

@@ -29,8 +29,8 @@ SECRETIVE = frozenset(("auth", "headers"))  # where a key may have been typed, w
 REMOTE = EndpointRecord.Engine.OPENAI
 ABOUT_OWN = "A model that a worker loads itself, with its dtype. What serves it is attested."
 ABOUT_REMOTE = (
-    "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. Who answers is what it says "
-    "itself."
+    "Any server that speaks OpenAI’s protocol: a provider, a gateway, a vLLM elsewhere. For who answers, "
+    "Evalboard relies on what the server reports."
 )
 
 

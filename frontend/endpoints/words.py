@@ -20,6 +20,8 @@ from frontend.templatetags.numbers import share
 from runs.fingerprints import EndpointTimeline
 from runs.work import PoolRow
 
+STOPPED = {"silent": "silent", "resting": "paused"}
+
 
 def describe_team(pools: Sequence[PoolRow]) -> Headline:
     """Say how many workers there are and what they do, without stopped ones."""
@@ -28,7 +30,7 @@ def describe_team(pools: Sequence[PoolRow]) -> Headline:
         return Headline("No worker is there.", "Runs wait in the queue until one joins.")
     n_pools = sum(bool(pool.workers) for pool in pools)
     among = f" in {n_pools} pools" if n_pools > 1 else ""
-    state_words = {"working": "at work", "idle": "idle", "resting": "resting", "silent": "silent"}
+    state_words = {"working": "at work", "idle": "idle", **STOPPED}
     each = ", ".join(f"{states[state]} {words}" for state, words in state_words.items() if states[state])
     n = states.total()
     claim = f"{counted(n, 'worker')}{among}: {each}."
@@ -44,7 +46,7 @@ def describe_desertion(pool: PoolRow) -> Headline:
     there = Counter(worker.state for worker in pool.workers)
     if not there:
         return Headline(f"{waits} and no worker is there.", "Start one where its engine is:")
-    states = " and ".join(f"{there[state]} {state}" for state in ("silent", "resting") if there[state])
+    states = " and ".join(f"{there[state]} {words}" for state, words in STOPPED.items() if there[state])
     return Headline(f"{waits} and no worker serves it ({states}).", "Start another, or mend what stops them:")
 
 
@@ -52,8 +54,9 @@ def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
     """Return the newest rotation of all endpoints, and what changed in it."""
     turns = [turn for line in lines for turn in line.turns]
     if not turns:
-        have = "It has" if len(lines) == 1 else "Each has"
-        return Headline("No fingerprint has rotated.", f"{have} kept, under every profile, to what served it first.")
+        return Headline(
+            "No fingerprint has rotated.", "Under each profile, no other server was seen since the first run."
+        )
     last = max(turns, key=lambda turn: (turn.at, turn.id))
     where = ", ".join(filter(None, (last.endpoint, last.profile)))
     claim = f"The last rotation was on {where}, {_shown_by(last)}."
@@ -64,13 +67,13 @@ def describe_timelines(lines: Sequence[EndpointTimeline]) -> Headline:
 def describe_difference(fields: ManifestDifference, *, is_same: bool) -> Headline:
     """Say what differs between two fingerprints, and how much does not."""
     if is_same:
-        return Headline("This is one fingerprint.", "Nothing can differ.")
+        return Headline("Both are the same fingerprint.", "Nothing can differ.")
     equal = f"{counted(len(fields.equal), 'field')} {'is' if len(fields.equal) == 1 else 'are'} equal"
     neither = f"{len(fields.unknown)} unknown on both sides" if fields.unknown else ""
     rest = f"{equal}{', ' if neither else ''}{neither}."
     if not fields.moved:
         claim = "No known field differs."
-        return Headline(claim, f"The two manifests differ in which unknown fields they name. {rest}")
+        return Headline(claim, f"They list different fields as unknown. {rest}")
     return Headline(f"{render_moved(fields.moved)}.", f"{len(fields.moved)} moved, {rest}")
 
 

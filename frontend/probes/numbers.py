@@ -75,9 +75,9 @@ MEANS = {
     "twice numerics": "used where nothing was planted",
     "boundary": "beyond it, answers are nearer to changed weights",
     "above control": "by chance, over reshuffled responses",
-    "above numerics": "at most 0.01 accuses",
-    "below planted": "at most 0.01 clears",
-    "below twice numerics": "at most 0.01 clears",
+    "above numerics": "0.01 or less speaks for another model",
+    "below planted": "0.01 or less speaks for the same model",
+    "below twice numerics": "0.01 or less speaks for the same model",
 }
 MAX_PROMPTS = 20
 # What a finding of too few answers has, and no more.

@@ -174,7 +174,7 @@ MEASURES = (
     _Measure(
         "On these cases",
         lambda bucket: span(bucket.noise_so_far.interval),
-        f"measurement interval, {share(CONFIDENCE_LEVEL)}: where the score lies that ever more repeats would come to",
+        f"measurement interval, {share(CONFIDENCE_LEVEL)}: the score that unlimited repeats would reach",
     ),
     _Measure(
         "On cases like these",
@@ -222,12 +222,12 @@ MEASURES = (
         "chance of repeats this far apart if only cases flip; under 0.005 look for routing, load or a changed backend",
     ),
     _Measure(
-        "Resolves here",
+        "Detects here",
         lambda bucket: _width(bucket.noise.resolution.points if bucket.noise.resolution else None),
         "smallest change on these cases that such repeats on both sides tell from noise, 4 times in 5",
     ),
     _Measure(
-        "Resolves elsewhere",
+        "Detects elsewhere",
         lambda bucket: _width(bucket.noise.resolution.elsewhere_points if bucket.noise.resolution else None),
         f"the same for other cases like these, where {share(ASSUMED_CHURN)} change their score",
     ),

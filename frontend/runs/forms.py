@@ -31,8 +31,8 @@ class StartRunForm(PlainForm):
         min_value=0,
         max_value=MAX_SEED,
         required=False,
-        help_text="Where the profile samples or the server is external: runs with the baseline’s seed send the same "
-        "seeds, and small changes show. Empty: the profile’s.",
+        help_text="For a profile that samples, or an external server. With the baseline’s seed both runs send the same "
+        "seeds, so small changes show. Empty: the profile’s.",
     )
     priority = forms.ChoiceField(
         required=False,

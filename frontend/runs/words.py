@@ -24,8 +24,8 @@ SAID = Messages(
             "incomplete": "{n:response} {n:is|are} missing, so no score is given.",
             "failed": "The run failed, so no score is given.",
             "cancelled": "The run was cancelled, so no score is given.",
-            "no_range": "Finished, without a range. No repeat has only answers that count.",
-            "chosen": "Finished, of chosen cases alone. It decoded {n:chosen case}, which {n:has|have} no score.",
+            "no_range": "Finished, but every repeat has answers from a cache or a fallback, so there is no range.",
+            "chosen": "Finished, without a score. This run decoded only chosen cases ({n:response}).",
             "unscored_texts": "Finished, without a score. The log gave none. Below it can be scored with a scorer.",
             "unscored_tokens": "Finished, without a score. The log gave none, and no scorer reads token ids.",
             "buckets": "Served by {n} buckets, so no score is given for the whole. Each bucket is scored by itself.",
@@ -154,7 +154,7 @@ def _describe_unscored(run: Run, worth: str) -> Headline:
     n = len(run.buckets)
     if n > 1:
         return split_claim(SAID.write("buckets", n=n))
-    if any(run.n_left_out):
+    if run.n_left_out and all(run.n_left_out):
         return _with_more(SAID.write("no_range"), worth)
     if not run.n_repeats:
         return split_claim(SAID.write("chosen", n=run.progress.n_total))

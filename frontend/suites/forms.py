@@ -47,7 +47,9 @@ class SuiteForm(PlainForm):
     max_tokens = forms.IntegerField(
         required=False, min_value=1, max_value=MAX_TOKENS, label="Longest answer", help_text="In tokens. Empty: 256."
     )
-    mapping = forms.ChoiceField(required=False, label="Rows of another tool", help_text="Which JSONL it is.")
+    mapping = forms.ChoiceField(
+        required=False, label="Format of another tool", help_text="The tool that wrote the JSONL."
+    )
     endpoint = forms.ChoiceField(required=False)
     case = forms.CharField(required=False, max_length=200, widget=forms.Select)
 

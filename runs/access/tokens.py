@@ -57,7 +57,7 @@ def create_token(
     if fields:
         raise InvalidInput("The token is not valid.", fields=fields)
     if by is not None and not (set(wanted) <= set(by.scopes) and expires_at <= by.expires_at):
-        raise Refused("A token makes only tokens that may do no more and hold no longer than itself.")
+        raise Refused("A new token cannot have more rights or last longer than the token that creates it.")
     secret = _new_secret()
     token = Token.objects.create(
         user=user, name=name, secret_digest=secret_digest(secret), scopes=wanted, expires_at=expires_at

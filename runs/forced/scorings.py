@@ -272,7 +272,9 @@ def _target_problems(target: Target) -> dict[str, str]:
     """Return why a stack cannot score, by field: only our own engine scores given tokens."""
     fields = {}
     if target.endpoint.engine != EndpointRecord.Engine.VLLM:
-        fields["endpoint"] = "Others serve it, and only an engine of ours scores given tokens; choose an own endpoint."
+        fields["endpoint"] = (
+            "It is external, and only your own engine can score given tokens. Choose an endpoint with one."
+        )
     if target.profile.settings.get("batch_class") == OBSERVED:
         fields["profile"] = "It was read from logs and lacks settings; choose a complete profile."
     return fields

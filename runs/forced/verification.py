@@ -85,8 +85,8 @@ def _refuse_unlike(scorings: Scorings) -> None:
             )
         if scoring.bucket_id != control.bucket_id:
             raise Conflict(
-                f"Forced scorings {scoring.pk} and {control.pk} are of two buckets. Score each run on one endpoint "
-                "under one profile; where that was done, its stack has changed since, so score them anew."
+                f"Forced scorings {scoring.pk} and {control.pk} are of two buckets. Score each run on the same "
+                "endpoint under the same profile. If that was done, its stack has changed since: score them again."
             )
         if scoring.run_id in owners:
             raise Conflict(f"Run {scoring.run_id} is given as {owners[scoring.run_id]} and as {name}.")

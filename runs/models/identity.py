@@ -148,7 +148,7 @@ class WorkerRecord(models.Model):
 
     A worker has one of the two: what it wrote last.
     `place` and `process_started` say with `pid` which process it is (runs.own_process); "" and None where not known.
-    `n_engine_failures` are those in a row; a worker that has too many is degraded, and rests.
+    `n_engine_failures` are those in a row; a worker that has too many is paused.
     """
 
     name = models.CharField(max_length=200, unique=True)

@@ -25,7 +25,7 @@ def name_known_answers(target: EndpointRecord, given: Mapping[str, Any]) -> dict
     """
     reference = target.reference if given["reference"] is None else named_endpoint(given["reference"])
     if reference is not None and reference.engine != EndpointRecord.Engine.VLLM:
-        words = "Others serve it, and only an engine of ours scores given tokens; name an own endpoint."
+        words = "It is external, and only your own engine can score given tokens. Name an endpoint with one."
         raise InvalidInput("The probe is not valid.", fields={"parameters.reference": words})
     slugs: dict[str, str | None] = {
         "reference": None if reference is None else reference.slug,

@@ -125,13 +125,13 @@ def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> N
 
 
 def count_engine_failure(*, worker: WorkerRecord, detail: str, rests: bool) -> bool:
-    """Count a failure in a row. Return True once degraded; with `rests` it then pauses."""
+    """Count a failure in a row. Return True from the third on; with `rests` the worker then pauses."""
     mine = WorkerRecord.objects.filter(pk=worker.pk)
     mine.update(n_engine_failures=F("n_engine_failures") + 1)
     n_failures = mine.values_list("n_engine_failures", flat=True).get()
     if n_failures < FAILURES_BEFORE_DEGRADED:
         return False
-    what = f"Degraded: its engine failed {n_failures} times in a row, last: {detail}"
+    what = f"Its engine failed {n_failures} times in a row, last: {detail}"
     changes = _noted(what)
     if rests:
         changes["rests_until"] = Now() + timedelta(seconds=settings.REST_SECONDS)

@@ -28,10 +28,10 @@ def troubled_team(stage):
     Shard.objects.filter(pk=lost.id).update(lease_until=Now() - timedelta(seconds=1))
     reconcile()
     stage.record(stage.claim(by, process), process, n_cases=5)
-    why = "it keeps to another serving stack than this worker's."
+    why = "the run must stay on the serving stack that it began on."
     leave_alone(worker=stage.worker("node-3"), noun="run", key=run.pk, why=why)
     put(stage.worker("node-4"), seen_at=Now() - timedelta(minutes=4), pool="gpu")
-    why = "Degraded: its engine failed 3 times in a row, last: The engine was ended by SIGKILL."
+    why = "Its engine failed 3 times in a row, last: The engine was ended by SIGKILL."
     put(stage.worker("node-5"), rests_until=Now() + timedelta(minutes=9), note=why, n_engine_failures=3, pool="gpu")
     create_endpoint(
         slug="far", model_path=run.endpoint.model_path, dtype="float32", line="paint", pool="h200-of-the-other-team"

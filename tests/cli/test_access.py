@@ -64,7 +64,7 @@ def test_this_machines_token_goes_to_no_other_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize("note", ["", "[]", "{", '{"url": 7}'])
 def test_a_damaged_note_is_no_server(tmp_path: Path, note: str) -> None:
     (tmp_path / "running.json").write_text(note)
-    with pytest.raises(WrongUse, match="Which server"):
+    with pytest.raises(WrongUse, match="No server is set"):
         find_access({"EVALBOARD_DATA_DIR": str(tmp_path)})
 
 

@@ -26,7 +26,9 @@ def test_difference_comparability_and_ledger(evalboard: Call, transactional_db: 
     assert first.startswith(title)
     assert first.endswith(f"/compare/{baseline.pk}/{candidate.pk}/")
     assert computation.endswith("Something changed that no fingerprint shows.")
-    assert cases.startswith("Of 8 cases: 4 broke, 0 fixed, 0 unstable, 4 of the same text. Repeats give the same bits.")
+    assert cases.startswith(
+        "Of 8 cases: 4 broke, 0 fixed, 0 unstable, 4 with the same answer. Repeats give the same bits."
+    )
     assert sum(float(line.split()[-2].replace("−", "-")) for line in ledger) == -50.0
     assert any(line.split()[1:3] == ["4", "cases"] for line in ledger)
     assert noise.startswith("All repeats were identical")

@@ -42,7 +42,7 @@ def test_a_plan_is_shown_with_its_cost_and_stays_until_it_is_confirmed(evalboard
     assert title.startswith(f"Experiment {experiment.pk}, colours on local: http://")
     assert control.split("  ")[1:3] == [
         "nothing (control)",
-        "5 runs, 5 engine starts, tokens not known, minutes unknown: no earlier run has them",
+        "5 runs, 5 engine starts, tokens unknown, time unknown (no earlier run to go by)",
     ]
     assert "  not measured: judge: no scorer of this suite is a model." in done.stderr.splitlines()
     assert last == f"Nothing is started. Confirm the plan with: evalboard experiment start {experiment.pk}"
@@ -65,8 +65,8 @@ def test_an_experiment_is_followed_to_its_end_and_printed(evalboard: Call, endpo
     assert done.returncode == 0
     sentence, heads, control, order = done.stdout.splitlines()
     assert sentence.startswith(
-        f"Experiment {experiment.pk} is finished. The order of cases moves this score (±16.7). With nothing varied, "
-        "5 of 5 runs were equal to the bit. http"
+        f"Experiment {experiment.pk} is finished. The order of cases moves this score (±16.7 points). With nothing "
+        "varied, 5 of 5 runs were equal to the bit. http"
     )
     columns = ["source", "runs", "from the control", "range over runs", "standard dev.", "flips", "finding"]
     assert re.split(" {2,}", heads) == columns

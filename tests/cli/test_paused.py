@@ -66,12 +66,12 @@ def abroad(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_server_that_refuses_every_call(
     evalboard: Call, endpoint: EndpointRecord, work: Callable[[], None], arguments: tuple[str, ...]
 ) -> None:
-    done = evalboard(*arguments, meanwhile=[(", 0 of ", work), ("Paused after ", ctrl_c)])
+    done = evalboard(*arguments, meanwhile=[(", 0 of ", work), ("paused after ", ctrl_c)])
     endpoint.refresh_from_db()
     assert (done.returncode, endpoint.rests_until is None) == (130, False)
     assert endpoint.rests_until is not None
-    why = f"Paused after {endpoint.n_failures} failed calls: connection refused. Next try "
-    [line] = [line for line in done.stderr.splitlines() if "Paused" in line]
+    why = f"The endpoint is paused after {endpoint.n_failures} failed calls: connection refused. Next try "
+    [line] = [line for line in done.stderr.splitlines() if "is paused" in line]
     assert f"{why}{endpoint.rests_until.astimezone():%H:%M:%S} IST." in line
     assert ("Gives up its first cases" in line) == (arguments[0] == "run")
     assert endpoint.n_failures >= 5
@@ -90,6 +90,6 @@ def test_an_experiment_whose_runs_call_such_a_server(evalboard: Call, endpoint: 
         EndpointRecord.objects.update(rests_until=Now() + timedelta(minutes=4), **facts)
 
     asked = ("experiment", "variance", "colours", "--endpoint", "hosted", "--runs", "5", "--yes", "--wait")
-    done = evalboard(*asked, meanwhile=[(": running, 0 of ", pause), ("Paused after ", ctrl_c)])
+    done = evalboard(*asked, meanwhile=[(": running, 0 of ", pause), ("paused after ", ctrl_c)])
     assert done.returncode == 130
-    assert "runs. Paused after 7 failed calls: connection refused. Next try " in done.stderr
+    assert "runs. The endpoint is paused after 7 failed calls: connection refused. Next try " in done.stderr

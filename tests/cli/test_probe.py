@@ -176,7 +176,9 @@ def test_a_capability_check_prints_its_table_the_hop_and_the_control() -> None:
         sentence="Honoured at vllm-a, ignored through litellm: seed: the gateway drops it.",
     )
     known = ended("capability", finding.state)
-    stored = ProbeFinding(state=finding.state, sentence="17 of 18 are honoured.", numbers=dict(finding.numbers))
+    stored = ProbeFinding(
+        state=finding.state, sentence="17 of 18 parameters are honoured.", numbers=dict(finding.numbers)
+    )
     answer = known.model_copy(update={"finding": stored, "hop": hop, "control": "vllm-a: probe 8, checked."})
     lines = render_result(answer).splitlines()
     assert "  seed: ignored. Two calls with the same seed differ as early as calls with other seeds." in lines

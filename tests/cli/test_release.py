@@ -199,7 +199,7 @@ def test_a_server_that_does_not_answer_is_4(evalboard: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("release",), "Nothing is no id"),
+        (("release",), "The id is missing"),
         (("release", "newest"), "newest is no id"),
         (("release", "1", "--baseline", "newest"), "newest is no id"),
         (("release", "1", "--treatment", "weather"), "Must be one of: model, stack, service"),

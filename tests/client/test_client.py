@@ -150,7 +150,7 @@ def test_what_is_wrong_is_one_sentence(client: Client, live_server: Any, monkeyp
     assert issubclass(Unreachable, EvalboardError)
     monkeypatch.setenv("EVALBOARD_DATA_DIR", "/nowhere")
     monkeypatch.delenv("EVALBOARD_URL", raising=False)
-    with pytest.raises(WrongUse, match="Which server"):
+    with pytest.raises(WrongUse, match="No server is set"):
         Client()
 
 

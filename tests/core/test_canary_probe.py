@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_formulas() -> None:
     assert finding.numbers["effect_ratio"] == pytest.approx(effect)
     assert (finding.numbers["p_value"], finding.numbers["n_splits"]) == (pytest.approx(1 / 495), 495)
     assert finding.numbers["n_outliers"] == 16
-    assert sentence(finding).endswith(" The baseline has 8 of its 28 runs so far.")
+    assert sentence(finding).endswith(" The baseline has 8 of 28 runs so far.")
 
 
 def test_a_token_missing_from_the_alternatives_counts_with_the_smallest_that_is_there() -> None:

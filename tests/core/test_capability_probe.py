@@ -35,7 +35,7 @@ def test_a_server_that_honours_everything_is_checked_in_nineteen_answers() -> No
     finding = judge_capability_probe(calls)
     assert (finding.state, len(calls)) == ("checked", 19)
     assert set(states(finding).values()) == {"honoured"}
-    assert describe_finding("capability", finding.state, finding.numbers) == "All 18 are honoured."
+    assert describe_finding("capability", finding.state, finding.numbers) == "All 18 parameters are honoured."
     assert row_of(finding, "logprobs")["detail"] == {"k": 20, "given": 20}
 
 

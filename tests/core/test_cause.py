@@ -98,7 +98,7 @@ def test_a_planted_near_tie_is_named_with_its_margins() -> None:
     assert cause.evidence["is_assumed"]
     assert cause.evidence["assumed_dtype"] == "bfloat16"
     assert f"A near tie at position {position}" in explain_cause(cause)
-    assert "noise 0.090 nats, assumed for bfloat16" in explain_cause(cause)
+    assert "(standard deviation 0.090 nats, assumed for bfloat16)" in explain_cause(cause)
 
 
 def test_a_planted_sampler_that_does_not_take_the_top_is_named_where_it_happened() -> None:
@@ -170,7 +170,7 @@ def test_a_token_that_one_side_lists_as_forbidden_was_masked() -> None:
     other = make_trace([1, 1, 1, 1, 4], [-0.1] * 4 + [0.0], [*[shared] * 4, [(4, 0.0), (3, -9999.0)]])
     cause = named(find_divergence(one, other), text="x")
     assert cause.code == "constrained"
-    assert "a grammar, a schema or a forced tool call" in explain_cause(cause)
+    assert "A grammar, a schema or a forced tool call" in explain_cause(cause)
 
 
 def test_a_near_tie_under_a_constraint_stays_one() -> None:

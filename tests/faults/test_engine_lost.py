@@ -69,7 +69,7 @@ def test_a_node_whose_engine_never_starts_rests_and_fails_no_run(
     assert degraded.n_engine_failures == 3
     assert degraded.rests_until is not None
     assert degraded.rests_until > degraded.seen_at
-    assert degraded.note.startswith("Degraded: its engine failed 3 times in a row, last: The engine ended with exit")
+    assert degraded.note.startswith("Its engine failed 3 times in a row, last: The engine ended with exit")
     assert not EngineProcess.objects.filter(worker=degraded).exists()
     assert WorkerRecord.objects.get(pk=sound.worker.pk).n_engine_failures == 0
 

@@ -157,7 +157,10 @@ def test_a_paused_endpoint_and_a_failed_run_are_stuck_with_what_helps(viewer):
     page = viewer.get("/")
     words = words_of(page)
     assert "An endpoint is paused, a run needs a look, " in words
-    assert "Endpoint paused local: 1 run waits. Paused after 7 failed calls: no backend is free. Next try" in words
+    assert (
+        "Endpoint paused local: 1 run waits. The endpoint is paused after 7 failed calls: no backend is free. Next try"
+        in words
+    )
     assert re.search(rf"Run failed run {run.pk}, colours on local, .*: PROD_KEY is not set on worker gpu-2\.", words)
     assert f"/runs/new/?suite=colours&amp;endpoint=local&amp;profile={run.profile.slug}" in page.content.decode()
     assert f"run {waits.pk} colours" in words

@@ -112,9 +112,9 @@ def test_a_resting_endpoint_says_until_when(viewer: Client) -> None:
     EndpointRecord.objects.update(rests_until=until, n_failures=5, rest_reason="It answered <503>.")
     clock = f"{until:%H:%M:%S}"
     page = words(viewer, "/endpoints/local/")
-    assert f"Paused after 5 failed calls: it answered <503>. Next try {clock} UTC." in page
+    assert f"The endpoint is paused after 5 failed calls: it answered <503>. Next try {clock} UTC." in page
     EndpointRecord.objects.update(rests_until=timezone.now() - timedelta(seconds=1))
-    assert "Paused" not in words(viewer, "/endpoints/local/")
+    assert "is paused" not in words(viewer, "/endpoints/local/")
 
 
 def test_a_run_that_waits_for_a_resting_endpoint_leads_to_it(viewer: Client) -> None:

@@ -72,7 +72,7 @@ def pool(*states: str, n_waiting: int = 0) -> PoolRow:
     [
         ((), "No worker is there."),
         (("working",), "1 worker: 1 at work."),
-        (("silent", "resting", "idle", "idle"), "4 workers: 2 idle, 1 resting, 1 silent."),
+        (("silent", "resting", "idle", "idle"), "4 workers: 2 idle, 1 silent, 1 paused."),
     ],
 )
 def test_a_team_is_counted_by_what_its_members_do(states: tuple[str, ...], claim: str) -> None:
@@ -93,7 +93,7 @@ def test_a_deserted_pool_says_who_is_there_and_does_not_serve() -> None:
         endpoint_words.describe_desertion(pool(n_waiting=1)).claim == "Pool gpu: 1 shard waits and no worker is there."
     )
     assert endpoint_words.describe_desertion(pool("silent", "resting", n_waiting=12)).claim == (
-        "Pool gpu: 12 shards wait and no worker serves it (1 silent and 1 resting)."
+        "Pool gpu: 12 shards wait and no worker serves it (1 silent and 1 paused)."
     )
 
 

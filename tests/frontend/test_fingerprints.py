@@ -168,7 +168,7 @@ def test_two_builds_of_one_version_differ_in_their_code(viewer: Client) -> None:
 
 def test_a_fingerprint_against_itself_is_one(viewer: Client) -> None:
     one = bucket().fingerprint_id
-    assert "This is one fingerprint." in words(viewer, f"/fingerprints/{one}/diff/{one}/")
+    assert "Both are the same fingerprint." in words(viewer, f"/fingerprints/{one}/diff/{one}/")
 
 
 @pytest.mark.parametrize("path", ["/fingerprints/999/", "/fingerprints/999/diff/1/", f"/fingerprints/{10**30}/"])

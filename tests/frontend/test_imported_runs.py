@@ -105,6 +105,26 @@ def test_what_a_cache_answered_is_marked_and_said_to_be_left_out(viewer: Client)
     assert "1–3" in left_out
 
 
+@pytest.mark.parametrize(
+    ("cached", "score", "claim"),
+    [
+        ((1, 2), 1.0, "Finished, but every repeat has answers from a cache or a fallback, so there is no range."),
+        ((2,), None, "Finished, without a score."),
+    ],
+)
+def test_a_run_without_a_range_says_why(
+    viewer: Client, cached: tuple[int, ...], score: float | None, claim: str
+) -> None:
+    given = [
+        logs.response(case, repeat, score=score, flags=("cached",) if case == "sky" and repeat in cached else ())
+        for case in logs.CASES
+        for repeat in (1, 2)
+    ]
+    scorers: dict[str, tuple[str, ...]] = {} if score else {"scorers": ()}
+    run = logs.stored(logs.log(*given, **scorers))
+    assert claim in strip_tags(page_of(viewer, f"/runs/{run.pk}/"))
+
+
 def page_of(client: Client, path: str) -> str:
     answer = client.get(path, follow=True)
     assert answer.status_code == 200

@@ -86,7 +86,7 @@ def test_the_page_has_the_sentence_the_table_and_a_link_for_each_dot(
     engineer: Client, planned: ExperimentRecord
 ) -> None:
     text = page(engineer, served(planned, "batch"))
-    assert "<strong><bdi>Batching moves this score (±16.7);</bdi></strong>" in text
+    assert "<strong><bdi>Batching moves this score (±16.7 points);</bdi></strong>" in text
     assert "no visible effect of the order of cases" in text
     run = planned.arms.get(source="batch").run_id
     assert text.count(f'<a href="/runs/{run}/"><title>') == 5

@@ -33,7 +33,7 @@ def test_a_run_says_what_its_repeats_resolve(stage, viewer):
     assert found["Unstable cases"] == ["1"]
     assert found["Same score"] == found["Same text"] == ["97\u00a0%"]
     assert found["Likely to flip"] == ["6"]
-    here, elsewhere = found["Resolves here"][0].split()[0], found["Resolves elsewhere"][0].split()[0]
+    here, elsewhere = found["Detects here"][0].split()[0], found["Detects elsewhere"][0].split()[0]
     assert f"5 repeats a side detect changes of {here} points or more on these 30 cases." in page
     assert f"On new cases it is {elsewhere} points, if 6\u00a0% of them change." in page
     assert "Whole repeats differ by more than chance in single cases explains." not in page

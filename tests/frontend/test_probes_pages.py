@@ -55,7 +55,7 @@ def test_a_probe_is_followed_from_the_queue_to_its_finding(viewer: Client) -> No
     ended = viewer.get(path)
     assert "hx-get" not in ended.content.decode()
     assert "Seed honoured" in text_of(ended)
-    assert "The seed is honoured exactly: all 8 calls with the same seed gave one text for each prompt" in text_of(
+    assert "The seed is honoured exactly: all 8 calls with the same seed gave the same text for each prompt" in text_of(
         ended
     )
     assert "by grace" in text_of(ended)

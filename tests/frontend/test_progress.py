@@ -44,7 +44,7 @@ def repeats(*cells: ShardOfRun) -> tuple[Repeat, ...]:
 
 
 def test_equal_lines_in_a_row_are_told_once_with_their_first_and_last_time():
-    why = "given back by node-1: it keeps to another serving stack than this worker's."
+    why = "given back by node-1: the run must stay on the serving stack that it began on."
     alike = [event(n, why, place=f"Repeat 1, cases {n}–{n + 9}") for n in range(12)]
     (line,) = progress.story(alike)
     assert (line.text, line.at, line.until) == (f"12 × {why}", alike[0].at, alike[-1].at)

@@ -28,7 +28,7 @@ def test_a_log_of_which_six_in_a_hundred_were_rerouted_without_a_tag_lists_them(
     listed = Stray.objects.filter(run=run).listed().values_list("case_index", "repeat")
     assert {(ids[case], repeat) for case, repeat in listed} == rerouted
     page = unescape(viewer.get(f"/runs/{run.pk}/").content.decode())
-    assert "6 responses (6 %) in 5 cases came from another build, 0.4 nats away." in page
+    assert "6 outlier responses (6 %) in 5 cases: 0.4 nats from the other repeats of the case" in page
     for case, repeat in rerouted:
         assert f'href="/runs/{run.pk}/repeats/{repeat}/cases/{case}/"' in page.split('id="strays"')[1]
 
@@ -38,12 +38,12 @@ def test_of_many_strays_the_run_lists_the_first_and_a_page_of_its_own_all(viewer
     build.strays(run, n=250)
     page = unescape(viewer.get(f"/runs/{run.pk}/").content.decode())
     assert page.count("/repeats/2/cases/") == STRAYS_SHOWN
-    assert f'The first {STRAYS_SHOWN}. <a href="/runs/{run.pk}/strays/">All strays</a>' in page
+    assert f'The first {STRAYS_SHOWN}. <a href="/runs/{run.pk}/strays/">All outlier responses</a>' in page
     listed = [unescape(viewer.get(f"/runs/{run.pk}/strays/?offset={at}").content.decode()) for at in (0, 100, 200, 300)]
     assert [each.count("/repeats/2/cases/") for each in listed] == [100, 100, 50, 0]
     assert "201–250 of 250" in listed[2]
     assert "There are only 250." in listed[3]
     assert 'href="?offset=200#strays">Next' in listed[1]
     other = build.run(build.suite("other"))
-    assert "No response of run" in viewer.get(f"/runs/{other.pk}/strays/").content.decode()
+    assert "has no known outlier responses" in viewer.get(f"/runs/{other.pk}/strays/").content.decode()
     assert viewer.get("/runs/999999/strays/").status_code == 404

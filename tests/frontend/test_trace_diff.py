@@ -140,7 +140,7 @@ def test_equal_traces_are_said_to_be_the_same_to_the_bit(stage, viewer):
 
 @pytest.mark.parametrize(
     ("compared", "words"),
-    [("trace", "same to the bit"), ("retokenised", "are one text"), ("text", "are one text")],
+    [("trace", "same to the bit"), ("retokenised", "have the same text"), ("text", "have the same text")],
 )
 def test_only_equal_traces_are_said_to_be_the_same_to_the_bit(compared, words):
     pair = {
@@ -160,7 +160,7 @@ def test_what_neither_side_knows_is_neither_a_difference_nor_equal(stage, viewer
     page = page_of(viewer, runs)
     differing, _, rest = page.partition("Provenance of both sides")[2].partition("</table>")
     assert ("cached tokens" in differing, "preemptions" in differing) == (False, True)
-    assert "of 1 neither side is known" in page
+    assert "1 more is unknown on both sides" in page
     assert "<dt>cached tokens</dt><dd>unknown on both sides</dd>" in rest
 
 

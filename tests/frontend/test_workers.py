@@ -74,22 +74,27 @@ def test_workers_stand_by_pool_and_those_that_need_somebody_first(stage, viewer)
 
 
 def test_a_resting_worker_says_until_when_and_why(stage, viewer):
-    why = "Degraded: its engine failed 3 times in a row, last: the engine was ended by SIGKILL."
+    why = "Its engine failed 3 times in a row, last: the engine was ended by SIGKILL."
     until = put(stage.worker(), rests_until=Now() + timedelta(minutes=9), note=why, n_engine_failures=3)
     until.refresh_from_db()
     for address in ("/workers/", "/"):
         page = text_of(viewer.get(address))
         assert f"{until.rests_until:%H:%M}" in page, address
         assert why in page, address
-    assert "A worker rests." in text_of(viewer.get("/"))
+    assert "A worker is paused." in text_of(viewer.get("/"))
 
 
 def test_a_worker_that_leaves_a_run_alone_links_to_it(stage, viewer):
     run = stage.start()
-    leave_alone(worker=stage.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
+    leave_alone(
+        worker=stage.worker(), noun="run", key=run.pk, why="the run must stay on the serving stack that it began on."
+    )
     page = text_of(viewer.get("/workers/"))
     assert 'Skips <a id="left-alone-' in page
-    assert f'href="/runs/{run.pk}/">run {run.pk}</a>: <bdi>it keeps to another serving stack.' in page
+    assert (
+        f'href="/runs/{run.pk}/">run {run.pk}</a>: <bdi>the run must stay on the serving stack that it began on.'
+        in page
+    )
 
 
 @pytest.mark.parametrize(("n", "words"), [(1, "1 write refused"), (3, "3 writes refused"), (0, "")])
@@ -163,11 +168,16 @@ def test_only_a_team_hears_of_its_doorbell(stage, viewer, settings, monkeypatch,
 def test_a_run_says_why_every_worker_of_its_pool_leaves_it_alone(stage, viewer):
     run = stage.start()
     for name in ("one", "two"):
-        leave_alone(worker=stage.worker(name), noun="run", key=run.pk, why="it keeps to another serving stack.")
+        leave_alone(
+            worker=stage.worker(name),
+            noun="run",
+            key=run.pk,
+            why="the run must stay on the serving stack that it began on.",
+        )
     leave_alone(worker=stage.worker("three"), noun="run", key=run.pk, why="no GPU is there.")
     page = text_of(viewer.get(f"/runs/{run.pk}/"))
     assert page.count("No worker of pool default takes this run.") == 1
-    assert "2 workers: it keeps to another serving stack. No GPU is there." in page
+    assert "2 workers: the run must stay on the serving stack that it began on. No GPU is there." in page
     beat(worker=WorkerRecord.objects.get(name="three"), note="")
     assert 'data-code="no_matching_worker"' not in text_of(viewer.get(f"/runs/{run.pk}/"))
 

@@ -283,7 +283,7 @@ def test_where_batches_move_answers_each_step_is_decoded_three_times_and_chance_
     assert (
         "1 chosen case is left out as chance (a/b c): one side gave several answers in 3 equal decodings." in sentence
     )
-    assert "did not come again" not in sentence
+    assert "did not reproduce" not in sentence
 
 
 @pytest.mark.nightly

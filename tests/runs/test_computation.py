@@ -168,7 +168,7 @@ def test_responses_from_another_build_are_left_out(version: SuiteVersionRecord, 
     judged = computation(baseline, candidate)
     assert (judged.answer, judged.n_strays_baseline, judged.n_strays_candidate) == ("one", 0, 5)
     assert judged.noise == pytest.approx(NOISE, rel=0.5)
-    assert judged.text.startswith("The candidate has responses from a second build (5 responses). Without them: where")
+    assert judged.text.startswith("The candidate has outlier responses (5). Without them: where")
 
 
 @pytest.mark.nightly

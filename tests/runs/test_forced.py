@@ -110,7 +110,7 @@ def test_a_server_of_others_scores_nothing(run: RunRecord, settings: Any) -> Non
     create_endpoint(slug="theirs", engine="openai", base_url="https://api.example.com/v1", model_name="gpt-paint")
     with pytest.raises(InvalidInput) as refused:
         ask(run, endpoint="theirs")
-    assert refused.value.fields["endpoint"].startswith("Others serve it, and only an engine of ours scores")
+    assert refused.value.fields["endpoint"].startswith("It is external, and only your own engine can score")
 
 
 def test_a_run_without_an_answer_has_nothing_to_score(db: None) -> None:

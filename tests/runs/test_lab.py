@@ -195,7 +195,7 @@ def test_the_table_says_what_moved_and_what_did_not(new: New) -> None:
     assert (order.state, order.reach) == ("none_seen", 0.0)
     assert order.range_interval[0] == 0
     assert order.speed == pytest.approx(1, rel=0.05)
-    assert detail.sentence.startswith("Batching moves this score (±33.3)")
+    assert detail.sentence.startswith("Batching moves this score (±33.3 points)")
     assert detail.sentence.endswith("With nothing varied, 5 of 5 runs were equal to the bit.")
 
 

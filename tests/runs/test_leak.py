@@ -139,8 +139,8 @@ def test_alone_nothing_was_beside_it(leaked: Callable[..., tuple[RunRecord, RunR
     found = said(runs)
     assert (found.n_beside_baseline, found.n_beside_candidate) == (0, 0)
     assert found.text == (
-        "The source was not identified. The baseline's was decoded at batch size 1. The candidate's was decoded at "
-        "batch size 1."
+        "The source was not identified. The baseline's answer was decoded at batch size 1. The candidate's answer was "
+        "decoded at batch size 1."
     )
 
 

@@ -144,8 +144,8 @@ def test_a_run_that_two_computations_answered_is_warned_of(pair: tuple[RunRecord
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "two_computations"]
     assert line == (
-        f"The candidate, run {pair[1].pk}, has 3 responses from another build, 0.33 nats from the others of their "
-        "case. See its page."
+        f"The candidate, run {pair[1].pk}, has 3 outlier responses, 0.33 nats from the others of their "
+        "case. Another build probably answered. See its page."
     )
 
 

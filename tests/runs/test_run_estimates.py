@@ -47,10 +47,10 @@ def test_what_nothing_tells_is_unknown() -> None:
     build.suite()
     build.endpoint()
     build.profile()
-    words = "12 calls. Unknown: time, tokens: no run on this endpoint tells."
+    words = "12 calls. Unknown: time and tokens (no earlier run on this endpoint to go by)."
     assert estimate_run(**ASKED).sentence == words
     EndpointRecord.objects.update(engine="openai", base_url="https://api.example.com/v1")
-    assert estimate_run(**ASKED).sentence.startswith("12 calls. Unknown: time, tokens, price")
+    assert estimate_run(**ASKED).sentence == f"{words} The price is unknown."
 
 
 def test_a_run_that_cannot_be_started_has_no_estimate() -> None:

@@ -172,8 +172,10 @@ def test_a_queued_run_without_any_worker_says_so() -> None:
 
 def test_a_queued_run_says_why_the_only_worker_leaves_it_alone() -> None:
     run = build.run()
-    leave_alone(worker=build.worker(), noun="run", key=run.pk, why="it keeps to another serving stack.")
-    assert "another serving stack" in run_report(run.pk).waiting
+    leave_alone(
+        worker=build.worker(), noun="run", key=run.pk, why="the run must stay on the serving stack that it began on."
+    )
+    assert "must stay on the serving stack" in run_report(run.pk).waiting
     assert "no_matching_worker" in codes(run)
 
 

@@ -74,7 +74,7 @@ def test_answers_that_were_routed_without_a_word_are_listed(
     assert strays["distance"] == pytest.approx(0.3, rel=0.25)
     report = run_report(run.pk)
     [text] = [warning.text for warning in report.warnings if warning.code == "two_computations"]
-    assert text.startswith("6 responses (2.4 %) in 5 cases came from another build, 0.")
+    assert text.startswith("6 outlier responses (2.4 %) in 5 cases: 0.")
     assert run.unsteady == []  # said already
     [row] = board().attention
     assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])
@@ -92,7 +92,7 @@ def test_the_share_that_agrees_to_the_bit_is_said_beside_the_noise_of_the_others
     # Of repeats 1 to 3 all but those that were routed.
     assert (strays["n_responses"], strays["n_agreeing"], strays["n_identical"]) == (250, 244, 146)
     [text] = [warning.text for warning in run_report(run.pk).warnings if warning.code == "two_computations"]
-    assert "agree within 0.00015 nats, 58.4 % of all to the bit." in text
+    assert "agree within 0.00015 nats (58.4 % of all to the bit)." in text
 
 
 @pytest.mark.parametrize("batch_class", ["alone", *nightly(["mixed"])])

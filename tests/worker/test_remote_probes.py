@@ -339,7 +339,7 @@ def test_a_probe_of_an_endpoint_that_never_returns_ends_failed_and_says_why(star
         probe.refresh_from_db()
         if n_rests == 3:
             waits = words(viewer, f"/probes/{probe.pk}/")
-            assert "Waiting for its endpoint. Paused after " in waits
+            assert "Waiting for its endpoint. The endpoint is paused after " in waits
             assert "Down for good." in waits
     assert (probe.status, probe.lease_until, probe.finding) == ("failed", None, None)
     rested = f"Its endpoint rested {RESTS_BEFORE_GIVING_UP} times, and no round of calls was answered between."

@@ -130,7 +130,7 @@ SITUATIONS: Situations = {
     "Two fields matter only together": lambda: read(flips_with("dtype", "sampling.top_k")),
     "Either of two fields is enough": lambda: read(either),
     "Nothing explains the flips": lambda: read(lawless),
-    "Some cases did not come again": lambda: read(flips_with("dtype", n=9)),
+    "Some cases did not reproduce": lambda: read(flips_with("dtype", n=9)),
     "Some cases are chance": lambda: read(flips_with("dtype", n=8), chance=(8, 9, 10, 11)),
     "One case is chance": lambda: read(flips_with("dtype", n=11), chance=(11,)),
     "No case that moved the score came again": lambda: read(

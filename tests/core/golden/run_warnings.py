@@ -82,7 +82,7 @@ SITUATIONS: Situations = {
     "A suite of 40 cases": lambda: read_run_warnings(n_cases=40),
     "Nobody is there": lambda: read_waiting("nobody", pool="gpu"),
     "Two workers leave the run alone, for one reason": lambda: read_waiting(
-        "left_alone", pool="gpu", reasons=[["it keeps to another serving stack.", 2]]
+        "left_alone", pool="gpu", reasons=[["the run must stay on the serving stack that it began on.", 2]]
     ),
     "The only worker rests": lambda: read_waiting("resting", pool="gpu", n_resting=1, until=UNTIL, reasons=[]),
     "Two workers rest, and another leaves the run alone": lambda: read_waiting(
