@@ -1,4 +1,4 @@
-"""What a comparison or a release may judge (docs/verdict.md says what each forbids), and what counts as a change."""
+"""What a release may judge (docs/verdict.md says what each forbids), and what counts as a change."""
 
 from typing import Annotated, NamedTuple
 

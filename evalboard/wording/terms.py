@@ -35,7 +35,7 @@ TERMS: Mapping[str, str] = {
     "near tie": "A flip that numeric noise explains: both tokens were about equally likely.",
     "cause": "Why the responses or scores of a pair differ, from a closed list.",
     "ledger": "A score's change broken down by cause, adding up exactly.",
-    "interval": "A 95 % confidence interval: the values that the data do not rule out.",
+    "interval": "The range of values that the data do not rule out. Its level stands next to it.",
     "standard deviation": "How far single values spread around their mean.",
     "p": "The chance of a difference at least this large if nothing had changed.",
     "paired": "Compared case by case, so that the difficulty of the cases cancels out.",

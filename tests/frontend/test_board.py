@@ -58,7 +58,7 @@ def test_a_release_without_a_sign_off_waits_with_its_ruler_a_reason_and_one_act(
     assert "One release is not settled." in words
     assert f'href="/releases/{release.pk}/"' in page.content.decode()
     assert report.verdict == "inconclusive"
-    assert "Crosses the accepted 1.0." in words
+    assert "The interval includes a larger drop than you accept (1.0)." in words
     row = page.content.decode().split("<tbody>")[1].split("</tbody>")[0]
     assert row.count('class="chart ruler') == 1
     assert row.count('class="button') == 1
@@ -188,7 +188,7 @@ def test_the_worst_comes_first_and_within_a_word_the_oldest():
     assert [int(each.row.id) for each in rows] == [made[2], made[3], made[1], made[0]]
     clauses = [describe_release(each) for each in rows]
     assert f"{clauses[0].claim}{clauses[0].rest}" == "10 cases broke in three."
-    assert f"{clauses[3].claim}{clauses[3].rest}" == "No worse than you accept."
+    assert f"{clauses[3].claim}{clauses[3].rest}" == "A larger drop than you accept is ruled out."
     for clause in clauses:
         assert len(f"{clause.claim}{clause.rest}".split()) <= 12
 
