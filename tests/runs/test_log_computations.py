@@ -108,7 +108,7 @@ def test_calls_that_were_rerouted_without_a_word_are_listed(tmp_path: Path) -> N
     run = log_of(tmp_path, "mixed.jsonl", seed=5, rerouted=rerouted, repeats=5)
     report = run_report(run.pk)
     [text] = [warning.text for warning in report.warnings if warning.code == "two_computations"]
-    assert text.startswith(f"{len(rerouted)} responses (6 %) in ")
+    assert text.startswith(f"{len(rerouted)} outlier responses (6 %) in ")
     [bucket] = report.buckets
     assert bucket.strays is not None
     listed = {(response.case, response.repeat) for response in bucket.strays.responses}
