@@ -147,6 +147,7 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     runs = [point for point in bucket.runs if point.points]
     repeats = [(point, *each) for point in runs for each in enumerate(point.points, start=1)]
     name = escape_hover(f"{bucket.model} on {bucket.stack.title}")
+    legend = escape_hover(f"{bucket.model} · {bucket.stack.title} · {bucket.batch_class}")  # as the page's key
     texts = [
         f"run {point.run_id}, repeat {n}: {points(value)} points<br>{name}{_mixed(point)}"
         for point, n, value in repeats
@@ -158,7 +159,7 @@ def _bucket_traces(bucket: BucketHistory, shape: int) -> list[dict[str, Any]]:
     )
     return [
         figures.stems([utc(point.date) for point in runs], low, high, role="bar", **meta),
-        marks | {"name": name, "customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
+        marks | {"name": legend, "customdata": [reverse("run", args=[each[0].run_id]) for each in repeats]},
     ]
 
 
