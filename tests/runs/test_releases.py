@@ -155,8 +155,8 @@ def test_a_steady_run_whose_repeats_differ_is_warned_of(pair: tuple[RunRecord, R
     verdict = decide_release(release_id=judged.release(*pair).pk)
     [line] = [line["text"] for line in verdict.document["warnings"] if line["code"] == "unsteady"]
     assert line == (
-        f"The baseline, run {pair[0].pk}, has repeats with different bits in 1 of 8 cases. Batch class `alone` should "
-        "give the same bits. No fingerprint shows the cause."
+        f"The baseline, run {pair[0].pk}, has repeats with different bits in 1 of 8 cases. At batch size 1, repeats "
+        "should give the same bits. No fingerprint shows why these differ."
     )
 
 

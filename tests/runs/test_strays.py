@@ -264,6 +264,13 @@ def test_noise_alone_is_nothing(version: SuiteVersionRecord) -> None:
     assert run_of(version, process, noise=0.0, routed=set()).strays == []
 
 
+BATCHED = {
+    "alone": "At batch size 1",
+    "invariant": "With batch-invariant kernels",
+    "fixed-8": "In fixed batches of 8",
+}
+
+
 @pytest.mark.parametrize("batch_class", ["alone", *nightly(["invariant", "fixed-8"])])
 def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVersionRecord, batch_class: str) -> None:
     process = build.process(build.bucket(batch_class=batch_class))
@@ -272,7 +279,7 @@ def test_steady_repeats_that_differ_in_two_cases_are_warned_of(version: SuiteVer
     report = run_report(run.pk)
     [text] = [warning.text for warning in report.warnings if warning.code == "unsteady"]
     assert text.startswith(
-        f"Repeats have different bits in 2 of 50 cases (case-09, case-17). Batch class {batch_class} should"
+        f"Repeats have different bits in 2 of 50 cases (case-09, case-17). {BATCHED[batch_class]}, repeats should give"
     )
     [row] = board().attention
     assert (row.id, [note.text for note in row.warnings]) == (str(run.pk), [text])
