@@ -208,10 +208,7 @@ def test_a_planted_chat_template_is_named_by_its_prompt() -> None:
     found = find_divergence(RECORDED[0], RECORDED[1])
     cause = named(found, text="The dog.", prompt_digest="11" * 16, template_digest="22" * 32, n_prompt_tokens=35)
     assert cause.code == "prompt_mismatch"
-    assert (
-        explain_cause(cause)
-        == "The prompts' token ids differ: 31 → 35 tokens, chat template 7e7e7e7e → 22222222."
-    )
+    assert explain_cause(cause) == "The prompts' token ids differ: 31 → 35 tokens, chat template 7e7e7e7e → 22222222."
 
 
 def test_a_template_is_not_blamed_where_it_made_the_same_prompt() -> None:
