@@ -9,8 +9,6 @@ from runs.baselines.read import (
     baselines_on,
     baselines_with,
     current_baselines,
-)
-from runs.baselines.read_rotations import (
     held_against,
     references_to_compare,
     rotation_rows,
