@@ -47,7 +47,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure() -> None:
     """Have the kernel end what this session starts, should the session be killed: workers, servers, browsers, other
     sessions (pytest-xdist's). What they start dies with them in turn, as it does in production.
+
+    A shell ignores SIGINT for what it starts in the background. Tests press Ctrl-C, here and in what they start.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     started = subprocess.Popen.__init__
 
     @functools.wraps(started)

@@ -98,20 +98,18 @@ def evalboard(variables: dict[str, str]) -> Callable[..., "subprocess.CompletedP
 
 @contextmanager
 def _deadline() -> Iterator[None]:
-    """End a command that would wait for ever. Ctrl-C reaches it, also where the tests run in a shell's background."""
+    """End a command that would wait for ever."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"The command has not ended within {SECONDS} s.")
 
-    before, interrupts = signal.signal(signal.SIGALRM, end), signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGALRM, end)
     signal.alarm(SECONDS)
     try:
         yield
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-        signal.signal(signal.SIGINT, interrupts)
 
 
 def ctrl_c() -> None:
@@ -132,7 +130,6 @@ def started(environment: dict[str, str]) -> Iterator[Callable[..., "subprocess.P
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=hears_ctrl_c,
         )
         processes.append(process)
         return process
@@ -141,11 +138,6 @@ def started(environment: dict[str, str]) -> Iterator[Callable[..., "subprocess.P
     for process in processes:
         process.kill()
         process.communicate()
-
-
-def hears_ctrl_c() -> None:
-    """In a child: as from a terminal. What a shell starts in the background ignores SIGINT, and so do its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def command(*arguments: str) -> list[str]:

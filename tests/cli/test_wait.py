@@ -15,7 +15,7 @@ import pytest
 from runs.models import RunRecord
 from runs.run import run_report
 from tests import build
-from tests.cli.conftest import ROOT, SECONDS, command, hears_ctrl_c
+from tests.cli.conftest import ROOT, SECONDS, command
 from tests.servers import free_port
 
 Call = Callable[..., "CompletedProcess[str]"]
@@ -127,9 +127,7 @@ sys.meta_path.insert(0, Pressed)
 from evalboard.__main__ import main
 main()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=hears_ctrl_c
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
@@ -164,7 +162,6 @@ def stderr_of_wait(run: RunRecord, variables: dict[str, str], *, until: str) -> 
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=theirs,
-        preexec_fn=hears_ctrl_c,
     )
     os.close(theirs)
     seen = b""
