@@ -64,7 +64,7 @@ def test_a_run_of_the_server_is_a_side_of_diff(evalboard: Call, variables: dict[
         done = evalboard("diff", side, str(path))
         assert (done.returncode, words in done.stderr) == (code, True), done.stderr
     done = evalboard("diff", address, str(path), EVALBOARD_TOKEN=None)
-    assert (done.returncode, "Set EVALBOARD_TOKEN" in done.stderr) == (64, True), done.stderr
+    assert (done.returncode, "No token is set." in done.stderr) == (64, True), done.stderr
 
 
 def test_a_release_is_written_and_judged_again_from_its_file(
