@@ -46,7 +46,9 @@ def add(
         str, typer.Option(metavar="chat|completions|responses", help="The OpenAI API that the server offers.")
     ] = "chat",
     line: Annotated[str, typer.Option(help="A name for all versions of this model. Default: the model's name.")] = "",
-    pool: Annotated[str, typer.Option(help="The pool of workers that make the calls; default: the server's.")] = "",
+    pool: Annotated[
+        str, typer.Option(help="The pool of workers that make the calls; default: the pool named default.")
+    ] = "",
     concurrency: Annotated[int | None, typer.Option(min=1, max=64, help="Maximum calls in flight; default: 8.")] = None,
     calls_per_minute: Annotated[
         int | None, typer.Option(min=1, help="Maximum calls per minute over all workers; default: no limit.")
@@ -71,7 +73,7 @@ def add(
         bool, typer.Option(help="Run its baselines' reference sets after a rotation; costs calls.")
     ] = False,
     daily_check: Annotated[
-        bool, typer.Option(help=f"Check daily what it honours, from its first use on. {DAILY_CHECK_COST}")
+        bool, typer.Option(help=f"Check daily which parameters it honours, from its first use on. {DAILY_CHECK_COST}")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

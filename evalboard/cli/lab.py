@@ -48,7 +48,9 @@ def variance(
     suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite's slug.")],
     endpoint: Annotated[
         str,
-        typer.Option(help="Its slug; for a gateway, its bypass is the control. Default: the suite's last run's."),
+        typer.Option(
+            help="The endpoint's slug. A gateway is compared with its bypass. Default: that of the suite's last run."
+        ),
     ] = "",
     profile: Annotated[
         str, typer.Option(help="The profile of settings that stay fixed; its batch size must be 1.")

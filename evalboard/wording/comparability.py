@@ -17,7 +17,9 @@ from evalboard.wording.probe_states import STATES
 Facts = Mapping[str, Any]
 
 SCORE_AGAIN = "Score the baseline again with the candidate's scorer."
-SAY_WHO_SERVES = "Use an endpoint or a log that names its server. Or run both sides in turn under a paired policy."
+SAY_WHO_SERVES = (
+    "Use an endpoint or a log that reports its serving stack. Or run both sides in turn under a paired policy."
+)
 SAME_STACK = "Run the baseline again on the candidate's stack"
 MOVED_CANARIES = frozenset({"changed", "partly_changed", "drift"})
 

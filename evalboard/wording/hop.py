@@ -21,7 +21,7 @@ _WORDS = {
     "honoured": "Honoured",
     "ignored": "ignored",
     "partly_honoured": "dropped at times",
-    "greedy": "without any effect, as the temperature is dropped",
+    "greedy": "without any effect",
     "deterministic": "without any effect",
     "invariant": "The same text every time",
     "nearly": "The same text nearly every time",

@@ -306,8 +306,12 @@ REASONS = Messages(
             "suite_too_small": _suite_too_small,
             "too_few_repeats": _too_few_repeats,
             "no_metric": lambda facts: (
-                f"The policy judges by {facts['metric']}, which counts the right samples of a case. "
-                + ("At temperature 0 there are no samples." if facts["why"] == "greedy" else "Some scores are partial.")
+                f"The policy judges by {facts['metric']}, which needs several samples of a case, each right or wrong. "
+                + (
+                    "At temperature 0 answers are not random."
+                    if facts["why"] == "greedy"
+                    else "Some scores are partial."
+                )
             ),
             "incomplete": _incomplete,
             "uncertified": _uncertified,

@@ -270,7 +270,10 @@ def uneven_groups(facts: Facts) -> str:
 
     How reliable the interval for new cases is then was not measured
     """
-    return "One group has over five times as many cases as the median. The interval for new cases may be wrong then."
+    return (
+        "One group of cases is over five times as large as the median group. The interval for new cases may be wrong "
+        "then."
+    )
 
 
 @warns("luck", must_act="author", subject="new_cases", strength="unknown")

@@ -110,7 +110,7 @@ class RemoteEndpointForm(PlainForm):
     )
     daily_check = forms.BooleanField(
         required=False,
-        label="Check daily what it honours",
+        label="Check daily which parameters it honours",
         help_text=f"{DAILY_CHECK_COST} It starts with the endpoint's first run or probe, under the name of the person "
         "who starts that.",
     )

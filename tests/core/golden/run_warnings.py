@@ -4,7 +4,13 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace as Ahead  # the core is tested where contracts are not installed
 
-from evalboard.wording.run import dropped_fields, fingerprints_of_calls, unknown_ending, usual_ending
+from evalboard.wording.run import (
+    dropped_fields,
+    fingerprints_of_calls,
+    unclean_responses,
+    unknown_ending,
+    usual_ending,
+)
 from tests.core.golden.readers import Situations, read_run_warnings, read_waiting
 
 UNTIL = datetime(2026, 11, 22, 7, 2, 11, tzinfo=UTC)
@@ -70,7 +76,7 @@ SITUATIONS: Situations = {
     ),
     "A log of texts": lambda: read_run_warnings(notes={"text_only": "The log has no logprobs."}),
     "A log with unclean responses": lambda: read_run_warnings(
-        notes={"unclean_responses": "3 responses were truncated."}
+        notes={"unclean_responses": unclean_responses({"cached": 3, "fallback": 1}, 90)}
     ),
     "Answers with fields that cannot be read": lambda: read_run_warnings(
         notes={"dropped_fields": dropped_fields({"logprobs": 12, "usage": 1})}
