@@ -1,6 +1,6 @@
 """Geometry of the charts that the server draws."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -153,3 +153,16 @@ def test_parts_of_a_whole_are_side_by_side_and_none_that_is_there_vanishes(parts
 )
 def test_steps_are_round_and_not_too_many(reach, most, least, step):
     assert axes.step_for(reach, most, least=least) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("stretch", "label"),
+    [
+        (timedelta(minutes=3), "11-29 07:30:05"),
+        (timedelta(hours=1), "11-29 07:30"),
+        (timedelta(days=9), "11-29"),
+    ],
+)
+def test_times_on_an_axis_are_as_long_as_tells_neighbours_apart(stretch: timedelta, label: str) -> None:
+    at = datetime(2026, 11, 29, 7, 30, 5, tzinfo=UTC)
+    assert axes.Stretch(at, at + stretch).words(at) == label

@@ -12,6 +12,7 @@ from evalboard.wording.numbers import points
 ZERO = 0.7  # decades below a log axis, the line of an exact zero
 SMALLEST = -6  # power of ten; what is smaller is drawn there
 SHORT_SPAN = timedelta(days=4)  # over less, a date has its clock too
+MINUTES = timedelta(minutes=10)  # over less, its seconds
 
 
 def step_for(reach: float, most: int, *, least: float = 0.0) -> float:
@@ -182,7 +183,8 @@ class Stretch:
 
     @property
     def pattern(self) -> str:
-        return "%m-%d %H:%M" if self.high - self.low < SHORT_SPAN else "%m-%d"
+        span = self.high - self.low
+        return "%m-%d %H:%M:%S" if span < MINUTES else "%m-%d %H:%M" if span < SHORT_SPAN else "%m-%d"
 
     def share(self, at: datetime) -> float:
         return (at - self.low) / (self.high - self.low) if self.high > self.low else 0.0
