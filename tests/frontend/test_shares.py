@@ -129,7 +129,7 @@ def test_an_endpoint_that_only_probes_used_has_its_shares_and_its_lanes(viewer: 
     assert "40 answers to 2 probes" in page
     names = {name: f"backend {name}" for name in "ab"}
     assert f"{names['b']} joins: it gave 20 % of the answers there" in page
-    lanes = page[page.index("newest first") :]
+    lanes = page[page.index("Last seen", page.index("newest first")) :]  # the table, below the chart's own numbers
     assert lanes.index(names["b"]) < lanes.index(names["a"])
     [line] = timelines(endpoint="hosted", turns=9)
     assert [(each.n_runs, each.n_probes) for each in line.fingerprints] == [(0, 1), (0, 2)]
