@@ -78,12 +78,16 @@ REASONS = Messages(
             "noisy": "Repeats spread by more than the range limit.",
             "suite_too_small": "Too few cases to settle it.",
             "too_few_repeats": "Too few repeats for a verdict.",
+            "one_draw": "All repeats of a side used one seed, so noise is unknown.",
+            "copies": "Some repeats are copies of earlier answers.",
+            "no_metric": "The policy's metric needs samples that are right or wrong.",
             "cached": "Answers from a cache are not counted.",
             "fallback": "Answers from a fallback are not counted.",
             "incomplete": "Missing responses could change the verdict.",
             "not_in_turn": "Scores vary between repeats, and the sides ran at different times.",
             "uncertified": "It is not certified that batching leaves answers unchanged.",
             "crosses": "The interval includes a larger drop than you accept ({tolerance:points}).",
+            "open": "The release says what is missing.",
             "undecided": "Not decided yet.",
         },
         ("comparison", "denies"): {
@@ -97,7 +101,7 @@ REASONS = Messages(
             "batch_class": "The sides were batched differently.",
             "stack_changed": "Two stacks served the two sides.",
             "computation_apart": "Both sides report the same model and stack, but their numbers differ.",
-            "unknown_stack": "Nobody says what stack served a side.",
+            "unknown_stack": "The stack of a side is unknown.",
             "not_comparable": "The sides may not be compared.",
         },
         ("verdict", "asserts"): {
@@ -190,7 +194,7 @@ def _reason(release: WaitingRelease) -> tuple[str, str]:
         tenths = min(max(round(10 * release.chance), 1), 9)  # never sure, as what it rests on is an estimate
         have = REASONS.write("look", look=release.look, n=release.look + release.n_more) if release.look else ""
         return "", f"{have} {REASONS.write('settles', n_more=release.n_more, tenths=tenths)}".lstrip()
-    return "", REASONS.write("crosses", tolerance=row.tolerance_points or 0.0)
+    return "", REASONS.write("crosses" if reason == "not_settled" else "open", tolerance=row.tolerance_points or 0.0)
 
 
 def _what_broke(release: WaitingRelease) -> str:

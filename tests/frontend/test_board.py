@@ -58,7 +58,7 @@ def test_a_release_without_a_sign_off_waits_with_its_ruler_a_reason_and_one_act(
     assert "One release is not settled." in words
     assert f'href="/releases/{release.pk}/"' in page.content.decode()
     assert report.verdict == "inconclusive"
-    assert "The interval includes a larger drop than you accept (1.0)." in words
+    assert "Some repeats are copies of earlier answers." in words
     row = page.content.decode().split("<tbody>")[1].split("</tbody>")[0]
     assert row.count('class="chart ruler') == 1
     assert row.count('class="button') == 1
@@ -72,6 +72,20 @@ def test_a_rerun_of_the_baseline_is_offered_where_it_would_help(reason, label):
     row = SimpleNamespace(verdict="not_comparable", id=1, url="/releases/1/")
     each = SimpleNamespace(row=row, step="rebaseline", reason=reason, headline_gate=0, n_broken=0)
     assert rows._act(each, frozenset({RUN})).label == label
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("not_settled", "The interval includes a larger drop than you accept (1.5)."),
+        ("no_metric", "The policy's metric needs samples that are right or wrong."),
+        ("a_later_reason", "The release says what is missing."),
+    ],
+)
+def test_an_interval_is_spoken_of_only_where_it_is_the_reason(reason, words):
+    row = SimpleNamespace(verdict="inconclusive", outcome="", tolerance_points=1.5)
+    each = SimpleNamespace(row=row, reason=reason, gates=("inconclusive",), headline_gate=0, n_more=None, chance=None)
+    assert describe_release(each).rest == words
 
 
 def test_a_rejected_release_no_longer_waits_and_a_void_one_does_again(released, viewer):
