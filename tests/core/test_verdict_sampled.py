@@ -182,7 +182,7 @@ def test_the_policy_names_what_decides() -> None:
 @pytest.mark.parametrize(
     ("asked", "why", "step"),
     [
-        (lost_to_luck(Draws()), "there are no samples", "draw"),
+        (lost_to_luck(Draws()), "answers are not random", "draw"),
         (drawn(n_parted=0), "Some scores are partial", "use_mean"),
     ],
 )
