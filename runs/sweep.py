@@ -24,14 +24,14 @@ from runs.run import idempotency
 from runs.schedules import due_schedules, endpoints_without_check, schedule_check, start_due
 from runs.store import history
 from runs.suites import TRIALS, run_reference_sets
-from runs.work import CRASHES_BEFORE_ISOLATION, SHARDS, dispatch, let_go, responses, rollup
+from runs.work import CRASHES_BEFORE_ISOLATION, SCORINGS, SHARDS, dispatch, failed_scorings, let_go, responses, rollup
 from runs.work.requests import Requests
 
 logger = logging.getLogger(__name__)
 
 RING_AGAIN = timedelta(seconds=30)
 WAIT_BEFORE_SAYING_SO = timedelta(minutes=10)
-REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED, TRIALS)
+REQUESTS: tuple[Requests[Any], ...] = (REPLAYS, PROBES, FORCED, TRIALS, SCORINGS)
 NEXT: dict[str, str] = {
     Shard.Status.QUEUED: "Back in the queue.",
     Shard.Status.CANCELLED: "Cancelled with its run.",
@@ -49,6 +49,8 @@ def reconcile() -> int:
         _guarded(requests.take_back_expired)
     _guarded(probes.go_on_without_the_gone)
     Shard.objects.cancelled_in_the_queue().update(status=Shard.Status.CANCELLED)
+    for scoring_id in failed_scorings():
+        _guarded(_give_up_scoring, scoring_id)
     for repeat_id in _repeats_to_finish():
         _guarded(_finish_repeat, repeat_id)
     for release_id in verdicts.undecided():
@@ -130,6 +132,11 @@ def _repeats_to_finish() -> list[int]:
     return list(
         waiting.exclude(pk__in=RepeatRecord.objects.filter(open_shards).values("pk")).values_list("pk", flat=True)
     )
+
+
+def _give_up_scoring(scoring_id: int) -> bool:
+    rollup.give_up_scoring(scoring_id=scoring_id)
+    return True
 
 
 def _finish_repeat(repeat_id: int) -> bool:

@@ -27,6 +27,7 @@ from tools.words import is_dialect
 ROOT = Path(__file__).resolve().parent.parent
 CONTRACT, CORE = "evalboard/contract", "evalboard/core"
 FLOORS = (CONTRACT, CORE, "evalboard/wording", "runs", "frontend", "evalboard/cli", "evalboard/client", "worker")
+FOR_TEAMS = "evalboard/scorers.py"  # what a team writes its scorer with: `Case`, `Response`, `Score`
 PRODUCT = ("evalboard", "runs", "frontend", "worker")
 MEASURED = (*PRODUCT, "tools", "deploy", "manage.py")
 FLIP_FIELD, WARNING = "margin_baseline", "coarse_suite"  # to add a warning is to edit the files that have its code
@@ -126,10 +127,11 @@ def list_files(root: Path, word: str, *places: str) -> list[str]:
 
 
 def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
-    """Return the files of each class name used by several classes, except Django's `Command`."""
+    """Return the files of each class name used by several classes, except Django's `Command` and what teams import."""
     files = defaultdict(list)
     for each in sources:
-        for name, _ in each.classes if each.path.startswith(PRODUCT) and "/commands/" not in each.path else ():
+        is_ours = each.path.startswith(PRODUCT) and "/commands/" not in each.path and each.path != FOR_TEAMS
+        for name, _ in each.classes if is_ours else ():
             files[name].append(each.path)
     return {name: paths for name, paths in sorted(files.items()) if len(paths) > 1}
 

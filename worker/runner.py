@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,8 @@ from worker.heartbeat import AWAY, Heartbeat
 from worker.jobs import Job, Station, WorkInterrupted
 from worker.probe import ProbeJob
 from worker.replay import ReplayJob
+from worker.scorers import find_scorers
+from worker.scoring import ScoreJob
 from worker.session import EngineSession
 from worker.shard import ShardJob
 from worker.trial import TrialJob
@@ -34,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
 # In this order they are claimed: what comes before shards is short, and a person waits for it.
-JOBS: tuple[Callable[[Station], Job], ...] = (TrialJob, ReplayJob, ProbeJob, ForceJob, ShardJob)
+JOBS: tuple[Callable[[Station], Job], ...] = (TrialJob, ScoreJob, ReplayJob, ProbeJob, ForceJob, ShardJob)
 
 
 class Runner:
@@ -60,6 +63,7 @@ class Runner:
             pool=pool,
             hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
+            scorers=[asdict(each) for each in find_scorers(settings.SCORERS_DIR)],
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         calls = OpenClients(make_client, worker=self.worker)

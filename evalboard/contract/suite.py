@@ -33,6 +33,24 @@ class SuiteRow(Contract):
     is_recorded: bool = page_only  # its scores were read from logs, so that no run of it can be scored here
 
 
+class ScorerOfWorker(Contract):
+    """A worker that has a team's own scorer."""
+
+    worker: str
+    pool: str
+    version: Annotated[str, says(description="of the scorer's package, empty without one")]
+    problem: Annotated[str | None, says(description="why this worker cannot run it")]
+
+
+class OwnScorer(Contract):
+    """A scorer that a team brought, as living workers have it."""
+
+    kind: Annotated[str, says(enum=("python", "command"))]
+    name: str
+    digest: Digest
+    workers: tuple[ScorerOfWorker, ...]
+
+
 class TrialAnswer(Contract):
     """What came back for a case, scored as a run would score it."""
 

@@ -413,7 +413,7 @@ class LogStore:
             answers=rows,
         )
         own = run.suite_version.scorer
-        if not scoring.is_recorded(own.spec):  # the suite of an archive has a scorer of its own
+        if scoring.scores_here(own.spec):  # the suite of an archive has a scorer of its own
             repeat.scores[own.digest] = _score(run.suite_version, index, fields)
         for name in logged.scorers:
             given_by = {

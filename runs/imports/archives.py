@@ -124,7 +124,7 @@ def _store_repeats(run: RunRecord, manifest: Json) -> dict[int, RepeatRecord]:
 
 def _score(repeat: RepeatRecord, version: SuiteVersionRecord, rows: Sequence[ArchivedResponse]) -> None:
     """Score a repeat again; scores that only a log could give are taken from the archive."""
-    if not scoring.is_recorded(version.scorer.spec):
+    if scoring.scores_here(version.scorer.spec):
         rollup.score_repeat(repeat, version.scorer)
         return
     scores = np.full(version.n_cases, np.nan)

@@ -33,7 +33,7 @@ from runs.run import MAX_LABELS, label_problems
 from runs.served import Words, model_of
 from runs.store import history, imported, storable, take_as_long_as_it_takes
 from runs.webhooks import news
-from runs.work import look_through, rollup
+from runs.work import look_through, own_open_scorings, rollup
 from runs.work.endings import settle_endings
 from runs.work.settings_seen import see_settings
 
@@ -218,7 +218,8 @@ def store_log(*, logged: LoggedRun, source: ImportRecord, suite: str | None, use
     _end_run(run, repeats, logged)
     store_trainer(run, repeats, answers, decoded, user=user)
     _tell(run, source, logged, placed, times)
-    news.tell_of_end(run.pk)
+    if run.is_terminal:
+        news.tell_of_end(run.pk)
     return run
 
 
@@ -270,8 +271,10 @@ def _end_repeat(
 
 def _end_run(run: RunRecord, repeats: Sequence[RepeatRecord], logged: LoggedRun) -> None:
     """A run that its tool ended well is incomplete all the same where responses are missing."""
-    run.status = end_run(logged, [repeat.status for repeat in repeats])
-    run.finished_at = repeats[0].finished_at
+    if own_open_scorings(run).exists():  # it ends with its scores
+        run.status = RunRecord.Status.RUNNING
+    else:
+        run.status, run.finished_at = end_run(logged, [repeat.status for repeat in repeats]), repeats[0].finished_at
     run.bucket = rollup.largest_bucket(run)
     run.settings_seen = see_settings(run).to_json()
     look_through(run)

@@ -253,7 +253,7 @@ def _score(side: BisectedRun) -> float | None:
 
 def _scorer_problem(side: BisectedRun) -> str:
     version = side.run.suite_version
-    if scoring.is_recorded(version.scorer.spec):
+    if not scoring.scores_here(version.scorer.spec):
         return "recorded"
     return "too_large" if version.n_cases > MAX_SCORED else ""
 

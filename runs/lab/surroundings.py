@@ -36,7 +36,7 @@ def read_surroundings(
         n_gpus=min((len(worker.hardware.get("gpus", ())) for worker in workers), default=0),
         has_avx512=all(AVX512 in worker.hardware.get("cpu_flags", ()) for worker in workers),
         n_cases=version.n_cases,
-        is_recorded=scoring.is_recorded(version.scorer.spec),
+        is_recorded=not scoring.scores_here(version.scorer.spec),
     )
 
 

@@ -100,7 +100,7 @@ def measure_parser(first: RepeatRecord) -> ArmFigures:
     others = Scorer.objects.filter(repeat_scores__repeat__run__suite_version=version).exclude(pk=version.scorer_id)
     points: dict[str, float | None] = {}
     for scorer in others.distinct().order_by("-id")[:SCORERS_READ]:
-        if not scoring.is_recorded(scorer.spec):
+        if scoring.scores_here(scorer.spec):
             points[f"scorer {scorer.digest[:8]}"] = score(scorer, str)
     for name in SPACINGS:
         points[name] = score(version.scorer, partial(respace, name=name))

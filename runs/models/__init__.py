@@ -25,7 +25,7 @@ from runs.models.replay import ReplayRecord
 from runs.models.response import CaseColumns, CaseFrame, RepeatScore, ResponseRecord, RunFiguresRecord, TraceBlock
 from runs.models.run import Event, RepeatRecord, RunRecord, Shard, Stray
 from runs.models.schedule import ScheduledStart, ScheduleRecord
-from runs.models.suite import Case, Scorer, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
+from runs.models.suite import Case, Scorer, ScoringRecord, Suite, SuiteNoise, SuiteVersionRecord, TrialRecord
 from runs.models.upload import UploadedCase, UploadPartRecord, UploadRecord
 from runs.models.webhook import FollowRecord, OutboxMessage, WebhookRecord
 
@@ -72,6 +72,7 @@ __all__ = [
     "ScheduleRecord",
     "ScheduledStart",
     "Scorer",
+    "ScoringRecord",
     "SelfTestRecord",
     "Settling",
     "Shard",

@@ -159,6 +159,7 @@ class WorkerRecord(models.Model):
     pool = models.CharField(max_length=40)
     hardware = models.JSONField(default=dict)
     versions = models.JSONField(default=dict)
+    scorers = models.JSONField(default=list, help_text="the teams' own scorers here (contract.scorer.InstalledScorer)")
     self_test = models.ForeignKey(SelfTestRecord, on_delete=models.SET_NULL, null=True, related_name="workers")
     note = models.CharField(max_length=500, blank=True)
     left_alone = models.JSONField(null=True, help_text='{"noun": "run", "probe" or "forced scoring", "id", "why"}')

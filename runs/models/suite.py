@@ -41,6 +41,26 @@ class Scorer(models.Model):
         return self.digest[:8]
 
 
+class ScoringRecord(Requested):
+    """A repeat to be scored by a scorer that only a worker can run. The scores become a `RepeatScore`.
+
+    `needs` are the digests of the scorers that a worker must have; `n_done` counts responses.
+    """
+
+    repeat = models.ForeignKey("runs.RepeatRecord", on_delete=models.CASCADE, related_name="scorings")
+    scorer = models.ForeignKey(Scorer, on_delete=models.PROTECT, related_name="+")
+    needs = models.JSONField()
+    n_done = models.PositiveIntegerField(default=0)
+
+    class Meta(Requested.Meta):
+        db_table = "runs_scoring"
+        constraints = [models.UniqueConstraint(fields=["repeat", "scorer"], name="one_scoring_per_scorer")]
+        indexes = claim_indexes("scoring")
+
+    def __str__(self) -> str:
+        return f"scoring {self.pk}"
+
+
 class SuiteVersionRecord(models.Model):
     """One content of a suite, never changed once stored. Numbers count from 1 in order of arrival."""
 

@@ -31,7 +31,7 @@ from runs.models import (
 )
 from runs.pairs import draws_of, planned_draws
 from runs.store import history, require_row, take_as_long_as_it_takes
-from runs.work import dispatch, queue, refuse_if_nobody_can, rollup
+from runs.work import dispatch, open_scorings, queue, refuse_if_nobody_can, rollup
 
 MAX_LABELS = 20
 # A shard is minutes of work at most, and several workers can share a repeat. A crash costs what was in flight.
@@ -211,6 +211,7 @@ def cancel_run(*, run_id: int) -> RunRecord:
             history.note(run.pk, "cancel_wanted", "Cancelling was asked for.")
     # Not while the run's row is locked: a claim locks its shard first and then wants the run.
     Shard.objects.cancelled_in_the_queue().filter(repeat__run=run).update(status=Shard.Status.CANCELLED)
+    open_scorings().filter(repeat__run=run).delete()
     waiting = run.repeats.filter(finished_at=None)
     stored = Shard.objects.filter(repeat__run=run).aggregate(n=Sum("n_done"))["n"] or 0
     if stored > SCORED_AT_ONCE:  # too many to score in a request: the next sweep does it

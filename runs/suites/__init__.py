@@ -4,6 +4,7 @@ from runs.suites import read
 from runs.suites.after_rotation import run_reference_sets, run_reference_sets_on
 from runs.suites.decoding import decode_case
 from runs.suites.noise import REPEATS
+from runs.suites.own_scorers import bind_document, bind_scorer, own_scorers
 from runs.suites.read import (
     SUITE_ORDERS,
     SuiteReport,
@@ -39,6 +40,8 @@ __all__ = [
     "SomeCases",
     "SuiteReport",
     "SuiteStanding",
+    "bind_document",
+    "bind_scorer",
     "case_content",
     "case_history",
     "cases_report",
@@ -51,6 +54,7 @@ __all__ = [
     "keep_version",
     "mapping_names",
     "next_version",
+    "own_scorers",
     "push_suite",
     "push_text",
     "read",

@@ -7,13 +7,14 @@ from django.db import transaction
 from django.db.models import Q
 
 from evalboard.core import scoring
-from evalboard.core.document import MAX_PROBLEMS
+from evalboard.core.document import MAX_PROBLEMS, Problems
 from evalboard.core.errors import InvalidInput, NotFound
 from evalboard.core.trace import SAYABLE, Ending, plain_word, read_ending
 from runs import acts
 from runs.models import Case, EndpointRecord, ResponseRecord, RunRecord, Scorer, SuiteVersionRecord
 from runs.run import named_endpoint
 from runs.store import changes, history, require_row, take_as_long_as_it_takes
+from runs.suites.own_scorers import bind_scorer
 from runs.suites.suites import store_scorer
 from runs.work import rollup
 from runs.work.endings import settle_endings
@@ -27,8 +28,8 @@ def rescore_run(
     """Score a run's stored responses with another scorer.
 
     `scorer` replaces the suite's default, `cases` (case id → scorer) the scorers of single cases;
-    what is not named stays as the suite has it. Raises InvalidInput with fields, NotFound, or
-    Conflict while no repeat has ended.
+    what is not named stays as the suite has it. A team's own scorer runs on a worker: its scores come later. Raises
+    InvalidInput with fields, NotFound, or Conflict while no repeat has ended.
     """
     run = require_row(
         RunRecord.objects.select_related("suite_version__scorer").filter(pk=run_id), f"There is no run {run_id}."
@@ -40,8 +41,10 @@ def rescore_run(
     unknown = sorted(set(cases or {}) - known_ids)
     if unknown:
         raise NotFound(f"The suite has no case {unknown[0]}.")
-    default = stored["default"] if scorer is None else dict(scorer)
-    own = {case_id: dict(spec) for case_id, spec in (cases or {}).items()}
+    problems = Problems()
+    default = stored["default"] if scorer is None else bind_scorer(dict(scorer), "scorer", problems)
+    own = {case: bind_scorer(dict(spec), f"cases.{case}", problems) for case, spec in (cases or {}).items()}
+    problems.raise_if_any("The scorer is not valid")
     plan = scoring.plan(default, {**stored["cases"], **own})
     if scoring.is_recorded(plan):
         text = "Scores of the kind recorded are read from logs and cannot be made again; name a scorer for every case."
@@ -59,7 +62,8 @@ def rescore_run(
         stored_scorer = store_scorer(plan)
         for repeat in ended:
             rollup.score_repeat(repeat, stored_scorer)
-        history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
+        if not scoring.is_external(plan):  # else when its worker has scored them
+            history.note(run.pk, "rescored", f"Scored again with scorer {stored_scorer.digest[:8]}.")
         changes.run_changed(run_id=run.pk)
     return stored_scorer
 

@@ -1,6 +1,7 @@
 """Suites enter here; a version is never changed once stored."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from evalboard.logged.suites import MAX_SLUG
 from runs.catalogue import policies
 from runs.models import Case, Scorer, Suite, SuiteVersionRecord
 from runs.store import bulk, take_as_long_as_it_takes
+from runs.suites.own_scorers import bind_document
 
 CASES_PER_COPY = 2000
 MAPPINGS = Path(__file__).resolve().parents[1] / "samples" / "mappings"
@@ -35,7 +37,7 @@ REFERENCE, REFERENCE_TITLE = "-reference", ": reference set"
 
 def push_text(read: SuiteText) -> tuple[SuiteVersionRecord, bool]:
     """Store a suite that was read from text, as `push_suite` does; errors name its lines."""
-    return _store(read.parse())
+    return _store(replace(read, document=bind_document(read.document)).parse())
 
 
 def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool]:
@@ -44,7 +46,7 @@ def push_suite(*, document: Mapping[str, Any]) -> tuple[SuiteVersionRecord, bool
     The policy that it states becomes the suite's, whether the content is new or not. Raises InvalidInput, naming each
     field that is wrong; then nothing is stored.
     """
-    return _store(parse_suite(document))
+    return _store(parse_suite(bind_document(document)))
 
 
 def _store(parsed: SuiteDocument) -> tuple[SuiteVersionRecord, bool]:

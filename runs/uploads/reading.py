@@ -17,7 +17,7 @@ from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import CaseDocument, digest_parts, parse_head, parse_part
 from runs.models import Case, SuiteVersionRecord, UploadedCase, UploadPartRecord, UploadRecord
 from runs.store.bulk import copy_values
-from runs.suites import case_content, keep_version
+from runs.suites import bind_document, case_content, keep_version
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +67,7 @@ def _keep_cases(upload: UploadRecord, part: UploadPartRecord) -> None:
         raise InvalidInput("It is not UTF-8.", fields={f"line {line}": f"is not UTF-8: {error.reason}"}) from None
     known = {"header": upload.header, "slug": upload.slug, "title": upload.title}
     read = parse_part(text, **known, n_lines=upload.n_lines, n_cases=upload.n_cases)
+    _refuse_unbound(read.cases)
     _refuse_known_ids(upload, read.cases)
     rows = ([upload.pk, *_values(case)] for case in read.cases)
     copy_values(UploadedCase, ("upload_id", *COLUMNS, "scorer"), rows)
@@ -74,6 +75,16 @@ def _keep_cases(upload: UploadRecord, part: UploadPartRecord) -> None:
     upload.n_lines += read.n_lines
     upload.n_cases += len(read.cases)
     upload.header = read.header
+
+
+def _refuse_unbound(cases: tuple[CaseDocument, ...]) -> None:
+    """Raise InvalidInput for cases with a team's scorer of no digest: parts may come days apart."""
+    problems = Problems()
+    for case in cases:
+        if case.scorer is not None and case.scorer.get("digest") == "":
+            text = "is missing; in an upload by parts, a case that names a team's own scorer names its digest"
+            problems.add(f"case {case.index + 1:,}.scorer.digest", text)
+    problems.raise_if_any("The suite is not valid")
 
 
 def _refuse_known_ids(upload: UploadRecord, cases: tuple[CaseDocument, ...]) -> None:
@@ -95,7 +106,7 @@ def _values(case: CaseDocument) -> list[Any]:
 def _store(upload: UploadRecord) -> None:
     if not upload.n_cases:
         raise InvalidInput("It holds no case.", fields={"cases": "must be a list of at least one case"})
-    head = parse_head(upload.header, slug=upload.slug, title=upload.title)
+    head = parse_head(bind_document(upload.header), slug=upload.slug, title=upload.title)
     digest = digest_parts(head, upload.cases.order_by("index").values_list("digest", flat=True).iterator())
     own: dict[str, Any] = dict(upload.cases.exclude(scorer=None).order_by("index").values_list("case_id", "scorer"))
     upload.version, upload.is_new = keep_version(

@@ -1,17 +1,18 @@
 """What follows when the last shard of a repeat, or the last repeat of a run, has ended."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, F, Sum
 from django.db.models.functions import Now
 from numpy.typing import NDArray
 
 from evalboard.core import scoring
 from evalboard.core.profile import MIN_NAMED, names_calls
+from evalboard.core.scoring import ScorerReply
 from evalboard.core.stats import has_enough_draws, is_left_out, list_mark_names, run_points
 from evalboard.core.trace import (
     Ending,
@@ -22,6 +23,7 @@ from evalboard.core.trace import (
     pack_reasons,
     pack_scores,
     unpack_digests,
+    unpack_scores,
     unpack_selection,
 )
 from evalboard.logged.backends import Known
@@ -38,6 +40,7 @@ from runs.models import (
     ResponseRecord,
     RunRecord,
     Scorer,
+    ScoringRecord,
     Shard,
 )
 from runs.pairs.pair_facts import find_names
@@ -45,8 +48,10 @@ from runs.served import bucket_of, key_of_run
 from runs.store import PROMPT_FILTERED, changes, history, imported, packed_digest
 from runs.webhooks import news
 from runs.work import flip_chances
+from runs.work.claims import Lease
 from runs.work.endings import settle_endings
 from runs.work.replies import read_replies
+from runs.work.scorings import SCORINGS, open_scorings, own_open_scorings, request_scoring
 from runs.work.settings_seen import see_settings
 from runs.work.strays import look_through
 
@@ -58,14 +63,17 @@ def finish_repeat(*, repeat_id: int) -> bool:
     """End a repeat whose shards have all ended: pack its columns, score it, roll up its run.
 
     Safe to call at any time and twice; False if there was nothing to end. Whoever ends the last
-    shard calls it, and the reconciler calls it again for repeats whose caller died in between.
+    shard calls it, and the reconciler calls it again for repeats whose caller died in between. Where only a worker can
+    run the scorer, the repeat ends with its scores: this queues them first (`finish_scoring`).
     """
     if Shard.objects.open().filter(repeat=repeat_id).exists():
         return False  # before any lock: all shards but the last end here
+    if open_scorings().filter(repeat=repeat_id, scorer=F("repeat__run__suite_version__scorer")).exists():
+        return False
     with transaction.atomic():
         repeat = (
             RepeatRecord.objects.select_for_update(of=("self",), no_key=True)
-            .select_related("run__suite_version", "run__endpoint")
+            .select_related("run__suite_version__scorer", "run__endpoint")
             .get(pk=repeat_id)
         )
         shards = Counter(repeat.shards.values_list("status", flat=True))
@@ -73,8 +81,14 @@ def finish_repeat(*, repeat_id: int) -> bool:
             return False
         settle_endings(repeat.run, is_final=False)
         n_missing = store_columns(repeat)
-        score_repeat(repeat, repeat.run.suite_version.scorer)
-        repeat.status = _ended_status(shards, n_missing)
+        own = repeat.run.suite_version.scorer
+        is_scored = not scoring.is_external(own.spec) or repeat.scores.filter(scorer=own).exists()
+        if not is_scored and not repeat.run.is_cancel_wanted:
+            request_scoring(repeat, own)
+            return False
+        if not scoring.is_external(own.spec):
+            score_repeat(repeat, own)
+        repeat.status = _ended_status(shards, n_missing) if is_scored else RepeatRecord.Status.CANCELLED
         repeat.finished_at = Now()
         repeat.save(update_fields=["status", "finished_at"])
         _finish_run(repeat.run_id)
@@ -83,7 +97,13 @@ def finish_repeat(*, repeat_id: int) -> bool:
 
 
 def score_repeat(repeat: RepeatRecord, scorer: Scorer) -> None:
-    """Score the stored responses of a repeat under one scorer; nothing is decoded again."""
+    """Score the stored responses of a repeat under one scorer; nothing is decoded again.
+
+    A scorer that only a worker can run gets its scores later: they are queued.
+    """
+    if scoring.is_external(scorer.spec):
+        request_scoring(repeat, scorer)
+        return
     n_cases = repeat.run.suite_version.n_cases
     scores = np.full(n_cases, np.nan)
     reasons: list[str | None] = [None] * n_cases
@@ -114,11 +134,7 @@ def store_scores(
     answers: what the scorer read of each response, None where it reads none. Its columns stand already. Where several
     buckets served it, it has scores of cases and no points.
     """
-    columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
-    bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
-    is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
-    # A prompt that the provider's filter refused has no score, as an answer that its author left without one.
-    is_there |= _find_filtered(repeat, len(scores))
+    is_there, points = _count_points(repeat, scores)
     n_scored = int(np.count_nonzero(~np.isnan(scores)))
     n_cases = count_cases(repeat, len(scores))
     packed: dict[str, Any] = {"scores": pack_scores(scores), "reasons": pack_reasons(reasons)}
@@ -128,7 +144,7 @@ def store_scores(
         "answers": None if answers is None else pack_answers(answers),
         "n_scored": n_scored,
         "n_missing": n_cases - n_scored - int(np.count_nonzero(is_there & np.isnan(scores))),
-        "points": run_points(scores, is_there) if len(bucket_ids) <= 1 else None,
+        "points": points,
     }
     RepeatScore.objects.bulk_create(
         [RepeatScore(repeat=repeat, scorer=scorer, **fields)],
@@ -136,6 +152,71 @@ def store_scores(
         unique_fields=["repeat", "scorer"],
         update_fields=list(fields),
     )
+
+
+def _count_points(repeat: RepeatRecord, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float | None]:
+    """Return bool[n_cases], which were answered, and the points; None where several buckets served the repeat."""
+    columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
+    bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
+    is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
+    # A prompt that the provider's filter refused has no score, as an answer that its author left without one.
+    is_there |= _find_filtered(repeat, len(scores))
+    return is_there, run_points(scores, is_there) if len(bucket_ids) <= 1 else None
+
+
+def finish_scoring(*, lease: Lease, given: Mapping[int, ScorerReply]) -> None:
+    """Store what a worker's scorers gave by case index, and end what waited for it.
+
+    Where a scorer gave several scores, each is kept under a scorer of its own, in which it decides. Raises LeaseLost.
+    """
+    with SCORINGS.locked(lease=lease, related=["repeat__run__suite_version", "scorer"]) as row:
+        _store_replies(row.repeat, row.scorer, given)
+        SCORINGS.finish(lease=lease, status="finished", error="", n_done=len(given))
+    _go_on(row)
+
+
+def give_up_scoring(*, scoring_id: int) -> None:
+    """Leave a repeat unscored whose scoring failed again and again, so that its run ends."""
+    row = ScoringRecord.objects.select_related("repeat__run__suite_version", "scorer").get(pk=scoring_id)
+    if row.repeat.scores.filter(scorer=row.scorer).exists():
+        return
+    reason = scoring.capped(f"Unscored: {row.error}")
+    _store_replies(row.repeat, row.scorer, {}, reason=reason)
+    _go_on(row)
+
+
+def _store_replies(
+    repeat: RepeatRecord, scorer: Scorer, given: Mapping[int, ScorerReply], *, reason: str | None = None
+) -> None:
+    """reason: of the cases without a reply."""
+    n_cases = repeat.run.suite_version.n_cases
+    scores = np.full(n_cases, np.nan)
+    reasons: list[str | None] = [reason] * n_cases
+    answers: list[str | None] = [None] * n_cases
+    single: dict[str, NDArray[np.float64]] = {}
+    for index, reply in given.items():
+        scores[index] = np.nan if reply.value is None else reply.value
+        reasons[index], answers[index] = reply.reason, reply.answer
+        for name, value in (reply.scores or {}).items():
+            single.setdefault(name, np.full(n_cases, np.nan))[index] = value
+    has_answers = any(answer is not None for answer in answers)
+    store_scores(repeat, scorer, scores, reasons, answers if has_answers else None)
+    for name, values in single.items():
+        plan = scoring.single_plan(scorer.spec, name)
+        under, _ = Scorer.objects.get_or_create(digest=scoring.plan_digest(plan), defaults={"spec": plan})
+        if under != scorer:
+            store_scores(repeat, under, values, reasons)
+
+
+def _go_on(row: ScoringRecord) -> None:
+    """End what waited for a repeat's scores."""
+    if row.repeat.finished_at is None:
+        finish_repeat(repeat_id=row.repeat_id)
+        return
+    with transaction.atomic():
+        _finish_run(row.repeat.run_id)  # one that was read from a log, or nothing where the run has ended
+        history.note(row.repeat.run_id, "rescored", f"Scored with scorer {row.scorer.digest[:8]}.")
+        changes.run_changed(run_id=row.repeat.run_id)
 
 
 def store_columns(repeat: RepeatRecord) -> int:
@@ -271,7 +352,8 @@ def _finish_run(run_id: int) -> None:
         .get(pk=run_id)
     )
     statuses = Counter(run.repeats.values_list("status", flat=True))
-    if run.is_terminal or statuses[RepeatRecord.Status.QUEUED] or statuses[RepeatRecord.Status.RUNNING]:
+    is_waiting = statuses[RepeatRecord.Status.QUEUED] or statuses[RepeatRecord.Status.RUNNING]
+    if run.is_terminal or is_waiting or own_open_scorings(run).exists():
         return
     if set(statuses) == {RepeatRecord.Status.FINISHED}:
         # Even if cancelling was asked for: it came too late.
@@ -282,14 +364,15 @@ def _finish_run(run_id: int) -> None:
         run.status = RunRecord.Status.FAILED
     else:
         run.status = RunRecord.Status.INCOMPLETE
-    run.finished_at = Now()
+    if run.source_id is None:  # a log says when it ended
+        run.finished_at = Now()
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
         if settle_fingerprints(run):
             for repeat in run.repeats.filter(columns__isnull=False):
                 store_columns(repeat)
-                score_repeat(repeat, run.suite_version.scorer)
+                _point_again(repeat)
         _bind_largest(run)
         note_what_was_served(run)
     run.settings_seen = see_settings(run).to_json()
@@ -298,6 +381,13 @@ def _finish_run(run_id: int) -> None:
     level = Event.Level.INFO if run.status == RunRecord.Status.FINISHED else Event.Level.WARNING
     history.note(run.pk, run.status, f"The run ended: {run.status}.", level=level)
     news.tell_of_end(run.pk)
+
+
+def _point_again(repeat: RepeatRecord) -> None:
+    """Count a repeat's points again: its scores are the same, and its buckets are others."""
+    for row in repeat.scores.all():
+        _, row.points = _count_points(repeat, unpack_scores(bytes(row.scores)))
+        row.save(update_fields=["points"])
 
 
 def settle_fingerprints(run: RunRecord) -> bool:

@@ -1,6 +1,6 @@
 """Workers, their nodes' self-tests and their engine processes: identity, heartbeats, attestation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,6 +49,7 @@ def register_worker(
     pool: str,
     hardware: Mapping[str, Any],
     versions: Mapping[str, Any],
+    scorers: Sequence[Mapping[str, Any]] = (),
     place: str = "",
     process_started: int | None = None,
 ) -> WorkerRecord:
@@ -65,9 +66,16 @@ def register_worker(
         pool=pool,
         hardware=hardware,
         versions=versions,
+        scorers=list(scorers),
         self_test=self_test_of(host=host, node_digest=digest_node(hardware, versions)),
         seen_at=Now(),
     )
+
+
+def report_scorers(*, worker: WorkerRecord, scorers: Sequence[Mapping[str, Any]]) -> None:
+    """Record the teams' own scorers that a worker has now; they were others when it started."""
+    worker.scorers = list(scorers)
+    worker.save(update_fields=["scorers"])
 
 
 def beat(*, worker: WorkerRecord, note: str | None = None) -> None:
@@ -93,12 +101,17 @@ def others_work(*, worker: WorkerRecord) -> bool:
     return able(worker.pool).exclude(pk=worker.pk).exists()
 
 
+def living_workers() -> QuerySet[WorkerRecord]:
+    """Select the workers that were heard of within a lease and have not stopped."""
+    return WorkerRecord.objects.filter(stopped_at=None, seen_at__gt=Now() - lease_span())
+
+
 def able(pool: str, *, needs_engine: bool = True) -> QuerySet[WorkerRecord]:
     """Select the workers of a pool that can take work: heard of within a lease, not stopped, not resting.
 
     needs_engine: those without an engine, which serve external endpoints only, are left out.
     """
-    living = WorkerRecord.objects.filter(pool=pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    living = living_workers().filter(pool=pool)
     resting_or_not_able = Q(rests_until__gt=Now()) | (
         Q(hardware__contains={"kind": NO_ENGINE}) if needs_engine else Q()
     )
@@ -110,7 +123,7 @@ def refuse_if_nobody_can(endpoint: EndpointRecord, decoding: ProfileRecord) -> N
     if endpoint.is_remote:
         return  # a call needs no hardware
     settings_of_profile = parse_profile(decoding.settings)
-    alive = WorkerRecord.objects.filter(pool=endpoint.pool, stopped_at=None, seen_at__gt=Now() - lease_span())
+    alive = living_workers().filter(pool=endpoint.pool)
     refusals = [
         find_profile_refusal(
             settings_of_profile,

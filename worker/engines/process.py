@@ -9,10 +9,11 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 LAST_LINES = 200
+MAX_LINE_SHOWN = 4000  # bytes
 READ_BYTES = 1 << 20
 TICK_SECONDS = 0.5  # how soon an abort from another thread is noticed
 STOP_SECONDS = 10.0
@@ -20,6 +21,10 @@ STOP_SECONDS = 10.0
 
 class ProcessEnded(Exception):
     """The child closed its pipes: it has ended, or is about to."""
+
+
+class LineTooLong(Exception):
+    """The child wrote a longer line than it may."""
 
 
 class DeadlinePassed(Exception):
@@ -36,9 +41,19 @@ class LineProcess:
     `send` and `receive` belong to one thread; `interrupt` and `last_words` may be called from any.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        start: Callable[[Sequence[str], Mapping[str, str]], subprocess.Popen[bytes]] | None = None,
+        max_line: int | None = None,
+    ) -> None:
+        """Start it. start: how, with three pipes and a session of its own. max_line: bytes of the longest line."""
         self._command = list(command)
         self._env = dict(env)
+        self._start = start or _start
+        self._max_line = max_line
         self._stderr: deque[str] = deque(maxlen=LAST_LINES)
         self._received = bytearray()
         # A plain flag, not an Event: a signal handler may set it while this thread holds an Event's lock.
@@ -75,13 +90,19 @@ class LineProcess:
                 raise ProcessEnded from broken
 
     def receive(self, *, deadline: float) -> dict[str, Any]:
-        """Read one line, until `deadline` on the monotonic clock. Raises as `send` does."""
+        """Read one line as JSON, until `deadline` on the monotonic clock. Raises as `send` does."""
+        return dict(json.loads(self.receive_line(deadline=deadline)))
+
+    def receive_line(self, *, deadline: float) -> bytes:
+        """Read one line without its end. Raises as `send` does, and LineTooLong."""
         while True:
             end = self._received.find(b"\n")
+            if self._max_line is not None and (end if end >= 0 else len(self._received)) > self._max_line:
+                raise LineTooLong
             if end >= 0:
                 line = bytes(self._received[:end])
                 del self._received[: end + 1]
-                return dict(json.loads(line))
+                return line
             self._wait(self._process.stdout, selectors.EVENT_READ, deadline)
             data = os.read(self._process.stdout.fileno(), READ_BYTES)  # type: ignore[union-attr]
             if not data:
@@ -137,15 +158,7 @@ class LineProcess:
 
     def _keep(self) -> None:
         try:
-            self._process = subprocess.Popen(
-                self._command,
-                env=self._env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
+            self._process = self._start(self._command, self._env)
         except OSError as problem:
             self._start_error = problem
             return
@@ -170,11 +183,16 @@ class LineProcess:
                     raise DeadlinePassed
 
 
+def _start(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
+
+
 def _lines(descriptor: int) -> Any:
     """Yield decoded lines as they come; a progress bar's carriage returns end a line too."""
     rest = b""
     while data := os.read(descriptor, 65536):
-        *whole, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
+        *whole, rest = (rest[-MAX_LINE_SHOWN:] + data).replace(b"\r", b"\n").split(b"\n")
         yield from (line.decode("utf-8", "replace")[:2000] for line in whole if line.strip())
     if rest.strip():
         yield rest.decode("utf-8", "replace")[:2000]

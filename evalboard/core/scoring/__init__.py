@@ -1,10 +1,20 @@
 """Scorers: turn a response and a target into a score from 0 to 1 with a reason (docs/suites.md)."""
 
 from evalboard.core.scoring.examples import EXAMPLES, PASSES
+from evalboard.core.scoring.external import (
+    EXTERNAL,
+    ScorerReply,
+    UnreadableReply,
+    external_specs,
+    is_external,
+    read_reply,
+    single_plan,
+)
 from evalboard.core.scoring.kind import Score, capped
 from evalboard.core.scoring.metric import MEAN, PASS_ALL, PASS_AT, MetricSpec, parse_metric
 from evalboard.core.scoring.plan import (
     KINDS,
+    TRUNCATED,
     Plan,
     check_spec,
     plan,
@@ -14,6 +24,7 @@ from evalboard.core.scoring.plan import (
     reads_thinking,
     score,
     scorer_for,
+    scores_here,
     target_problems,
 )
 from evalboard.core.scoring.reasons import failure_kind, shown
@@ -22,6 +33,7 @@ from evalboard.core.scoring.response_json import UnreadableJson, parse_response_
 
 __all__ = [
     "EXAMPLES",
+    "EXTERNAL",
     "KINDS",
     "MAX_SOURCE_CHARS",
     "MEAN",
@@ -29,23 +41,31 @@ __all__ = [
     "PASS_ALL",
     "PASS_AT",
     "RECORDED",
+    "TRUNCATED",
     "MetricSpec",
     "Plan",
     "Score",
+    "ScorerReply",
     "UnreadableJson",
+    "UnreadableReply",
     "capped",
     "check_spec",
+    "external_specs",
     "failure_kind",
+    "is_external",
     "is_recorded",
     "parse_metric",
     "parse_response_json",
     "plan",
     "plan_digest",
+    "read_reply",
     "read_spec",
     "reads_answers",
     "reads_thinking",
     "score",
     "scorer_for",
+    "scores_here",
     "shown",
+    "single_plan",
     "target_problems",
 ]

@@ -54,7 +54,8 @@ class ScorerKind:
     targets only, and a list that holds at least one target where `needs_target` says so.
     `conflict` says which options contradict each other, or None. `reads_answers` says whether a score names the answer
     that it read, so that two responses can be told to give one answer. `reads_calls`: of an answer with calls it reads
-    those and not the words.
+    those and not the words. `is_external`: a worker
+    runs it, and `score` refuses.
     """
 
     name: str
@@ -66,6 +67,7 @@ class ScorerKind:
     conflict: Callable[[Options], str | None] = lambda _: None
     reads_answers: Callable[[Options], bool] = lambda _: True
     reads_calls: bool = False
+    is_external: bool = False
 
 
 def passed(reason: str, answer: str | None = None) -> Score:

@@ -10,6 +10,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.document import Problems, at, is_too_deep
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring.choice import CHOICE
+from evalboard.core.scoring.external import COMMAND, PYTHON
 from evalboard.core.scoring.json_value import JSON
 from evalboard.core.scoring.kind import REQUIRED, Option, Score, ScorerKind, Tools, failed, one_of
 from evalboard.core.scoring.number import NUMBER
@@ -19,7 +20,7 @@ from evalboard.core.scoring.tool_calls import TOOL_CALLS
 from evalboard.core.scoring.wording import CONTAINS, EXACT
 
 KINDS: Mapping[str, ScorerKind] = {
-    kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, RECORDED)
+    kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, PYTHON, COMMAND, RECORDED)
 }
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
 MAX_TARGETS = 1000  # of which any one is right
@@ -44,7 +45,7 @@ def read_spec(spec: Any, path: str, problems: Problems) -> Spec | None:
         problems.add(at(path, "kind"), f"must be one of {', '.join(KINDS)}")
         return None
     kind = KINDS[spec["kind"]]
-    options = kind.options if kind is RECORDED else {**kind.options, **READS}
+    options = kind.options if kind is RECORDED or kind.is_external else {**kind.options, **READS}
     mistakes = Problems()
     for name in spec:
         if name != "kind" and name not in options:
@@ -111,7 +112,12 @@ def reads_answers(scoring_plan: Plan) -> bool:
 
 def reads_thinking(scoring_plan: Plan) -> bool:
     """Tell whether a scorer of a plan reads what the model thought, with its answer or without."""
-    return any("reads" in spec for spec in _specs(scoring_plan))
+    return any("reads" in spec or KINDS[spec["kind"]].is_external for spec in _specs(scoring_plan))
+
+
+def scores_here(scoring_plan: Plan) -> bool:
+    """Tell whether every scorer of a plan can score new responses here: none needs a log or a worker."""
+    return not any(spec["kind"] == RECORDED.name or KINDS[spec["kind"]].is_external for spec in _specs(scoring_plan))
 
 
 def scorer_for(scoring_plan: Plan, case_id: str) -> Spec:

@@ -1,0 +1,23 @@
+"""Teams' own scorers, as workers have them and as suites name them. No pydantic here: workers start with it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["python", "command"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledScorer:
+    """A scorer on a worker.
+
+    digest: SHA-256 of what it is: a package's files, or the program's file. version: of its distribution, "" without
+    one. place: `module:name` of an entry point, or the program's path, on that worker. problem: why the worker cannot
+    run it, "" where it can.
+    """
+
+    kind: Kind
+    name: str
+    digest: str
+    version: str
+    place: str
+    problem: str = ""

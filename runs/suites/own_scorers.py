@@ -1,0 +1,71 @@
+"""Teams' own scorers: which the workers have, and which of them a suite means."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalboard.contract.scorer import InstalledScorer
+from evalboard.contract.suite import OwnScorer, ScorerOfWorker
+from evalboard.core.document import Problems, at
+from evalboard.core.scoring import EXTERNAL
+from runs.work import living_workers
+
+
+def own_scorers() -> tuple[OwnScorer, ...]:
+    """Return the scorers that living workers have, by name; each digest of a name apart."""
+    workers: dict[tuple[str, str, str], list[ScorerOfWorker]] = defaultdict(list)
+    for worker in living_workers():
+        for each in (InstalledScorer(**facts) for facts in worker.scorers):
+            own = ScorerOfWorker(
+                worker=worker.name, pool=worker.pool, version=each.version, problem=each.problem or None
+            )
+            workers[each.kind, each.name, each.digest].append(own)
+    return tuple(
+        OwnScorer(kind=kind, name=name, digest=digest, workers=tuple(there))
+        for (kind, name, digest), there in sorted(workers.items())
+    )
+
+
+def bind_scorer(spec: Any, path: str, problems: Problems, *, known: Sequence[OwnScorer] | None = None) -> Any:
+    """Return a spec with the digest of the scorer that its name means today; others as they are.
+
+    A suite is bound to the code that scores it: another parser under the same name is another scorer. A spec that
+    names a digest keeps it, whether a worker has it or not.
+    """
+    if not isinstance(spec, Mapping) or spec.get("kind") not in EXTERNAL or spec.get("digest"):
+        return spec
+    there = own_scorers() if known is None else known
+    alike = [each for each in there if (each.kind, each.name) == (spec["kind"], spec.get("name"))]
+    if len(alike) == 1:
+        return {**spec, "digest": alike[0].digest}
+    if alike:
+        versions = ", ".join(f"{each.digest[:8]} on {each.workers[0].worker}" for each in alike)
+        problems.add(at(path, "digest"), f"is missing, and workers have different code under this name: {versions}")
+    elif isinstance(spec.get("name"), str):
+        names = ", ".join(sorted({each.name for each in there if each.kind == spec["kind"]})) or "none"
+        problems.add(at(path, "name"), f"is a scorer that no worker has; they have: {names}")
+    return spec
+
+
+def bind_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a suite document whose scorers are bound. Raises InvalidInput, naming each that no worker has."""
+    problems, bound = Problems(), dict(document)
+    if "scorer" in bound:
+        bound["scorer"] = bind_scorer(bound["scorer"], "scorer", problems)
+    cases = bound.get("cases")
+    if isinstance(cases, list) and any(_is_own(case) for case in cases):
+        known = own_scorers()
+        bound["cases"] = [
+            {**case, "scorer": bind_scorer(case["scorer"], f"cases[{index}].scorer", problems, known=known)}
+            if _is_own(case)
+            else case
+            for index, case in enumerate(cases)
+        ]
+    problems.raise_if_any("The suite is not valid")
+    return bound
+
+
+def _is_own(case: Any) -> bool:
+    return (
+        isinstance(case, Mapping) and isinstance(case.get("scorer"), Mapping) and case["scorer"].get("kind") in EXTERNAL
+    )

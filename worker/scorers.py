@@ -1,0 +1,145 @@
+"""Teams' own scorers on this worker: which there are, and a confined process that scores (docs/scorers.md)."""
+
+import hashlib
+import importlib.machinery
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalboard.contract.scorer import InstalledScorer
+from evalboard.core import scoring
+from evalboard.core.answer import split_parts
+from evalboard.core.scoring import ScorerReply, UnreadableReply
+from evalboard.scorers import GROUP
+from runs.work import ToScore
+from worker.engines.process import DeadlinePassed, LineProcess, LineTooLong, ProcessEnded
+
+START_SECONDS = 60.0  # for the first reply, on top of a reply's own time: a package may import much
+FAILURES_IN_A_ROW = 10  # responses without a reply; then the others are not asked about
+MAX_LINE_BYTES = 1 << 20
+MAX_WORDS = 200  # characters of what a scorer wrote on stderr
+NOT_CODE = {"__pycache__", ".git"}
+
+
+def find_scorers(folder: Path | None) -> list[InstalledScorer]:
+    """List the scorers of this worker: entry points of installed packages, and the programs in a folder.
+
+    Nothing of theirs is imported or run.
+    """
+    found = [_package(point) for point in importlib.metadata.entry_points(group=GROUP)]
+    if folder is not None and folder.is_dir():
+        found += [_program(path) for path in sorted(folder.iterdir()) if path.is_file() and os.access(path, os.X_OK)]
+    return found
+
+
+def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
+    top = point.module.partition(".")[0]
+    spec = importlib.machinery.PathFinder.find_spec(top)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    files = [Path(spec.origin)] if spec and spec.origin and not folders else []
+    for each in folders:
+        files += [path for path in Path(each).rglob("*") if path.is_file() and not NOT_CODE & set(path.parts)]
+    base = Path(folders[0]) if folders else files[0].parent if files else Path()
+    problem = "" if files else f"its module {top} is not there"
+    version = point.dist.version if point.dist else ""
+    return InstalledScorer("python", point.name, _digest(base, files), version, point.value, problem)
+
+
+def _program(path: Path) -> InstalledScorer:
+    return InstalledScorer("command", path.name, _digest(path.parent, [path]), "", str(path))
+
+
+def _digest(base: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 over the names and contents of files, whatever their order."""
+    whole = hashlib.sha256()
+    for path in sorted(files):
+        whole.update(f"{path.relative_to(base).as_posix()}\0".encode())
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+class ScorerProcess:
+    """A scorer's process, started when it is needed and again after each response that ended it."""
+
+    def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer) -> None:
+        self._spec = spec
+        self._installed = installed
+        self._process: LineProcess | None = None
+        self._n_silent = 0  # responses in a row without a reply
+        self._last_problem = ""
+
+    def score(self, response: ToScore) -> ScorerReply:
+        """Score one response. What goes wrong leaves it unscored, in the scorer's words."""
+        if self._n_silent >= FAILURES_IN_A_ROW:
+            return _unscored(f"{self._last_problem} It was so {self._n_silent} times in a row, so no more were tried.")
+        began = time.monotonic()
+        seconds = self._spec["seconds"] + (START_SECONDS if self._process is None else 0)
+        try:
+            process = self._process = self._process or self._start()
+            process.send(self._line(response), seconds=seconds)
+            line = process.receive_line(deadline=began + seconds)
+            reply = scoring.read_reply(self._spec, line, number=response.index)
+        except UnreadableReply as problem:
+            if problem.is_in_step:
+                return _unscored(f"The scorer {self._installed.name} {problem}.")
+            return self._failed(f"{problem}.")
+        except DeadlinePassed:
+            return self._failed(f"gave no score within {self._spec['seconds']:g} seconds.")
+        except LineTooLong:
+            return self._failed(f"wrote a line of more than {MAX_LINE_BYTES} bytes.")
+        except ProcessEnded:
+            return self._failed("ended.")
+        except OSError as problem:
+            return self._failed(f"did not start: {problem.strerror}.")
+        self._n_silent = 0
+        return reply
+
+    def close(self) -> None:
+        """End the process with all that it started."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def _start(self) -> LineProcess:
+        own = self._installed
+        command = [own.place] if own.kind == "command" else [sys.executable, "-m", "evalboard.scorers", own.place]
+        return LineProcess(command, {}, max_line=MAX_LINE_BYTES)
+
+    def _failed(self, what: str) -> ScorerReply:
+        process = self._process
+        self.close()
+        words = ""
+        if process is not None:
+            last = process.last_words().strip().rpartition("\n")[2][:MAX_WORDS]
+            words = f" It wrote: {last}" if last else ""
+        self._n_silent += 1
+        self._last_problem = f"The scorer {self._installed.name} {what}{words}"
+        return _unscored(self._last_problem)
+
+    def _line(self, response: ToScore) -> dict[str, Any]:
+        parts = split_parts(response.text)
+        return {
+            "id": response.index,
+            "case": {
+                "id": response.case_id,
+                "messages": response.messages,
+                "target": response.target,
+                "tools": response.tools,
+                "tags": response.tags,
+            },
+            "response": {
+                "text": parts.text or ("" if parts.calls else response.text),
+                "calls": parts.calls or [],
+                "thinking": response.thinking,
+                "finish_reason": response.finish_reason,
+            },
+            "options": self._spec["options"],
+        }
+
+
+def _unscored(reason: str) -> ScorerReply:
+    return ScorerReply(None, scoring.capped(f"Unscored: {reason}"))
