@@ -1,8 +1,8 @@
 """What a team's own scorer is written with (docs/scorers.md): `Case`, `Response`, `Score`, and the loop that serves it.
 
 A package names its scorer in the entry point group `evalboard.scorers`: a function `score(case, response)`, or one with
-`options` as a third argument. A worker runs it in a confined process (`python -m evalboard.scorers MODULE:NAME`). This
-module imports the standard library alone, so that a process starts fast.
+`options` as a third argument. A worker serves it in a confined process; a program in Python may call `serve` itself.
+This module imports the standard library alone, so that a process starts fast.
 """
 
 import importlib
@@ -90,7 +90,3 @@ def _reply(given: Score | float | bool) -> dict[str, Any]:
     if not isinstance(given, Score):
         return {"value": given, "reason": ""}
     return {"value": given.value, "reason": given.reason, "answer": given.answer, "scores": dict(given.scores)}
-
-
-if __name__ == "__main__":
-    serve(load(sys.argv[1]))

@@ -18,7 +18,7 @@ from runs.compare import work_on_comparison
 from runs.models import WorkerRecord
 from runs.store import own_process
 from runs.sweep import reconcile, release_dead_workers
-from runs.work import Lease, beat, count_fenced, register_worker, stop_worker, work_on_strays
+from runs.work import Lease, beat, count_fenced, register_worker, report_scorers, stop_worker, work_on_strays
 from worker.calls import EndpointClient, OpenClients
 from worker.engines.base import Engine, EngineSpec
 from worker.engines.openai import OpenAIEngine
@@ -126,8 +126,15 @@ class Runner:
             if now - self._reconciled_at > min(settings.RECONCILE_SECONDS, settings.LEASE_SECONDS / 3):
                 self._reconciled_at = now
                 reconcile()
+                self._report_scorers()
         except DatabaseError as away:
             _wait_for_database(away)
+
+    def _report_scorers(self) -> None:
+        """Say which scorers of a team are here now, where they are others than before."""
+        here = [asdict(each) for each in find_scorers(settings.SCORERS_DIR)]
+        if here != self.worker.scorers:
+            report_scorers(worker=self.worker, scorers=here)
 
     def claim_and_run(self) -> bool:
         """Claim one row and work on it; False if there was none for this worker."""

@@ -1,5 +1,6 @@
 """Teams' own scorers on this worker: which there are, and a confined process that scores (docs/scorers.md)."""
 
+import functools
 import hashlib
 import importlib.machinery
 import importlib.metadata
@@ -22,6 +23,8 @@ START_SECONDS = 60.0  # for the first reply, on top of a reply's own time: a pac
 FAILURES_IN_A_ROW = 10  # responses without a reply; then the others are not asked about
 MAX_LINE_BYTES = 1 << 20
 MAX_WORDS = 200  # characters of what a scorer wrote on stderr
+# The worker's own path, so that what it found is what runs, whatever the environment says.
+SERVE = "import sys; sys.path[:] = sys.argv[2:]; from evalboard.scorers import load, serve; serve(load(sys.argv[1]))"
 NOT_CODE = {"__pycache__", ".git"}
 
 
@@ -46,20 +49,26 @@ def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
     base = Path(folders[0]) if folders else files[0].parent if files else Path()
     problem = "" if files else f"its module {top} is not there"
     version = point.dist.version if point.dist else ""
-    return InstalledScorer("python", point.name, _digest(base, files), version, point.value, problem)
+    return InstalledScorer("python", point.name, _digest(base, files, point.value), version, point.value, problem)
 
 
 def _program(path: Path) -> InstalledScorer:
-    return InstalledScorer("command", path.name, _digest(path.parent, [path]), "", str(path))
+    return InstalledScorer("command", path.name, _digest(path.parent, [path], ""), "", str(path))
 
 
-def _digest(base: Path, files: Iterable[Path]) -> str:
-    """Return the SHA-256 over the names and contents of files, whatever their order."""
-    whole = hashlib.sha256()
+def _digest(base: Path, files: Iterable[Path], entry: str) -> str:
+    """Return the SHA-256 over an entry point and the names and contents of files, whatever their order."""
+    whole = hashlib.sha256(f"{entry}\0".encode())
     for path in sorted(files):
         whole.update(f"{path.relative_to(base).as_posix()}\0".encode())
-        whole.update(hashlib.sha256(path.read_bytes()).digest())
+        facts = path.stat()
+        whole.update(_content_digest(path, facts.st_mtime_ns, facts.st_size))
     return whole.hexdigest()
+
+
+@functools.lru_cache(maxsize=10_000)
+def _content_digest(path: Path, _changed: int, _size: int) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 class ScorerProcess:
@@ -106,7 +115,8 @@ class ScorerProcess:
 
     def _start(self) -> LineProcess:
         own = self._installed
-        command = [own.place] if own.kind == "command" else [sys.executable, "-m", "evalboard.scorers", own.place]
+        python = [sys.executable, "-I", "-c", SERVE, own.place, *(str(Path(path).absolute()) for path in sys.path)]
+        command = [own.place] if own.kind == "command" else python
         return LineProcess(command, {}, max_line=MAX_LINE_BYTES)
 
     def _failed(self, what: str) -> ScorerReply:

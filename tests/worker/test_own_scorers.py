@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from evalboard.core.errors import InvalidInput
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.models import EndpointRecord, RepeatScore, RunRecord, ScoringRecord
-from runs.run import create_run
-from runs.suites import push_suite
+from runs.run import cancel_run, create_run
+from runs.suites import own_scorers, push_suite, rescore_run
+from runs.sweep import reconcile
 from tests import build
 from tests.scripted import ScriptedServer, ok
 from tests.worker.test_remote_runs import no_engine
@@ -107,3 +109,163 @@ def test_a_response_that_the_scorer_cannot_score_is_unscored_in_its_words(
     assert unpack_scores(bytes(first.scores))[[0, 2]].tolist() == [1.0, 1.0]
     reason = unpack_reasons(bytes(first.reasons))[1]
     assert reason == "Unscored: The scorer folded ended. It wrote: ValueError: no digits"
+
+
+def test_a_scorer_that_answers_out_of_step_scores_nothing_wrongly(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    """A second line for one response would be taken as the next one's score."""
+    programs("folded", FOLDED + 'print(json.dumps({"id": asked["id"], "value": 0.0}), flush=True)\n')
+    here = worker()
+    push()
+    run = started()
+    here.work()
+    (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
+    scores = unpack_scores(bytes(first.scores)).tolist()
+    assert 0.0 not in scores
+    assert any('no JSON object with "id"' in (reason or "") for reason in unpack_reasons(bytes(first.reasons)))
+
+
+def test_each_of_several_scores_has_a_history_of_its_own(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    programs("graded", 'print(json.dumps({"id": asked["id"], "scores": {"fact": 1.0, "style": 0.5}}), flush=True)\n')
+    here = worker()
+    push(name="graded", weights={"fact": 3, "style": 1})
+    run = started()
+    here.work()
+    run.refresh_from_db()
+    assert (run.status, points(run)) == ("finished", [87.5, 87.5])
+    others = RepeatScore.objects.filter(repeat__run=run).exclude(scorer=run.suite_version.scorer_id)
+    by_name = {(row.scorer.spec["default"]["decides"], row.points) for row in others.select_related("scorer")}
+    assert by_name == {("fact", 100.0), ("style", 50.0)}
+    rescore_run(run_id=run.pk, scorer={"kind": "command", "name": "graded", "decides": "style", "pass_at": 0.6})
+    here.work()
+    strict = RepeatScore.objects.filter(repeat__run=run, scorer__spec__default__pass_at=0.6)
+    assert [row.points for row in strict] == [0.0, 0.0]
+
+
+def test_another_parser_under_the_same_name_is_another_scorer(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    programs("folded", FOLDED)
+    before = worker()
+    push()
+    run = started()
+    before.work()
+    path = programs("folded", FOLDED.replace(".strip()", ""))  # the parser trips on whitespace now
+    later = started()
+    before.work()  # it looks again at what it has, before it scores
+    later.refresh_from_db()
+    assert later.status == "running"
+    assert [each.digest for each in own_scorers()] != [run.suite_version.scorer.spec["default"]["digest"]]
+    push()
+    newest = started()
+    before.work()
+    newest.refresh_from_db()
+    assert (newest.suite_version.number, points(newest)) == (2, [0.0, 0.0])
+    path.write_text(path.read_text().replace("text.lower()", "text.strip().lower()"))
+    worker().work()  # the first parser is back, to the byte
+    later.refresh_from_db()
+    assert (later.status, points(later)) == ("finished", [100.0, 100.0])
+
+
+def test_what_no_worker_has_is_refused_with_what_there_is(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    programs("folded", FOLDED)
+    worker()
+    with pytest.raises(InvalidInput) as refused:
+        push(name="loose")
+    assert refused.value.fields == {"scorer.name": "is a scorer that no worker has; they have: folded"}
+    with pytest.raises(InvalidInput) as refused:
+        push(pass_at=2, weights={"a": 0}, seconds=0)
+    assert set(refused.value.fields) == {"scorer.pass_at", "scorer.weights.a", "scorer.seconds"}
+
+
+def test_a_cancelled_run_does_not_wait_for_its_scorer(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    path = programs("folded", FOLDED)
+    here = worker()
+    push()
+    path.unlink()
+    run = started()
+    here.work()
+    run.refresh_from_db()
+    assert run.status == "running"
+    cancel_run(run_id=run.pk)
+    run.refresh_from_db()
+    assert (run.status, points(run)) == ("cancelled", [])
+    assert not ScoringRecord.objects.exists()
+
+
+def test_a_scoring_whose_worker_ends_again_and_again_leaves_its_run_unscored_and_ended(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs("folded", FOLDED)
+    here = worker()
+    push()
+
+    def break_down(*_: Any) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("worker.scoring.read_to_score", break_down)
+    run = started()
+    for _ in range(4):
+        here.work()
+    reconcile()
+    run.refresh_from_db()
+    assert run.status == "finished"
+    (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
+    assert (first.points, first.n_scored) == (None, 0)
+    assert "begun 3 times" in (unpack_reasons(bytes(first.reasons))[0] or "")
+
+
+PACKAGE = """
+from evalboard.scorers import Case, Response, Score
+
+
+def score(case: Case, response: Response, options: dict) -> Score:
+    print("a scorer may print")
+    text = response.text.strip() if options.get("strip") else response.text
+    return Score(float(text.lower() == case.target.lower()), f"read {text!r}", answer=text.strip().lower())
+
+
+def plain(case: Case, response: Response) -> bool:
+    return case.target.lower() in response.text
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install a distribution as pip would lay it out, on the path of this process and of those that it starts."""
+    site = tmp_path / "site"
+    info = site / "acme_scorers-1.2.dist-info"
+    info.mkdir(parents=True)
+    (site / "acme_scorers.py").write_text(PACKAGE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-scorers\nVersion: 1.2\n")
+    names = "[evalboard.scorers]\nacme-exact = acme_scorers:score\nacme-in = acme_scorers:plain\n"
+    (info / "entry_points.txt").write_text(names)
+    monkeypatch.syspath_prepend(str(site))
+    return site
+
+
+def test_a_package_scores_with_options_and_its_answers_are_compared(
+    server: ScriptedServer, package: Path, worker: Callable[[], Runner]
+) -> None:
+    here = worker()
+    facts = {each.name: each for each in own_scorers()}
+    assert set(facts) == {"acme-exact", "acme-in"}
+    assert facts["acme-in"].workers[0].version == "1.2"
+    push(kind="python", name="acme-exact")
+    run = started()
+    here.work()
+    assert points(run) == [0.0, 0.0]
+    rescore_run(run_id=run.pk, scorer={"kind": "python", "name": "acme-exact", "options": {"strip": True}})
+    rescore_run(run_id=run.pk, scorer={"kind": "python", "name": "acme-in"})
+    here.work()
+    others = RepeatScore.objects.filter(repeat__run=run).exclude(scorer=run.suite_version.scorer_id)
+    assert {row.points for row in others} == {100.0}
+    assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-in")} == {True}
+    assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-exact")} == {False}
