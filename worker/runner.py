@@ -63,7 +63,7 @@ class Runner:
             pool=pool,
             hardware={name: value for name, value in hardware.items() if name != "versions"},
             versions=hardware.get("versions", {}),
-            scorers=[asdict(each) for each in find_scorers(settings.SCORERS_DIR)],
+            scorers=[asdict(each) for each in find_scorers()],
         )
         self._session = EngineSession(worker=self.worker, hardware=hardware, make_engine=make_engine)
         calls = OpenClients(make_client, worker=self.worker)
@@ -132,7 +132,7 @@ class Runner:
 
     def _report_scorers(self) -> None:
         """Say which scorers of a team are here now, where they are others than before."""
-        here = [asdict(each) for each in find_scorers(settings.SCORERS_DIR)]
+        here = [asdict(each) for each in find_scorers()]
         if here != self.worker.scorers:
             report_scorers(worker=self.worker, scorers=here)
 

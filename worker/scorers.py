@@ -7,19 +7,23 @@ import importlib.metadata
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from django.conf import settings
 
 from evalboard.contract.scorer import InstalledScorer
 from evalboard.core import scoring
 from evalboard.core.answer import split_parts
+from evalboard.core.digest import canonical_json
 from evalboard.core.scoring import ScorerReply, UnreadableReply
 from evalboard.scorers import GROUP
 from runs.work import ToScore
 from worker.engines.process import DeadlinePassed, LineProcess, LineTooLong, ProcessEnded
 
 START_SECONDS = 60.0  # for the first reply, on top of a reply's own time: a package may import much
+CHECK_SECONDS = 1.0
 FAILURES_IN_A_ROW = 10  # responses without a reply; then the others are not asked about
 MAX_LINE_BYTES = 1 << 20
 MAX_WORDS = 200  # characters of what a scorer wrote on stderr
@@ -28,13 +32,14 @@ SERVE = "import sys; sys.path[:] = sys.argv[2:]; from evalboard.scorers import l
 NOT_CODE = {"__pycache__", ".git"}
 
 
-def find_scorers(folder: Path | None) -> list[InstalledScorer]:
-    """List the scorers of this worker: entry points of installed packages, and the programs in a folder.
+def find_scorers() -> list[InstalledScorer]:
+    """List the scorers of this worker: entry points of installed packages, and programs in EVALBOARD_SCORERS_DIR.
 
     Nothing of theirs is imported or run.
     """
     found = [_package(point) for point in importlib.metadata.entry_points(group=GROUP)]
-    if folder is not None and folder.is_dir():
+    folder = settings.SCORERS_DIR
+    if folder.is_dir():
         found += [_program(path) for path in sorted(folder.iterdir()) if path.is_file() and os.access(path, os.X_OK)]
     return found
 
@@ -71,11 +76,51 @@ def _content_digest(path: Path, _changed: int, _size: int) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
-class ScorerProcess:
-    """A scorer's process, started when it is needed and again after each response that ended it."""
+class PlanScorer:
+    """Scores by a plan: by our own rules here, and by each of a team's scorers in a process.
 
-    def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer) -> None:
+    Its processes end with the `with` block. check: raises where the work must end; asked every second.
+    """
+
+    def __init__(self, plan: scoring.Plan, *, check: Callable[[], None]) -> None:
+        self._plan = plan
+        self._check = check
+        self._here = {each.digest: each for each in find_scorers()} if scoring.is_external(plan) else {}
+        self._processes: dict[bytes, ScorerProcess] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.close()
+
+    def score(self, response: ToScore) -> ScorerReply:
+        spec = scoring.scorer_for(self._plan, response.case_id)
+        if spec["kind"] not in scoring.EXTERNAL:
+            given = scoring.score(
+                spec,
+                text=response.text,
+                target=response.target,
+                tools=response.tools,
+                thinking=response.thinking,
+                is_truncated=response.is_truncated,
+            )
+            return ScorerReply(given.value, given.reason, given.answer)
+        if response.is_truncated:
+            return ScorerReply(scoring.TRUNCATED.value, scoring.TRUNCATED.reason)
+        if (installed := self._here.get(spec["digest"])) is None:
+            return _unscored(f"The scorer {spec['name']} is no longer on this worker.")
+        key = canonical_json(spec)
+        return self._processes.setdefault(key, ScorerProcess(spec, installed, self._check)).score(response)
+
+
+class ScorerProcess:
+    """A scorer's process, started when it is needed, and again after each response that ended it."""
+
+    def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer, check: Callable[[], None]) -> None:
         self._spec = spec
+        self._check = check
         self._installed = installed
         self._process: LineProcess | None = None
         self._n_silent = 0  # responses in a row without a reply
@@ -90,7 +135,7 @@ class ScorerProcess:
         try:
             process = self._process = self._process or self._start()
             process.send(self._line(response), seconds=seconds)
-            line = process.receive_line(deadline=began + seconds)
+            line = self._receive(process, deadline=began + seconds)
             reply = scoring.read_reply(self._spec, line, number=response.index)
         except UnreadableReply as problem:
             if problem.is_in_step:
@@ -106,6 +151,15 @@ class ScorerProcess:
             return self._failed(f"did not start: {problem.strerror}.")
         self._n_silent = 0
         return reply
+
+    def _receive(self, process: LineProcess, *, deadline: float) -> bytes:
+        while True:
+            try:
+                return process.receive_line(deadline=min(deadline, time.monotonic() + CHECK_SECONDS))
+            except DeadlinePassed:
+                self._check()
+                if time.monotonic() >= deadline:
+                    raise
 
     def close(self) -> None:
         """End the process with all that it started."""

@@ -9,11 +9,12 @@ from evalboard.calling.calls import Answered, CallOutcome, DecodeRequest, Engine
 from evalboard.core.profile import parse_profile
 from evalboard.core.trace import Ending, Failed, find_ending, is_truncated
 from runs.catalogue import read_newest_check
-from runs.models import TrialRecord
-from runs.suites import TRIALS, fail_trial, finish_trial, trial_work
-from runs.work import Lease, Serving
+from runs.store import storable
+from runs.suites import TRIALS, claim_trial, fail_trial, finish_trial, trial_work
+from runs.work import Lease, Serving, ToScore
 from worker.heartbeat import Heartbeat
 from worker.jobs import RequestedJob, describe_failure
+from worker.scorers import PlanScorer
 
 
 class TrialJob(RequestedJob):
@@ -22,8 +23,7 @@ class TrialJob(RequestedJob):
     requests = TRIALS
 
     def claim(self) -> Lease | None:
-        mine = TrialRecord.objects.exclude(pk__in=self._station.left_alone("trial"))
-        return TRIALS.claim(mine, worker=self._station.worker)
+        return claim_trial(worker=self._station.worker, left_alone=self._station.left_alone("trial"))
 
     def work(self, lease: Lease, heartbeat: Heartbeat) -> None:
         serving, case = trial_work(lease.id)
@@ -44,8 +44,12 @@ class TrialJob(RequestedJob):
         if reason:
             heartbeat.persist(partial(fail_trial, lease=lease, reason=reason))
         else:
-            facts = _answer(outcome) | {"seconds": time.monotonic() - began}
-            heartbeat.persist(partial(finish_trial, lease=lease, **facts))
+            facts = _answer(outcome)
+            seconds, cut = time.monotonic() - began, facts.pop("is_truncated")
+            check = partial(self._station.check, heartbeat)
+            with PlanScorer({"default": case["scorer"], "cases": {}}, check=check) as scorer:
+                scored = scorer.score(_to_score(case, facts, is_truncated=cut))
+            heartbeat.persist(partial(finish_trial, lease=lease, seconds=seconds, scored=scored, **facts))
         self._station.note("")
 
     def _call(self, serving: Serving, case: dict[str, Any]) -> CallOutcome | None:
@@ -66,6 +70,22 @@ class TrialJob(RequestedJob):
 
 def _request(case: dict[str, Any], sampling: Any) -> DecodeRequest:
     return DecodeRequest(case_index=0, messages=case["messages"], tools=case["tools"], sampling=sampling)
+
+
+def _to_score(case: dict[str, Any], answer: dict[str, Any], *, is_truncated: bool | None) -> ToScore:
+    """Return an answer for its scorer, as a stored one would be."""
+    return ToScore(
+        index=0,
+        case_id=case["id"],
+        messages=case["messages"],
+        target=case["target"],
+        tools=case["tools"],
+        tags=(),
+        text=storable(answer["text"]),
+        thinking=answer["thinking"] and storable(answer["thinking"]),
+        is_truncated=is_truncated,
+        finish_reason=answer["finish_reason"],
+    )
 
 
 def _why_none(outcome: CallOutcome | None) -> str:

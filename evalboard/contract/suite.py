@@ -56,8 +56,8 @@ class TrialAnswer(Contract):
 
     text: str
     thinking: Annotated[str | None, says(description="what the model thought before, null where nothing is apart")]
-    score: Annotated[float, says(minimum=0, maximum=1)]
-    reason: Annotated[str, says(description="why it has this score")]
+    score: Annotated[float | None, says(minimum=0, maximum=1, description="null: a team's own scorer gave none")]
+    reason: Annotated[str, says(description="why it has this score, or none")]
     finish_reason: str
     seconds: Annotated[float, says(minimum=0)]
 

@@ -28,7 +28,16 @@ from runs.suites.suites import (
     shipped_mapping,
     store_scorer,
 )
-from runs.suites.trials import TRIALS, create_trial, fail_trial, failing_endpoints, finish_trial, trial_row, trial_work
+from runs.suites.trials import (
+    TRIALS,
+    claim_trial,
+    create_trial,
+    fail_trial,
+    failing_endpoints,
+    finish_trial,
+    trial_row,
+    trial_work,
+)
 
 __all__ = [
     "BASELINES_READ",
@@ -46,6 +55,7 @@ __all__ = [
     "case_history",
     "cases_report",
     "cases_worth",
+    "claim_trial",
     "create_trial",
     "decode_case",
     "fail_trial",

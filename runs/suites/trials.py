@@ -1,18 +1,22 @@
 """Trials: one case sent to an endpoint before its suite is stored, by the workers that decode runs."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from evalboard.contract import suite as contract
 from evalboard.core import scoring
 from evalboard.core.errors import InvalidInput
+from evalboard.core.scoring import EXTERNAL, ScorerReply
 from evalboard.core.suite import SuiteText
-from runs.models import TrialRecord
+from runs.models import TrialRecord, WorkerRecord
 from runs.run import decoding_problems, named_endpoint, newest_profile
 from runs.store import require_row, storable
+from runs.suites.own_scorers import bind_document
 from runs.work import Lease, Requests, Serving, refuse_if_nobody_can, requests, serving_of
 
 TRIALS = Requests(TrialRecord, serving="")
@@ -27,7 +31,7 @@ def create_trial(
     case: its id; "": the first. Raises InvalidInput with fields, NotFound for names that do not exist, and
     ProfileRefused where no worker can honour the profile.
     """
-    suite = read.parse()
+    suite = replace(read, document=bind_document(read.document)).parse()
     chosen = next((each for each in suite.cases if case in ("", each.id)), None)
     target, decoding = named_endpoint(endpoint), newest_profile(profile)
     fields = decoding_problems(target, decoding)
@@ -48,6 +52,12 @@ def create_trial(
     return trial
 
 
+def claim_trial(*, worker: WorkerRecord, left_alone: frozenset[int]) -> Lease | None:
+    """Claim the oldest trial that this worker can score: one by a team's own scorer needs that scorer."""
+    mine = Q(case__scorer__kind__in=EXTERNAL) & ~Q(case__scorer__digest__in=[each["digest"] for each in worker.scorers])
+    return TRIALS.claim(TrialRecord.objects.exclude(mine).exclude(pk__in=left_alone), worker=worker)
+
+
 def trial_work(trial_id: int) -> tuple[Serving, dict[str, Any]]:
     """Return what serves a trial, and its case."""
     trial = TrialRecord.objects.select_related("endpoint", "profile").get(pk=trial_id)
@@ -57,23 +67,13 @@ def trial_work(trial_id: int) -> tuple[Serving, dict[str, Any]]:
 
 
 def finish_trial(
-    *, lease: Lease, text: str, thinking: str | None, is_truncated: bool | None, finish_reason: str, seconds: float
+    *, lease: Lease, text: str, thinking: str | None, finish_reason: str, seconds: float, scored: ScorerReply
 ) -> None:
-    """Score an answer as a run would, and end its trial with both. Raises LeaseLost."""
-    with TRIALS.locked(lease=lease) as trial:
-        case = trial.case
-        answer = {"text": storable(text), "thinking": thinking and storable(thinking)}
-        scored = scoring.score(
-            case["scorer"],
-            text=answer["text"] or "",
-            target=case["target"],
-            tools=case["tools"],
-            thinking=answer["thinking"],
-            is_truncated=is_truncated,
-        )
-        score = {"score": scored.value, "reason": storable(scored.reason)}
-        how = {"finish_reason": finish_reason, "seconds": round(seconds, 3)}
-        TRIALS.finish(lease=lease, status=TrialRecord.Status.FINISHED, answer={**answer, **score, **how}, error="")
+    """End a trial with its answer and the score that the suite's scorer gave it. Raises LeaseLost."""
+    answer = {"text": storable(text), "thinking": thinking and storable(thinking)}
+    score = {"score": scored.value, "reason": storable(scored.reason)}
+    how = {"finish_reason": finish_reason, "seconds": round(seconds, 3)}
+    TRIALS.finish(lease=lease, status=TrialRecord.Status.FINISHED, answer={**answer, **score, **how}, error="")
 
 
 def fail_trial(*, lease: Lease, reason: str) -> None:

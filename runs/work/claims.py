@@ -72,14 +72,15 @@ class Claims(Generic[Row]):
         """Return the lookup that leads to the pool whose workers may claim a row."""
         return f"{self.serving}endpoint__pool"
 
-    def claim(self, rows: QuerySet[Row], *, worker: WorkerRecord, needs_engine: bool = True) -> Lease | None:
-        """Claim the oldest of these rows that waits for the worker's pool, in one statement; None without any.
-
-        needs_engine: a row of an endpoint of ours is left to workers that have one.
-        """
+    def claim(self, rows: QuerySet[Row], *, worker: WorkerRecord) -> Lease | None:
+        """Claim the oldest of these rows that waits for the worker's pool, in one statement; None without any."""
         waiting = rows.filter(**{"status": "queued", "next_at__lte": Now(), self.pool: worker.pool})
-        if needs_engine and not worker.has_engine:
+        if not worker.has_engine:
             waiting = waiting.filter(**{f"{self.serving}endpoint__engine": EndpointRecord.Engine.OPENAI})
+        return self.claim_oldest(waiting, worker=worker)
+
+    def claim_oldest(self, waiting: QuerySet[Row], *, worker: WorkerRecord) -> Lease | None:
+        """Claim the oldest of rows that wait and that the worker can take."""
         with transaction.atomic(savepoint=False):
             locking = waiting.order_by("pk").only("pk").select_for_update(skip_locked=True, of=("self",))
             return self.claim_chosen(*locking[:1].query.sql_with_params(), worker=worker)

@@ -364,8 +364,8 @@ def _finish_run(run_id: int) -> None:
         run.status = RunRecord.Status.FAILED
     else:
         run.status = RunRecord.Status.INCOMPLETE
-    if run.source_id is None:  # a log says when it ended
-        run.finished_at = Now()
+    logged_end = run.repeats.values_list("finished_at", flat=True).first() if run.is_log else None
+    run.finished_at = logged_end or Now()
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
     if run.is_reported:
@@ -373,7 +373,8 @@ def _finish_run(run_id: int) -> None:
             for repeat in run.repeats.filter(columns__isnull=False):
                 store_columns(repeat)
                 _point_again(repeat)
-        _bind_largest(run)
+        if not run.is_log:  # its import has done so
+            _bind_largest(run)
         note_what_was_served(run)
     run.settings_seen = see_settings(run).to_json()
     look_through(run)

@@ -13,6 +13,7 @@ from runs.models import Case, RepeatRecord, RepeatScore, ResponseRecord, RunReco
 from runs.work import requests
 from runs.work.claims import Lease
 from runs.work.requests import Requests
+from runs.work.workers import living_workers
 
 SCORINGS = Requests(ScoringRecord, serving="repeat__run__")
 READ_AT_ONCE = 200  # responses with their prompts
@@ -44,7 +45,9 @@ def request_scoring(repeat: RepeatRecord, scorer: Scorer) -> None:
     if not is_new and row.status in (ScoringRecord.Status.FINISHED, ScoringRecord.Status.FAILED):
         again = {"status": "queued", "n_crashes": 0, "n_done": 0, "error": "", "finished_at": None, "next_at": Now()}
         ScoringRecord.objects.filter(pk=row.pk).update(**again)
-    requests.ring_after_commit(repeat.run.endpoint.pool)
+    able = living_workers().filter(scorers__contains=[{"digest": needs[0]}])
+    for pool in set(able.values_list("pool", flat=True)):
+        requests.ring_after_commit(pool)
 
 
 def open_scorings() -> QuerySet[ScoringRecord]:
@@ -65,12 +68,12 @@ def own_open_scorings(run: RunRecord) -> QuerySet[ScoringRecord]:
 
 
 def claim_scoring(*, worker: WorkerRecord, left_alone: frozenset[int]) -> Lease | None:
-    """Claim the oldest repeat whose scorers this worker all has; None without any."""
+    """Claim the oldest repeat whose scorers this worker all has, of any pool; None without any."""
     mine = [each["digest"] for each in worker.scorers]
     if not mine:
         return None
-    waiting = ScoringRecord.objects.filter(needs__contained_by=mine).exclude(pk__in=left_alone)
-    return SCORINGS.claim(waiting, worker=worker, needs_engine=False)
+    waiting = ScoringRecord.objects.filter(status="queued", next_at__lte=Now(), needs__contained_by=mine)
+    return SCORINGS.claim_oldest(waiting.exclude(pk__in=left_alone), worker=worker)
 
 
 def scoring_work(scoring_id: int) -> ScoringRecord:

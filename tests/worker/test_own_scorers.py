@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
+from evalboard.core.suite import read_suite_text
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.models import EndpointRecord, RepeatScore, RunRecord, ScoringRecord
-from runs.run import cancel_run, create_run
-from runs.suites import own_scorers, push_suite, rescore_run
+from runs.run import cancel_run, create_run, run_report
+from runs.suites import create_trial, own_scorers, push_suite, rescore_run, trial_row
 from runs.sweep import reconcile
 from tests import build
+from tests.runs import logs
 from tests.scripted import ScriptedServer, ok
 from tests.worker.test_remote_runs import no_engine
 from worker.runner import Runner
@@ -222,6 +224,24 @@ def test_a_scoring_whose_worker_ends_again_and_again_leaves_its_run_unscored_and
     assert "begun 3 times" in (unpack_reasons(bytes(first.reasons))[0] or "")
 
 
+def test_an_imported_run_ends_with_the_scores_of_its_suites_own_scorer(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    body = 'print(json.dumps({"id": asked["id"], "value": 0.25, "answer": asked["response"]["text"]}), flush=True)\n'
+    programs("quarter", body)
+    here = worker()
+    prompts = [{"id": case, "prompt": f"Which colour has {case}?", "target": "blue"} for case in logs.CASES]
+    push_suite(document={"slug": "colours", "scorer": {"kind": "command", "name": "quarter"}, "cases": prompts})
+    run = logs.stored(logs.log(), suite="colours")
+    assert (run.status, run.finished_at) == ("running", None)
+    here.work()
+    run.refresh_from_db()
+    assert (run.status, points(run)) == ("finished", [25.0, 25.0])
+    assert run.finished_at == run.repeats.get(index=1).finished_at
+    kept = {(line.scorer.is_own, line.repeats) for line in run_report(run.pk).scores}
+    assert kept == {(True, (25.0, 25.0)), (False, (100.0, 100.0))}
+
+
 PACKAGE = """
 from evalboard.scorers import Case, Response, Score
 
@@ -269,3 +289,16 @@ def test_a_package_scores_with_options_and_its_answers_are_compared(
     assert {row.points for row in others} == {100.0}
     assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-in")} == {True}
     assert {row.answers is None for row in others.filter(scorer__spec__default__name="acme-exact")} == {False}
+
+
+def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
+    server: ScriptedServer, package: Path, worker: Callable[[], Runner]
+) -> None:
+    here = worker()
+    spec = {"kind": "python", "name": "acme-exact"}
+    read = read_suite_text("id,prompt,target\ntown,Capital of Norway?,Oslo\n", slug="towns", scorer=spec)
+    trial = create_trial(read=read, endpoint="hosted")
+    here.work()
+    answer = trial_row(trial.pk).answer
+    assert answer is not None
+    assert (answer.score, answer.reason) == (0.0, "read ' oslo'")
