@@ -368,8 +368,7 @@ class LogComparison:
         )
         places = {case: at for at, case in enumerate(cases.tolist())}
         strays = [(places[case], at) for case, at in run.strays if case in places]
-        scorer = self.baseline.suite_version.scorer.digest
-        is_rescored = run is self.candidate and scorer != version.scorer.digest
+        scorer = other.suite_version.scorer.digest
         shares = fields["shares"]
         rows, at_repeats = np.array(strays, np.int64).reshape(-1, 2).T
         return LogSide(
@@ -377,7 +376,7 @@ class LogComparison:
             run=run,
             case_indexes=cases,
             scores=_scores(repeats, version.scorer.digest, cases),
-            alike=_scores(repeats, scorer, cases) if is_rescored else None,
+            alike=None if scorer == version.scorer.digest else _scores(repeats, scorer, cases),
             strays=(rows, at_repeats),
             responses=LogResponses(run, repeats, cases, shares[0][0] if shares else None),
             usual=self._find_usual(run, cases),

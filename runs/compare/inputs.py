@@ -49,7 +49,7 @@ from runs.pairs import WORDS, copies, measure_pair_noise, pair_facts
 from runs.store import Indexes, bulk, stored_columns, stored_traces
 
 # Changed whenever the same inputs would give another answer: a stored comparison is then not found again.
-METHOD = f"comparison {COMPARISON_VERSION}.29"
+METHOD = f"comparison {COMPARISON_VERSION}.30"
 MODEL_TERMS = Terms()
 RELATED = ("suite_version__suite__reference_of", "suite_version__scorer", "profile", "endpoint")
 
@@ -230,10 +230,10 @@ def load(ours: SideKey, theirs: SideKey, terms: Terms = MODEL_TERMS) -> Comparis
     buckets = {bucket.pk: bucket for bucket in rows}
     served = pair_facts.served_beside(ours.run, theirs.run, buckets.values())
     scored = [scored_on_both(key, ours, theirs) for key in (ours, theirs)]
-    baseline = _load_side(ours, case_indexes[0], buckets, served, scored[0])
-    other = ours.run.suite_version.scorer_id
-    is_rescored = other != theirs.run.suite_version.scorer_id
-    candidate = _load_side(theirs, case_indexes[1], buckets, served, scored[1], scorer=other if is_rescored else None)
+    scorers = ours.run.suite_version.scorer_id, theirs.run.suite_version.scorer_id
+    others = (None, None) if scorers[0] == scorers[1] else scorers[::-1]
+    baseline = _load_side(ours, case_indexes[0], buckets, served, scored[0], scorer=others[0])
+    candidate = _load_side(theirs, case_indexes[1], buckets, served, scored[1], scorer=others[1])
 
     def measure_noise() -> PairNoise:
         return measure_pair_noise(ours.run, theirs.run, [*baseline.columns, *candidate.columns])

@@ -368,13 +368,12 @@ def _finish_run(run_id: int) -> None:
     run.finished_at = logged_end or Now()
     for repeat in run.repeats.filter(pk__in=settle_endings(run, is_final=True)):
         score_repeat(repeat, run.suite_version.scorer)  # others of its repeats say more of a word
-    if run.is_reported:
+    if run.is_reported and not run.is_log:  # a log's import has done so
         if settle_fingerprints(run):
             for repeat in run.repeats.filter(columns__isnull=False):
                 store_columns(repeat)
                 _point_again(repeat)
-        if not run.is_log:  # its import has done so
-            _bind_largest(run)
+        _bind_largest(run)
         note_what_was_served(run)
     run.settings_seen = see_settings(run).to_json()
     look_through(run)

@@ -27,7 +27,7 @@ NOISE = LogitNoise(0.09, 0.0, "bfloat16")
 def matched(baseline: list[list[float]], candidate: list[list[float]]) -> MatchedRuns:
     ours, theirs = np.array(baseline), np.array(candidate)
     pairs = pair_runs(~np.isnan(ours), ~np.isnan(theirs))
-    return MatchedRuns(pairs, ours, theirs, None, is_mixed=False, has_other_text=np.zeros(len(pairs), np.bool_))
+    return MatchedRuns(pairs, ours, theirs, (None, None), is_mixed=False, has_other_text=np.zeros(len(pairs), np.bool_))
 
 
 def ints(*values: int) -> NDArray[np.int64]:

@@ -30,15 +30,21 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "divergence.md").read_tex
 
 
 def ledger(
-    baseline: list, candidate: list, causes: list[str], alike: list | None = None, looks: list[str] | None = None
+    baseline: list,
+    candidate: list,
+    causes: list[str],
+    alike: list | None = None,
+    looks: list[str] | None = None,
+    baseline_alike: list | None = None,
 ) -> Ledger:
-    """The ledger of scores where each case has one cause, and looks like one."""
+    """The ledger of scores where each case has one cause, and looks like one. alike: by the other side's scorer."""
     ours, theirs = np.array(baseline, np.float64), np.array(candidate, np.float64)
     pairing = pair_runs(~np.isnan(ours), ~np.isnan(theirs))
     codes, seen = (
         np.array([PARTS.index(each[case]) for case in pairing.cases], np.uint8) for each in (causes, looks or causes)
     )
-    return make_ledger(ours, theirs, pairing, codes, seen, None if alike is None else np.array(alike, np.float64))
+    by_other = tuple(None if each is None else np.array(each, np.float64) for each in (baseline_alike, alike))
+    return make_ledger(ours, theirs, pairing, codes, seen, by_other)
 
 
 def test_five_repeats_against_three() -> None:
@@ -101,7 +107,8 @@ def test_the_rows_sum_to_the_difference_of_the_means_whatever_is_missing(
     pairing = pair_runs(~np.isnan(baseline), ~np.isnan(candidate))
     codes = np.array([random.randrange(len(CAUSES)) for _ in range(len(pairing))], np.uint8)
     looks = np.array([random.randrange(len(PARTS)) for _ in range(len(pairing))], np.uint8)
-    for other_scorer in (None, alike):
+    by_candidate = np.where(np.isnan(baseline), np.nan, 1 - baseline)
+    for other_scorer in ((None, None), (None, alike), (by_candidate, None), (by_candidate, alike)):
         found = make_ledger(baseline, candidate, pairing, codes, looks, other_scorer)
         means = exact_means(baseline, candidate)
         if means is None:
@@ -180,6 +187,12 @@ def test_what_another_scorer_moved_goes_to_the_scorer_and_the_rest_to_the_cause(
     points = {row.cause: row.points for row in found.rows}
     assert points == pytest.approx({"near_tie": 12.5, "larger_shift": -25, "scorer": 37.5})
     assert found.score.difference == pytest.approx(25)
+
+
+def test_the_baseline_by_the_candidates_scorer_says_the_same() -> None:
+    """A team tries its new parser on the baseline's answers; the old one is on no worker any more."""
+    found = ledger([[0.0], [1.0]], [[1.0], [0.0]], ["near_tie", "near_tie"], baseline_alike=[[0.75], [NAN]])
+    assert {row.cause: row.points for row in found.rows} == {"near_tie": -37.5, "scorer": 37.5}
 
 
 def test_a_case_missing_on_one_side_is_in_no_mean() -> None:

@@ -11,6 +11,7 @@ import pytest
 from evalboard.core.errors import InvalidInput
 from evalboard.core.suite import read_suite_text
 from evalboard.core.trace import unpack_reasons, unpack_scores
+from runs.compare import compare
 from runs.models import EndpointRecord, RepeatScore, RunRecord, ScoringRecord
 from runs.run import cancel_run, create_run, run_report
 from runs.suites import create_trial, own_scorers, push_suite, rescore_run, trial_row
@@ -22,7 +23,12 @@ from tests.worker.test_remote_runs import no_engine
 from worker.runner import Runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ANSWER = ok(choices=[{"index": 0, "message": {"content": " oslo"}, "finish_reason": "stop"}])
+
+
+def answer(text: str) -> Any:
+    return ok(choices=[{"index": 0, "message": {"content": text}, "finish_reason": "stop"}])
+
+
 CASES = [{"id": f"case-{n}", "prompt": f"Question {n}?", "target": "Oslo"} for n in range(3)]
 READ = "import json, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n"
 FOLDED = """
@@ -35,7 +41,7 @@ print(json.dumps(reply), flush=True)
 @pytest.fixture
 def server(settings: Any) -> Iterator[ScriptedServer]:
     settings.ENDPOINT_HOSTS = frozenset({"127.0.0.1"})
-    with ScriptedServer(ANSWER) as started:
+    with ScriptedServer(answer(" oslo")) as started:
         build.profile()
         named = {"slug": "hosted", "engine": "openai", "model_repo": "lab/paint", "dtype": "", "max_model_len": None}
         EndpointRecord.objects.create(**named, base_url=started.base_url)
@@ -299,6 +305,31 @@ def test_one_case_is_tried_by_a_teams_scorer_before_the_suite_is_stored(
     read = read_suite_text("id,prompt,target\ntown,Capital of Norway?,Oslo\n", slug="towns", scorer=spec)
     trial = create_trial(read=read, endpoint="hosted")
     here.work()
-    answer = trial_row(trial.pk).answer
-    assert answer is not None
-    assert (answer.score, answer.reason) == (0.0, "read ' oslo'")
+    tried = trial_row(trial.pk).answer
+    assert tried is not None
+    assert (tried.score, tried.reason) == (0.0, "read ' oslo'")
+
+
+def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
+    server: ScriptedServer, programs: Callable[..., Path], worker: Callable[[], Runner]
+) -> None:
+    """The baseline's answers are scored by the new parser too, as a team does before it adopts one."""
+    programs("folded", FOLDED)
+    here = worker()
+    push()
+    before = started()
+    here.work()
+    here.stop()
+    here.run_forever()  # two living workers with two parsers of one name would have to be told apart
+    programs("folded", FOLDED.replace(".strip()", ""))
+    again = worker()
+    rescore_run(run_id=before.pk, scorer={"kind": "command", "name": "folded"})
+    again.work()
+    push()
+    server.script = answer("oslo")
+    after = started()
+    again.work()
+    assert (points(before), points(after)) == ([100.0, 100.0], [100.0, 100.0])
+    ledger = {row["cause"]: row["points"] for row in compare(baseline=before.pk, candidate=after.pk).summary["ledger"]}
+    assert ledger.pop("scorer") == pytest.approx(-100)
+    assert list(ledger.values()) == [pytest.approx(100)]  # what the texts moved, under the new parser

@@ -77,7 +77,7 @@ TokenBytes = Callable[[int], bytes]
 class MatchedRuns:
     """Two runs' pairs with their scores; scores_*: float64[n_cases, repeats], NaN where missing.
 
-    candidate_alike: the candidate's under the baseline's scorer where that is another one and has scored them.
+    alike: each side's under the other's scorer, None where that is no other one, NaN where it has not scored them.
     Where a side has no score at all, as of a log that holds none, the pairs are those of the responses.
     is_mixed: several buckets served a side, so that it has no score as a whole, and the two have no difference.
     has_other_text: bool[m], marks the pairs whose texts differ.
@@ -86,7 +86,7 @@ class MatchedRuns:
     pairing: Pairing
     baseline: Scores
     candidate: Scores
-    candidate_alike: Scores | None
+    alike: tuple[Scores | None, Scores | None]
     is_mixed: bool
     has_other_text: Bools
 
@@ -198,7 +198,7 @@ def complete_summary(
     kinds[differing.pairs], causes[differing.pairs] = differing.kinds, differing.causes
     looks[differing.pairs] = differing.looks
     is_flipped = kinds == PAIR_KINDS.index("flipped")
-    breakdown = _ledger(matched, causes, looks, matched.candidate_alike, noise_of)
+    breakdown = _ledger(matched, causes, looks, matched.alike, noise_of)
     reach = int(max(differing.onsets.max(initial=0), differing.flips.max(initial=0))) + 1
     clusters, n_clusters = _clusters(differing, case_indexes[matched.pairing.cases[differing.pairs]], words)
     return {
@@ -273,7 +273,7 @@ def _ledger(
     matched: MatchedRuns,
     causes: Codes,
     looks: Codes,
-    alike: Scores | None = None,
+    alike: tuple[Scores | None, Scores | None] = (None, None),
     noise_of: ledger.NoiseOfCases | None = None,
 ) -> ledger.Ledger:
     if matched.is_mixed or not matched.is_scored:

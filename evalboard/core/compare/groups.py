@@ -58,7 +58,9 @@ def match_sides(baseline: Side, candidate: Side) -> MatchedRuns:
     pairs = pair_runs(*has_scores)
     is_mixed = any(len(side.bucket_ids) > 1 for side in (baseline, candidate))
     has_other_text = _differ_in_pairs(pairs, baseline.texts, candidate.texts)
-    return MatchedRuns(pairs, baseline.scores, candidate.scores, candidate.alike, is_mixed, has_other_text)
+    return MatchedRuns(
+        pairs, baseline.scores, candidate.scores, (baseline.alike, candidate.alike), is_mixed, has_other_text
+    )
 
 
 def find_groups(

@@ -62,14 +62,14 @@ def make_ledger(
     pairing: Pairing,
     causes: Codes,
     looks: Codes,
-    candidate_by_baseline_scorer: Scores | None = None,
+    alike: tuple[Scores | None, Scores | None] = (None, None),
     noise_of: NoiseOfCases | None = None,
 ) -> Ledger:
     """Break the difference of two runs down by cause.
 
     baseline: float64[n_cases, a], candidate: float64[n_cases, b], scores in [0, 1], NaN where missing. causes, looks:
-    uint8, one for each pair, codes of CAUSE_CODES and places in PARTS. candidate_by_baseline_scorer: like candidate,
-    the same texts under the baseline's scorer, NaN where not known: what the scorers moved then goes to `scorer`.
+    uint8, one for each pair, codes of CAUSE_CODES and places in PARTS. alike: like baseline and candidate, the
+    same texts under the other side's scorer, NaN or None where not known: what the scorers moved then goes to `scorer`.
     noise_of: gives `LedgerRow.noise` for places of cases.
     """
     if not len(causes) == len(looks) == len(pairing):
@@ -79,14 +79,12 @@ def make_ledger(
         return NO_LEDGER
     ours, theirs = pairing.take_baseline(baseline), pairing.take_candidate(candidate)
     codes, moves = causes, theirs - ours
-    if candidate_by_baseline_scorer is not None:
-        alike = pairing.take_candidate(candidate_by_baseline_scorer)
-        alike = np.where(np.isnan(alike), theirs, alike)
+    if any(scores is not None for scores in alike):
         codes, looks = (
             np.concatenate([causes, np.full(len(causes), CAUSE_CODES["scorer"], np.uint8)]),
             np.tile(looks, 2),
         )
-        moves = np.concatenate([alike - ours, theirs - alike])
+        moves = np.concatenate(_part_moves(ours, theirs, pairing, alike))
     moved = np.flatnonzero(moves)
     pairs = moved % max(len(pairing), 1)
     points = 100 * (pairing.numerators[pairs] / (pairing.denominators[pairs] * n)) * moves[moved]
@@ -96,6 +94,25 @@ def make_ledger(
         baseline=average_points(one), candidate=average_points(other), difference=difference_points(one, other)
     )
     return Ledger(score, rows)
+
+
+def _part_moves(
+    ours: Scores, theirs: Scores, pairing: Pairing, alike: tuple[Scores | None, Scores | None]
+) -> tuple[Scores, Scores]:
+    """Return by pair what the texts moved under one scorer, and what the scorers moved on one text."""
+    by_texts, by_scorers = theirs - ours, np.zeros(len(ours))
+    baseline, candidate = alike
+    if baseline is not None:
+        ours_too = pairing.take_baseline(baseline)
+        is_known = ~np.isnan(ours_too)
+        by_texts = np.where(is_known, theirs - ours_too, by_texts)
+        by_scorers = np.where(is_known, ours_too - ours, by_scorers)
+    if candidate is not None:  # where both are known, by the scorer of the baseline
+        theirs_too = pairing.take_candidate(candidate)
+        is_known = ~np.isnan(theirs_too)
+        by_texts = np.where(is_known, theirs_too - ours, by_texts)
+        by_scorers = np.where(is_known, theirs - theirs_too, by_scorers)
+    return by_texts, by_scorers
 
 
 def round_to_tenths(points: Sequence[float], difference: float) -> list[float]:
