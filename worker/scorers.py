@@ -1,4 +1,4 @@
-"""Teams' own scorers on this worker: which there are, and a confined process that scores (docs/scorers.md)."""
+"""Teams' own scorers on this worker: which there are, and a confined process that scores (docs/suites.md)."""
 
 import functools
 import hashlib
@@ -6,8 +6,10 @@ import importlib.machinery
 import importlib.metadata
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +23,7 @@ from evalboard.core.scoring import ScorerReply, UnreadableReply
 from evalboard.scorers import GROUP
 from runs.work import ToScore
 from worker.engines.process import DeadlinePassed, LineProcess, LineTooLong, ProcessEnded
+from worker.http_scorer import AT_ONCE, ScorerService, ServiceSilent, probe_service
 
 START_SECONDS = 60.0  # for the first reply, on top of a reply's own time: a package may import much
 CHECK_SECONDS = 1.0
@@ -29,19 +32,34 @@ MAX_LINE_BYTES = 1 << 20
 MAX_WORDS = 200  # characters of what a scorer wrote on stderr
 # The worker's own path, so that what it found is what runs, whatever the environment says.
 SERVE = "import sys; sys.path[:] = sys.argv[2:]; from evalboard.scorers import load, serve; serve(load(sys.argv[1]))"
+PROBE_AGAIN_SECONDS = 600.0
+_probed: dict[Path, tuple[float, int, InstalledScorer]] = {}  # when (monotonic), of which file, and what it is
 NOT_CODE = {"__pycache__", ".git"}
 
 
-def find_scorers() -> list[InstalledScorer]:
-    """List the scorers of this worker: entry points of installed packages, and programs in EVALBOARD_SCORERS_DIR.
+def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
+    """List the scorers of this worker: entry points of installed packages, and what EVALBOARD_SCORERS_DIR has.
 
-    Nothing of theirs is imported or run.
+    That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: services
+    too are looked at now; else what they said in the last PROBE_AGAIN_SECONDS counts.
     """
     found = [_package(point) for point in importlib.metadata.entry_points(group=GROUP)]
     folder = settings.SCORERS_DIR
-    if folder.is_dir():
-        found += [_program(path) for path in sorted(folder.iterdir()) if path.is_file() and os.access(path, os.X_OK)]
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.suffix == ".toml":
+            found.append(_service(path, asks_again=asks_again))
+        elif path.is_file() and os.access(path, os.X_OK):
+            found.append(_program(path))
     return found
+
+
+def _service(path: Path, *, asks_again: bool) -> InstalledScorer:
+    changed, now = path.stat().st_mtime_ns, time.monotonic()
+    at, known_changed, known = _probed.get(path, (-PROBE_AGAIN_SECONDS, 0, None))
+    if known is None or asks_again or known_changed != changed or now - at > PROBE_AGAIN_SECONDS:
+        known = probe_service(path)
+        _probed[path] = (now, changed, known)
+    return known
 
 
 def _package(point: importlib.metadata.EntryPoint) -> InstalledScorer:
@@ -85,8 +103,11 @@ class PlanScorer:
     def __init__(self, plan: scoring.Plan, *, check: Callable[[], None]) -> None:
         self._plan = plan
         self._check = check
-        self._here = {each.digest: each for each in find_scorers()} if scoring.is_external(plan) else {}
-        self._processes: dict[bytes, ScorerProcess] = {}
+        is_asked = any(spec["kind"] == "http" for spec in scoring.external_specs(plan))
+        here = find_scorers(asks_again=is_asked) if scoring.is_external(plan) else []
+        self._here = {each.digest: each for each in here}
+        self._processes: dict[bytes, ScorerProcess | ServiceCalls] = {}
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -94,6 +115,20 @@ class PlanScorer:
     def __exit__(self, *_: object) -> None:
         for process in self._processes.values():
             process.close()
+
+    def score_all(self, responses: Sequence[ToScore]) -> Iterator[tuple[int, ScorerReply]]:
+        """Yield index and score of each: services are asked about several at once, processes one after the other."""
+        called: list[ToScore] = []
+        others: list[ToScore] = []
+        for each in responses:
+            is_called = scoring.scorer_for(self._plan, each.case_id)["kind"] == "http"
+            (called if is_called else others).append(each)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for response, scored in zip(called, pool.map(self.score, called), strict=True):
+                yield response.index, scored
+        for response in others:
+            self._check()
+            yield response.index, self.score(response)
 
     def score(self, response: ToScore) -> ScorerReply:
         spec = scoring.scorer_for(self._plan, response.case_id)
@@ -112,7 +147,11 @@ class PlanScorer:
         if (installed := self._here.get(spec["digest"])) is None:
             return _unscored(f"The scorer {spec['name']} is no longer on this worker.")
         key = canonical_json(spec)
-        return self._processes.setdefault(key, ScorerProcess(spec, installed, self._check)).score(response)
+        with self._lock:
+            if key not in self._processes:
+                made = ServiceCalls if installed.kind == "http" else ScorerProcess
+                self._processes[key] = made(spec, installed, self._check)
+        return self._processes[key].score(response)
 
 
 class ScorerProcess:
@@ -134,7 +173,7 @@ class ScorerProcess:
         seconds = self._spec["seconds"] + (START_SECONDS if self._process is None else 0)
         try:
             process = self._process = self._process or self._start()
-            process.send(self._line(response), seconds=seconds)
+            process.send(_line(response, self._spec["options"]), seconds=seconds)
             line = self._receive(process, deadline=began + seconds)
             reply = scoring.read_reply(self._spec, line, number=response.index)
         except UnreadableReply as problem:
@@ -184,25 +223,56 @@ class ScorerProcess:
         self._last_problem = f"The scorer {self._installed.name} {what}{words}"
         return _unscored(self._last_problem)
 
-    def _line(self, response: ToScore) -> dict[str, Any]:
-        parts = split_parts(response.text)
-        return {
-            "id": response.index,
-            "case": {
-                "id": response.case_id,
-                "messages": response.messages,
-                "target": response.target,
-                "tools": response.tools,
-                "tags": response.tags,
-            },
-            "response": {
-                "text": parts.text or ("" if parts.calls else response.text),
-                "calls": parts.calls or [],
-                "thinking": response.thinking,
-                "finish_reason": response.finish_reason,
-            },
-            "options": self._spec["options"],
-        }
+
+class ServiceCalls:
+    """Calls of one scorer that is a service. It is tried again, and what it cannot score stays unscored."""
+
+    def __init__(self, spec: Mapping[str, Any], installed: InstalledScorer, check: Callable[[], None]) -> None:
+        self._spec, self._name, self._check = spec, installed.name, check
+        self._service = ScorerService(Path(installed.place))
+        self._n_silent = 0
+        self._last_problem = ""
+
+    def score(self, response: ToScore) -> ScorerReply:
+        if self._n_silent >= FAILURES_IN_A_ROW:
+            return _unscored(f"{self._last_problem} It was so {self._n_silent} times in a row, so no more were tried.")
+        line = _line(response, self._spec["options"])
+        try:
+            reply = self._service.ask(line, seconds=self._spec["seconds"], check=self._check)
+            scored = scoring.read_reply(self._spec, reply, number=response.index)
+        except ServiceSilent as problem:
+            self._n_silent += 1
+            self._last_problem = f"The scorer {self._name} gave no reply: {problem}."
+            return _unscored(self._last_problem)
+        except UnreadableReply as problem:
+            return _unscored(f"The scorer {self._name} {problem}.")
+        self._n_silent = 0
+        return scored
+
+    def close(self) -> None:
+        self._service.close()
+
+
+def _line(response: ToScore, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a scorer is asked: docs/suites.md has the fields."""
+    parts = split_parts(response.text)
+    return {
+        "id": response.index,
+        "case": {
+            "id": response.case_id,
+            "messages": response.messages,
+            "target": response.target,
+            "tools": response.tools,
+            "tags": response.tags,
+        },
+        "response": {
+            "text": parts.text or ("" if parts.calls else response.text),
+            "calls": parts.calls or [],
+            "thinking": response.thinking,
+            "finish_reason": response.finish_reason,
+        },
+        "options": options,
+    }
 
 
 def _unscored(reason: str) -> ScorerReply:

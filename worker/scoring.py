@@ -17,8 +17,6 @@ from worker.heartbeat import Heartbeat
 from worker.jobs import RequestedJob
 from worker.scorers import PlanScorer, find_scorers
 
-SAY_EVERY = 100  # responses
-
 
 class ScoreJob(RequestedJob):
     """Scorings. They need no engine; a worker takes those whose scorers it has, to the byte."""
@@ -38,10 +36,8 @@ class ScoreJob(RequestedJob):
         self._station.note(f"Scores repeat {work.repeat.index} of run {work.repeat.run_id}.")
         with PlanScorer(work.scorer.spec, check=partial(self._station.check, heartbeat)) as scorers:
             given: dict[int, ScorerReply] = {}
-            for response in read_to_score(work.repeat):
-                self._station.check(heartbeat)
-                given[response.index] = scorers.score(response)
-                if len(given) % SAY_EVERY == 0:
-                    heartbeat.persist(partial(SCORINGS.write, lease=lease, n_done=len(given)))
+            for part in read_to_score(work.repeat):
+                given |= scorers.score_all(part)
+                heartbeat.persist(partial(SCORINGS.write, lease=lease, n_done=len(given)))
         heartbeat.persist(partial(finish_scoring, lease=lease, given=given))
         self._station.note("")

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["python", "command"]
+Kind = Literal["python", "command", "http"]
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledScorer:
     """A scorer on a worker.
 
-    digest: SHA-256 of what it is: a package's files, or the program's file. version: of its distribution, "" without
-    one. place: `module:name` of an entry point, or the program's path, on that worker. problem: why the worker cannot
-    run it, "" where it can.
+    digest: SHA-256 of what it is: a package's files, the program's file, or what a service says of fixed answers.
+    version: of its distribution, or that a service reports, "" without one. place: `module:name` of an entry point, or
+    a path on that worker. problem: why the worker cannot run it, "" where it can.
     """
 
     kind: Kind

@@ -45,7 +45,7 @@ class ScorerOfWorker(Contract):
 class OwnScorer(Contract):
     """A scorer that a team brought, as living workers have it."""
 
-    kind: Annotated[str, says(enum=("python", "command"))]
+    kind: Annotated[str, says(enum=("python", "command", "http"))]
     name: str
     digest: Digest
     workers: tuple[ScorerOfWorker, ...]

@@ -82,10 +82,10 @@ def scoring_work(scoring_id: int) -> ScoringRecord:
     return ScoringRecord.objects.select_related(*related).get(pk=scoring_id)
 
 
-def read_to_score(repeat: RepeatRecord) -> Iterator[ToScore]:
+def read_to_score(repeat: RepeatRecord) -> Iterator[list[ToScore]]:
     """Yield the answers of a repeat in the order of its cases, without those of an unknown ending.
 
-    Prompts may be long: a part is in memory at a time.
+    Prompts may be long: a part of READ_AT_ONCE cases is in memory at a time.
     """
     version_id, n_cases = repeat.run.suite_version_id, repeat.run.suite_version.n_cases
     fields = ("text", "reasoning", "is_truncated", "finish_reason")
@@ -95,6 +95,7 @@ def read_to_score(repeat: RepeatRecord) -> Iterator[ToScore]:
         known = there.exclude(ending=Ending.UNKNOWN)
         answers = {index: given for index, *given in known.values_list("case_index", *fields)}
         cases = Case.objects.filter(suite_version=version_id, index__in=list(answers)).order_by("index")
-        for index, case_id, content, tags in cases.values_list("index", "case_id", "content", "tags"):
-            own = (content["messages"], content["target"], content.get("tools"))
-            yield ToScore(index, case_id, *own, tags, *answers[index])
+        yield [
+            ToScore(index, case_id, content["messages"], content["target"], content.get("tools"), tags, *answers[index])
+            for index, case_id, content, tags in cases.values_list("index", "case_id", "content", "tags")
+        ]

@@ -1,5 +1,6 @@
 """Teams' own scorers: programs and packages that a worker runs, and what runs and imports make of them."""
 
+import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ from runs.suites import create_trial, own_scorers, push_suite, rescore_run, tria
 from runs.sweep import reconcile
 from tests import build
 from tests.runs import logs
-from tests.scripted import ScriptedServer, ok
+from tests.scripted import Received, Reply, ScriptedServer, ok, status
 from tests.worker.test_remote_runs import no_engine
 from worker.runner import Runner
+from worker.scorers import find_scorers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +57,7 @@ def programs(settings: Any, tmp_path: Path) -> Callable[..., Path]:
     settings.SCORERS_DIR.mkdir()
 
     def write(name: str, body: str) -> Path:
-        path = settings.SCORERS_DIR / name
+        path = Path(settings.SCORERS_DIR / name)
         path.write_text(f"#!{sys.executable}\n{READ}{textwrap.indent(body, '    ')}")
         path.chmod(0o755)
         return path
@@ -333,3 +335,37 @@ def test_a_comparison_blames_a_new_parser_for_exactly_its_points(
     ledger = {row["cause"]: row["points"] for row in compare(baseline=before.pk, candidate=after.pk).summary["ledger"]}
     assert ledger.pop("scorer") == pytest.approx(-100)
     assert list(ledger.values()) == [pytest.approx(100)]  # what the texts moved, under the new parser
+
+
+def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_another_scorer(
+    server: ScriptedServer, settings: Any, tmp_path: Path, worker: Callable[[], Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "sk-service-1")
+    settings.SCORERS_DIR = tmp_path
+    facts = {"version": "v1"}
+
+    def judge(received: Received) -> Reply:
+        assert received.headers["authorization"] == "Bearer sk-service-1"
+        if received.number % 5 == 0:
+            return status(503, {"Retry-After": "0"})
+        text, target = received.body["response"]["text"], received.body["case"]["target"]
+        value = float(target.lower() in text.lower())
+        return Reply(json.dumps({"id": received.body["id"], "value": value, **facts}).encode())
+
+    with ScriptedServer(judge) as service:
+        (tmp_path / "house-judge.toml").write_text(f'url = "{service.origin}/v1/responses"\nauth = "JUDGE_KEY"\n')
+        here = worker()
+        push(kind="http", name="house-judge")
+        run = started()
+        here.work()
+        run.refresh_from_db()
+        assert (run.status, points(run)) == ("finished", [100.0, 100.0])
+        facts["version"] = "v2"
+        later = started()
+        here.work()
+        later.refresh_from_db()
+        assert later.status == "running"
+        service.script = status(500)
+        [own] = find_scorers(asks_again=True)
+        assert "status 500, 5 times in a row" in own.problem
+        assert "sk-service-1" not in str(own)

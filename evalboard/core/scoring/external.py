@@ -1,4 +1,4 @@
-"""Scorers that a team brings: Python packages and programs. A worker runs them (docs/scorers.md)."""
+"""Scorers that a team brings: packages, programs and services. A worker runs them (docs/suites.md)."""
 
 import json
 import math
@@ -189,7 +189,7 @@ def _refuse(_options: Options, _text: str, _targets: list[Any], _tools: Tools) -
 SCORE_NAME: Final = _matching(
     _NAME, "must be 1 to 80 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 )
-OPTIONS: Final[Mapping[str, Option]] = {
+OPTIONS: Final[dict[str, Option]] = {
     "name": Option(REQUIRED, SCORE_NAME),
     "digest": Option("", _matching(re.compile(f"|{_DIGEST.pattern}"), "must be 64 hexadecimal digits")),
     "options": Option({}, _json_object),
@@ -197,17 +197,19 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "weights": Option(None, _or_none(_weights)),
     "pass_at": Option(None, _or_none(_number(0, 1))),
     "seconds": Option(10.0, _number(0.1, 600)),
+}
+CONFINED: Final[dict[str, Option]] = {
     "memory_mb": Option(1024, _whole(64, 65_536)),
     "processes": Option(1, _whole(1, 64)),
     "scratch_mb": Option(0, _whole(0, 4096)),
 }
 
 
-def _kind(name: str) -> ScorerKind:
+def _kind(name: str, options: Mapping[str, Option]) -> ScorerKind:
     return ScorerKind(
         name=name,
         version=1,
-        options=OPTIONS,
+        options=options,
         target_problem=lambda _options, _target: None,
         score=_refuse,
         needs_target=lambda _options: False,
@@ -216,8 +218,12 @@ def _kind(name: str) -> ScorerKind:
     )
 
 
-PYTHON, COMMAND = _kind("python"), _kind("command")
-EXTERNAL: Final = (PYTHON.name, COMMAND.name)
+PYTHON, COMMAND, HTTP = (
+    _kind("python", CONFINED | OPTIONS),
+    _kind("command", CONFINED | OPTIONS),
+    _kind("http", OPTIONS),
+)
+EXTERNAL: Final = (PYTHON.name, COMMAND.name, HTTP.name)
 
 
 def external_specs(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

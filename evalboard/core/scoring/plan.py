@@ -10,7 +10,7 @@ from evalboard.core.digest import canonical_json, digest_json
 from evalboard.core.document import Problems, at, is_too_deep
 from evalboard.core.errors import InvalidInput
 from evalboard.core.scoring.choice import CHOICE
-from evalboard.core.scoring.external import COMMAND, PYTHON
+from evalboard.core.scoring.external import COMMAND, HTTP, PYTHON
 from evalboard.core.scoring.json_value import JSON
 from evalboard.core.scoring.kind import REQUIRED, Option, Score, ScorerKind, Tools, failed, one_of
 from evalboard.core.scoring.number import NUMBER
@@ -20,7 +20,8 @@ from evalboard.core.scoring.tool_calls import TOOL_CALLS
 from evalboard.core.scoring.wording import CONTAINS, EXACT
 
 KINDS: Mapping[str, ScorerKind] = {
-    kind.name: kind for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, PYTHON, COMMAND, RECORDED)
+    kind.name: kind
+    for kind in (EXACT, CONTAINS, REGEX, NUMBER, CHOICE, JSON, TOOL_CALLS, PYTHON, COMMAND, HTTP, RECORDED)
 }
 MAX_TEXT_CHARS = 1_000_000  # far beyond what 32,768 tokens write; longer texts are not scored
 MAX_TARGETS = 1000  # of which any one is right

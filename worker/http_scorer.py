@@ -1,0 +1,114 @@
+"""Scorers that are services: a file of the operator names one, and 20 fixed answers tell which code it runs."""
+
+import json
+import random
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from evalboard.calling.calls import EndpointRefused, KeyUnreadable
+from evalboard.calling.retries import RETRIED, backoff_seconds, wished_seconds
+from evalboard.calling.wire import CallFailed, TryFailed, Wire
+from evalboard.contract.scorer import InstalledScorer
+from evalboard.core.digest import digest_json
+from worker.engines.named_secrets import read_headers
+
+AT_ONCE = 8  # calls
+TRIES = 5
+LONGEST_WAIT_SECONDS = 60.0
+PROBE_SECONDS = 10.0
+FIELDS = {"url", "auth", "headers"}
+# Sums, half of them wrong: what a service says of these is part of what it is.
+PROBES = tuple(
+    {
+        "id": number,
+        "case": {
+            "id": f"probe-{number}",
+            "messages": [{"role": "user", "content": f"What is {number} + {number}?"}],
+            "target": str(2 * number),
+            "tools": None,
+            "tags": [],
+        },
+        "response": {
+            "text": f" It is {2 * number + number % 2}.",
+            "calls": [],
+            "thinking": None,
+            "finish_reason": "stop",
+        },
+        "options": {},
+    }
+    for number in range(20)
+)
+
+
+class ServiceSilent(Exception):
+    """A service gave no reply; the text says why, for people, and is the end of a sentence."""
+
+
+class ScorerService:
+    """One service. `ask` is thread-safe; its calls share connections."""
+
+    def __init__(self, path: Path) -> None:
+        """path: a TOML file of `url`, `auth` and `headers`, as endpoints have them. Raises ValueError."""
+        facts = tomllib.loads(path.read_text())  # a TOMLDecodeError is a ValueError
+        if not isinstance(facts.get("url"), str) or facts.keys() - FIELDS:
+            raise ValueError(f"{path} must have url, and may have auth and headers, and nothing else")
+        try:
+            headers, self._mask = read_headers(facts.get("auth", ""), facts.get("headers", {}))
+            hosts = {urlsplit(facts["url"]).hostname or ""}  # the operator names it: it may be inside the network
+            self._wire = Wire(facts["url"], headers, n_connections=AT_ONCE, hosts=hosts)
+        except (EndpointRefused, KeyUnreadable) as problem:
+            raise ValueError(problem.detail) from None
+
+    def ask(self, line: Mapping[str, Any], *, seconds: float, check: Callable[[], None] = lambda: None) -> bytes:
+        """Send one request and return the reply; tried again where it may pass. Raises ServiceSilent."""
+        body = json.dumps(line).encode()
+        for n_failed in range(1, TRIES + 1):
+            check()
+            wait: float | None = None
+            try:
+                reply = self._wire.post("", body, seconds=seconds)
+            except TryFailed as problem:
+                words, wait = str(problem), problem.seconds
+            except (CallFailed, EndpointRefused) as problem:
+                raise ServiceSilent(self._mask.text(str(problem))) from None
+            else:
+                if reply.status == 200:
+                    return reply.content
+                words = f"it answered with status {reply.status}"
+                if reply.status not in RETRIED:
+                    raise ServiceSilent(words)
+                wait = wished_seconds(reply.headers, datetime.now(UTC))
+            if n_failed < TRIES:
+                wished = backoff_seconds(n_failed, random.Random()) if wait is None else wait  # noqa: S311
+                time.sleep(min(wished, LONGEST_WAIT_SECONDS))
+        raise ServiceSilent(f"{self._mask.text(words)}, {TRIES} times in a row")
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+def probe_service(path: Path) -> InstalledScorer:
+    """Return a service as a scorer: its digest covers the version that it reports and what it says of PROBES."""
+    try:
+        service = ScorerService(path)
+    except (ValueError, OSError) as problem:
+        return InstalledScorer("http", path.stem, "", "", str(path), str(problem))
+    version, said = "", []
+    try:
+        for probe in PROBES:
+            reply = json.loads(service.ask(probe, seconds=PROBE_SECONDS))
+            version = str(reply.get("version", ""))
+            said.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
+    except ServiceSilent as problem:
+        return InstalledScorer("http", path.stem, "", version, str(path), f"it gave no answer to a probe: {problem}")
+    except (ValueError, AttributeError):
+        return InstalledScorer("http", path.stem, "", version, str(path), "its answer to a probe is no JSON object")
+    finally:
+        service.close()
+    digest = digest_json({"version": version, "said": said})
+    return InstalledScorer("http", path.stem, digest, version, str(path))
