@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-LAST_LINES = 200
+LAST_LINES, LINE_CHARACTERS = 200, 2000
 READ_BYTES = 1 << 20
 TICK_SECONDS = 0.5  # how soon an abort from another thread is noticed
 STOP_SECONDS = 10.0
@@ -24,6 +24,10 @@ class ProcessEnded(Exception):
 
 class DeadlinePassed(Exception):
     """The child did not respond in time."""
+
+
+class LineTooLong(Exception):
+    """The child wrote more than a line may have."""
 
 
 class EngineInterrupted(Exception):
@@ -74,14 +78,16 @@ class LineProcess:
             except OSError as broken:
                 raise ProcessEnded from broken
 
-    def receive(self, *, deadline: float) -> dict[str, Any]:
-        """Read one line, until `deadline` on the monotonic clock. Raises as `send` does."""
+    def receive(self, *, deadline: float, most_bytes: int | None = None) -> dict[str, Any]:
+        """Read one line, until `deadline` on the monotonic clock. Raises as `send` does, and LineTooLong."""
         while True:
             end = self._received.find(b"\n")
             if end >= 0:
                 line = bytes(self._received[:end])
                 del self._received[: end + 1]
                 return dict(json.loads(line))
+            if most_bytes is not None and len(self._received) > most_bytes:
+                raise LineTooLong
             self._wait(self._process.stdout, selectors.EVENT_READ, deadline)
             data = os.read(self._process.stdout.fileno(), READ_BYTES)  # type: ignore[union-attr]
             if not data:
@@ -104,10 +110,7 @@ class LineProcess:
         """End the whole group now."""
         if self.has_ended:
             return
-        # While the leader is not reaped, its id identifies this group.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._end()
         self._keeper.join(timeout=STOP_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -135,17 +138,21 @@ class LineProcess:
         """Return the end of its stderr."""
         return "\n".join(tuple(self._stderr))
 
+    def _start(self) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            self._command, env=self._env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+        )
+
+    def _end(self) -> None:
+        # While the leader is not reaped, its id identifies this group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def _keep(self) -> None:
         try:
-            self._process = subprocess.Popen(
-                self._command,
-                env=self._env,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
+            self._process = self._start()
         except OSError as problem:
             self._start_error = problem
             return
@@ -155,6 +162,8 @@ class LineProcess:
         with self._process.stderr as stderr:
             for line in _lines(stderr.fileno()):
                 self._stderr.append(line)
+        with contextlib.suppress(ChildProcessError):  # has been reaped; it may have closed stderr and go on
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
     def _wait(self, pipe: Any, event: int, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:
@@ -175,6 +184,7 @@ def _lines(descriptor: int) -> Any:
     rest = b""
     while data := os.read(descriptor, 65536):
         *whole, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
-        yield from (line.decode("utf-8", "replace")[:2000] for line in whole if line.strip())
+        rest = rest[: 4 * LINE_CHARACTERS]  # of a line that does not end
+        yield from (line.decode("utf-8", "replace")[:LINE_CHARACTERS] for line in whole if line.strip())
     if rest.strip():
-        yield rest.decode("utf-8", "replace")[:2000]
+        yield rest.decode("utf-8", "replace")[:LINE_CHARACTERS]
