@@ -1,8 +1,8 @@
 """What a team's own scorer is written with (docs/scorers.md): `Case`, `Response`, `Score`, and the loop that serves it.
 
 A package names its scorer in the entry point group `evalboard.scorers`: a function `score(case, response)`, or one with
-`options` as a third argument. A worker serves it in a confined process; a program in Python may call `serve` itself.
-This module imports the standard library alone, so that a process starts fast.
+`options` as a third argument. A worker runs this file in a confined process. A program in Python may call `serve`. It
+imports the standard library alone, so that a process starts fast.
 """
 
 import importlib
@@ -10,6 +10,7 @@ import inspect
 import json
 import sys
 import traceback
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -90,3 +91,12 @@ def _reply(given: Score | float | bool) -> dict[str, Any]:
     if not isinstance(given, Score):
         return {"value": given, "reason": ""}
     return {"value": given.value, "reason": given.reason, "answer": given.answer, "scores": dict(given.scores)}
+
+
+if __name__ == "__main__":
+    # The package itself is not readable here. What a scorer imports from it are this module's own classes.
+    own, package = sys.modules["__main__"], types.ModuleType("evalboard")
+    package.scorers = own  # type: ignore[attr-defined]
+    sys.modules |= {"evalboard": package, "evalboard.scorers": own}
+    sys.path[:] = sys.argv[2:]
+    serve(load(sys.argv[1]))

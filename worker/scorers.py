@@ -10,18 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from django.conf import settings
 
+from evalboard import scorers
 from evalboard.contract.scorer import InstalledScorer
 from evalboard.core import scoring
 from evalboard.core.answer import split_parts
 from evalboard.core.digest import canonical_json
 from evalboard.core.scoring import ScorerReply, UnreadableReply
-from evalboard.scorers import GROUP
 from runs.work import ToScore
+from worker import sandbox
 from worker.engines.process import DeadlinePassed, LineProcess, LineTooLong, ProcessEnded
 from worker.http_scorer import AT_ONCE, ScorerService, ServiceSilent, probe_service
 
@@ -29,9 +31,8 @@ START_SECONDS = 60.0  # for the first reply, on top of a reply's own time: a pac
 CHECK_SECONDS = 1.0
 FAILURES_IN_A_ROW = 10  # responses without a reply; then the others are not asked about
 MAX_LINE_BYTES = 1 << 20
+UNCONFINED = "[not confined]"  # before every reason, where the operator lets scorers run so
 MAX_WORDS = 200  # characters of what a scorer wrote on stderr
-# The worker's own path, so that what it found is what runs, whatever the environment says.
-SERVE = "import sys; sys.path[:] = sys.argv[2:]; from evalboard.scorers import load, serve; serve(load(sys.argv[1]))"
 PROBE_AGAIN_SECONDS = 600.0
 _probed: dict[Path, tuple[float, int, InstalledScorer]] = {}  # when (monotonic), of which file, and what it is
 NOT_CODE = {"__pycache__", ".git"}
@@ -43,14 +44,28 @@ def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
     That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: services
     too are looked at now; else what they said in the last PROBE_AGAIN_SECONDS counts.
     """
-    found = [_package(point) for point in importlib.metadata.entry_points(group=GROUP)]
+    found = [_package(point) for point in importlib.metadata.entry_points(group=scorers.GROUP)]
     folder = settings.SCORERS_DIR
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix == ".toml":
             found.append(_service(path, asks_again=asks_again))
         elif path.is_file() and os.access(path, os.X_OK):
             found.append(_program(path))
-    return found
+    if settings.UNCONFINED_SCORERS or all(each.kind == "http" for each in found):
+        return found
+    return [each if each.kind == "http" else replace(each, problem=each.problem or _find_gap()) for each in found]
+
+
+@functools.cache
+def _find_gap() -> str:
+    return sandbox.find_gap() or ""
+
+
+def _package_paths() -> list[Path]:
+    """Return where packages lie that a scorer may import: nowhere that holds data, secrets or this checkout."""
+    kept = [settings.DATA_DIR, settings.SECRETS_DIR, settings.SCORERS_DIR, settings.BASE_DIR / "manage.py"]
+    paths = [Path(path).absolute() for path in sys.path]
+    return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in kept)]
 
 
 def _service(path: Path, *, asks_again: bool) -> InstalledScorer:
@@ -187,14 +202,18 @@ class ScorerProcess:
         except ProcessEnded:
             return self._failed("ended.")
         except OSError as problem:
-            return self._failed(f"did not start: {problem.strerror}.")
+            return self._failed(f"did not start: {problem.strerror or problem}")
         self._n_silent = 0
+        if settings.UNCONFINED_SCORERS:
+            return replace(reply, reason=scoring.capped(f"{UNCONFINED} {reply.reason}".rstrip()))
         return reply
 
     def _receive(self, process: LineProcess, *, deadline: float) -> bytes:
         while True:
             try:
-                return process.receive_line(deadline=min(deadline, time.monotonic() + CHECK_SECONDS))
+                return process.receive_line(
+                    deadline=min(deadline, time.monotonic() + CHECK_SECONDS), most_bytes=MAX_LINE_BYTES
+                )
             except DeadlinePassed:
                 self._check()
                 if time.monotonic() >= deadline:
@@ -208,9 +227,16 @@ class ScorerProcess:
 
     def _start(self) -> LineProcess:
         own = self._installed
-        python = [sys.executable, "-I", "-c", SERVE, own.place, *(str(Path(path).absolute()) for path in sys.path)]
+        paths = _package_paths()  # the worker's own, so that what it found is what runs
+        python = [sys.executable, "-I", scorers.__file__, own.place, *map(str, paths)]
         command = [own.place] if own.kind == "command" else python
-        return LineProcess(command, {}, max_line=MAX_LINE_BYTES)
+        itself = Path(own.place if own.kind == "command" else scorers.__file__)
+        settled = Path(sys.prefix, "pyvenv.cfg")  # without which an environment's Python does not start
+        readable = [each for each in (itself, settled, *paths) if each.exists()]
+        if settings.UNCONFINED_SCORERS:
+            return LineProcess(command, sandbox.ENVIRONMENT)
+        limits = (self._spec[name] for name in ("memory_mb", "processes", "scratch_mb"))
+        return sandbox.ConfinedLines(command, confinement=sandbox.Confinement(*limits), readable=readable)
 
     def _failed(self, what: str) -> ScorerReply:
         process = self._process

@@ -54,8 +54,9 @@ def create_trial(
 
 def claim_trial(*, worker: WorkerRecord, left_alone: frozenset[int]) -> Lease | None:
     """Claim the oldest trial that this worker can score: one by a team's own scorer needs that scorer."""
-    mine = Q(case__scorer__kind__in=EXTERNAL) & ~Q(case__scorer__digest__in=[each["digest"] for each in worker.scorers])
-    return TRIALS.claim(TrialRecord.objects.exclude(mine).exclude(pk__in=left_alone), worker=worker)
+    here = [each["digest"] for each in worker.scorers if not each["problem"]]
+    others = Q(case__scorer__kind__in=EXTERNAL) & ~Q(case__scorer__digest__in=here)
+    return TRIALS.claim(TrialRecord.objects.exclude(others).exclude(pk__in=left_alone), worker=worker)
 
 
 def trial_work(trial_id: int) -> tuple[Serving, dict[str, Any]]:

@@ -69,7 +69,7 @@ def own_open_scorings(run: RunRecord) -> QuerySet[ScoringRecord]:
 
 def claim_scoring(*, worker: WorkerRecord, left_alone: frozenset[int]) -> Lease | None:
     """Claim the oldest repeat whose scorers this worker all has, of any pool; None without any."""
-    mine = [each["digest"] for each in worker.scorers]
+    mine = [each["digest"] for each in worker.scorers if not each["problem"]]
     if not mine:
         return None
     waiting = ScoringRecord.objects.filter(status="queued", next_at__lte=Now(), needs__contained_by=mine)

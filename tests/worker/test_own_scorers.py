@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evalboard.core.errors import InvalidInput
+from evalboard.core.scoring import check_spec
 from evalboard.core.suite import read_suite_text
 from evalboard.core.trace import unpack_reasons, unpack_scores
 from runs.compare import compare
@@ -17,12 +18,13 @@ from runs.models import EndpointRecord, RepeatScore, RunRecord, ScoringRecord
 from runs.run import cancel_run, create_run, run_report
 from runs.suites import create_trial, own_scorers, push_suite, rescore_run, trial_row
 from runs.sweep import reconcile
+from runs.work import ToScore
 from tests import build
 from tests.runs import logs
 from tests.scripted import Received, Reply, ScriptedServer, ok, status
 from tests.worker.test_remote_runs import no_engine
 from worker.runner import Runner
-from worker.scorers import find_scorers
+from worker.scorers import PlanScorer, find_scorers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,6 +35,7 @@ def answer(text: str) -> Any:
 
 CASES = [{"id": f"case-{n}", "prompt": f"Question {n}?", "target": "Oslo"} for n in range(3)]
 READ = "import json, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n"
+GOOD = 'print(json.dumps({"id": asked["id"], "value": 1}), flush=True)'
 FOLDED = """
 text, target = asked["response"]["text"], asked["case"]["target"]
 reply = {"id": asked["id"], "value": float(text.strip().lower() == target.lower()), "reason": f"read {text!r}"}
@@ -77,6 +80,12 @@ def worker() -> Iterator[Callable[[], Runner]]:
     for each in started:
         each.stop()
         each.run_forever()
+
+
+def to_score(number: int) -> ToScore:
+    return ToScore(
+        number, f"case-{number}", (), "Oslo", None, (), "oslo", None, is_truncated=None, finish_reason="stop"
+    )
 
 
 def push(**scorer: Any) -> None:
@@ -369,3 +378,69 @@ def test_a_service_scores_with_a_key_that_no_scorer_sees_and_another_version_is_
         [own] = find_scorers(asks_again=True)
         assert "status 500, 5 times in a row" in own.problem
         assert "sk-service-1" not in str(own)
+
+
+HOSTILE = {
+    "endless loop": "while True: pass",
+    "silence": "pass",
+    "flood": "while True: sys.stdout.write('x' * 1_000_000)",
+    "noise": "while True: sys.stderr.write('x' * 1_000_000)",
+    "fork bomb": "import os\nwhile True: os.fork()",
+    "memory": "x = b'1' * (2 << 30)",
+    "write": "open(sys.argv[0] + '.left', 'w')",
+    "secret": "print(open('/etc/shadow').read())",
+    "no number": 'print(json.dumps({"id": asked["id"], "value": 7}), flush=True)',
+    "no score": "print('[[[[', flush=True)",
+}
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_a_hostile_scorer_costs_its_own_responses_only(
+    attack: str, programs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.scorers.START_SECONDS", 1.0)
+    programs("hostile", f'if asked["id"] == 1:\n{textwrap.indent(HOSTILE[attack], "    ")}\nelse:\n    {GOOD}')
+    [own] = find_scorers()
+    spec = check_spec({"kind": "command", "name": "hostile", "digest": own.digest, "seconds": 2})
+    with PlanScorer({"default": spec, "cases": {}}, check=lambda: None) as scorer:
+        given = dict(scorer.score_all([to_score(number) for number in range(4)]))
+    assert [given[number].value for number in (0, 2, 3)] == [1.0] * 3
+    assert given[1].value is None
+    assert given[1].reason.startswith("Unscored: The scorer hostile ")
+    assert [path.name for path in Path(own.place).parent.iterdir()] == ["hostile"]
+
+
+def test_a_scorer_that_never_answers_is_not_asked_for_ever(
+    programs: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.scorers.START_SECONDS", 0.2)
+    programs("silent", "pass\n")
+    [own] = find_scorers()
+    spec = check_spec({"kind": "command", "name": "silent", "digest": own.digest, "seconds": 0.1})
+    with PlanScorer({"default": spec, "cases": {}}, check=lambda: None) as scorer:
+        given = dict(scorer.score_all([to_score(number) for number in range(500)]))
+    assert {reply.value for reply in given.values()} == {None}
+    assert "10 times in a row" in given[499].reason
+
+
+def test_without_confinement_no_worker_scores_unless_its_operator_says_so(
+    server: ScriptedServer,
+    programs: Callable[..., Path],
+    settings: Any,
+    worker: Callable[[], Runner],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("worker.scorers._find_gap", lambda: "Scorers need Landlock.")
+    programs("folded", FOLDED)
+    here = worker()
+    push()
+    run = started()
+    here.work()
+    run.refresh_from_db()
+    assert (run.status, own_scorers()[0].workers[0].problem) == ("running", "Scorers need Landlock.")
+    settings.UNCONFINED_SCORERS = True
+    worker().work()
+    run.refresh_from_db()
+    assert (run.status, points(run)) == ("finished", [100.0, 100.0])
+    (first, _) = RepeatScore.objects.filter(repeat__run=run).order_by("repeat")
+    assert unpack_reasons(bytes(first.reasons))[0] == "[not confined] read ' oslo'"

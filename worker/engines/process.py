@@ -9,11 +9,10 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-LAST_LINES = 200
-MAX_LINE_SHOWN = 4000  # bytes
+LAST_LINES, LINE_CHARACTERS = 200, 2000
 READ_BYTES = 1 << 20
 TICK_SECONDS = 0.5  # how soon an abort from another thread is noticed
 STOP_SECONDS = 10.0
@@ -23,12 +22,12 @@ class ProcessEnded(Exception):
     """The child closed its pipes: it has ended, or is about to."""
 
 
-class LineTooLong(Exception):
-    """The child wrote a longer line than it may."""
-
-
 class DeadlinePassed(Exception):
     """The child did not respond in time."""
+
+
+class LineTooLong(Exception):
+    """The child wrote more than a line may have."""
 
 
 class EngineInterrupted(Exception):
@@ -41,19 +40,9 @@ class LineProcess:
     `send` and `receive` belong to one thread; `interrupt` and `last_words` may be called from any.
     """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        env: Mapping[str, str],
-        *,
-        start: Callable[[Sequence[str], Mapping[str, str]], subprocess.Popen[bytes]] | None = None,
-        max_line: int | None = None,
-    ) -> None:
-        """Start it. start: how, with three pipes and a session of its own. max_line: bytes of the longest line."""
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self._command = list(command)
         self._env = dict(env)
-        self._start = start or _start
-        self._max_line = max_line
         self._stderr: deque[str] = deque(maxlen=LAST_LINES)
         self._received = bytearray()
         # A plain flag, not an Event: a signal handler may set it while this thread holds an Event's lock.
@@ -93,16 +82,16 @@ class LineProcess:
         """Read one line as JSON, until `deadline` on the monotonic clock. Raises as `send` does."""
         return dict(json.loads(self.receive_line(deadline=deadline)))
 
-    def receive_line(self, *, deadline: float) -> bytes:
+    def receive_line(self, *, deadline: float, most_bytes: int | None = None) -> bytes:
         """Read one line without its end. Raises as `send` does, and LineTooLong."""
         while True:
             end = self._received.find(b"\n")
-            if self._max_line is not None and (end if end >= 0 else len(self._received)) > self._max_line:
-                raise LineTooLong
             if end >= 0:
                 line = bytes(self._received[:end])
                 del self._received[: end + 1]
                 return line
+            if most_bytes is not None and len(self._received) > most_bytes:
+                raise LineTooLong
             self._wait(self._process.stdout, selectors.EVENT_READ, deadline)
             data = os.read(self._process.stdout.fileno(), READ_BYTES)  # type: ignore[union-attr]
             if not data:
@@ -125,10 +114,7 @@ class LineProcess:
         """End the whole group now."""
         if self.has_ended:
             return
-        # While the leader is not reaped, its id identifies this group.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._end()
         self._keeper.join(timeout=STOP_SECONDS)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -156,9 +142,21 @@ class LineProcess:
         """Return the end of its stderr."""
         return "\n".join(tuple(self._stderr))
 
+    def _start(self) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            self._command, env=self._env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+        )
+
+    def _end(self) -> None:
+        # While the leader is not reaped, its id identifies this group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def _keep(self) -> None:
         try:
-            self._process = self._start(self._command, self._env)
+            self._process = self._start()
         except OSError as problem:
             self._start_error = problem
             return
@@ -168,6 +166,8 @@ class LineProcess:
         with self._process.stderr as stderr:
             for line in _lines(stderr.fileno()):
                 self._stderr.append(line)
+        with contextlib.suppress(ChildProcessError):  # has been reaped; it may have closed stderr and go on
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
     def _wait(self, pipe: Any, event: int, deadline: float) -> None:
         with selectors.DefaultSelector() as selector:
@@ -183,16 +183,12 @@ class LineProcess:
                     raise DeadlinePassed
 
 
-def _start(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
-
-
 def _lines(descriptor: int) -> Any:
     """Yield decoded lines as they come; a progress bar's carriage returns end a line too."""
     rest = b""
     while data := os.read(descriptor, 65536):
-        *whole, rest = (rest[-MAX_LINE_SHOWN:] + data).replace(b"\r", b"\n").split(b"\n")
-        yield from (line.decode("utf-8", "replace")[:2000] for line in whole if line.strip())
+        *whole, rest = (rest + data).replace(b"\r", b"\n").split(b"\n")
+        rest = rest[: 4 * LINE_CHARACTERS]  # of a line that does not end
+        yield from (line.decode("utf-8", "replace")[:LINE_CHARACTERS] for line in whole if line.strip())
     if rest.strip():
-        yield rest.decode("utf-8", "replace")[:2000]
+        yield rest.decode("utf-8", "replace")[:LINE_CHARACTERS]
