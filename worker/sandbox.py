@@ -42,7 +42,7 @@ GAPS = {
     " leave it CAP_SETUID, CAP_SETGID and CAP_KILL.",
 }
 LEAK = "Nothing keeps a scorer here from {attempts}: let none run, and try a newer kernel."
-FAILURE = "A confined program cannot be started: {words}"
+FAILURE = "{program} cannot be started under confinement: {words}"
 
 
 class NotConfined(OSError):
@@ -122,7 +122,7 @@ def start(
     if step:
         with process:  # closes its pipes
             end(process)
-        raise NotConfined(GAPS.get(step, FAILURE.format(words=words)))
+        raise NotConfined(GAPS.get(step, FAILURE.format(program=command[0], words=words)))
     return process
 
 
@@ -140,16 +140,17 @@ def find_gap(*, processes: int = 1, scratch_mb: int = 0) -> str | None:
         facts = (os.getpid(), outside.name, PROOF_MEMORY_MB, processes, scratch_mb)
         proof = FOLDER / "sandbox_proof.py"
         try:
-            process = start([*PYTHON, str(proof), *map(str, facts)], confinement=confinement, readable=[proof])
+            command = [*PYTHON, str(proof), *map(str, facts)]
+            process = start(command, confinement=confinement, readable=[proof], stderr=subprocess.PIPE)
         except NotConfined as error:
             return str(error)
         with process:
             try:
-                written, _ = process.communicate(timeout=PROOF_SECONDS)
+                written, words = process.communicate(timeout=PROOF_SECONDS)
             except subprocess.TimeoutExpired:
-                written = b""
+                written, words = b"", b"it does not end."
             end(process)
     *attempts, last = written.decode().split("\n")
     if last != "done":
-        return FAILURE.format(words="it did not end its trial")
+        return FAILURE.format(program=sys.executable, words=words.decode(errors="replace").strip())
     return GAPS.get(attempts[0], LEAK.format(attempts=", ".join(attempts))) if attempts else None

@@ -8,6 +8,7 @@ import ctypes
 import os
 import resource
 import select
+import signal
 import struct
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -81,8 +82,6 @@ AF_UNIX, SOCK_STREAM, SOCK_TYPE_MASK = 1, 1, 0xF  # net.h: a pair of streams rea
 F_SETS = (8, 10, 15, 1024, 1026, 1031)  # fcntl.h: F_SETOWN, SETSIG, SETOWN_EX, SETLEASE, NOTIFY, SETPIPE_SZ
 IOCTLS = (0x5412, 0x541C, 0x8901, 0x8902)  # ioctls.h, tty.h, sockios.h: TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP
 ANY = 0xFFFFFFFF
-
-SIGKILL, SIGPIPE = 9, 13  # signal.h
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -242,8 +241,6 @@ def fork_first(report: int) -> None:
     first = os.fork()
     if first == 0:
         return
-    import signal  # takes 3 ms, in the process that waits alone
-
     signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
     for number in (0, 1, 2, report):
         os.close(number)
@@ -256,7 +253,7 @@ def fork_first(report: int) -> None:
 
 def end_with_starter(report: int) -> None:
     """Have the kernel kill this process when its parent ends; end if `report` has no reader."""
-    libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     poll = select.poll()
     poll.register(report, 0)
     if poll.poll(0):
@@ -308,7 +305,7 @@ def confine(report: int, memory_mb: int, processes: int, scratch_mb: int, readab
     separate(processes, scratch_mb)
     if scratch_mb:
         rules.allow(SCRATCH, IN_SCRATCH)
-    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_CORE, 1)  # at 0 the kernel still starts a program that takes dumps: core(5), fs/coredump.c
     end_with_starter(report)  # not before: a change of user undoes it, as a fork does
     if processes > 1:
         fork_first(report)
@@ -316,9 +313,10 @@ def confine(report: int, memory_mb: int, processes: int, scratch_mb: int, readab
     limit_tasks(processes)
     limit(resource.RLIMIT_FSIZE, scratch_mb << 20)
     limit(resource.RLIMIT_NOFILE, FILES)
+    limit(resource.RLIMIT_SIGPENDING, FILES)  # of all processes of a user, and timers count: the others need some
     limit(resource.RLIMIT_AS, memory_mb << 20)
     call("seccomp", libc.prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    libc.signal(SIGPIPE, None)  # Python ignores it, and a program would inherit that
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a program would inherit that
     rules.restrict()
     install_filter(write_filter(processes, has_scratch=scratch_mb > 0))
 

@@ -183,6 +183,7 @@ ATTEMPTS: dict[str, Callable[[], object]] = {
     "sibling": lambda: system_call(56, 220, 0x8000 | 17, None, None, None, None),
     "unshare": lambda: checked(libc.unshare(0x10000000)),
     "setns": lambda: checked(libc.setns(0, 0)),
+    "timers": lambda: [checked(libc.timer_create(1, None, buffer(8))) for _ in range(1 << 14)],
     "more_memory": lambda: raise_limit(resource.RLIMIT_AS),
     "more_processes": lambda: raise_limit(resource.RLIMIT_NPROC),
     "become_root": lambda: os.setuid(0),

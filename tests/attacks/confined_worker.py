@@ -157,7 +157,7 @@ def main() -> None:
     task = json.loads(sys.stdin.readline())
     os.umask(0o022)
     become(task["user"])
-    with tempfile.TemporaryDirectory(prefix="confined-") as folder:
+    with tempfile.TemporaryDirectory(prefix=f"confined-{os.getpid()}-") as folder:
         belongings = Belongings(Path(folder))
         answer = {"gap": sandbox.find_gap(**task["gap"])} if "gap" in task else run(task, belongings)
         answer["damage"] = belongings.find_damage()
