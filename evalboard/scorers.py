@@ -1,4 +1,4 @@
-"""What a team's own scorer is written with (docs/scorers.md): `Case`, `Response`, `Score`, and the loop that serves it.
+"""What a team writes its own scorer with (docs/suites.md): `Case`, `Response`, `Score` and `serve`.
 
 A package names its scorer in the entry point group `evalboard.scorers`: a function `score(case, response)`, or one with
 `options` as a third argument. A worker runs this file in a confined process. A program in Python may call `serve`. It
@@ -20,7 +20,10 @@ GROUP = "evalboard.scorers"  # of entry points
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case of the suite. messages: as sent; target: what a right answer is, None where the suite has none."""
+    """A case of the suite.
+
+    messages: as sent. target: what a right answer is, None where the suite has none.
+    """
 
     id: str
     messages: Sequence[Mapping[str, Any]] = ()
@@ -81,10 +84,10 @@ def serve(scorer: Scorer, *, requests: BinaryIO | None = None, replies: BinaryIO
 def load(place: str) -> Scorer:
     """Import a scorer from `module:name`, as entry points write it. Raises ImportError or AttributeError."""
     module, _, name = place.partition(":")
-    found = importlib.import_module(module)
+    scorer = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[return-value]  # what it is shows when it is called
+        scorer = getattr(scorer, part)
+    return scorer  # type: ignore[return-value]  # what it is shows when it is called
 
 
 def _reply(given: Score | float | bool) -> dict[str, Any]:

@@ -127,7 +127,10 @@ def list_files(root: Path, word: str, *places: str) -> list[str]:
 
 
 def find_shared_names(sources: list[Source]) -> dict[str, list[str]]:
-    """Return the files of each class name used by several classes, except Django's `Command` and what teams import."""
+    """Return the files of each class name that several classes have.
+
+    Left out are Django's `Command` and what teams import.
+    """
     files = defaultdict(list)
     for each in sources:
         is_ours = each.path.startswith(PRODUCT) and "/commands/" not in each.path and each.path != FOR_TEAMS

@@ -1,4 +1,4 @@
-"""Scorers that are services: a file of the operator names one, and 20 fixed answers tell which code it runs."""
+"""Scorers that are services. An operator's file names one; 20 fixed answers tell which code it runs."""
 
 import json
 import random
@@ -93,22 +93,22 @@ class ScorerService:
 
 
 def probe_service(path: Path) -> InstalledScorer:
-    """Return a service as a scorer: its digest covers the version that it reports and what it says of PROBES."""
+    """Return a service as a scorer. Its digest covers its version and what it says of PROBES."""
     try:
         service = ScorerService(path)
     except (ValueError, OSError) as problem:
         return InstalledScorer("http", path.stem, "", "", str(path), str(problem))
-    version, said = "", []
+    version, replies = "", []
     try:
         for probe in PROBES:
             reply = json.loads(service.ask(probe, seconds=PROBE_SECONDS))
             version = str(reply.get("version", ""))
-            said.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
+            replies.append({name: reply.get(name) for name in ("value", "answer", "scores", "error")})
     except ServiceSilent as problem:
         return InstalledScorer("http", path.stem, "", version, str(path), f"it gave no answer to a probe: {problem}")
     except (ValueError, AttributeError):
         return InstalledScorer("http", path.stem, "", version, str(path), "its answer to a probe is no JSON object")
     finally:
         service.close()
-    digest = digest_json({"version": version, "said": said})
+    digest = digest_json({"version": version, "replies": replies})
     return InstalledScorer("http", path.stem, digest, version, str(path))

@@ -1,4 +1,4 @@
-"""Teams' own scorers on this worker: which there are, and a confined process that scores (docs/suites.md)."""
+"""Teams' own scorers on this worker: which there are, and the processes that score (docs/suites.md)."""
 
 import functools
 import hashlib
@@ -39,21 +39,23 @@ NOT_CODE = {"__pycache__", ".git"}
 
 
 def find_scorers(*, asks_again: bool = False) -> list[InstalledScorer]:
-    """List the scorers of this worker: entry points of installed packages, and what EVALBOARD_SCORERS_DIR has.
+    """List this worker's scorers: entry points of packages, and what EVALBOARD_SCORERS_DIR has.
 
     That holds programs, and a TOML file for each service. Nothing of theirs is imported or run. asks_again: services
     too are looked at now; else what they said in the last PROBE_AGAIN_SECONDS counts.
     """
-    found = [_package(point) for point in importlib.metadata.entry_points(group=scorers.GROUP)]
+    scorers_here = [_package(point) for point in importlib.metadata.entry_points(group=scorers.GROUP)]
     folder = settings.SCORERS_DIR
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix == ".toml":
-            found.append(_service(path, asks_again=asks_again))
+            scorers_here.append(_service(path, asks_again=asks_again))
         elif path.is_file() and os.access(path, os.X_OK):
-            found.append(_program(path))
-    if settings.UNCONFINED_SCORERS or all(each.kind == "http" for each in found):
-        return found
-    return [each if each.kind == "http" else replace(each, problem=each.problem or _find_gap()) for each in found]
+            scorers_here.append(_program(path))
+    if settings.UNCONFINED_SCORERS or all(each.kind == "http" for each in scorers_here):
+        return scorers_here
+    return [
+        each if each.kind == "http" else replace(each, problem=each.problem or _find_gap()) for each in scorers_here
+    ]
 
 
 @functools.cache
@@ -62,10 +64,10 @@ def _find_gap() -> str:
 
 
 def _package_paths() -> list[Path]:
-    """Return where packages lie that a scorer may import: nowhere that holds data, secrets or this checkout."""
-    kept = [settings.DATA_DIR, settings.SECRETS_DIR, settings.SCORERS_DIR, settings.BASE_DIR / "manage.py"]
+    """Return the folders that a scorer may import from. None holds data, secrets or this checkout."""
+    private = [settings.DATA_DIR, settings.SECRETS_DIR, settings.SCORERS_DIR, settings.BASE_DIR / "manage.py"]
     paths = [Path(path).absolute() for path in sys.path]
-    return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in kept)]
+    return [path for path in paths if path.exists() and not any(each.is_relative_to(path) for each in private)]
 
 
 def _service(path: Path, *, asks_again: bool) -> InstalledScorer:
@@ -132,7 +134,7 @@ class PlanScorer:
             process.close()
 
     def score_all(self, responses: Sequence[ToScore]) -> Iterator[tuple[int, ScorerReply]]:
-        """Yield index and score of each: services are asked about several at once, processes one after the other."""
+        """Yield index and score of each. Services are asked about several at once, processes about one."""
         called: list[ToScore] = []
         others: list[ToScore] = []
         for each in responses:

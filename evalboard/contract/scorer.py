@@ -1,4 +1,4 @@
-"""Teams' own scorers, as workers have them and as suites name them. No pydantic here: workers start with it."""
+"""Teams' own scorers as workers have them. Without pydantic: workers start with it."""
 
 from dataclasses import dataclass
 from typing import Literal

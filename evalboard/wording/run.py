@@ -34,8 +34,10 @@ TRACE_REASONS = {
 }
 
 
-def describe_score(score: float) -> str:
-    """Return a response's score in a word: right, wrong, or how much of it is right."""
+def describe_score(score: float | None) -> str:
+    """Return a response's score in a word: right, wrong, unscored, or how much of it is right."""
+    if score is None:
+        return "unscored"
     return {1.0: "right", 0.0: "wrong"}.get(score) or f"{percent(score)} right"
 
 

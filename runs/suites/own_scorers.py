@@ -48,7 +48,7 @@ def bind_scorer(spec: Any, path: str, problems: Problems, *, known: Sequence[Own
 
 
 def bind_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a suite document whose scorers are bound. Raises InvalidInput, naming each that no worker has."""
+    """Return a suite document whose scorers are bound. Raises InvalidInput: no worker has one of them."""
     problems, bound = Problems(), dict(document)
     if "scorer" in bound:
         bound["scorer"] = bind_scorer(bound["scorer"], "scorer", problems)

@@ -155,7 +155,7 @@ def store_scores(
 
 
 def _count_points(repeat: RepeatRecord, scores: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float | None]:
-    """Return bool[n_cases], which were answered, and the points; None where several buckets served the repeat."""
+    """Return bool[n_cases], what was answered, and the points, None where several buckets served."""
     columns = CaseColumns.objects.filter(repeat=repeat).values_list("bucket_ids", "text_digests").first()
     bucket_ids, texts = columns or ((), pack_digests([None] * len(scores)))
     is_there: NDArray[np.bool_] = np.any(unpack_digests(bytes(texts)), axis=1)
